@@ -1,0 +1,66 @@
+//! Time as something that is handed in.
+//!
+//! Only this crate reads the system clock. Everything else in the workspace takes a [`Clock`], so that the
+//! same code runs on [`SystemClock`] in production and on [`VirtualClock`] in tests, where hours pass in one
+//! call.
+//!
+//! A clock has two readings that must not be mixed. [`Clock::now_ms`] is *wall time*: it is what gets
+//! recorded and shown to people, and an operator or NTP may move it either way. [`Clock::monotonic`] never
+//! goes back; every wait is measured with it, so a wall clock that jumps neither shortens nor lengthens a
+//! sleep.
+//!
+//! ```
+//! use std::{sync::Arc, time::Duration};
+//! use steadfast_clock::{Clock, VirtualClock};
+//!
+//! let virtual_clock = VirtualClock::new(1_700_000_000_000);
+//! let clock: Arc<dyn Clock> = Arc::new(virtual_clock.clone());
+//!
+//! virtual_clock.advance(Duration::from_secs(3600));
+//! assert_eq!(clock.now_ms(), 1_700_003_600_000);
+//! assert_eq!(clock.monotonic(), Duration::from_secs(3600));
+//! ```
+
+mod system_clock;
+mod virtual_clock;
+
+use std::{fmt::Debug, pin::Pin, time::Duration};
+
+pub use system_clock::SystemClock;
+pub use virtual_clock::VirtualClock;
+
+/// Tells the time and waits for it.
+///
+/// The trait is object safe: options hold an `Arc<dyn Clock>`.
+pub trait Clock: Debug + Send + Sync {
+    /// Reads wall time, in milliseconds since the Unix epoch.
+    ///
+    /// Two readings may go backwards. Use [`monotonic`](Clock::monotonic) to measure how long something took.
+    fn now_ms(&self) -> u64;
+
+    /// Reads the time since an origin that is arbitrary but fixed for this clock. Readings never go
+    /// backwards.
+    fn monotonic(&self) -> Duration;
+
+    /// Waits until [`monotonic`](Clock::monotonic) reads `deadline` or more; a deadline in the past is ready
+    /// at once.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future gives up the wait and leaves nothing behind.
+    fn sleep_until(&self, deadline: Duration) -> Sleep;
+
+    /// Waits for `duration`, counted from this call and not from the first poll.
+    ///
+    /// A duration too long to be represented as a deadline waits for the longest one that can be.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`sleep_until`](Clock::sleep_until).
+    fn sleep(&self, duration: Duration) -> Sleep {
+        self.sleep_until(self.monotonic().saturating_add(duration))
+    }
+}
+
+/// Completes when a clock reaches a deadline.
+pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;

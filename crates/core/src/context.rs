@@ -1,0 +1,133 @@
+//! What an orchestration's code can ask for, one file for each kind of operation.
+
+mod activity;
+mod child;
+mod combine;
+mod continue_as_new;
+mod custom_status;
+mod detached;
+mod kv;
+mod queue;
+mod retry;
+mod session;
+mod signal;
+mod syscall;
+mod timer;
+mod trace;
+
+use std::panic::Location;
+use std::sync::Arc;
+
+pub use combine::{Select2, Select3};
+pub use queue::TypedDequeue;
+
+use crate::future::DurableFuture;
+use crate::ledger::{Answer, Kind, Ledger};
+use crate::replay::{Identity, Misuse};
+use crate::shared::Shared;
+use crate::{Action, Event};
+
+/// Gives an orchestration everything it may do.
+///
+/// An orchestration must ask for the same things in the same order whenever it is run with the same history.
+/// What comes from the context is recorded and therefore safe: activities, timers, events, children, key-value
+/// state, the time and random ids. Clones share one state. A call from outside the orchestration's own code,
+/// such as a spawned task, cannot be repeated and fails the orchestration.
+#[derive(Clone)]
+pub struct OrchestrationContext {
+    shared: Arc<Shared>,
+}
+
+impl OrchestrationContext {
+    /// Makes a context that no engine runs, for tests of code that only needs to name one. Nothing it is
+    /// asked for ever resolves. `history` and `worker_id` are not looked at.
+    pub fn new(
+        history: Vec<Event>,
+        execution_id: u64,
+        instance_id: String,
+        orchestration_name: String,
+        orchestration_version: String,
+        worker_id: Option<String>,
+    ) -> Self {
+        drop((history, worker_id));
+        let identity = Identity {
+            instance: instance_id,
+            execution_id,
+            name: orchestration_name,
+            version: orchestration_version,
+        };
+        Self { shared: Shared::standalone(Ledger::new(identity)) }
+    }
+
+    pub(crate) fn over(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    /// Returns the id of the instance.
+    pub fn instance_id(&self) -> String {
+        self.shared.lock().identity.instance.clone()
+    }
+
+    /// Returns the number of this execution: 1, and one more after each continue-as-new.
+    pub fn execution_id(&self) -> u64 {
+        self.shared.lock().identity.execution_id
+    }
+
+    /// Returns the name that the orchestration is registered under.
+    pub fn orchestration_name(&self) -> String {
+        self.shared.lock().identity.name.clone()
+    }
+
+    /// Returns the version of the handler that runs.
+    pub fn orchestration_version(&self) -> String {
+        self.shared.lock().identity.version.clone()
+    }
+
+    /// Tells whether the code now only repeats what an earlier turn decided.
+    pub fn is_replaying(&self) -> bool {
+        self.shared.lock().replaying
+    }
+
+    /// Returns false; kept for compatibility.
+    pub fn is_logging_enabled(&self) -> bool {
+        false
+    }
+
+    /// Asks for something that a future waits for.
+    fn ask<T>(
+        &self,
+        call: &'static str,
+        at: &'static Location<'static>,
+        kind: Kind,
+        action: impl FnOnce(&Ledger) -> Action,
+        read: impl FnOnce(Answer) -> T + Send + 'static,
+    ) -> DurableFuture<T> {
+        let Some(mut ledger) = self.shared.enter(call, at) else { return DurableFuture::never() };
+        let action = action(&ledger);
+        let token = ledger.ask(at, action, kind.clone());
+        drop(ledger);
+        DurableFuture::waiting(&self.shared, token, kind, read)
+    }
+
+    fn report(&self, call: &'static str, misuse: Misuse, at: &'static Location<'static>) {
+        if let Some(mut ledger) = self.shared.enter(call, at) {
+            ledger.report(misuse);
+        }
+    }
+}
+
+/// Reads the answer of an operation that succeeds or fails.
+fn result(answer: Answer) -> Result<String, String> {
+    match answer {
+        Answer::Result(result) => result,
+        Answer::Data(data) => Ok(data),
+        Answer::Fired | Answer::Migration(_) => Ok(String::new()),
+    }
+}
+
+/// Reads the answer of an operation that brings data.
+fn data(answer: Answer) -> String {
+    match result(answer) {
+        Ok(text) | Err(text) => text,
+    }
+}

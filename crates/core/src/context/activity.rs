@@ -1,0 +1,102 @@
+//! Scheduling activities.
+
+use std::panic::Location;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::{OrchestrationContext, result};
+use crate::future::DurableFuture;
+use crate::ledger::Kind;
+use crate::{Action, decode, encode};
+
+/// An activity that is about to be asked for.
+pub(super) struct Asked {
+    pub(super) name: String,
+    pub(super) input: String,
+    pub(super) session_id: Option<String>,
+}
+
+impl OrchestrationContext {
+    /// Runs an activity and waits for its result.
+    #[track_caller]
+    pub fn schedule_activity(
+        &self,
+        name: impl Into<String>,
+        input: impl Into<String>,
+    ) -> DurableFuture<Result<String, String>> {
+        let asked = Asked { name: name.into(), input: input.into(), session_id: None };
+        self.ask_activity(asked, Location::caller())
+    }
+
+    /// Runs an activity whose input and output are encoded as JSON. An input that cannot be encoded, or an
+    /// output that cannot be decoded, is an error of the result.
+    #[track_caller]
+    pub fn schedule_activity_typed<In, Out>(
+        &self,
+        name: impl Into<String>,
+        input: &In,
+    ) -> DurableFuture<Result<Out, String>>
+    where
+        In: Serialize,
+        Out: DeserializeOwned + Send + 'static,
+    {
+        self.ask_activity_typed(name.into(), encode(input), None, Location::caller())
+    }
+
+    /// Runs an activity on a session: on the worker that holds the session's in-memory state.
+    #[track_caller]
+    pub fn schedule_activity_on_session(
+        &self,
+        name: impl Into<String>,
+        input: impl Into<String>,
+        session_id: impl Into<String>,
+    ) -> DurableFuture<Result<String, String>> {
+        let asked = Asked { name: name.into(), input: input.into(), session_id: Some(session_id.into()) };
+        self.ask_activity(asked, Location::caller())
+    }
+
+    /// Runs an activity on a session, with input and output encoded as JSON.
+    #[track_caller]
+    pub fn schedule_activity_on_session_typed<In, Out>(
+        &self,
+        name: impl Into<String>,
+        input: &In,
+        session_id: impl Into<String>,
+    ) -> DurableFuture<Result<Out, String>>
+    where
+        In: Serialize,
+        Out: DeserializeOwned + Send + 'static,
+    {
+        self.ask_activity_typed(name.into(), encode(input), Some(session_id.into()), Location::caller())
+    }
+
+    pub(super) fn ask_activity(
+        &self,
+        asked: Asked,
+        at: &'static Location<'static>,
+    ) -> DurableFuture<Result<String, String>> {
+        let Asked { name, input, session_id } = asked;
+        let action =
+            |_: &_| Action::CallActivity { scheduling_event_id: 0, name, input, session_id, tag: None };
+        self.ask("schedule_activity", at, Kind::Activity, action, result)
+    }
+
+    fn ask_activity_typed<Out>(
+        &self,
+        name: String,
+        input: Result<String, String>,
+        session_id: Option<String>,
+        at: &'static Location<'static>,
+    ) -> DurableFuture<Result<Out, String>>
+    where
+        Out: DeserializeOwned + Send + 'static,
+    {
+        match input {
+            Ok(input) => self
+                .ask_activity(Asked { name, input, session_id }, at)
+                .map(|result| result.and_then(|output| decode(&output))),
+            Err(error) => DurableFuture::ready(Err(error)),
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Starting children and waiting for their results.
+
+use std::panic::Location;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::{OrchestrationContext, result};
+use crate::future::DurableFuture;
+use crate::ledger::Kind;
+use crate::operation::child::{PENDING_PREFIX, reserved_id_error};
+use crate::{Action, decode, encode, is_auto_generated_sub_orch_id};
+
+/// A child that is about to be asked for.
+struct Asked {
+    name: String,
+    version: Option<String>,
+    /// None leaves the id to the engine.
+    instance: Option<String>,
+    input: String,
+}
+
+impl OrchestrationContext {
+    /// Starts a child and waits for its result. The child's id is made of this instance's.
+    #[track_caller]
+    pub fn schedule_sub_orchestration(
+        &self,
+        name: impl Into<String>,
+        input: impl Into<String>,
+    ) -> DurableFuture<Result<String, String>> {
+        let asked = Asked { name: name.into(), version: None, instance: None, input: input.into() };
+        self.ask_child(asked, Location::caller())
+    }
+
+    /// Starts a child with an id of your own and waits for its result. An id that begins with `sub::` could
+    /// be taken for one of the engine's and is refused: the future resolves to an error at once.
+    #[track_caller]
+    pub fn schedule_sub_orchestration_with_id(
+        &self,
+        name: impl Into<String>,
+        instance: impl Into<String>,
+        input: impl Into<String>,
+    ) -> DurableFuture<Result<String, String>> {
+        let asked =
+            Asked { name: name.into(), version: None, instance: Some(instance.into()), input: input.into() };
+        self.ask_child(asked, Location::caller())
+    }
+
+    /// Starts a child of a given version and waits for its result.
+    #[track_caller]
+    pub fn schedule_sub_orchestration_versioned(
+        &self,
+        name: impl Into<String>,
+        version: Option<String>,
+        input: impl Into<String>,
+    ) -> DurableFuture<Result<String, String>> {
+        let asked = Asked { name: name.into(), version, instance: None, input: input.into() };
+        self.ask_child(asked, Location::caller())
+    }
+
+    /// Starts a child of a given version with an id of your own and waits for its result.
+    #[track_caller]
+    pub fn schedule_sub_orchestration_versioned_with_id(
+        &self,
+        name: impl Into<String>,
+        version: Option<String>,
+        instance: impl Into<String>,
+        input: impl Into<String>,
+    ) -> DurableFuture<Result<String, String>> {
+        let asked =
+            Asked { name: name.into(), version, instance: Some(instance.into()), input: input.into() };
+        self.ask_child(asked, Location::caller())
+    }
+
+    /// Starts a child whose input and output are encoded as JSON.
+    #[track_caller]
+    pub fn schedule_sub_orchestration_typed<In, Out>(
+        &self,
+        name: impl Into<String>,
+        input: &In,
+    ) -> DurableFuture<Result<Out, String>>
+    where
+        In: Serialize,
+        Out: DeserializeOwned + Send + 'static,
+    {
+        self.ask_child_typed(name.into(), None, encode(input), Location::caller())
+    }
+
+    /// Starts a child with an id of your own, with input and output encoded as JSON.
+    #[track_caller]
+    pub fn schedule_sub_orchestration_with_id_typed<In, Out>(
+        &self,
+        name: impl Into<String>,
+        instance: impl Into<String>,
+        input: &In,
+    ) -> DurableFuture<Result<Out, String>>
+    where
+        In: Serialize,
+        Out: DeserializeOwned + Send + 'static,
+    {
+        self.ask_child_typed(name.into(), Some(instance.into()), encode(input), Location::caller())
+    }
+
+    fn ask_child_typed<Out>(
+        &self,
+        name: String,
+        instance: Option<String>,
+        input: Result<String, String>,
+        at: &'static Location<'static>,
+    ) -> DurableFuture<Result<Out, String>>
+    where
+        Out: DeserializeOwned + Send + 'static,
+    {
+        match input {
+            Ok(input) => self
+                .ask_child(Asked { name, version: None, instance, input }, at)
+                .map(|result| result.and_then(|output| decode(&output))),
+            Err(error) => DurableFuture::ready(Err(error)),
+        }
+    }
+
+    fn ask_child(
+        &self,
+        asked: Asked,
+        at: &'static Location<'static>,
+    ) -> DurableFuture<Result<String, String>> {
+        let Some(mut ledger) = self.shared.enter("schedule_sub_orchestration", at) else {
+            return DurableFuture::never();
+        };
+        let Asked { name, version, instance, input } = asked;
+        let instance = match instance {
+            Some(id) if is_auto_generated_sub_orch_id(&id) => {
+                ledger.take_token();
+                return DurableFuture::ready(Err(reserved_id_error(&id)));
+            }
+            Some(id) => id,
+            None => format!("{PENDING_PREFIX}{}", ledger.peek_token().0),
+        };
+        let action = Action::StartSubOrchestration { scheduling_event_id: 0, name, version, instance, input };
+        let token = ledger.ask(at, action, Kind::Child);
+        drop(ledger);
+        DurableFuture::waiting(&self.shared, token, Kind::Child, result)
+    }
+}

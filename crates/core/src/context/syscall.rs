@@ -1,0 +1,38 @@
+//! Values that differ from run to run, recorded so that they do not.
+
+use std::panic::Location;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::OrchestrationContext;
+use super::activity::Asked;
+use crate::future::DurableFuture;
+use crate::{SYSCALL_NEW_GUID, SYSCALL_UTC_NOW_MS};
+
+impl OrchestrationContext {
+    /// Makes a random UUID.
+    #[track_caller]
+    pub fn new_guid(&self) -> DurableFuture<Result<String, String>> {
+        self.ask_system(SYSCALL_NEW_GUID, Location::caller())
+    }
+
+    /// Reads the time.
+    #[track_caller]
+    pub fn utc_now(&self) -> DurableFuture<Result<SystemTime, String>> {
+        self.ask_system(SYSCALL_UTC_NOW_MS, Location::caller()).map(|result| {
+            let text = result?;
+            let ms: u64 =
+                text.parse().map_err(|error| format!("'{text}' is no time in milliseconds: {error}"))?;
+            UNIX_EPOCH
+                .checked_add(Duration::from_millis(ms))
+                .ok_or_else(|| format!("{ms} ms since 1970 is beyond what this system can represent"))
+        })
+    }
+
+    fn ask_system(
+        &self,
+        name: &str,
+        at: &'static Location<'static>,
+    ) -> DurableFuture<Result<String, String>> {
+        self.ask_activity(Asked { name: name.to_owned(), input: String::new(), session_id: None }, at)
+    }
+}

@@ -1,0 +1,271 @@
+//! Recorded errors: what history says about a failure.
+//!
+//! [`ErrorDetails`] is data, written into events and work items, and is matched by kind. The texts of
+//! [`ErrorDetails::display_message`] reach orchestrations and clients, which match on them, so they are
+//! part of the interface too.
+
+use serde::{Deserialize, Serialize};
+
+/// Says what went wrong, in a form that is recorded.
+#[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
+pub enum ErrorDetails {
+    /// Blames the machinery: a store or the runtime itself.
+    Infrastructure {
+        /// Names the operation that failed.
+        operation: String,
+        /// Says how.
+        message: String,
+        /// Tells whether another try may succeed.
+        retryable: bool,
+    },
+    /// Blames the deployment: code and history do not fit.
+    Configuration {
+        /// Says which way.
+        kind: ConfigErrorKind,
+        /// Names what does not fit.
+        resource: String,
+        /// Says how, if there is more to say.
+        message: Option<String>,
+    },
+    /// Blames the application: a handler returned an error, panicked or was cancelled.
+    Application {
+        /// Says which way.
+        kind: AppErrorKind,
+        /// Holds the application's own text.
+        message: String,
+        /// Tells whether another try may succeed.
+        retryable: bool,
+    },
+    /// Blames a message that was tried too often.
+    Poison {
+        /// Counts the attempts, this one included.
+        attempt_count: u32,
+        /// Holds the limit that was passed.
+        max_attempts: u32,
+        /// Says what kind of message it was.
+        message_type: PoisonMessageType,
+        /// Holds the message as JSON, for people.
+        message: String,
+    },
+}
+
+impl ErrorDetails {
+    /// Returns the category: `infrastructure`, `configuration`, `application` or `poison`.
+    pub fn category(&self) -> &'static str {
+        match self {
+            Self::Infrastructure { .. } => "infrastructure",
+            Self::Configuration { .. } => "configuration",
+            Self::Application { .. } => "application",
+            Self::Poison { .. } => "poison",
+        }
+    }
+
+    /// Tells whether another try may succeed; never for configuration and poison.
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Infrastructure { retryable, .. } | Self::Application { retryable, .. } => *retryable,
+            Self::Configuration { .. } | Self::Poison { .. } => false,
+        }
+    }
+
+    /// Returns the text that orchestrations and clients see.
+    pub fn display_message(&self) -> String {
+        match self {
+            Self::Infrastructure { operation, message, .. } => {
+                format!("infrastructure:{operation}: {message}")
+            }
+            Self::Configuration { kind: ConfigErrorKind::Nondeterminism, resource, message } => match message
+            {
+                Some(message) => format!("nondeterministic: {message}"),
+                None => format!("nondeterministic in {resource}"),
+            },
+            Self::Application { kind, message, .. } => kind.display_message(message),
+            Self::Poison { attempt_count, max_attempts, message_type, .. } => {
+                message_type.display_message(*attempt_count, *max_attempts)
+            }
+        }
+    }
+}
+
+/// Says what was tried too often.
+#[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
+pub enum PoisonMessageType {
+    /// Names a batch of messages for an instance.
+    Orchestration {
+        /// Names the instance.
+        instance: String,
+        /// Numbers the execution.
+        execution_id: u64,
+    },
+    /// Names an activity.
+    Activity {
+        /// Names the instance that scheduled it.
+        instance: String,
+        /// Numbers the execution that scheduled it.
+        execution_id: u64,
+        /// Names the activity.
+        activity_name: String,
+        /// Names the scheduling event.
+        activity_id: u64,
+    },
+    /// Names an instance whose history cannot be read.
+    FailedDeserialization {
+        /// Names the instance.
+        instance: String,
+        /// Numbers the execution.
+        execution_id: u64,
+        /// Says why it cannot be read.
+        error: String,
+    },
+}
+
+impl PoisonMessageType {
+    fn display_message(&self, attempt_count: u32, max_attempts: u32) -> String {
+        match self {
+            Self::Orchestration { instance, .. } => format!(
+                "poison: orchestration {instance} exceeded {attempt_count} attempts (max {max_attempts})"
+            ),
+            Self::Activity { activity_name, activity_id, .. } => format!(
+                "poison: activity {activity_name}#{activity_id} exceeded {attempt_count} attempts \
+                 (max {max_attempts})"
+            ),
+            Self::FailedDeserialization { instance, error, .. } => format!(
+                "poison: orchestration {instance} history deserialization failed after {attempt_count} \
+                 attempts (max {max_attempts}): {error}"
+            ),
+        }
+    }
+}
+
+/// Says how code and history do not fit.
+#[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
+pub enum ConfigErrorKind {
+    /// Finds that the code asks for something else than history records.
+    Nondeterminism,
+}
+
+/// Says how the application failed.
+#[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
+pub enum AppErrorKind {
+    /// Finds that an activity returned an error.
+    ActivityFailed,
+    /// Finds that an orchestration returned an error or broke a limit.
+    OrchestrationFailed,
+    /// Finds that a handler panicked.
+    Panicked,
+    /// Finds that the instance was cancelled.
+    Cancelled {
+        /// Says why.
+        reason: String,
+    },
+    /// Finds that an activity missed the process-local state of its session.
+    SessionLost,
+}
+
+impl AppErrorKind {
+    fn display_message(&self, message: &str) -> String {
+        match self {
+            Self::Cancelled { reason } => format!("canceled: {reason}"),
+            Self::Panicked => format!("orchestration panicked: {message}"),
+            Self::ActivityFailed | Self::OrchestrationFailed | Self::SessionLost => message.to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn application(kind: AppErrorKind) -> ErrorDetails {
+        ErrorDetails::Application { kind, message: "boom".to_owned(), retryable: true }
+    }
+
+    fn nondeterminism(message: Option<&str>) -> ErrorDetails {
+        ErrorDetails::Configuration {
+            kind: ConfigErrorKind::Nondeterminism,
+            resource: "order".to_owned(),
+            message: message.map(str::to_owned),
+        }
+    }
+
+    fn poison(message_type: PoisonMessageType) -> ErrorDetails {
+        ErrorDetails::Poison { attempt_count: 11, max_attempts: 10, message_type, message: "[]".to_owned() }
+    }
+
+    fn infrastructure(retryable: bool) -> ErrorDetails {
+        ErrorDetails::Infrastructure {
+            operation: "ack".to_owned(),
+            message: "disk full".to_owned(),
+            retryable,
+        }
+    }
+
+    #[test]
+    fn an_infrastructure_text_names_the_operation() {
+        assert_eq!(infrastructure(true).display_message(), "infrastructure:ack: disk full");
+    }
+
+    #[test]
+    fn a_nondeterminism_text_falls_back_to_the_resource() {
+        assert_eq!(nondeterminism(Some("other id")).display_message(), "nondeterministic: other id");
+        assert_eq!(nondeterminism(None).display_message(), "nondeterministic in order");
+    }
+
+    #[test]
+    fn an_application_text_is_the_message_unless_cancelled_or_panicked() {
+        let cancelled = AppErrorKind::Cancelled { reason: "parent canceled".to_owned() };
+        assert_eq!(application(cancelled).display_message(), "canceled: parent canceled");
+        assert_eq!(application(AppErrorKind::Panicked).display_message(), "orchestration panicked: boom");
+        assert_eq!(application(AppErrorKind::ActivityFailed).display_message(), "boom");
+        assert_eq!(application(AppErrorKind::OrchestrationFailed).display_message(), "boom");
+        assert_eq!(application(AppErrorKind::SessionLost).display_message(), "boom");
+    }
+
+    #[test]
+    fn a_poison_text_names_what_was_tried_and_how_often() {
+        let instance = || "order-1".to_owned();
+        let orchestration = PoisonMessageType::Orchestration { instance: instance(), execution_id: 1 };
+        let activity = PoisonMessageType::Activity {
+            instance: instance(),
+            execution_id: 1,
+            activity_name: "charge".to_owned(),
+            activity_id: 4,
+        };
+        let unreadable = PoisonMessageType::FailedDeserialization {
+            instance: instance(),
+            execution_id: 1,
+            error: "bad tag".to_owned(),
+        };
+        assert_eq!(
+            poison(orchestration).display_message(),
+            "poison: orchestration order-1 exceeded 11 attempts (max 10)"
+        );
+        assert_eq!(
+            poison(activity).display_message(),
+            "poison: activity charge#4 exceeded 11 attempts (max 10)"
+        );
+        assert_eq!(
+            poison(unreadable).display_message(),
+            "poison: orchestration order-1 history deserialization failed after 11 attempts (max 10): bad tag"
+        );
+    }
+
+    #[test]
+    fn only_infrastructure_and_application_errors_can_be_retryable() {
+        let orchestration = PoisonMessageType::Orchestration { instance: String::new(), execution_id: 1 };
+        assert!(infrastructure(true).is_retryable());
+        assert!(!infrastructure(false).is_retryable());
+        assert!(application(AppErrorKind::ActivityFailed).is_retryable());
+        assert!(!nondeterminism(None).is_retryable());
+        assert!(!poison(orchestration).is_retryable());
+    }
+
+    #[test]
+    fn every_error_has_a_category() {
+        let orchestration = PoisonMessageType::Orchestration { instance: String::new(), execution_id: 1 };
+        assert_eq!(infrastructure(true).category(), "infrastructure");
+        assert_eq!(nondeterminism(None).category(), "configuration");
+        assert_eq!(application(AppErrorKind::Panicked).category(), "application");
+        assert_eq!(poison(orchestration).category(), "poison");
+    }
+}

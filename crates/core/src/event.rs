@@ -1,0 +1,378 @@
+//! History: one [`Event`] per recorded fact of an execution.
+//!
+//! An event is a flat JSON object whose keys, their order and their spelling are a wire format: exported
+//! histories are read back and compared as text. The fields of a kind are therefore closed; what came
+//! later lives in optional fields of [`Event`] itself, which are not written while they are absent.
+
+mod stamp;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::ErrorDetails;
+use crate::session::{CarriedSession, SessionConcurrency};
+use crate::version::BUILD_VERSION;
+
+/// Records one fact of an execution, with its place in history.
+#[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
+pub struct Event {
+    /// Numbers the events of one execution, contiguous from 1.
+    pub event_id: u64,
+    /// Names the scheduling event this one answers, written as `null` when there is none.
+    pub source_event_id: Option<u64>,
+    /// Names the orchestration instance.
+    pub instance_id: String,
+    /// Numbers the execution within the instance.
+    pub execution_id: u64,
+    /// Holds the time of recording, in milliseconds since the Unix epoch.
+    pub timestamp_ms: u64,
+    /// Names the engine version that recorded the event. Reading an event without it is an error.
+    pub duroxide_version: String,
+    /// Holds what happened; its fields are flattened into the event.
+    #[serde(flatten)]
+    pub kind: EventKind,
+    /// Holds the version the orchestration asked for when it scheduled a child or a detached start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub child_version: Option<String>,
+    /// Holds the W3C trace context the event was recorded under.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
+}
+
+impl Event {
+    /// Builds an event recorded at `timestamp_ms`, stamped with the version of this build.
+    pub fn at(
+        timestamp_ms: u64,
+        event_id: u64,
+        instance_id: impl Into<String>,
+        execution_id: u64,
+        source_event_id: Option<u64>,
+        kind: EventKind,
+    ) -> Self {
+        Self {
+            event_id,
+            source_event_id,
+            instance_id: instance_id.into(),
+            execution_id,
+            timestamp_ms,
+            duroxide_version: BUILD_VERSION.to_owned(),
+            kind,
+            child_version: None,
+            traceparent: None,
+        }
+    }
+
+    /// Returns the place of this event in its execution.
+    pub fn event_id(&self) -> u64 {
+        self.event_id
+    }
+
+    /// Returns the scheduling event this one answers.
+    pub fn source_event_id(&self) -> Option<u64> {
+        self.source_event_id
+    }
+
+    /// Tells whether this event ends its execution: completed, failed or continued as new.
+    pub fn is_terminal(&self) -> bool {
+        matches!(
+            self.kind,
+            EventKind::OrchestrationCompleted { .. }
+                | EventKind::OrchestrationFailed { .. }
+                | EventKind::OrchestrationContinuedAsNew { .. }
+        )
+    }
+}
+
+/// Says what happened. Also read and written alone, as `{"type": …}`.
+#[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(tag = "type")]
+pub enum EventKind {
+    /// Opens an execution.
+    OrchestrationStarted {
+        /// Names the orchestration.
+        name: String,
+        /// Pins the version of the handler.
+        version: String,
+        /// Holds the input of the execution.
+        input: String,
+        /// Names the parent instance of a child.
+        parent_instance: Option<String>,
+        /// Names the parent's scheduling event.
+        parent_id: Option<u64>,
+        /// Numbers the parent execution that scheduled the child.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent_execution_id: Option<u64>,
+        /// Holds queue messages (name, data) the previous execution left unread.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        carry_forward_events: Option<Vec<(String, String)>>,
+        /// Holds the custom status the previous execution ended with.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        initial_custom_status: Option<String>,
+    },
+    /// Ends an execution with an output.
+    OrchestrationCompleted {
+        /// Holds the output.
+        output: String,
+    },
+    /// Ends an execution with an error.
+    OrchestrationFailed {
+        /// Says what went wrong.
+        details: ErrorDetails,
+    },
+    /// Schedules an activity.
+    ActivityScheduled {
+        /// Names the activity.
+        name: String,
+        /// Holds its input.
+        input: String,
+        /// Names the session it runs on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        session_id: Option<String>,
+        /// Names the pool of workers it runs in.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tag: Option<String>,
+    },
+    /// Records the result of an activity.
+    ActivityCompleted {
+        /// Holds the result.
+        result: String,
+    },
+    /// Records the error of an activity.
+    ActivityFailed {
+        /// Says what went wrong.
+        details: ErrorDetails,
+    },
+    /// Asks for a scheduled activity to be cancelled.
+    ActivityCancelRequested {
+        /// Says why.
+        reason: String,
+    },
+    /// Starts a timer.
+    TimerCreated {
+        /// Holds the time it is due, in milliseconds since the Unix epoch.
+        fire_at_ms: u64,
+    },
+    /// Records that a timer was due.
+    TimerFired {
+        /// Holds the time it was due, in milliseconds since the Unix epoch.
+        fire_at_ms: u64,
+    },
+    /// Subscribes to the next external event of a name.
+    ExternalSubscribed {
+        /// Names the event.
+        name: String,
+    },
+    /// Records the arrival of an external event, asked for or not.
+    ExternalEvent {
+        /// Names the event.
+        name: String,
+        /// Holds its payload.
+        data: String,
+    },
+    /// Starts another orchestration without waiting for it.
+    OrchestrationChained {
+        /// Names the orchestration.
+        name: String,
+        /// Names the instance to start.
+        instance: String,
+        /// Holds its input.
+        input: String,
+    },
+    /// Schedules a child orchestration.
+    SubOrchestrationScheduled {
+        /// Names the orchestration.
+        name: String,
+        /// Names the child: the suffix alone for an id made by the engine, the whole id otherwise.
+        instance: String,
+        /// Holds its input.
+        input: String,
+    },
+    /// Records the result of a child.
+    SubOrchestrationCompleted {
+        /// Holds the result.
+        result: String,
+    },
+    /// Records the error of a child.
+    SubOrchestrationFailed {
+        /// Says what went wrong.
+        details: ErrorDetails,
+    },
+    /// Asks for a child to be cancelled.
+    SubOrchestrationCancelRequested {
+        /// Says why.
+        reason: String,
+    },
+    /// Ends an execution and asks for a successor.
+    OrchestrationContinuedAsNew {
+        /// Holds the input of the successor.
+        input: String,
+    },
+    /// Records that somebody asked for the instance to be cancelled.
+    OrchestrationCancelRequested {
+        /// Says why.
+        reason: String,
+    },
+    /// Ends a subscription to an external event.
+    ExternalSubscribedCancelled {
+        /// Says why.
+        reason: String,
+    },
+    /// Asks for the next message of a queue.
+    #[serde(rename = "ExternalSubscribedPersistent")]
+    QueueSubscribed {
+        /// Names the queue.
+        name: String,
+    },
+    /// Records the arrival of a queue message, asked for or not.
+    #[serde(rename = "ExternalEventPersistent")]
+    QueueEventDelivered {
+        /// Names the queue.
+        name: String,
+        /// Holds the message.
+        data: String,
+    },
+    /// Ends a request for a queue message.
+    #[serde(rename = "ExternalSubscribedPersistentCancelled")]
+    QueueSubscriptionCancelled {
+        /// Says why.
+        reason: String,
+    },
+    /// Sets or clears the custom status.
+    CustomStatusUpdated {
+        /// Holds the new status; `null` clears it.
+        status: Option<String>,
+    },
+    /// Sets a key of the instance's key-value store.
+    KeyValueSet {
+        /// Names the key.
+        key: String,
+        /// Holds the value.
+        value: String,
+        /// Holds the time of the call, in milliseconds since the Unix epoch.
+        #[serde(default)]
+        last_updated_at_ms: u64,
+    },
+    /// Clears a key of the instance's key-value store.
+    KeyValueCleared {
+        /// Names the key.
+        key: String,
+    },
+    /// Clears every key of the instance's key-value store.
+    KeyValuesCleared,
+    /// Opens an owned session, or confirms that it is open.
+    SessionOpened {
+        /// Names the session.
+        session_id: String,
+        /// Bounds how long an idle session stays attached; absent means it is held while open.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        idle_timeout_ms: Option<u64>,
+        /// Says how many of its activities may run at a time; absent means the default.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        concurrency: Option<SessionConcurrency>,
+    },
+    /// Closes an owned session, or confirms that it is closed.
+    SessionClosed {
+        /// Names the session.
+        session_id: String,
+    },
+    /// Records that a session was attached anew.
+    SessionMigrated {
+        /// Names the session.
+        session_id: String,
+        /// Holds the epoch of the new attachment.
+        epoch: u64,
+        /// Names the previous owner, if there was one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from: Option<String>,
+        /// Names the new owner.
+        to: String,
+    },
+    /// Lists the open sessions a continue-as-new brought along, right after the start.
+    SessionsCarried {
+        /// Holds the sessions in the order they were opened.
+        sessions: Vec<CarriedSession>,
+    },
+}
+
+impl EventKind {
+    /// Returns the `type` tag this kind has in JSON.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::OrchestrationStarted { .. } => "OrchestrationStarted",
+            Self::OrchestrationCompleted { .. } => "OrchestrationCompleted",
+            Self::OrchestrationFailed { .. } => "OrchestrationFailed",
+            Self::ActivityScheduled { .. } => "ActivityScheduled",
+            Self::ActivityCompleted { .. } => "ActivityCompleted",
+            Self::ActivityFailed { .. } => "ActivityFailed",
+            Self::ActivityCancelRequested { .. } => "ActivityCancelRequested",
+            Self::TimerCreated { .. } => "TimerCreated",
+            Self::TimerFired { .. } => "TimerFired",
+            Self::ExternalSubscribed { .. } => "ExternalSubscribed",
+            Self::ExternalEvent { .. } => "ExternalEvent",
+            Self::OrchestrationChained { .. } => "OrchestrationChained",
+            Self::SubOrchestrationScheduled { .. } => "SubOrchestrationScheduled",
+            Self::SubOrchestrationCompleted { .. } => "SubOrchestrationCompleted",
+            Self::SubOrchestrationFailed { .. } => "SubOrchestrationFailed",
+            Self::SubOrchestrationCancelRequested { .. } => "SubOrchestrationCancelRequested",
+            Self::OrchestrationContinuedAsNew { .. } => "OrchestrationContinuedAsNew",
+            Self::OrchestrationCancelRequested { .. } => "OrchestrationCancelRequested",
+            Self::ExternalSubscribedCancelled { .. } => "ExternalSubscribedCancelled",
+            Self::QueueSubscribed { .. } => "ExternalSubscribedPersistent",
+            Self::QueueEventDelivered { .. } => "ExternalEventPersistent",
+            Self::QueueSubscriptionCancelled { .. } => "ExternalSubscribedPersistentCancelled",
+            Self::CustomStatusUpdated { .. } => "CustomStatusUpdated",
+            Self::KeyValueSet { .. } => "KeyValueSet",
+            Self::KeyValueCleared { .. } => "KeyValueCleared",
+            Self::KeyValuesCleared => "KeyValuesCleared",
+            Self::SessionOpened { .. } => "SessionOpened",
+            Self::SessionClosed { .. } => "SessionClosed",
+            Self::SessionMigrated { .. } => "SessionMigrated",
+            Self::SessionsCarried { .. } => "SessionsCarried",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(kind: EventKind) -> Event {
+        Event::at(7, 3, "order-1", 2, Some(1), kind)
+    }
+
+    #[test]
+    fn an_event_built_at_a_time_carries_that_time_and_this_build() {
+        let event = event(EventKind::TimerFired { fire_at_ms: 5 });
+        assert_eq!((event.timestamp_ms, event.event_id(), event.source_event_id()), (7, 3, Some(1)));
+        assert_eq!((event.instance_id.as_str(), event.execution_id), ("order-1", 2));
+        assert_eq!(event.duroxide_version, env!("CARGO_PKG_VERSION"));
+        assert_eq!((event.child_version, event.traceparent), (None, None));
+    }
+
+    #[test]
+    fn completed_failed_and_continued_as_new_end_an_execution_and_cancel_requested_does_not() {
+        let details = ErrorDetails::Infrastructure {
+            operation: "ack".to_owned(),
+            message: "gone".to_owned(),
+            retryable: false,
+        };
+        assert!(event(EventKind::OrchestrationCompleted { output: String::new() }).is_terminal());
+        assert!(event(EventKind::OrchestrationFailed { details }).is_terminal());
+        assert!(event(EventKind::OrchestrationContinuedAsNew { input: String::new() }).is_terminal());
+        assert!(!event(EventKind::OrchestrationCancelRequested { reason: String::new() }).is_terminal());
+        assert!(!event(EventKind::KeyValuesCleared).is_terminal());
+    }
+
+    #[test]
+    fn debug_text_shows_fields_in_wire_order() {
+        let kind = EventKind::ActivityScheduled {
+            name: "charge".to_owned(),
+            input: "5".to_owned(),
+            session_id: None,
+            tag: None,
+        };
+        assert_eq!(
+            format!("{kind:?}"),
+            r#"ActivityScheduled { name: "charge", input: "5", session_id: None, tag: None }"#
+        );
+    }
+}

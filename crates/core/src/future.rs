@@ -1,0 +1,259 @@
+//! The future of everything that an orchestration waits for.
+
+use std::fmt;
+use std::panic::Location;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use crate::Action;
+use crate::ledger::{Answer, Kind, Polled, Released, Token};
+use crate::replay::Misuse;
+use crate::shared::{Shared, guarded};
+
+/// Waits for something that history records: an activity, a timer, an event, a child.
+///
+/// The request is made when the method that returned the future is called, not when the future is first
+/// polled. Dropping the future before it answered cancels the request. The future keeps the waker it was last
+/// polled with and wakes it when the answer is there, so it works inside any combinator.
+#[must_use = "dropping a durable future cancels what it waits for"]
+pub struct DurableFuture<T> {
+    state: State<T>,
+}
+
+enum State<T> {
+    Waiting { handle: Handle, read: Read<T> },
+    Ready(T),
+    Done,
+}
+
+type Read<T> = Box<dyn FnOnce(Answer) -> T + Send>;
+
+/// Ties a future to its entry in the ledger, and cancels it when it is dropped.
+struct Handle {
+    shared: Arc<Shared>,
+    token: Token,
+    kind: Kind,
+    answered: bool,
+}
+
+impl<T> DurableFuture<T> {
+    pub(crate) fn waiting(
+        shared: &Arc<Shared>,
+        token: Token,
+        kind: Kind,
+        read: impl FnOnce(Answer) -> T + Send + 'static,
+    ) -> Self {
+        let handle = Handle { shared: Arc::clone(shared), token, kind, answered: false };
+        Self { state: State::Waiting { handle, read: Box::new(read) } }
+    }
+
+    pub(crate) fn ready(value: T) -> Self {
+        Self { state: State::Ready(value) }
+    }
+
+    /// Never resolves: the call that made it was refused, and the orchestration fails for it.
+    pub(crate) fn never() -> Self {
+        Self { state: State::Done }
+    }
+}
+
+impl<T: Send + 'static> DurableFuture<T> {
+    /// Changes what the future resolves to. Cancellation on drop and `with_tag` work as before.
+    pub fn map<U: Send + 'static>(mut self, f: impl FnOnce(T) -> U + Send + 'static) -> DurableFuture<U> {
+        match std::mem::replace(&mut self.state, State::Done) {
+            State::Waiting { handle, read } => {
+                let read: Read<U> = Box::new(move |answer| f(read(answer)));
+                DurableFuture { state: State::Waiting { handle, read } }
+            }
+            State::Ready(value) => DurableFuture::ready(f(value)),
+            State::Done => DurableFuture::never(),
+        }
+    }
+
+    /// Asks for a worker that serves `tag`.
+    ///
+    /// # Panics
+    /// When the future is no activity's, or when it was polled before: the activity is on its way then.
+    /// [`try_with_tag`](Self::try_with_tag) returns an error instead.
+    #[allow(clippy::panic, reason = "the compatible API panics here")]
+    pub fn with_tag(self, tag: impl Into<String>) -> Self {
+        match self.try_with_tag(tag) {
+            Ok(tagged) => tagged,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Asks for a worker that serves `tag`.
+    ///
+    /// # Errors
+    /// When the future is no activity's, or when it was polled before. The future is dropped then, which
+    /// cancels what it waits for.
+    pub fn try_with_tag(self, tag: impl Into<String>) -> Result<Self, WithTagError> {
+        let wanted = Some(tag.into());
+        self.change_activity(|_, tag| *tag = wanted).map_err(|refusal| match refusal {
+            Refusal::NoActivity(kind) => WithTagError::NotAnActivity { kind },
+            Refusal::TooLate => WithTagError::TooLate,
+        })
+    }
+
+    /// Runs the activity on a session: on the worker that holds its in-memory state.
+    ///
+    /// A second call replaces the first. On a future that is no activity's, or one that was polled before,
+    /// the orchestration fails and says so.
+    #[track_caller]
+    pub fn on_session(self, session_id: impl Into<String>) -> Self {
+        let at = Location::caller();
+        let wanted = Some(session_id.into());
+        let shared = self.handle().map(|handle| Arc::clone(&handle.shared));
+        match self.change_activity(|session, _| *session = wanted) {
+            Ok(changed) => changed,
+            Err(refusal) => {
+                let why = match refusal {
+                    Refusal::NoActivity(_) => "can only be called on activity futures",
+                    Refusal::TooLate => "must be called before the activity future is first polled",
+                };
+                if let Some(mut ledger) = shared.as_ref().and_then(|shared| shared.enter("on_session", at)) {
+                    ledger.report(Misuse::OnSession { why, at });
+                }
+                Self::never()
+            }
+        }
+    }
+
+    fn change_activity(
+        self,
+        change: impl FnOnce(&mut Option<String>, &mut Option<String>),
+    ) -> Result<Self, Refusal> {
+        let Some(handle) = self.handle() else {
+            // Its call was refused and the orchestration fails for that.
+            return Ok(self);
+        };
+        if handle.kind != Kind::Activity {
+            return Err(Refusal::NoActivity(handle.kind.label()));
+        }
+        let mut ledger = handle.shared.lock();
+        match ledger.fresh_call(handle.token) {
+            Some(Action::CallActivity { session_id, tag, .. }) => change(session_id, tag),
+            _ if handle.shared.is_over() => {}
+            _ => return Err(Refusal::TooLate),
+        }
+        drop(ledger);
+        Ok(self)
+    }
+
+    fn handle(&self) -> Option<&Handle> {
+        match &self.state {
+            State::Waiting { handle, .. } => Some(handle),
+            State::Ready(_) | State::Done => None,
+        }
+    }
+}
+
+enum Refusal {
+    NoActivity(&'static str),
+    TooLate,
+}
+
+/// Says why a tag could not be set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WithTagError {
+    /// The future waits for something else than an activity.
+    NotAnActivity {
+        /// Names what it waits for.
+        kind: &'static str,
+    },
+    /// The activity was scheduled in an earlier poll.
+    TooLate,
+}
+
+impl fmt::Display for WithTagError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotAnActivity { kind } => {
+                write!(f, "with_tag() can only be called on activity futures, got {kind}")
+            }
+            Self::TooLate => {
+                write!(f, "with_tag() must be called before the activity future is first polled")
+            }
+        }
+    }
+}
+
+impl std::error::Error for WithTagError {}
+
+impl<T> Future for DurableFuture<T> {
+    type Output = T;
+
+    #[track_caller]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
+        match std::mem::replace(&mut self.state, State::Done) {
+            State::Waiting { mut handle, read } => match handle.poll(cx) {
+                Some(answer) => Poll::Ready(read(answer)),
+                None => {
+                    self.state = State::Waiting { handle, read };
+                    Poll::Pending
+                }
+            },
+            State::Ready(value) => Poll::Ready(value),
+            State::Done => Poll::Pending,
+        }
+    }
+}
+
+/// Nothing is pinned: the value is made when the answer is read.
+impl<T> Unpin for DurableFuture<T> {}
+
+impl Handle {
+    #[track_caller]
+    fn poll(&mut self, cx: &Context<'_>) -> Option<Answer> {
+        let mut ledger = self.shared.enter("a durable future's poll", Location::caller())?;
+        let polled = ledger.poll(self.token, cx.waker());
+        drop(ledger);
+        match polled {
+            Polled::Ready(answer, _entry) => {
+                self.answered = true;
+                Some(answer)
+            }
+            Polled::Pending(_stale) => None,
+        }
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if self.answered || self.shared.is_over() {
+            return;
+        }
+        let Some(mut ledger) = self.shared.enter("the drop of a durable future", Location::caller()) else {
+            return;
+        };
+        let Released { entry, stale, heir } = ledger.drop_future(self.token);
+        drop(ledger);
+        // Wakers may be of the user's own making, and this may run while a panic unwinds: a second one that
+        // leaves a destructor takes the process down.
+        let woken = guarded(move || {
+            drop((entry, stale));
+            if let Some(heir) = heir {
+                heir.wake();
+            }
+        });
+        if let Err(text) = woken {
+            self.shared.lock().report(Misuse::WakerPanicked { text });
+        }
+    }
+}
+
+impl Kind {
+    fn label(&self) -> &'static str {
+        match self {
+            Self::Activity => "Activity",
+            Self::Timer => "Timer",
+            Self::Signal { .. } => "ExternalWait",
+            Self::Queue { .. } => "QueueDequeue",
+            Self::Child => "SubOrchestration",
+            Self::Session => "Session",
+            Self::Migration { .. } => "SessionMigration",
+        }
+    }
+}

@@ -1,0 +1,410 @@
+//! What an orchestration's code has asked for, and what it was answered.
+//!
+//! The ledger is the code's side of an execution: calls that are not yet recorded, operations that wait for
+//! an answer, answers that wait to be read, and the state that the code can look at. The other side, the fold
+//! of recorded history, is [`Outline`](crate::outline::Outline). The engine moves things between the two;
+//! neither runs user code.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::panic::Location;
+use std::task::Waker;
+
+use crate::limits::MAX_ACTIONS_PER_TURN;
+use crate::operation::kv::Kv;
+use crate::operation::queue::Queues;
+use crate::operation::session::Migrations;
+use crate::operation::signal::Signals;
+use crate::replay::{Identity, Misuse};
+use crate::{Action, SessionMigration};
+
+/// The position of a call among all calls of an execution, from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Token(pub(crate) u64);
+
+/// A call that the code made and that no event records yet.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) token: Token,
+    pub(crate) action: Action,
+    pub(crate) at: &'static Location<'static>,
+}
+
+/// What kind of answer a future waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Activity,
+    Timer,
+    Signal {
+        name: String,
+    },
+    Queue {
+        name: String,
+    },
+    Child,
+    /// Opening or closing a session: answered by its own event.
+    Session,
+    /// A change of a session's attachment after `epoch`.
+    Migration {
+        session_id: String,
+        epoch: u64,
+    },
+}
+
+/// What a future resolves to, before the caller's own type is made of it.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    Result(Result<String, String>),
+    Data(String),
+    Fired,
+    Migration(SessionMigration),
+}
+
+#[derive(Debug)]
+enum State {
+    Asked,
+    Recorded(u64),
+    Settled(u64, Answer),
+    /// Dropped before its event was recorded; the event is still to come.
+    Dropped,
+}
+
+#[derive(Debug)]
+pub(crate) struct Entry {
+    kind: Kind,
+    state: State,
+    waker: Option<Waker>,
+}
+
+/// What a poll of a durable future finds. Old wakers travel out of the lock: dropping one may run user code.
+pub(crate) enum Polled {
+    Ready(Answer, Option<Entry>),
+    Pending(Option<Waker>),
+}
+
+/// What a dropped future leaves behind, to be dropped or woken outside the lock.
+#[derive(Default)]
+pub(crate) struct Released {
+    pub(crate) entry: Option<Entry>,
+    pub(crate) stale: Option<Waker>,
+    /// The future that may read a message which the dropped one had in reserve.
+    pub(crate) heir: Option<Waker>,
+}
+
+/// Futures that were dropped before they answered, by kind of operation.
+#[derive(Debug, Default)]
+pub(crate) struct Dropped {
+    pub(crate) all: BTreeSet<u64>,
+    pub(crate) unreported: BTreeSet<u64>,
+    /// Those that the recorded history names.
+    pub(crate) recorded: BTreeSet<u64>,
+    /// Those whose cancellation history asks for already, for whatever reason.
+    pub(crate) marked: BTreeSet<u64>,
+}
+
+/// The groups in which dropped futures are reported, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum DropGroup {
+    Activities,
+    Children,
+    Signals,
+    Queues,
+}
+
+impl DropGroup {
+    pub(crate) const ALL: [Self; 4] = [Self::Activities, Self::Children, Self::Signals, Self::Queues];
+
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Self::Activities => "activities",
+            Self::Children => "sub-orchestrations",
+            Self::Signals => "external waits",
+            Self::Queues => "persistent waits",
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    pub(crate) identity: Identity,
+    /// The time that the code sees: that of the event whose poll this is.
+    pub(crate) now_ms: u64,
+    pub(crate) replaying: bool,
+    pub(crate) kv: Kv,
+    pub(crate) custom_status: Option<String>,
+    pub(crate) signals: Signals,
+    pub(crate) queues: Queues,
+    pub(crate) migrations: Migrations,
+    pub(crate) future_polls: u64,
+    calls: VecDeque<Call>,
+    /// How many of `calls` were made in an earlier poll, so that their options are settled.
+    sealed: usize,
+    calls_this_turn: usize,
+    next_token: u64,
+    entries: BTreeMap<Token, Entry>,
+    /// Recorded operations that may still be answered and whose future is alive.
+    waiting: BTreeMap<u64, Token>,
+    dropped: BTreeMap<DropGroup, Dropped>,
+    /// Dequeues that were answered since the engine last asked.
+    read: Vec<u64>,
+    misuse: Option<Misuse>,
+}
+
+impl Ledger {
+    pub(crate) fn new(identity: Identity) -> Self {
+        Self {
+            identity,
+            now_ms: 0,
+            replaying: false,
+            kv: Kv::default(),
+            custom_status: None,
+            signals: Signals::default(),
+            queues: Queues::default(),
+            migrations: Migrations::default(),
+            future_polls: 0,
+            calls: VecDeque::new(),
+            sealed: 0,
+            calls_this_turn: 0,
+            next_token: 1,
+            entries: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            dropped: BTreeMap::new(),
+            read: Vec::new(),
+            misuse: None,
+        }
+    }
+
+    // --- called by the code, through the context and its futures
+
+    pub(crate) fn take_token(&mut self) -> Token {
+        let token = Token(self.next_token);
+        self.next_token += 1;
+        token
+    }
+
+    pub(crate) fn peek_token(&self) -> Token {
+        Token(self.next_token)
+    }
+
+    /// Notes a call that nobody waits for.
+    pub(crate) fn call(&mut self, at: &'static Location<'static>, action: Action) -> Token {
+        let token = self.take_token();
+        self.calls_this_turn += usize::from(!self.replaying);
+        if self.calls_this_turn > MAX_ACTIONS_PER_TURN {
+            self.report(Misuse::TooManyCalls { limit: MAX_ACTIONS_PER_TURN, at });
+        } else {
+            self.calls.push_back(Call { token, action, at });
+        }
+        token
+    }
+
+    /// Notes a call whose answer a future waits for.
+    pub(crate) fn ask(&mut self, at: &'static Location<'static>, action: Action, kind: Kind) -> Token {
+        let token = self.call(at, action);
+        self.await_answer(token, kind);
+        token
+    }
+
+    pub(crate) fn await_answer(&mut self, token: Token, kind: Kind) {
+        self.entries.insert(token, Entry { kind, state: State::Asked, waker: None });
+    }
+
+    /// The call of `token`, while the poll that made it lasts.
+    pub(crate) fn fresh_call(&mut self, token: Token) -> Option<&mut Action> {
+        let index = self.calls.binary_search_by_key(&token, |call| call.token).ok()?;
+        if index < self.sealed {
+            return None;
+        }
+        self.calls.get_mut(index).map(|call| &mut call.action)
+    }
+
+    pub(crate) fn poll(&mut self, token: Token, waker: &Waker) -> Polled {
+        self.future_polls += 1;
+        let Some(entry) = self.entries.get_mut(&token) else { return Polled::Pending(None) };
+        let pulled = match (&entry.kind, &entry.state) {
+            (Kind::Queue { name }, State::Recorded(id)) => {
+                let message = self.queues.read(name, *id);
+                self.read.extend(message.is_some().then_some(*id));
+                message.map(Answer::Data)
+            }
+            (Kind::Migration { session_id, epoch }, _) => {
+                self.migrations.read(session_id, *epoch, token).map(Answer::Migration)
+            }
+            _ => None,
+        };
+        if let Some(answer) = pulled {
+            let entry = self.remove(token);
+            return Polled::Ready(answer, entry);
+        }
+        if !matches!(entry.state, State::Settled(..)) {
+            let stale = match &entry.waker {
+                Some(kept) if kept.will_wake(waker) => None,
+                _ => entry.waker.replace(waker.clone()),
+            };
+            return Polled::Pending(stale);
+        }
+        match self.entries.remove(&token) {
+            Some(Entry { state: State::Settled(_, answer), kind, waker }) => {
+                Polled::Ready(answer, Some(Entry { kind, state: State::Dropped, waker }))
+            }
+            other => Polled::Pending(other.and_then(|entry| entry.waker)),
+        }
+    }
+
+    /// A future goes away without having answered.
+    pub(crate) fn drop_future(&mut self, token: Token) -> Released {
+        let Some(entry) = self.entries.get_mut(&token) else { return Released::default() };
+        match entry.state {
+            State::Asked if !matches!(entry.kind, Kind::Migration { .. }) => {
+                entry.state = State::Dropped;
+                Released { stale: entry.waker.take(), ..Released::default() }
+            }
+            State::Recorded(id) | State::Settled(id, _) => {
+                let kind = entry.kind.clone();
+                let heir = self.cancel(id, &kind);
+                Released { entry: self.remove(token), heir, stale: None }
+            }
+            State::Asked | State::Dropped => Released { entry: self.remove(token), ..Released::default() },
+        }
+    }
+
+    pub(crate) fn report(&mut self, misuse: Misuse) {
+        self.misuse.get_or_insert(misuse);
+    }
+
+    // --- called by the engine
+
+    pub(crate) fn begin_turn(&mut self) {
+        self.calls_this_turn = self.calls.len();
+    }
+
+    /// Ends a poll: the options of its calls are settled now.
+    pub(crate) fn seal(&mut self) {
+        self.sealed = self.calls.len();
+    }
+
+    pub(crate) fn misuse(&self) -> Option<&Misuse> {
+        self.misuse.as_ref()
+    }
+
+    pub(crate) fn next_call(&mut self) -> Option<Call> {
+        let call = self.calls.pop_front()?;
+        self.sealed = self.sealed.saturating_sub(1);
+        Some(call)
+    }
+
+    pub(crate) fn peek_call(&self) -> Option<&Call> {
+        self.calls.front()
+    }
+
+    pub(crate) fn calls(&self) -> impl Iterator<Item = &Call> {
+        self.calls.iter()
+    }
+
+    pub(crate) fn remove_call(&mut self, index: usize) -> Option<Call> {
+        let call = self.calls.remove(index)?;
+        self.sealed = self.sealed.saturating_sub(1);
+        Some(call)
+    }
+
+    /// An event now records the call of `token`. Returns whether its future is still alive.
+    pub(crate) fn record(&mut self, token: Token, event_id: u64) -> bool {
+        let Some(entry) = self.entries.get_mut(&token) else { return false };
+        if matches!(entry.state, State::Dropped) {
+            let group = group_of(&entry.kind);
+            self.entries.remove(&token);
+            if let Some(group) = group {
+                self.note_dropped(group, event_id);
+            }
+            return false;
+        }
+        entry.state = State::Recorded(event_id);
+        self.waiting.insert(event_id, token);
+        true
+    }
+
+    /// Answers the operation that event `event_id` recorded; a dropped one takes no answer.
+    pub(crate) fn settle(&mut self, event_id: u64, answer: Answer) -> Option<Waker> {
+        let token = self.waiting.remove(&event_id)?;
+        let entry = self.entries.get_mut(&token)?;
+        entry.state = State::Settled(event_id, answer);
+        entry.waker.take()
+    }
+
+    /// The waker of a future that may read its answer now.
+    pub(crate) fn waker_of(&mut self, token: Token) -> Option<Waker> {
+        self.entries.get_mut(&token)?.waker.take()
+    }
+
+    pub(crate) fn waker_of_recorded(&mut self, event_id: u64) -> Option<Waker> {
+        let token = *self.waiting.get(&event_id)?;
+        self.waker_of(token)
+    }
+
+    /// Can anything still answer the code? False for a pending orchestration means that it waits for ever.
+    pub(crate) fn can_be_answered(&self) -> bool {
+        !self.waiting.is_empty() || self.migrations.is_awaited()
+    }
+
+    pub(crate) fn dropped(&mut self, group: DropGroup) -> &mut Dropped {
+        self.dropped.entry(group).or_default()
+    }
+
+    pub(crate) fn take_read(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.read)
+    }
+
+    /// Lets go of everything; the caller drops it outside the lock.
+    pub(crate) fn forget(&mut self) -> (BTreeMap<Token, Entry>, VecDeque<Call>) {
+        self.waiting.clear();
+        (std::mem::take(&mut self.entries), std::mem::take(&mut self.calls))
+    }
+
+    // --- private
+
+    fn cancel(&mut self, event_id: u64, kind: &Kind) -> Option<Waker> {
+        self.waiting.remove(&event_id);
+        if let Some(group) = group_of(kind) {
+            self.note_dropped(group, event_id);
+        }
+        match kind {
+            Kind::Signal { name } => {
+                self.signals.cancel(name, event_id);
+                None
+            }
+            Kind::Queue { name } => {
+                let heir = self.queues.cancel(name, event_id)?;
+                self.waker_of_recorded(heir)
+            }
+            _ => None,
+        }
+    }
+
+    fn note_dropped(&mut self, group: DropGroup, event_id: u64) {
+        let dropped = self.dropped.entry(group).or_default();
+        dropped.all.insert(event_id);
+        if !dropped.marked.contains(&event_id) {
+            dropped.unreported.insert(event_id);
+        }
+    }
+
+    fn remove(&mut self, token: Token) -> Option<Entry> {
+        let entry = self.entries.remove(&token)?;
+        if let State::Recorded(id) = entry.state {
+            self.waiting.remove(&id);
+        }
+        if let Kind::Migration { session_id, .. } = &entry.kind {
+            self.migrations.forget(session_id, token);
+        }
+        Some(entry)
+    }
+}
+
+fn group_of(kind: &Kind) -> Option<DropGroup> {
+    match kind {
+        Kind::Activity => Some(DropGroup::Activities),
+        Kind::Child => Some(DropGroup::Children),
+        Kind::Signal { .. } => Some(DropGroup::Signals),
+        Kind::Queue { .. } => Some(DropGroup::Queues),
+        Kind::Timer | Kind::Session | Kind::Migration { .. } => None,
+    }
+}

@@ -1,0 +1,221 @@
+//! How a program and its history part.
+
+use std::fmt;
+use std::panic::Location;
+
+use crate::ledger::Call;
+use crate::{Action, ConfigErrorKind, ErrorDetails, Event};
+
+/// Says where a program and its recorded history part, and what each of them has there.
+///
+/// A history is repeated by running the program again. When the program was changed, or does something that
+/// differs from run to run, it sooner or later asks for something else than what was recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mismatch {
+    /// Holds the id of the first event that the program does not repeat.
+    pub position: u64,
+    /// Says what is wrong, in the words that users match on.
+    pub reason: String,
+    /// Names the kind of event that history has there.
+    pub expected: Option<&'static str>,
+    /// Names the call that the program made instead, if it made one.
+    pub found: Option<&'static str>,
+    /// Holds the place of that call in the source.
+    pub call: Option<CallSite>,
+    /// Holds the last event that the program still repeated.
+    pub last_match: Option<LastMatch>,
+}
+
+/// Names a line of the program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallSite {
+    /// Holds the file as the compiler names it.
+    pub file: String,
+    /// Holds the line, from 1.
+    pub line: u32,
+    /// Holds the column, from 1.
+    pub column: u32,
+}
+
+/// Names the last event that program and history agree on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LastMatch {
+    /// Holds its id.
+    pub event_id: u64,
+    /// Holds its kind.
+    pub kind: &'static str,
+}
+
+impl Mismatch {
+    pub(crate) fn at(event: &Event, reason: impl Into<String>) -> Self {
+        Self {
+            position: event.event_id,
+            reason: reason.into(),
+            expected: Some(event.kind.name()),
+            found: None,
+            call: None,
+            last_match: None,
+        }
+    }
+
+    /// The program made `call` where `event` stands.
+    pub(crate) fn between(label: &str, call: &Call, event: &Event) -> Self {
+        let reason = format!("{label}: action={} vs event={}", bounded(&call.action), bounded(&event.kind));
+        Self::at(event, reason).with_call(call)
+    }
+
+    pub(crate) fn corrupted(position: u64, what: impl fmt::Display) -> Self {
+        Self {
+            position,
+            reason: format!("corrupted history: {what}"),
+            expected: None,
+            found: None,
+            call: None,
+            last_match: None,
+        }
+    }
+
+    pub(crate) fn with_call(mut self, call: &Call) -> Self {
+        self.found = Some(name_of(&call.action));
+        self.call = Some(CallSite::from(call.at));
+        self
+    }
+
+    pub(crate) fn after(mut self, last: Option<LastMatch>) -> Self {
+        self.last_match = last;
+        self
+    }
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (at event {}", self.reason, self.position)?;
+        if let Some(expected) = &self.expected {
+            write!(f, ": history has {expected}")?;
+        }
+        match (&self.found, &self.call) {
+            (Some(found), Some(call)) => write!(f, ", the code calls {found} at {call}")?,
+            (Some(found), None) => write!(f, ", the code calls {found}")?,
+            (None, _) => {}
+        }
+        if let Some(last) = &self.last_match {
+            write!(f, "; the last event that still matched is {}, {}", last.event_id, last.kind)?;
+        }
+        write!(f, ")")
+    }
+}
+
+impl std::error::Error for Mismatch {}
+
+impl From<&Mismatch> for ErrorDetails {
+    fn from(mismatch: &Mismatch) -> Self {
+        nondeterminism(mismatch.to_string())
+    }
+}
+
+impl fmt::Display for CallSite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.file, self.line, self.column)
+    }
+}
+
+impl From<&Location<'_>> for CallSite {
+    fn from(at: &Location<'_>) -> Self {
+        Self { file: at.file().to_owned(), line: at.line(), column: at.column() }
+    }
+}
+
+/// The failure of an execution that does not repeat its history.
+pub(crate) fn nondeterminism(message: impl Into<String>) -> ErrorDetails {
+    ErrorDetails::Configuration {
+        kind: ConfigErrorKind::Nondeterminism,
+        resource: String::new(),
+        message: Some(message.into()),
+    }
+}
+
+/// Payloads can be large and error texts are stored: the text of each side has a limit.
+const MAX_SIDE_BYTES: usize = 4096;
+
+pub(crate) fn bounded(value: &impl fmt::Debug) -> String {
+    let mut text = Bounded { text: String::new(), left_out: 0 };
+    if fmt::write(&mut text, format_args!("{value:?}")).is_err() {
+        // Writing to a string cannot fail, so the value's own Debug did; what it wrote until then still helps.
+        text.text.push('…');
+    }
+    if text.left_out > 0 {
+        text.text.push_str(&format!("… ({} bytes more)", text.left_out));
+    }
+    text.text
+}
+
+struct Bounded {
+    text: String,
+    left_out: usize,
+}
+
+impl fmt::Write for Bounded {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        let room = MAX_SIDE_BYTES.saturating_sub(self.text.len());
+        let mut cut = part.len().min(room);
+        while !part.is_char_boundary(cut) {
+            cut -= 1;
+        }
+        if self.left_out > 0 {
+            cut = 0;
+        }
+        self.text.push_str(&part[..cut]);
+        self.left_out += part.len() - cut;
+        Ok(())
+    }
+}
+
+fn name_of(action: &Action) -> &'static str {
+    match action {
+        Action::CallActivity { .. } => "CallActivity",
+        Action::CreateTimer { .. } => "CreateTimer",
+        Action::WaitExternal { .. } => "WaitExternal",
+        Action::StartOrchestrationDetached { .. } => "StartOrchestrationDetached",
+        Action::StartSubOrchestration { .. } => "StartSubOrchestration",
+        Action::ContinueAsNew { .. } => "ContinueAsNew",
+        Action::UpdateCustomStatus { .. } => "UpdateCustomStatus",
+        Action::DequeueEvent { .. } => "DequeueEvent",
+        Action::SetKeyValue { .. } => "SetKeyValue",
+        Action::ClearKeyValue { .. } => "ClearKeyValue",
+        Action::ClearKeyValues => "ClearKeyValues",
+        Action::OpenSession { .. } => "OpenSession",
+        Action::CloseSession { .. } => "CloseSession",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_text_is_shown_whole() {
+        assert_eq!(bounded(&"short"), "\"short\"");
+    }
+
+    #[test]
+    fn a_long_text_is_cut_between_characters_and_says_how_much_is_missing() {
+        let text = bounded(&"ä".repeat(MAX_SIDE_BYTES));
+        assert!(text.len() < MAX_SIDE_BYTES + 64);
+        assert!(text.ends_with(" bytes more)"), "{text}");
+    }
+
+    #[test]
+    fn a_mismatch_is_printed_as_one_sentence() {
+        let mut mismatch = Mismatch::corrupted(3, "broken");
+        assert_eq!(mismatch.to_string(), "corrupted history: broken (at event 3)");
+        mismatch.expected = Some("TimerCreated");
+        mismatch.found = Some("CallActivity");
+        mismatch.call = Some(CallSite { file: "src/ship.rs".to_owned(), line: 7, column: 9 });
+        mismatch.last_match = Some(LastMatch { event_id: 2, kind: "ActivityScheduled" });
+        assert_eq!(
+            mismatch.to_string(),
+            "corrupted history: broken (at event 3: history has TimerCreated, the code calls CallActivity at \
+             src/ship.rs:7:9; the last event that still matched is 2, ActivityScheduled)"
+        );
+    }
+}

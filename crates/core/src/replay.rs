@@ -1,0 +1,340 @@
+//! The turn: history, arrivals and now in; events, effects and a verdict out.
+//!
+//! An [`Execution`] runs the code of one orchestration against its history. It can be *fed on* (kept between
+//! turns and given only what is new) or *replayed* from the first event; both decide alike, because the
+//! sequence of polls is a function of history alone:
+//!
+//! - an event that answers something asks for a poll of the root, and that poll happens before the next event
+//!   is looked at;
+//! - a poll is repeated while something woke the root during it (a channel between two branches);
+//! - a new decision becomes an event first and is then treated like a recorded one.
+//!
+//! The three steps of a turn are `admit`, `decide` and `conclude`; `drive` holds the poll and
+//! `apply` what each kind of event does.
+
+mod admit;
+mod apply;
+mod conclude;
+mod decide;
+mod drive;
+mod input;
+mod refuse;
+mod turn;
+mod verify;
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Waker;
+
+pub use conclude::fail_without_code;
+pub use input::{CarryForwardOverflow, Identity, Options, ParentLink, Start};
+pub use turn::{Effects, Notice, ParentNotice, QueuedWork, SessionChange, Turn, Verdict};
+pub(crate) use turn::{Misuse, application_error};
+pub use verify::verify;
+
+use crate::ledger::Ledger;
+use crate::mismatch::{LastMatch, Mismatch, nondeterminism};
+use crate::operation::kv::Kv;
+use crate::outline::Outline;
+use crate::shared::{Shared, guarded};
+use crate::{Action, ErrorDetails, Event, EventKind, KvEntry, OrchestrationContext, WorkItem};
+
+/// Runs one execution of one orchestration.
+///
+/// A turn changes the execution as if it were committed. When a commit fails, drop the execution and replay
+/// it from what the store has.
+///
+/// ```
+/// use steadfast_core::replay::{Execution, Identity, Setup, Start, Verdict};
+/// use steadfast_core::WorkItem;
+///
+/// let identity = Identity {
+///     instance: "greeting-1".into(), execution_id: 1, name: "Greet".into(), version: "1.0.0".into(),
+/// };
+/// let start = Start { input: "Ada".into(), ..Start::default() };
+/// let mut execution = Execution::start(Setup::new(identity), start, |ctx, name| async move {
+///     ctx.schedule_activity("Hello", name).await
+/// });
+///
+/// let first = execution.turn(1_000, vec![]);
+/// assert_eq!(first.effects.work.len(), 1);
+///
+/// let answer = WorkItem::ActivityCompleted {
+///     instance: "greeting-1".into(), execution_id: 1, id: 2, result: "Hello, Ada".into(),
+/// };
+/// let second = execution.turn(2_000, vec![answer]);
+/// assert_eq!(second.verdict, Verdict::Completed { output: "Hello, Ada".into() });
+/// ```
+pub struct Execution {
+    identity: Identity,
+    options: Options,
+    shared: Arc<Shared>,
+    root: Root,
+    outline: Outline,
+    phase: Phase,
+    /// The poll that the last event asked for.
+    due: Option<Due>,
+    output: Option<Result<String, String>>,
+    failure: Option<ErrorDetails>,
+    /// Set when history and code parted; also part of `failure`.
+    mismatch: Option<Mismatch>,
+    last_match: Option<LastMatch>,
+    invalid_stamp: Option<Notice>,
+    verifying: Verifying,
+    /// The continue-as-new that was called, while a finished history is checked.
+    continued: Option<Action>,
+    effort: Effort,
+}
+
+type Root = Pin<Box<dyn Future<Output = Result<String, String>> + Send>>;
+
+enum Phase {
+    Fresh(Start),
+    Live,
+    Ended,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verifying {
+    No,
+    Yes,
+}
+
+/// When a poll happens, as the code sees it.
+#[derive(Clone, Copy)]
+struct Due {
+    now_ms: u64,
+    /// Does the poll only repeat what an earlier turn decided?
+    replaying: bool,
+}
+
+/// Holds what every execution needs, new or old.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// Names the execution.
+    pub identity: Identity,
+    /// Holds the key-value state that the previous execution left.
+    pub kv: BTreeMap<String, KvEntry>,
+    /// Bounds what the execution may do.
+    pub options: Options,
+}
+
+impl Setup {
+    /// Sets up an execution without key-value state and with default options.
+    pub fn new(identity: Identity) -> Self {
+        Self { identity, kv: BTreeMap::new(), options: Options::default() }
+    }
+}
+
+/// Counts the work that an execution did, so that tests can bound it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Effort {
+    /// Counts the events that were looked at.
+    pub events_visited: u64,
+    /// Counts the polls of the handler's future.
+    pub root_polls: u64,
+    /// Counts the polls of durable futures.
+    pub future_polls: u64,
+}
+
+impl Execution {
+    /// Begins a new execution. Its first turn records the start and runs the handler for the first time.
+    pub fn start<H, F>(setup: Setup, start: Start, handler: H) -> Self
+    where
+        H: FnOnce(OrchestrationContext, String) -> F + Send + 'static,
+        F: Future<Output = Result<String, String>> + Send + 'static,
+    {
+        let input = start.input.clone();
+        let custom_status = start.custom_status.clone();
+        Self::new(setup, Phase::Fresh(start), input, custom_status, handler)
+    }
+
+    /// Repeats a recorded execution, so that its next turn goes on where the last one stopped.
+    ///
+    /// A history that cannot be repeated is no error here: the next turn fails the execution and says why.
+    pub fn replay<H, F>(setup: Setup, history: Vec<Event>, handler: H) -> Self
+    where
+        H: FnOnce(OrchestrationContext, String) -> F + Send + 'static,
+        F: Future<Output = Result<String, String>> + Send + 'static,
+    {
+        let mut execution = Self::recorded(setup, &history, handler);
+        let finished =
+            history.iter().rev().find(|event| !is_cancel_request(event)).is_some_and(Event::is_terminal);
+        if finished {
+            execution.fold(&history);
+            execution.phase = Phase::Ended;
+            execution.end();
+            return execution;
+        }
+        execution.visit_all(history);
+        execution
+    }
+
+    /// Runs one turn: consumes `arrivals` and decides what follows from them.
+    ///
+    /// `now_ms` is the store's time. A message that is a duplicate, or meant for another execution, changes
+    /// nothing.
+    pub fn turn(&mut self, now_ms: u64, arrivals: Vec<WorkItem>) -> Turn {
+        if matches!(self.phase, Phase::Ended) || self.outline.is_terminal() {
+            return Turn::ended();
+        }
+        let now_ms = arrivals.iter().filter_map(due_time).fold(now_ms, u64::max);
+        let mut draft = decide::Draft::new(now_ms, self.outline.next_event_id());
+        self.shared.lock().begin_turn();
+        let carried = self.begin(&mut draft);
+        let aborted = self.admit(carried.into_iter().chain(arrivals), &mut draft);
+        self.note_foreign_wake();
+        match aborted {
+            // The failure of an activity that is not the application's own: no user code sees it.
+            Some(details) => self.failure = Some(details),
+            None if self.failure.is_some() => {}
+            None => self.decide(&mut draft),
+        }
+        let turn = self.conclude(draft);
+        if turn.verdict.is_terminal() {
+            self.phase = Phase::Ended;
+            self.end();
+        } else {
+            self.phase = Phase::Live;
+        }
+        turn
+    }
+
+    /// Returns the id of the last event, recorded or decided.
+    pub fn last_event_id(&self) -> u64 {
+        self.outline.last_event_id
+    }
+
+    /// Names where history and code parted, once they did.
+    pub fn mismatch(&self) -> Option<&Mismatch> {
+        self.mismatch.as_ref()
+    }
+
+    /// Sets whom to wake when something outside the engine touches the orchestration between turns: a foreign
+    /// future that it awaits, or a call on a context that was kept. The next turn, also an empty one, then
+    /// fails the execution and says why.
+    pub fn set_alarm(&self, alarm: Waker) {
+        self.shared.set_alarm(alarm);
+    }
+
+    /// Returns the work done so far.
+    pub fn effort(&self) -> Effort {
+        Effort { future_polls: self.shared.lock().future_polls, ..self.effort }
+    }
+
+    fn recorded<H, F>(setup: Setup, history: &[Event], handler: H) -> Self
+    where
+        H: FnOnce(OrchestrationContext, String) -> F + Send + 'static,
+        F: Future<Output = Result<String, String>> + Send + 'static,
+    {
+        let (input, custom_status) = match history.first().map(|event| &event.kind) {
+            Some(EventKind::OrchestrationStarted { input, initial_custom_status, .. }) => {
+                (input.clone(), initial_custom_status.clone())
+            }
+            _ => (String::new(), None),
+        };
+        let mut execution = Self::new(setup, Phase::Live, input, custom_status, handler);
+        match history.first() {
+            None => execution.part(Mismatch::corrupted(1, "empty")),
+            Some(first) => execution.invalid_stamp = check_stamp(&first.duroxide_version),
+        }
+        execution
+    }
+
+    fn new<H, F>(setup: Setup, phase: Phase, input: String, custom_status: Option<String>, handler: H) -> Self
+    where
+        H: FnOnce(OrchestrationContext, String) -> F + Send + 'static,
+        F: Future<Output = Result<String, String>> + Send + 'static,
+    {
+        let Setup { identity, kv, options } = setup;
+        let mut ledger = Ledger::new(identity.clone());
+        ledger.kv = Kv::seeded(kv);
+        ledger.custom_status = custom_status;
+        let shared = Shared::driven(ledger);
+        let context = OrchestrationContext::over(Arc::clone(&shared));
+        Self {
+            identity,
+            options,
+            shared,
+            root: Box::pin(async move { handler(context, input).await }),
+            outline: Outline::default(),
+            phase,
+            due: None,
+            output: None,
+            failure: None,
+            mismatch: None,
+            last_match: None,
+            invalid_stamp: None,
+            verifying: Verifying::No,
+            continued: None,
+            effort: Effort::default(),
+        }
+    }
+
+    /// Fails the execution because history and code part here.
+    fn part(&mut self, mismatch: Mismatch) {
+        if self.failure.is_none() {
+            let mismatch = mismatch.after(self.last_match.clone());
+            self.failure = Some(ErrorDetails::from(&mismatch));
+            self.mismatch = Some(mismatch);
+        }
+    }
+
+    fn note_foreign_wake(&mut self) {
+        if self.failure.is_some() {
+            return;
+        }
+        let misuse = self.shared.lock().misuse().map(Misuse::details);
+        self.failure = misuse.or_else(|| {
+            self.shared.was_woken_from_outside().then(|| {
+                nondeterminism(
+                    "the orchestration was woken from outside: it awaits something that history does not record \
+                     (a tokio timer, channel or task, a request); await durable futures only, and do such work in an \
+                     activity",
+                )
+            })
+        });
+    }
+
+    /// Lets go of the code. Its destructors run now and can neither record anything nor take the process down.
+    fn end(&mut self) {
+        self.shared.end();
+        let root = std::mem::replace(&mut self.root, Box::pin(std::future::pending()));
+        // What a destructor panics with concerns nobody: the execution is over.
+        drop(guarded(move || drop(root)));
+    }
+}
+
+impl Drop for Execution {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl std::fmt::Debug for Execution {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Execution")
+            .field("identity", &self.identity)
+            .field("last_event_id", &self.outline.last_event_id)
+            .field("failure", &self.failure)
+            .finish_non_exhaustive()
+    }
+}
+
+fn is_cancel_request(event: &Event) -> bool {
+    matches!(event.kind, EventKind::ActivityCancelRequested { .. })
+}
+
+/// A turn is never earlier than a timer that it consumes.
+fn due_time(message: &WorkItem) -> Option<u64> {
+    match message {
+        WorkItem::TimerFired { fire_at_ms, .. } => Some(*fire_at_ms),
+        _ => None,
+    }
+}
+
+fn check_stamp(stamp: &str) -> Option<Notice> {
+    let error = semver::Version::parse(stamp).err()?;
+    Some(Notice::InvalidPinnedVersion { version: stamp.to_owned(), error: error.to_string() })
+}

@@ -1,0 +1,209 @@
+//! How often, and how long apart, an activity is tried again.
+
+use std::time::Duration;
+
+/// Bounds the attempts of an activity and spaces them out.
+#[derive(Debug, Clone)]
+pub struct RetryPolicy {
+    /// Bounds the attempts, the first one included.
+    pub max_attempts: u32,
+    /// Spaces the attempts out.
+    pub backoff: BackoffStrategy,
+    /// Bounds each attempt; one that takes longer is not tried again.
+    pub timeout: Option<Duration>,
+}
+
+impl RetryPolicy {
+    /// Builds a policy of `max_attempts` attempts with the default backoff and no timeout.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidRetryPolicy`] when `max_attempts` is 0.
+    pub fn try_new(max_attempts: u32) -> Result<Self, InvalidRetryPolicy> {
+        match max_attempts {
+            0 => Err(InvalidRetryPolicy),
+            _ => Ok(Self { max_attempts, backoff: BackoffStrategy::default(), timeout: None }),
+        }
+    }
+
+    /// Builds a policy like [`RetryPolicy::try_new`].
+    ///
+    /// # Panics
+    ///
+    /// Panics when `max_attempts` is 0.
+    #[track_caller]
+    #[allow(clippy::panic, reason = "the compatible constructor panics; try_new is the one that does not")]
+    pub fn new(max_attempts: u32) -> Self {
+        Self::try_new(max_attempts).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Bounds each attempt.
+    #[must_use]
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// Bounds each attempt: the old spelling of [`RetryPolicy::with_timeout`].
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_total_timeout(self, timeout: Duration) -> Self {
+        self.with_timeout(timeout)
+    }
+
+    /// Replaces the backoff.
+    #[must_use]
+    pub fn with_backoff(mut self, backoff: BackoffStrategy) -> Self {
+        self.backoff = backoff;
+        self
+    }
+
+    /// Returns how long to wait after the given attempt, counted from 1.
+    pub fn delay_for_attempt(&self, attempt: u32) -> Duration {
+        self.backoff.delay_for_attempt(attempt)
+    }
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self { max_attempts: 3, backoff: BackoffStrategy::default(), timeout: None }
+    }
+}
+
+/// Says that a retry policy allows no attempt at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("max_attempts must be at least 1")]
+pub struct InvalidRetryPolicy;
+
+/// Says how the wait between attempts grows.
+#[derive(Debug, Clone)]
+pub enum BackoffStrategy {
+    /// Tries again at once.
+    None,
+    /// Waits the same time after each attempt.
+    Fixed {
+        /// Holds that time.
+        delay: Duration,
+    },
+    /// Waits `base` longer after each attempt.
+    Linear {
+        /// Holds the first wait, and the step.
+        base: Duration,
+        /// Bounds the wait.
+        max: Duration,
+    },
+    /// Multiplies the wait after each attempt.
+    Exponential {
+        /// Holds the first wait.
+        base: Duration,
+        /// Holds the factor.
+        multiplier: f64,
+        /// Bounds the wait.
+        max: Duration,
+    },
+}
+
+impl BackoffStrategy {
+    /// Returns how long to wait after the given attempt, counted from 1.
+    pub fn delay_for_attempt(&self, attempt: u32) -> Duration {
+        match self {
+            Self::None => Duration::ZERO,
+            Self::Fixed { delay } => *delay,
+            Self::Linear { base, max } => base.saturating_mul(attempt).min(*max),
+            Self::Exponential { base, multiplier, max } => {
+                let nanos = base.as_nanos() as f64 * power(*multiplier, attempt.saturating_sub(1));
+                // The cast clamps: infinity is the longest wait, a negative number or NaN none at all.
+                Duration::from_nanos(nanos as u64).min(*max)
+            }
+        }
+    }
+}
+
+impl Default for BackoffStrategy {
+    fn default() -> Self {
+        Self::Exponential { base: Duration::from_millis(100), multiplier: 2.0, max: Duration::from_secs(30) }
+    }
+}
+
+/// Raises by squaring. The standard library leaves the precision of its powers to the platform, and a
+/// delay that differs between two workers would be recorded differently.
+fn power(base: f64, exponent: u32) -> f64 {
+    let (mut result, mut square, mut rest) = (1.0, base, exponent);
+    while rest > 0 {
+        if rest % 2 == 1 {
+            result *= square;
+        }
+        square *= square;
+        rest /= 2;
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    fn delays(backoff: &BackoffStrategy) -> Vec<u128> {
+        (1..=5).map(|attempt| backoff.delay_for_attempt(attempt).as_millis()).collect()
+    }
+
+    #[test]
+    fn the_default_is_three_attempts_doubling_from_100_ms_to_30_s() {
+        let policy = RetryPolicy::default();
+        assert_eq!((policy.max_attempts, policy.timeout), (3, None));
+        assert_eq!(delays(&policy.backoff), [100, 200, 400, 800, 1600]);
+        assert_eq!(policy.delay_for_attempt(100), Duration::from_secs(30));
+    }
+
+    #[test]
+    fn each_strategy_grows_as_its_name_says() {
+        assert_eq!(delays(&BackoffStrategy::None), [0, 0, 0, 0, 0]);
+        assert_eq!(delays(&BackoffStrategy::Fixed { delay: ms(7) }), [7, 7, 7, 7, 7]);
+        assert_eq!(delays(&BackoffStrategy::Linear { base: ms(10), max: ms(35) }), [10, 20, 30, 35, 35]);
+        let tripled = BackoffStrategy::Exponential { base: ms(10), multiplier: 3.0, max: ms(500) };
+        assert_eq!(delays(&tripled), [10, 30, 90, 270, 500]);
+    }
+
+    #[test]
+    #[should_panic(expected = "max_attempts must be at least 1")]
+    fn a_policy_without_attempts_panics() {
+        RetryPolicy::new(0);
+    }
+
+    #[test]
+    fn a_policy_without_attempts_can_be_refused_instead() {
+        assert_eq!(RetryPolicy::try_new(0).err(), Some(InvalidRetryPolicy));
+        assert_eq!(RetryPolicy::try_new(1).map(|policy| policy.max_attempts), Ok(1));
+    }
+
+    #[test]
+    fn both_spellings_set_the_timeout_of_an_attempt() {
+        assert_eq!(RetryPolicy::new(1).with_timeout(ms(5)).timeout, Some(ms(5)));
+        assert_eq!(RetryPolicy::new(1).with_total_timeout(ms(5)).timeout, Some(ms(5)));
+    }
+
+    #[test]
+    fn a_senseless_multiplier_waits_not_at_all() {
+        for multiplier in [f64::NAN, f64::NEG_INFINITY, -2.0] {
+            let backoff = BackoffStrategy::Exponential { base: ms(10), multiplier, max: ms(50) };
+            assert_eq!(backoff.delay_for_attempt(2), Duration::ZERO);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_retry_delay_never_overflows(
+            base: Duration, max: Duration, multiplier: f64, attempt in prop_oneof![any::<u32>(), Just(u32::MAX)],
+        ) {
+            let exponential = BackoffStrategy::Exponential { base, multiplier, max };
+            prop_assert!(exponential.delay_for_attempt(attempt) <= max);
+            let linear = BackoffStrategy::Linear { base, max };
+            prop_assert!(linear.delay_for_attempt(attempt) <= max);
+        }
+    }
+}

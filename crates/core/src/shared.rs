@@ -1,0 +1,209 @@
+//! Where an orchestration's code and its engine meet.
+//!
+//! The code holds clones of the context, the engine polls the code: both reach the same [`Ledger`]. This
+//! module owns the lock around it and knows, at every moment, whether the thread that asks is inside a poll
+//! of *this* orchestration. A call from anywhere else (a spawned task, a clone that was kept) would depend on
+//! scheduling, so it is reported as an error of the orchestration instead of being served.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Wake, Waker};
+
+use crate::ledger::Ledger;
+use crate::replay::Misuse;
+
+/// The ledger of one execution, shared by its context, its futures and its engine.
+pub(crate) struct Shared {
+    ledger: Mutex<Ledger>,
+    root: Arc<RootWaker>,
+    /// A context made with `OrchestrationContext::new`: no engine polls it, so any thread may use it.
+    standalone: bool,
+}
+
+impl Shared {
+    pub(crate) fn driven(ledger: Ledger) -> Arc<Self> {
+        Self::with(ledger, false)
+    }
+
+    pub(crate) fn standalone(ledger: Ledger) -> Arc<Self> {
+        Self::with(ledger, true)
+    }
+
+    fn with(ledger: Ledger, standalone: bool) -> Arc<Self> {
+        Arc::new(Self { ledger: Mutex::new(ledger), root: Arc::default(), standalone })
+    }
+
+    /// Locks the ledger for the engine and for reads that are the same at any time.
+    ///
+    /// No user code runs under this lock, so a poisoned lock can only mean a panic of the engine itself; the
+    /// ledger is still usable and the turn that panicked has already failed.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Locks the ledger for a call of the orchestration's code, or reports the call when it comes from
+    /// outside a poll. After the execution ended nothing is recorded any more.
+    pub(crate) fn enter(
+        &self,
+        what: &'static str,
+        at: &'static Location<'static>,
+    ) -> Option<MutexGuard<'_, Ledger>> {
+        if self.is_over() {
+            return None;
+        }
+        let mut ledger = self.lock();
+        if self.standalone || self.is_polled_here() {
+            return Some(ledger);
+        }
+        ledger.report(Misuse::OutsidePoll { call: what, at });
+        drop(ledger);
+        self.root.ring();
+        None
+    }
+
+    /// Is this thread inside a poll of this orchestration?
+    pub(crate) fn is_polled_here(&self) -> bool {
+        HERE.get() == Here::Polling(self.root.id())
+    }
+
+    pub(crate) fn waker(&self) -> Waker {
+        Waker::from(Arc::clone(&self.root))
+    }
+
+    /// Runs one poll of the root: wakes inside it are legal and ask for another poll.
+    pub(crate) fn polling<R>(&self, poll: impl FnOnce() -> R) -> R {
+        self.root.woken.store(false, Ordering::Relaxed);
+        let _scope = Scope::enter(Here::Polling(self.root.id()));
+        poll()
+    }
+
+    /// Wakes what an event answered. These wakes come from the engine and are never foreign.
+    pub(crate) fn deliver(&self, wakers: impl IntoIterator<Item = Waker>) {
+        let _scope = Scope::enter(Here::Delivering(self.root.id()));
+        for waker in wakers {
+            // A combinator may bring a waker of its own making: user code like any other.
+            if let Err(text) = guarded(|| waker.wake()) {
+                self.lock().report(Misuse::WakerPanicked { text });
+            }
+        }
+    }
+
+    /// Did something wake the root during the last poll?
+    pub(crate) fn was_woken(&self) -> bool {
+        self.root.woken.load(Ordering::Relaxed)
+    }
+
+    /// Did something outside the engine wake the root between polls?
+    pub(crate) fn was_woken_from_outside(&self) -> bool {
+        self.root.foreign.load(Ordering::Acquire)
+    }
+
+    /// Sets whom to wake when the orchestration is touched from outside.
+    pub(crate) fn set_alarm(&self, alarm: Waker) {
+        *self.root.alarm.lock().unwrap_or_else(PoisonError::into_inner) = Some(alarm);
+        // It may have happened between the last turn and now.
+        if self.was_woken_from_outside() || self.lock().misuse().is_some() {
+            self.root.ring();
+        }
+    }
+
+    /// Ends the execution: later calls, drops and wakes change nothing.
+    pub(crate) fn end(&self) {
+        self.root.over.store(true, Ordering::Release);
+        let forgotten = self.lock().forget();
+        drop(guarded(move || drop(forgotten)));
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.root.over.load(Ordering::Acquire)
+    }
+}
+
+/// Runs user code; a panic becomes its text.
+pub(crate) fn guarded<R>(code: impl FnOnce() -> R) -> Result<R, String> {
+    catch_unwind(AssertUnwindSafe(code)).map_err(|payload| {
+        let text = text_of(payload.as_ref());
+        // The payload is the user's too. If even dropping it panics, what that leaves is leaked.
+        if let Err(again) = catch_unwind(AssertUnwindSafe(move || drop(payload))) {
+            std::mem::forget(again);
+        }
+        text
+    })
+}
+
+fn text_of(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "orchestration panicked".to_owned())
+}
+
+/// The waker that the root future is polled with.
+#[derive(Default)]
+struct RootWaker {
+    woken: AtomicBool,
+    foreign: AtomicBool,
+    over: AtomicBool,
+    alarm: Mutex<Option<Waker>>,
+}
+
+impl RootWaker {
+    /// Unique among the live ones: the address of the shared allocation.
+    fn id(self: &Arc<Self>) -> usize {
+        Arc::as_ptr(self).addr()
+    }
+
+    fn ring(&self) {
+        let alarm = self.alarm.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(alarm) = alarm {
+            alarm.wake();
+        }
+    }
+}
+
+impl Wake for RootWaker {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        let id = self.id();
+        match HERE.get() {
+            Here::Polling(polled) if polled == id => self.woken.store(true, Ordering::Relaxed),
+            Here::Delivering(delivered) if delivered == id => {}
+            _ if self.over.load(Ordering::Acquire) => {}
+            _ => {
+                self.foreign.store(true, Ordering::Release);
+                self.ring();
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Here {
+    Elsewhere,
+    Polling(usize),
+    Delivering(usize),
+}
+
+thread_local! {
+    static HERE: Cell<Here> = const { Cell::new(Here::Elsewhere) };
+}
+
+/// Puts back what was there before, also when a poll panics.
+struct Scope(Here);
+
+impl Scope {
+    fn enter(here: Here) -> Self {
+        Self(HERE.replace(here))
+    }
+}
+
+impl Drop for Scope {
+    fn drop(&mut self) {
+        HERE.set(self.0);
+    }
+}

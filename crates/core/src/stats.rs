@@ -1,0 +1,41 @@
+//! What an instance weighs in its store.
+
+use serde::{Deserialize, Serialize};
+
+/// Counts what a store holds for one instance.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SystemStats {
+    /// Counts the events of the current execution.
+    pub history_event_count: u64,
+    /// Measures them as JSON.
+    pub history_size_bytes: u64,
+    /// Counts the queue messages that were not read yet.
+    pub queue_pending_count: u64,
+    /// Counts the keys that are set.
+    pub kv_user_key_count: u64,
+    /// Measures their values.
+    pub kv_total_value_bytes: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stats_are_written_under_their_field_names() {
+        let stats = SystemStats {
+            history_event_count: 1,
+            history_size_bytes: 2,
+            queue_pending_count: 3,
+            kv_user_key_count: 4,
+            kv_total_value_bytes: 5,
+        };
+        let text = serde_json::to_string(&stats).unwrap();
+        assert_eq!(
+            text,
+            "{\"history_event_count\":1,\"history_size_bytes\":2,\"queue_pending_count\":3,\
+             \"kv_user_key_count\":4,\"kv_total_value_bytes\":5}"
+        );
+        assert_eq!(serde_json::from_str::<SystemStats>(&text).unwrap(), stats);
+    }
+}

@@ -1,0 +1,45 @@
+//! What a store promises.
+//!
+//! A store keeps everything that must survive: histories, queues, leases, sessions, key-value state. There are
+//! two traits. [`Store`] is typed and complete; the runtime and the client use it. [`Provider`] is the
+//! compatible one; every `Store` is a `Provider`, and [`store_of`] makes a `Store` of any `Provider`. The
+//! promises are in `CONTRACT.md`, as numbered clauses, and `steadfast-conformance` proves them.
+
+mod adapter;
+mod admin;
+mod bridge;
+mod compat;
+mod error;
+mod instance;
+mod lease;
+mod provider;
+mod session;
+mod set_aside;
+mod store;
+mod turn;
+mod work;
+
+pub use adapter::Adapter;
+pub use admin::{
+    DEFAULT_BULK_LIMIT, DeleteInstanceResult, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceTree,
+    ProviderAdmin, PruneOptions, PruneResult, QueueDepths, SystemMetrics,
+};
+pub use bridge::store_of;
+pub use error::{ProviderError, ProviderErrorKind};
+pub use instance::{
+    Cursor, DEFAULT_PAGE, ExecutionState, InstancePage, InstanceQuery, InstanceState, MAX_PAGE, Sent,
+    Started, WaitFor, Waited,
+};
+pub use lease::{Abandon, Attempt, LeaseToken};
+pub use provider::Provider;
+pub use session::{Appetite, RenewSessions, SessionInfo, SessionRef, SessionsRenewed};
+pub use set_aside::{MAX_UNREADABLE_ATTEMPTS, Queue, SetAside, UNREADABLE_RETRY};
+pub use store::{Store, check_message};
+pub use turn::{
+    Cold, Committed, Held, History, MAX_TURN_MESSAGES, Message, NewWork, OrchestrationItem, RunId,
+    TurnCommit, TurnLease, TurnRequest, Warm,
+};
+pub use work::{
+    Attachment, Claim, Outcome, Owner, SessionFetchConfig, SessionRequest, SessionScope, WorkLease,
+    WorkRequest,
+};

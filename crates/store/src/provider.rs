@@ -1,0 +1,162 @@
+//! The compatible store trait: what applications wrap and implement.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use steadfast_core::{
+    DispatcherCapabilityFilter, Event, ExecutionMetadata, ScheduledActivityIdentifier, SystemStats,
+    TagFilter, WorkItem,
+};
+
+use crate::{OrchestrationItem, ProviderAdmin, ProviderError, SessionFetchConfig, Store};
+
+/// Keeps histories, queues, leases, sessions and key-value state, in the compatible form.
+///
+/// The promises are in `CONTRACT.md`; methods name the clauses. A store of your own implements the required
+/// methods, or implements [`Store`] and gets this trait for free. The runtime uses
+/// [`as_store`](Self::as_store) when it answers, and these methods otherwise: a wrapper that forwards only
+/// what is required sees every fetch, ack, renewal and abandon.
+#[async_trait]
+pub trait Provider: Any + Send + Sync {
+    /// Names the kind of store.
+    fn name(&self) -> &str {
+        "unknown"
+    }
+
+    /// Names the version of the store.
+    fn version(&self) -> &str {
+        "0.0.0"
+    }
+
+    /// Leases the instance with the oldest visible message (S1, S2, S5, S9, S15, S17, S18). Returns it with its
+    /// lock token and the highest attempt count of its messages. Waits at most `poll_timeout`, or not at all.
+    async fn fetch_orchestration_item(
+        &self,
+        lock_timeout: Duration,
+        poll_timeout: Duration,
+        filter: Option<&DispatcherCapabilityFilter>,
+    ) -> Result<Option<(OrchestrationItem, String, u32)>, ProviderError>;
+
+    /// Commits a turn and ends its lease (S3, S4, S7, S8, S10, S12).
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "the compatible signature; Store::commit_turn takes a value"
+    )]
+    async fn ack_orchestration_item(
+        &self,
+        lock_token: &str,
+        execution_id: u64,
+        history_delta: Vec<Event>,
+        worker_items: Vec<WorkItem>,
+        orchestrator_items: Vec<WorkItem>,
+        metadata: ExecutionMetadata,
+        cancelled_activities: Vec<ScheduledActivityIdentifier>,
+    ) -> Result<(), ProviderError>;
+
+    /// Gives a leased instance back (S4, S6).
+    async fn abandon_orchestration_item(
+        &self,
+        lock_token: &str,
+        delay: Option<Duration>,
+        ignore_attempt: bool,
+    ) -> Result<(), ProviderError>;
+
+    /// Extends the lease of an instance (S4).
+    async fn renew_orchestration_item_lock(
+        &self,
+        token: &str,
+        extend_for: Duration,
+    ) -> Result<(), ProviderError>;
+
+    /// Reads the events of the latest execution; empty for an unknown instance.
+    async fn read(&self, instance: &str) -> Result<Vec<Event>, ProviderError>;
+
+    /// Reads the events of one execution (S10).
+    async fn read_with_execution(
+        &self,
+        instance: &str,
+        execution_id: u64,
+    ) -> Result<Vec<Event>, ProviderError>;
+
+    /// Appends events without a lease; nothing else changes (S8).
+    async fn append_with_execution(
+        &self,
+        instance: &str,
+        execution_id: u64,
+        new_events: Vec<Event>,
+    ) -> Result<(), ProviderError>;
+
+    /// Queues an activity.
+    async fn enqueue_for_worker(&self, item: WorkItem) -> Result<(), ProviderError>;
+
+    /// Leases the oldest activity that the caller may run (S5, S9, S13, S14, S15, S18). Returns it with its
+    /// lock token and its attempt count.
+    async fn fetch_work_item(
+        &self,
+        lock_timeout: Duration,
+        poll_timeout: Duration,
+        session: Option<&SessionFetchConfig>,
+        tag_filter: &TagFilter,
+    ) -> Result<Option<(WorkItem, String, u32)>, ProviderError>;
+
+    /// Removes an activity and sends its completion, together (S4, S11).
+    async fn ack_work_item(&self, token: &str, completion: Option<WorkItem>) -> Result<(), ProviderError>;
+
+    /// Extends the lease of an activity (S4, S12).
+    async fn renew_work_item_lock(&self, token: &str, extend_for: Duration) -> Result<(), ProviderError>;
+
+    /// Gives a leased activity back (S4, S6).
+    async fn abandon_work_item(
+        &self,
+        token: &str,
+        delay: Option<Duration>,
+        ignore_attempt: bool,
+    ) -> Result<(), ProviderError>;
+
+    /// Extends the leases of the sessions that these owners hold and that are not idle; returns how many (S13).
+    async fn renew_session_lock(
+        &self,
+        owner_ids: &[&str],
+        extend_for: Duration,
+        idle_timeout: Duration,
+    ) -> Result<usize, ProviderError>;
+
+    /// Removes sessions that have ended and have no work; returns how many (S13).
+    async fn cleanup_orphaned_sessions(&self, idle_timeout: Duration) -> Result<usize, ProviderError>;
+
+    /// Sends a message to an instance, now or after `delay` (S7, S9, S17).
+    async fn enqueue_for_orchestrator(
+        &self,
+        item: WorkItem,
+        delay: Option<Duration>,
+    ) -> Result<(), ProviderError>;
+
+    /// Returns the management interface, if the store has one.
+    fn as_management_capability(&self) -> Option<&dyn ProviderAdmin> {
+        None
+    }
+
+    /// Returns the custom status and its version, if that is newer than `last_seen_version`.
+    async fn get_custom_status(
+        &self,
+        instance: &str,
+        last_seen_version: u64,
+    ) -> Result<Option<(Option<String>, u64)>, ProviderError>;
+
+    /// Reads one key of an instance.
+    async fn get_kv_value(&self, instance: &str, key: &str) -> Result<Option<String>, ProviderError>;
+
+    /// Reads all keys of an instance.
+    async fn get_kv_all_values(&self, instance: &str) -> Result<HashMap<String, String>, ProviderError>;
+
+    /// Measures an instance; `None` when there is none of that id.
+    async fn get_instance_stats(&self, instance: &str) -> Result<Option<SystemStats>, ProviderError>;
+
+    /// Returns the store in its full form, if it has one. A wrapper that leaves this out works through the
+    /// compatible methods alone, more slowly; `CONTRACT.md` says what it lacks.
+    fn as_store(&self) -> Option<&dyn Store> {
+        None
+    }
+}

@@ -1,0 +1,99 @@
+//! What only our library has: owned sessions and `FuturesUnordered`.
+//!
+//! The peer has a file of the same name that refuses these statements.
+
+use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
+
+use steadfast_core::ENGINE_SESSION_PREFIX;
+
+use super::{
+    api::{EventKind, WorkItem},
+    ast::{Block, Own, SessionName},
+    interpret::{Flow, Scope, told},
+    journal::Call,
+};
+
+/// Runs one of the statements.
+pub(super) fn run<'a>(scope: &'a mut Scope, own: &'a Own) -> BoxFuture<'a, Flow> {
+    Box::pin(async move {
+        scope.answer = match own {
+            Own::OpenSession => scope.open_session().await,
+            Own::OpenSessionWithId(id) => scope.open_session_with_id(id).await,
+            Own::CloseSession(session) => scope.close_session(*session).await,
+            Own::OnSession { name, input, session } => {
+                let (input, session) = (scope.text(*input), scope.session(*session));
+                scope.journal.note(Call::Activity {
+                    name: (*name).to_owned(),
+                    input: input.clone(),
+                    session: Some(session.clone()),
+                    tag: None,
+                });
+                told(scope.ctx.schedule_activity(*name, input).on_session(session).await)
+            }
+            Own::Gather(branches) => scope.gather(branches).await,
+        };
+        Flow::Next
+    })
+}
+
+/// Gives the call that an event of our own kinds records.
+pub(super) fn call_recorded_in(kind: EventKind) -> Option<Call> {
+    match kind {
+        // The program does not choose this id, so it cannot tell it.
+        EventKind::SessionOpened { session_id, .. } if session_id.starts_with(ENGINE_SESSION_PREFIX) => {
+            Some(Call::OpenSession { id: None })
+        }
+        EventKind::SessionOpened { session_id, .. } => Some(Call::OpenSession { id: Some(session_id) }),
+        EventKind::SessionClosed { session_id } => Some(Call::CloseSession { id: session_id }),
+        _ => None,
+    }
+}
+
+/// Changes the compared field of an event of our own kinds.
+pub(super) fn change_field(kind: &mut EventKind, text: &str) {
+    if let EventKind::SessionOpened { session_id, .. } | EventKind::SessionClosed { session_id } = kind {
+        *session_id = text.to_owned();
+    }
+}
+
+/// Says whether an item starts the next execution of its instance.
+pub(super) fn is_successor(item: &WorkItem) -> bool {
+    matches!(item, WorkItem::ContinueAsNew { .. } | WorkItem::ContinueAsNewWithSessions { .. })
+}
+
+impl Scope {
+    async fn open_session(&mut self) -> String {
+        self.journal.note(Call::OpenSession { id: None });
+        let opened = self.ctx.open_session().await;
+        self.opened = opened.clone().ok();
+        told(opened)
+    }
+
+    async fn open_session_with_id(&mut self, id: &str) -> String {
+        self.journal.note(Call::OpenSession { id: Some(id.to_owned()) });
+        told(self.ctx.open_session_with_id(id).await)
+    }
+
+    async fn close_session(&mut self, session: SessionName) -> String {
+        let id = self.session(session);
+        self.journal.note(Call::CloseSession { id: id.clone() });
+        told(self.ctx.close_session(&id).await.map(|()| String::new()))
+    }
+
+    fn session(&self, session: SessionName) -> String {
+        match session {
+            SessionName::Id(id) => id.to_owned(),
+            // Nothing opened: a shared session of this name.
+            SessionName::Opened => self.opened.clone().unwrap_or_else(|| "unopened".to_owned()),
+        }
+    }
+
+    async fn gather(&mut self, branches: &[Block]) -> String {
+        let mut all: FuturesUnordered<_> = branches.iter().map(|block| self.branch(block)).collect();
+        let mut answers = Vec::with_capacity(branches.len());
+        while let Some(answer) = all.next().await {
+            answers.push(answer);
+        }
+        answers.join(",")
+    }
+}

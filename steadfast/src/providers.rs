@@ -1,0 +1,25 @@
+//! Stores: the traits they implement, and what they are given and give back.
+
+pub use steadfast_core::limits::MAX_WORKER_TAGS;
+pub use steadfast_core::{
+    DispatcherCapabilityFilter, ExecutionMetadata, KvEntry, ScheduledActivityIdentifier, SemverRange,
+    SystemStats, TagFilter, WorkItem, current_build_version,
+};
+pub use steadfast_store::{
+    DeleteInstanceResult, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceTree, OrchestrationItem,
+    Provider, ProviderAdmin, ProviderError, ProviderErrorKind, PruneOptions, PruneResult, QueueDepths,
+    SessionFetchConfig, Store, SystemMetrics,
+};
+
+/// The errors of a store.
+pub mod error {
+    pub use steadfast_store::{ProviderError, ProviderErrorKind};
+}
+
+/// Looking at instances and removing what has ended.
+pub mod management {
+    pub use steadfast_store::{
+        DeleteInstanceResult, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceTree, ProviderAdmin,
+        PruneOptions, PruneResult, QueueDepths, SystemMetrics,
+    };
+}

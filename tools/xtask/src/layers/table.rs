@@ -1,0 +1,192 @@
+//! The direction of dependencies, as data: `core ◄ clock, store ◄ client ◄ runtime`.
+//!
+//! Stores use core, store and clock only; kits use what they test; the facade uses everything; apps, examples
+//! and benches use the facade. Rows of packages that do not exist yet state where they will stand.
+
+/// Says which packages of the workspace one package may use.
+pub(super) struct Row {
+    pub(super) package: &'static str,
+    pub(super) may_use: &'static [&'static str],
+    /// What its tests may use beyond that.
+    pub(super) tests_may_use: &'static [&'static str],
+}
+
+pub(super) const CORE: &str = "steadfast-core";
+const CLOCK: &str = "steadfast-clock";
+const STORE: &str = "steadfast-store";
+const CLIENT: &str = "steadfast-client";
+const RUNTIME: &str = "steadfast-runtime";
+const MACROS: &str = "steadfast-macros";
+const MEMORY: &str = "steadfast-memory";
+const SQLITE: &str = "steadfast-sqlite";
+const POSTGRES: &str = "steadfast-postgres";
+const CONFORMANCE: &str = "steadfast-conformance";
+const TESTING: &str = "steadfast-testing";
+const FACADE: &str = "steadfast";
+
+const KITS: &[&str] = &[CONFORMANCE, TESTING];
+
+/// The memory store is the oracle and the test mode, so tests name it as they name a kit.
+const KITS_AND_MEMORY: &[&str] = &[CONFORMANCE, TESTING, MEMORY];
+
+pub(super) const TABLE: &[Row] = &[
+    Row { package: CORE, may_use: &[], tests_may_use: KITS },
+    Row { package: CLOCK, may_use: &[CORE], tests_may_use: KITS },
+    // The adapter over foreign providers needs a clock: they do not tell their time.
+    Row { package: STORE, may_use: &[CORE, CLOCK], tests_may_use: KITS },
+    Row { package: CLIENT, may_use: &[CORE, CLOCK, STORE], tests_may_use: KITS_AND_MEMORY },
+    Row { package: RUNTIME, may_use: &[CORE, CLOCK, STORE, CLIENT], tests_may_use: KITS_AND_MEMORY },
+    // What a macro writes names the facade, so only its tests can use it.
+    Row { package: MACROS, may_use: &[], tests_may_use: &[FACADE] },
+    Row { package: MEMORY, may_use: &[CORE, CLOCK, STORE], tests_may_use: KITS },
+    Row { package: SQLITE, may_use: &[CORE, CLOCK, STORE], tests_may_use: KITS_AND_MEMORY },
+    Row { package: POSTGRES, may_use: &[CORE, CLOCK, STORE], tests_may_use: KITS_AND_MEMORY },
+    Row { package: CONFORMANCE, may_use: &[CORE, CLOCK, STORE], tests_may_use: KITS_AND_MEMORY },
+    Row {
+        package: TESTING,
+        may_use: &[CORE, CLOCK, STORE, CLIENT, RUNTIME, MEMORY, CONFORMANCE],
+        tests_may_use: KITS_AND_MEMORY,
+    },
+    Row {
+        package: FACADE,
+        may_use: &[
+            CORE,
+            CLOCK,
+            STORE,
+            CLIENT,
+            RUNTIME,
+            MACROS,
+            MEMORY,
+            SQLITE,
+            POSTGRES,
+            CONFORMANCE,
+            TESTING,
+        ],
+        tests_may_use: KITS,
+    },
+    // Its build copies the memory store, so it uses what that uses, and the kit that it proves.
+    Row { package: "steadfast-mutants", may_use: &[CORE, CLOCK, STORE, CONFORMANCE], tests_may_use: &[] },
+    Row { package: "steadfast-cli", may_use: &[FACADE], tests_may_use: KITS },
+    Row { package: "steadfast-dashboard", may_use: &[FACADE], tests_may_use: KITS },
+    Row { package: "steadfast-examples", may_use: &[FACADE], tests_may_use: KITS },
+    // It measures the core alone, so that nothing else is in its figures.
+    Row { package: "steadfast-bench-core", may_use: &[CORE], tests_may_use: KITS },
+    Row { package: "xtask", may_use: &[], tests_may_use: &[] },
+];
+
+/// Names packages that `core` must not pull in, directly or through another.
+pub(super) struct Ban {
+    /// Package names; one that ends in `*` stands for all that begin so.
+    packages: &'static [&'static str],
+    /// What `core` would come to know.
+    pub(super) what: &'static str,
+}
+
+impl Ban {
+    pub(super) fn names(&self, package: &str) -> bool {
+        self.packages.iter().any(|pattern| match pattern.strip_suffix('*') {
+            Some(beginning) => package.starts_with(beginning),
+            None => package == *pattern,
+        })
+    }
+}
+
+pub(super) const BANNED_FROM_CORE: &[Ban] = &[
+    Ban {
+        packages: &[
+            "tokio*",
+            "async-std",
+            "async-executor",
+            "async-global-executor",
+            "async-io",
+            "futures-executor",
+            "glommio",
+            "mio",
+            "monoio",
+            "pollster",
+            "smol",
+        ],
+        what: "an async runtime",
+    },
+    Ban { packages: &["rand", "rand_*", "getrandom", "fastrand", "oorandom"], what: "random numbers" },
+    Ban {
+        packages: &[
+            "chrono",
+            "coarsetime",
+            "instant",
+            "jiff",
+            "quanta",
+            "time",
+            "web-time",
+            "steadfast-clock",
+        ],
+        what: "the clock",
+    },
+    Ban {
+        packages: &[
+            "fs-err", "fs4", "memmap2", "tempfile", "walkdir", "hyper", "reqwest", "rustls", "socket2",
+        ],
+        what: "files or the network",
+    },
+    Ban {
+        packages: &[
+            "deadpool*",
+            "diesel*",
+            "libsqlite3-sys",
+            "postgres*",
+            "rusqlite",
+            "sea-orm*",
+            "sqlite*",
+            "sqlx*",
+        ],
+        what: "SQL",
+    },
+    Ban { packages: &["steadfast-store"], what: "that a store exists" },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_package_has_one_row() {
+        for row in TABLE {
+            let rows = TABLE.iter().filter(|other| other.package == row.package).count();
+            assert_eq!(rows, 1, "{}", row.package);
+        }
+    }
+
+    #[test]
+    fn every_package_that_may_be_used_has_a_row() {
+        for used in TABLE.iter().flat_map(|row| row.may_use.iter().chain(row.tests_may_use)) {
+            assert!(TABLE.iter().any(|row| row.package == *used), "{used}");
+        }
+    }
+
+    #[test]
+    fn the_allowed_edges_have_no_cycle() {
+        // A package may only use those that can be placed before it; when no more can be placed, all must be.
+        let mut placed: Vec<&str> = Vec::new();
+        while let Some(next) = TABLE.iter().find(|row| {
+            !placed.contains(&row.package) && row.may_use.iter().all(|used| placed.contains(used))
+        }) {
+            placed.push(next.package);
+        }
+        assert_eq!(placed.len(), TABLE.len(), "placed only {placed:?}");
+    }
+
+    #[test]
+    fn stores_use_core_store_and_clock_only() {
+        for store in [MEMORY, SQLITE, POSTGRES] {
+            let row = TABLE.iter().find(|row| row.package == store).unwrap();
+            assert_eq!(row.may_use, [CORE, CLOCK, STORE], "{store}");
+        }
+    }
+
+    #[test]
+    fn a_ban_names_whole_packages_or_a_beginning() {
+        let ban = Ban { packages: &["time", "sqlx*"], what: "" };
+        assert!(ban.names("time") && ban.names("sqlx") && ban.names("sqlx-core"));
+        assert!(!ban.names("timely") && !ban.names("sql"));
+    }
+}

@@ -1,0 +1,82 @@
+//! The one command behind every habit of the repository.
+//!
+//! `cargo xtask check` says whether a change may be proposed, `cargo xtask test` whether it works; together
+//! they are `.ci/run`. The other commands are parts of these two, or measurements. One file per command.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool speaks to its terminal")]
+
+mod bench;
+mod check;
+mod layers;
+mod metadata;
+mod step;
+mod test;
+mod workspace;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+use workspace::Workspace;
+
+/// Checks, tests and measures this repository.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", after_help = AFTER_HELP)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const AFTER_HELP: &str = "\
+Before proposing a change:
+  cargo xtask check    then    cargo xtask test    (or both at once: .ci/run)
+
+Exit codes: 0 all is well, 1 a step failed (its name is printed last), 2 the command line is wrong.";
+
+#[derive(Subcommand)]
+enum Command {
+    /// Format, clippy (warnings denied), layers and docs (warnings denied); runs no code of the project
+    Check,
+    /// Compare the dependencies between workspace packages with the table of allowed edges
+    Layers,
+    /// Run all tests, then doctests, then every program in examples/
+    Test(test::Arguments),
+    /// Count the work of a part of the project and compare it with its bars
+    Bench {
+        #[command(subcommand)]
+        part: bench::Part,
+    },
+}
+
+fn main() -> ExitCode {
+    match run(Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("\nerror: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<()> {
+    let workspace = Workspace::find()?;
+    match cli.command {
+        Command::Check => check::run(&workspace),
+        Command::Layers => layers::run(&workspace),
+        Command::Test(arguments) => test::run(&workspace, &arguments),
+        Command::Bench { part } => bench::run(&workspace, &part),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,144 @@
+//! `cargo xtask test`: every test, every doctest, every example. It does its own set-up.
+
+use anyhow::{Result, bail};
+use clap::{Args, ValueEnum};
+
+use crate::{
+    metadata::Metadata,
+    step::Steps,
+    workspace::{Workspace, succeeds},
+};
+
+const NEXTEST: [&str; 4] = ["nextest", "run", "--workspace", "--all-features"];
+const CARGO_TEST: [&str; 6] = ["test", "--workspace", "--all-features", "--lib", "--bins", "--tests"];
+const DOCTESTS: [&str; 4] = ["test", "--doc", "--workspace", "--all-features"];
+
+#[derive(Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct Arguments {
+    /// Run only this part
+    #[arg(long, value_enum)]
+    only: Option<Part>,
+
+    /// Arguments for the test runner: cargo-nextest where installed, else `cargo test`
+    #[arg(last = true, value_name = "ARGUMENTS")]
+    runner: Vec<String>,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  cargo xtask test                                          everything, as in CI
+  cargo xtask test --only tests -- a_dropped_timer          the tests whose name contains this
+  cargo xtask test --only tests -- --no-capture a_dropped_timer
+  cargo xtask test --only doctests
+
+Tests run under cargo-nextest where it is installed (cargo install --locked cargo-nextest), else under
+`cargo test`. Arguments after -- go to that runner; doctests and examples do not receive them.";
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// Unit and integration tests
+    Tests,
+    /// The code blocks of the documentation
+    Doctests,
+    /// Every program in examples/
+    Examples,
+}
+
+/// Runs the parts that were asked for, all by default.
+pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
+    let asked = |part| arguments.only.is_none_or(|only| only == part);
+    if !asked(Part::Tests) && !arguments.runner.is_empty() {
+        bail!("arguments after -- are for the test runner, and --only leaves it out");
+    }
+    let mut steps = Steps::default();
+    if asked(Part::Tests) {
+        let runner: &[&str] = if nextest_is_installed(workspace) { &NEXTEST } else { &CARGO_TEST };
+        steps.command("tests", workspace.cargo(runner.iter().copied()).args(&arguments.runner));
+    }
+    if asked(Part::Doctests) {
+        steps.command("doctests", &mut workspace.cargo(DOCTESTS));
+    }
+    if asked(Part::Examples) {
+        examples(workspace, &mut steps)?;
+    }
+    steps.finish("test")
+}
+
+fn nextest_is_installed(workspace: &Workspace) -> bool {
+    succeeds(&mut workspace.cargo(["nextest", "--version"]))
+}
+
+fn examples(workspace: &Workspace, steps: &mut Steps) -> Result<()> {
+    let folder = workspace.root().join("examples");
+    if !folder.is_dir() {
+        println!("── examples: none yet\n");
+        return Ok(());
+    }
+    let programs = programs_under(&folder, &Metadata::of(workspace)?);
+    if programs.is_empty() {
+        bail!("examples/ exists, but no package of the workspace has a program in it");
+    }
+    for program in programs {
+        let target = ["run", "--quiet", "--package", &program.package, program.flag, &program.name];
+        steps.command(&program.name, &mut workspace.cargo(target));
+    }
+    Ok(())
+}
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Program {
+    name: String,
+    package: String,
+    flag: &'static str,
+}
+
+/// Finds the programs whose source is in a folder, whichever package owns them, in reading order.
+fn programs_under(folder: &std::path::Path, metadata: &Metadata) -> Vec<Program> {
+    let mut programs = Vec::new();
+    for package in &metadata.packages {
+        for target in package.targets.iter().filter(|target| target.src_path.starts_with(folder)) {
+            let flag = match target.kind.first().map(String::as_str) {
+                Some("example") => "--example",
+                Some("bin") => "--bin",
+                _ => continue,
+            };
+            programs.push(Program { name: target.name.clone(), package: package.name.clone(), flag });
+        }
+    }
+    programs.sort();
+    programs
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    const METADATA: &str = r#"{ "target_directory": "target", "packages": [
+        { "name": "steadfast", "dependencies": [], "targets": [
+            { "name": "steadfast", "kind": ["lib"], "src_path": "/r/steadfast/src/lib.rs" },
+            { "name": "elsewhere", "kind": ["example"], "src_path": "/r/steadfast/examples/elsewhere.rs" },
+            { "name": "02_signals", "kind": ["example"], "src_path": "/r/examples/02_signals.rs" }
+        ] },
+        { "name": "steadfast-examples", "dependencies": [], "targets": [
+            { "name": "steadfast_examples", "kind": ["lib"], "src_path": "/r/examples/src/lib.rs" },
+            { "name": "01_hello", "kind": ["bin"], "src_path": "/r/examples/01_hello/main.rs" }
+        ] }
+    ] }"#;
+
+    #[test]
+    fn programs_in_the_examples_folder_are_found_in_reading_order() {
+        let found = programs_under(Path::new("/r/examples"), &Metadata::parse(METADATA).unwrap());
+        let program =
+            |name: &str, package: &str, flag| Program { name: name.into(), package: package.into(), flag };
+        assert_eq!(
+            found,
+            [
+                program("01_hello", "steadfast-examples", "--bin"),
+                program("02_signals", "steadfast", "--example")
+            ]
+        );
+    }
+}
