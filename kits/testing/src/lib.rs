@@ -5,4 +5,5 @@
 pub mod driver;
 pub mod instance;
 pub mod program;
+pub mod skeleton;
 pub mod witness;

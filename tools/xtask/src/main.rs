@@ -7,6 +7,7 @@
 
 mod bench;
 mod check;
+mod conformance;
 mod layers;
 mod metadata;
 mod step;
@@ -42,6 +43,8 @@ enum Command {
     Layers,
     /// Run all tests, then doctests, then every program in examples/
     Test(test::Arguments),
+    /// Prove stores against the contract, clause by clause, or prove the kit that does it
+    Conformance(conformance::Arguments),
     /// Count the work of a part of the project and compare it with its bars
     Bench {
         #[command(subcommand)]
@@ -65,6 +68,7 @@ fn run(cli: Cli) -> Result<()> {
         Command::Check => check::run(&workspace),
         Command::Layers => layers::run(&workspace),
         Command::Test(arguments) => test::run(&workspace, &arguments),
+        Command::Conformance(arguments) => conformance::run(&workspace, &arguments),
         Command::Bench { part } => bench::run(&workspace, &part),
     }
 }

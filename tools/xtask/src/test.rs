@@ -11,6 +11,9 @@ use crate::{
 
 const NEXTEST: [&str; 4] = ["nextest", "run", "--workspace", "--all-features"];
 const CARGO_TEST: [&str; 6] = ["test", "--workspace", "--all-features", "--lib", "--bins", "--tests"];
+/// A store as somebody else would write it lives outside the workspace, so its test is a step of its own.
+const FOREIGN: [&str; 5] =
+    ["test", "--manifest-path", "kits/conformance/foreign/Cargo.toml", "--target-dir", "target/foreign"];
 const DOCTESTS: [&str; 4] = ["test", "--doc", "--workspace", "--all-features"];
 
 #[derive(Args)]
@@ -39,6 +42,8 @@ Tests run under cargo-nextest where it is installed (cargo install --locked carg
 enum Part {
     /// Unit and integration tests
     Tests,
+    /// A store outside the workspace, through the adapter
+    Foreign,
     /// The code blocks of the documentation
     Doctests,
     /// Every program in examples/
@@ -55,6 +60,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     if asked(Part::Tests) {
         let runner: &[&str] = if nextest_is_installed(workspace) { &NEXTEST } else { &CARGO_TEST };
         steps.command("tests", workspace.cargo(runner.iter().copied()).args(&arguments.runner));
+    }
+    if asked(Part::Foreign) {
+        steps.command("foreign", &mut workspace.cargo(FOREIGN));
     }
     if asked(Part::Doctests) {
         steps.command("doctests", &mut workspace.cargo(DOCTESTS));

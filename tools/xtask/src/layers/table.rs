@@ -35,7 +35,8 @@ pub(super) const TABLE: &[Row] = &[
     // The adapter over foreign providers needs a clock: they do not tell their time.
     Row { package: STORE, may_use: &[CORE, CLOCK], tests_may_use: KITS },
     Row { package: CLIENT, may_use: &[CORE, CLOCK, STORE], tests_may_use: KITS_AND_MEMORY },
-    Row { package: RUNTIME, may_use: &[CORE, CLOCK, STORE, CLIENT], tests_may_use: KITS_AND_MEMORY },
+    // The runtime knows no store. One feature of it, `in-memory`, is a constructor that opens the memory store.
+    Row { package: RUNTIME, may_use: &[CORE, CLOCK, STORE, CLIENT, MEMORY], tests_may_use: KITS_AND_MEMORY },
     // What a macro writes names the facade, so only its tests can use it.
     Row { package: MACROS, may_use: &[], tests_may_use: &[FACADE] },
     Row { package: MEMORY, may_use: &[CORE, CLOCK, STORE], tests_may_use: KITS },
@@ -69,8 +70,13 @@ pub(super) const TABLE: &[Row] = &[
     Row { package: "steadfast-cli", may_use: &[FACADE], tests_may_use: KITS },
     Row { package: "steadfast-dashboard", may_use: &[FACADE], tests_may_use: KITS },
     Row { package: "steadfast-examples", may_use: &[FACADE], tests_may_use: KITS },
+    // It is a program of somebody who knows the facade only, under another name.
+    Row { package: "steadfast-compat", may_use: &[FACADE], tests_may_use: &[] },
     // It measures the core alone, so that nothing else is in its figures.
     Row { package: "steadfast-bench-core", may_use: &[CORE], tests_may_use: KITS },
+    // It measures the store alone, without the runtime that the facade would bring.
+    Row { package: "steadfast-bench-store", may_use: &[CORE, CLOCK, STORE, SQLITE], tests_may_use: KITS },
+    Row { package: "steadfast-bench-quick", may_use: &[FACADE], tests_may_use: KITS },
     Row { package: "xtask", may_use: &[], tests_may_use: &[] },
 ];
 

@@ -1,0 +1,190 @@
+//! Nodes and their incarnations: the newest start of a name is the node (A13).
+
+use steadfast_store::{Claim, Owner, ProviderError, RenewSessions};
+
+use super::{Desk, attachment, desk, renewal, request_as};
+use crate::Verdict;
+use crate::bench::{Bench, LEASE, TICK, lost, ok};
+use crate::case::{cases, need};
+
+cases![
+    s13_each_start_of_a_node_has_a_higher_number,
+    s13_an_older_incarnation_is_given_nothing,
+    s13_an_older_incarnation_renews_nothing,
+    s13_an_older_incarnation_releases_nothing,
+    s13_an_older_incarnation_is_told_of_both_numbers,
+    s13_a_new_incarnation_takes_its_sessions_at_once,
+    s13_a_new_incarnation_does_not_renew_what_it_has_not_claimed,
+    s13_a_node_that_is_replaced_keeps_its_lease_from_others,
+    s13_nodes_do_not_fence_each_other,
+    s13_the_work_of_an_older_incarnation_may_finish,
+    s13_compatible_methods_are_judged_by_owner_id,
+    s13_a_waiting_fetch_of_an_older_incarnation_is_given_nothing,
+];
+
+async fn start(desk: &Desk<'_>, node: &str) -> Owner {
+    let incarnation = Some(ok(desk.store.register_node(node).await));
+    Owner { id: node.to_owned(), incarnation }
+}
+
+/// Makes a node hold S, with nothing running.
+async fn attach(desk: &Desk<'_>, owner: &Owner) -> steadfast_store::SessionRef {
+    desk.queue("S", 1).await;
+    let lease = desk.asked(request_as(owner.clone())).await;
+    desk.finish(&lease).await;
+    attachment(&lease)
+}
+
+async fn s13_each_start_of_a_node_has_a_higher_number(bench: Bench) -> Verdict {
+    let desk = need!(desk(&bench), "Store");
+    let mut last = ok(desk.store.register_node("n").await);
+    for _ in 0..5 {
+        ok(desk.store.register_node("m").await);
+        let next = ok(desk.store.register_node("n").await);
+        assert!(next > last, "{next} follows {last}");
+        last = next;
+    }
+    Verdict::Kept
+}
+
+async fn s13_an_older_incarnation_is_given_nothing(bench: Bench) -> Verdict {
+    let desk = need!(desk(&bench), "Store");
+    let old = start(&desk, "n").await;
+    attach(&desk, &old).await;
+    let new = start(&desk, "n").await;
+    desk.queue("S", 2).await;
+    replaced(desk.store.fetch_work(request_as(old)).await);
+    assert_eq!(desk.asked(request_as(new)).await.attempt, 1, "it counted no attempt either");
+    Verdict::Kept
+}
+
+async fn s13_an_older_incarnation_renews_nothing(bench: Bench) -> Verdict {
+    let desk = need!(desk(&bench), "Store");
+    let old = start(&desk, "n").await;
+    attach(&desk, &old).await;
+    start(&desk, "n").await;
+    let before = desk.shared("S").await;
+    bench.advance(TICK);
+    replaced(desk.store.renew_sessions(RenewSessions { owner: old, ..renewal("n") }).await);
+    assert_eq!(desk.shared("S").await, before);
+    Verdict::Kept
+}
+
+async fn s13_an_older_incarnation_releases_nothing(bench: Bench) -> Verdict {
+    let desk = need!(desk(&bench), "Store");
+    let old = start(&desk, "n").await;
+    let held = attach(&desk, &old).await;
+    start(&desk, "n").await;
+    let before = desk.shared("S").await;
+    replaced(desk.store.release_sessions(&old, &[held]).await);
+    assert_eq!(desk.shared("S").await, before);
+    Verdict::Kept
+}
+
+async fn s13_an_older_incarnation_is_told_of_both_numbers(bench: Bench) -> Verdict {
+    let desk = need!(desk(&bench), "Store");
+    let (old, new) = (start(&desk, "n").await, start(&desk, "n").await);
+    let error = replaced(desk.store.fetch_work(request_as(old.clone())).await);
+    for owner in [&old, &new] {
+        let number = owner.incarnation.unwrap_or_default().to_string();
+        assert!(error.message.contains(&number), "the text should name {number}: {error}");
+    }
+    assert!(error.message.contains("'n'"), "the text should name the node: {error}");
+    Verdict::Kept
+}
+
+async fn s13_a_new_incarnation_takes_its_sessions_at_once(bench: Bench) -> Verdict {
+    let desk = need!(desk(&bench), "Store");
+    let old = start(&desk, "n").await;
+    let held = attach(&desk, &old).await;
+    let new = start(&desk, "n").await;
+    desk.queue("S", 2).await;
+    let lease = desk.asked(request_as(new.clone())).await;
+    assert!(attachment(&lease).epoch > held.epoch, "another process, another attachment");
+    assert_eq!(lease.session.map(|session| session.claim), Some(Claim::Taken { from: "n".to_owned() }));
+    assert_eq!(desk.shared("S").await.owner, Some(new));
+    Verdict::Kept
+}
+
+async fn s13_a_new_incarnation_does_not_renew_what_it_has_not_claimed(bench: Bench) -> Verdict {
+    let desk = need!(desk(&bench), "Store");
+    let old = start(&desk, "n").await;
+    let held = attach(&desk, &old).await;
+    let new = start(&desk, "n").await;
+    let before = desk.shared("S").await;
+    bench.advance(TICK);
+    let request = RenewSessions { owner: new, held: vec![held.clone()], ..renewal("n") };
+    let outcome = desk.renew(request).await;
+    assert_eq!((outcome.renewed, outcome.lost), (vec![], vec![held]), "the attachment is the old one's");
+    assert_eq!(desk.shared("S").await, before);
+    Verdict::Kept
+}
+
+async fn s13_a_node_that_is_replaced_keeps_its_lease_from_others(bench: Bench) -> Verdict {
+    let desk = need!(desk(&bench), "Store");
+    let old = start(&desk, "n").await;
+    attach(&desk, &old).await;
+    start(&desk, "n").await;
+    desk.queue("S", 2).await;
+    assert!(desk.fetch("B").await.is_none(), "the lease is the node's, whichever start of it holds it");
+    bench.advance(LEASE);
+    assert!(desk.fetch("B").await.is_some());
+    Verdict::Kept
+}
+
+async fn s13_nodes_do_not_fence_each_other(bench: Bench) -> Verdict {
+    let desk = need!(desk(&bench), "Store");
+    let one = start(&desk, "n").await;
+    start(&desk, "m").await;
+    let held = attach(&desk, &one).await;
+    let request = RenewSessions { owner: one.clone(), ..renewal("n") };
+    assert_eq!(desk.renew(request).await.renewed, std::slice::from_ref(&held));
+    assert_eq!(ok(desk.store.release_sessions(&one, std::slice::from_ref(&held)).await), [held]);
+    Verdict::Kept
+}
+
+async fn s13_the_work_of_an_older_incarnation_may_finish(bench: Bench) -> Verdict {
+    let desk = need!(desk(&bench), "Store");
+    let old = start(&desk, "n").await;
+    desk.queue("S", 1).await;
+    let running = desk.asked(request_as(old)).await;
+    start(&desk, "n").await;
+    ok(desk.store.renew(&running.token, LEASE).await);
+    desk.finish(&running).await;
+    Verdict::Kept
+}
+
+async fn s13_compatible_methods_are_judged_by_owner_id(bench: Bench) -> Verdict {
+    let desk = need!(desk(&bench), "Store");
+    let old = start(&desk, "n").await;
+    let held = attach(&desk, &old).await;
+    start(&desk, "n").await;
+    let renewed = bench.provider().renew_session_lock(&["n"], LEASE, super::IDLE).await;
+    assert_eq!(ok(renewed), 1, "the owner id is the node's");
+    desk.queue("S", 2).await;
+    assert!(bench.fetch_work_for("n").await.is_some(), "and so is the session");
+    assert_eq!(desk.shared("S").await.epoch, held.epoch);
+    Verdict::Kept
+}
+
+async fn s13_a_waiting_fetch_of_an_older_incarnation_is_given_nothing(bench: Bench) -> Verdict {
+    let desk = need!(desk(&bench), "Store");
+    let old = start(&desk, "n").await;
+    let request = steadfast_store::WorkRequest { poll_timeout: LEASE, ..request_as(old) };
+    let restart = async {
+        bench.parked(1).await;
+        start(&desk, "n").await;
+        desk.queue("S", 1).await;
+    };
+    let (waited, ()) = tokio::join!(desk.store.fetch_work(request), restart);
+    replaced(waited);
+    assert_eq!(desk.fetched("B").await.attempt, 1);
+    Verdict::Kept
+}
+
+/// Requires the answer to a process that another one has replaced.
+fn replaced<T: std::fmt::Debug>(result: Result<T, ProviderError>) -> ProviderError {
+    let error = result.as_ref().err().cloned();
+    lost(result);
+    error.expect("a lost lease is an error")
+}

@@ -1,0 +1,87 @@
+//! Messages: how they come into the queue.
+
+use std::time::Duration;
+
+use steadfast_core::{ScheduledActivityIdentifier, WorkItem};
+use steadfast_store::{Message, NewWork, ProviderError, ProviderErrorKind, Sent, Started, check_message};
+
+use crate::millis;
+use crate::state::{MessageRow, State, Stored, WorkRow};
+
+impl State {
+    pub(crate) fn send(&mut self, messages: Vec<Sent>, now: u64) -> Result<(), ProviderError> {
+        for sent in &messages {
+            check_message("send", &sent.message.item)?;
+        }
+        for Sent { message, delay } in messages {
+            self.push_message(message, after(now, delay));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn start(&mut self, start: Sent, also: Vec<Sent>, now: u64) -> Result<Started, ProviderError> {
+        let WorkItem::StartOrchestration { instance, .. } = &start.message.item else {
+            let text = format!(
+                "a start is a StartOrchestration, not {}",
+                steadfast_core::kind_of(&start.message.item)
+            );
+            return Err(ProviderError::new(ProviderErrorKind::Invalid, "start", text));
+        };
+        let known = self.exists(instance);
+        let messages = if known { also } else { std::iter::once(start).chain(also).collect() };
+        self.send(messages, now)?;
+        Ok(if known { Started::Existing } else { Started::New })
+    }
+
+    pub(crate) fn push_message(&mut self, message: Message, visible_at_ms: u64) {
+        let row = MessageRow {
+            instance: message.item.instance().to_owned(),
+            item: Stored::Readable(message.item),
+            traceparent: message.traceparent,
+            visible_at_ms,
+            attempts: 0,
+            token: None,
+        };
+        let place = self.next();
+        self.messages.insert(place, row);
+    }
+
+    pub(crate) fn push_work(&mut self, work: NewWork, now: u64) {
+        // Whoever calls has checked the work: nothing else comes here.
+        let WorkItem::ActivityExecute { instance, execution_id, id, tag, .. } = &work.item else { return };
+        let identity = ScheduledActivityIdentifier {
+            instance: instance.clone(),
+            execution_id: *execution_id,
+            activity_id: *id,
+        };
+        let (session, tag) = (work.session_key(), tag.clone());
+        let row = WorkRow {
+            identity,
+            item: Stored::Readable(work.item),
+            session,
+            tag,
+            traceparent: work.traceparent,
+            visible_at_ms: now,
+            attempts: 0,
+            lock: None,
+        };
+        let place = self.next();
+        self.work.insert(place, row);
+    }
+}
+
+/// Refuses what is no activity.
+pub(crate) fn check_work(operation: &str, item: &WorkItem) -> Result<(), ProviderError> {
+    match item {
+        WorkItem::ActivityExecute { .. } => Ok(()),
+        other => Err(ProviderError::new(
+            ProviderErrorKind::Invalid,
+            operation,
+            format!("{} is a message to an instance, not work for a worker", steadfast_core::kind_of(other)),
+        )),
+    }
+}
+
+pub(crate) fn after(now: u64, delay: Option<Duration>) -> u64 {
+    now.saturating_add(delay.map_or(0, millis))
+}

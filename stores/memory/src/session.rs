@@ -1,0 +1,311 @@
+//! Sessions: claims, renewals, releases (S13). A session is owned while its lease lasts; nothing else decides.
+
+use std::collections::BTreeSet;
+
+use steadfast_core::{EventKind, SessionConcurrency, SessionKey, WorkItem};
+use steadfast_store::{
+    Appetite, Attachment, Claim, MAX_PAGE, Owner, ProviderError, ProviderErrorKind, RenewSessions,
+    SessionInfo, SessionRef, SessionRequest, SessionScope, SessionsRenewed, TurnCommit,
+};
+
+use crate::millis;
+use crate::state::State;
+
+#[derive(Debug, Default)]
+pub(crate) struct Session {
+    pub(crate) owner: Option<Owner>,
+    pub(crate) locked_until_ms: u64,
+    pub(crate) last_activity_at_ms: u64,
+    /// The fencing token of the last attachment, 0 before the first.
+    pub(crate) epoch: u64,
+    pub(crate) idle_timeout_ms: Option<u64>,
+    pub(crate) concurrency: SessionConcurrency,
+}
+
+/// An execution that wants to hear of the next attachments of a session.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Watcher {
+    pub(crate) instance: String,
+    pub(crate) execution: u64,
+    /// Has the watcher seen a first attachment, so that the next one is a move?
+    pub(crate) has_seen: bool,
+}
+
+impl Watcher {
+    fn is(&self, instance: &str, execution: u64) -> bool {
+        self.instance == instance && self.execution == execution
+    }
+}
+
+impl Session {
+    pub(crate) fn is_live(&self, now: u64) -> bool {
+        self.locked_until_ms > now
+    }
+
+    /// Does this process hold the session? A caller that does not know its incarnation is judged by id alone.
+    fn is_held_by(&self, owner: &Owner, now: u64) -> bool {
+        self.is_live(now)
+            && self.owner.as_ref().is_some_and(|holder| {
+                holder.id == owner.id
+                    && (owner.incarnation.is_none() || holder.incarnation == owner.incarnation)
+            })
+    }
+
+    /// Is the session held by an earlier start of the same node? Its successor may take it at once.
+    fn is_held_by_predecessor(&self, owner: &Owner) -> bool {
+        self.owner
+            .as_ref()
+            .is_some_and(|holder| holder.id == owner.id && holder.incarnation < owner.incarnation)
+    }
+}
+
+impl State {
+    pub(crate) fn register_node(&mut self, node_id: &str) -> u64 {
+        let incarnation = self.next();
+        self.nodes.insert(node_id.to_owned(), incarnation);
+        incarnation
+    }
+
+    /// Refuses a call by an earlier start of a node that has started again since.
+    pub(crate) fn check_incarnation(&self, operation: &str, owner: &Owner) -> Result<(), ProviderError> {
+        match (owner.incarnation, self.nodes.get(&owner.id)) {
+            (Some(given), Some(newest)) if given < *newest => Err(ProviderError::new(
+                ProviderErrorKind::LeaseLost,
+                operation,
+                format!(
+                    "incarnation {given} of node '{}' was replaced by incarnation {newest}: another process has \
+                     started with the same worker_node_id",
+                    owner.id
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// May a fetch serve this session?
+    pub(crate) fn may_serve(&self, key: &SessionKey, request: &SessionRequest, now: u64) -> bool {
+        if request.leave_out.contains(key) {
+            return false;
+        }
+        let session = self.sessions.get(key);
+        let held = session.is_some_and(|session| session.is_held_by(&request.owner, now));
+        match &request.scope {
+            SessionScope::Only(serving) => held && serving.contains(key),
+            SessionScope::Claim => {
+                held || session.is_none_or(|session| {
+                    !session.is_live(now) || session.is_held_by_predecessor(&request.owner)
+                })
+            }
+        }
+    }
+
+    /// Attaches the session to the process that serves it now, or extends the attachment that it has.
+    pub(crate) fn attach(&mut self, key: SessionKey, request: &SessionRequest, now: u64) -> Attachment {
+        let until = now.saturating_add(millis(request.lock_timeout));
+        if let Some(session) = self.sessions.get_mut(&key)
+            && session.is_held_by(&request.owner, now)
+        {
+            session.locked_until_ms = session.locked_until_ms.max(until);
+            session.last_activity_at_ms = now;
+            return Attachment { key, epoch: session.epoch, claim: Claim::Held };
+        }
+        let epoch = self.next();
+        let session = self.sessions.entry(key.clone()).or_default();
+        let from = session.owner.replace(request.owner.clone()).map(|owner| owner.id);
+        (session.epoch, session.locked_until_ms, session.last_activity_at_ms) = (epoch, until, now);
+        self.tell_watchers(&key, epoch, from.as_deref(), &request.owner.id, now);
+        let claim = from.map_or(Claim::New, |from| Claim::Taken { from });
+        Attachment { key, epoch, claim }
+    }
+
+    /// Tells the executions that asked of a new attachment, each from the second one it sees.
+    fn tell_watchers(&mut self, key: &SessionKey, epoch: u64, from: Option<&str>, to: &str, now: u64) {
+        let Some(watchers) = self.watchers.remove(key) else { return };
+        let mut seen = BTreeSet::new();
+        for mut watcher in watchers {
+            if watcher.has_seen {
+                let message = WorkItem::SessionMigrated {
+                    instance: watcher.instance.clone(),
+                    execution_id: watcher.execution,
+                    session_id: key.session_id.clone(),
+                    epoch,
+                    from: from.map(str::to_owned),
+                    to: to.to_owned(),
+                };
+                self.push_message(message.into(), now);
+            }
+            watcher.has_seen = true;
+            seen.insert(watcher);
+        }
+        self.watchers.insert(key.clone(), seen);
+    }
+
+    pub(crate) fn renew_sessions(
+        &mut self,
+        request: &RenewSessions,
+        now: u64,
+    ) -> Result<SessionsRenewed, ProviderError> {
+        self.check_incarnation("renew_sessions", &request.owner)?;
+        let mut outcome = SessionsRenewed::default();
+        let held: Vec<SessionKey> = self
+            .sessions
+            .iter()
+            .filter(|(_, session)| session.is_held_by(&request.owner, now))
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in held {
+            let (idle, untaken) = (self.is_idle(&key, request, now), self.is_untaken(&key, request, now));
+            let Some(session) = self.sessions.get_mut(&key) else { continue };
+            let attachment = SessionRef { key, epoch: session.epoch };
+            if untaken {
+                session.locked_until_ms = now;
+                outcome.untaken.push(attachment);
+            } else if idle {
+                outcome.idle.push(attachment);
+            } else {
+                session.locked_until_ms = now.saturating_add(millis(request.extend_for));
+                outcome.renewed.push(attachment);
+            }
+        }
+        let known: BTreeSet<&SessionRef> =
+            outcome.renewed.iter().chain(&outcome.idle).chain(&outcome.untaken).collect();
+        let mut lost: Vec<_> = request.held.iter().filter(|held| !known.contains(held)).cloned().collect();
+        lost.sort();
+        lost.dedup();
+        outcome.lost = lost;
+        Ok(outcome)
+    }
+
+    /// No activity of it runs, and it has had no work for longer than it may.
+    fn is_idle(&self, key: &SessionKey, request: &RenewSessions, now: u64) -> bool {
+        let Some(session) = self.sessions.get(key) else { return false };
+        let timeout = match key.instance {
+            Some(_) => session.idle_timeout_ms,
+            None => Some(millis(request.idle_timeout)),
+        };
+        let since = session.last_activity_at_ms;
+        timeout.is_some_and(|timeout| since.saturating_add(timeout) <= now) && !self.is_running(key, now)
+    }
+
+    /// It has had work to take for longer than it may, and its owner will not take it soon.
+    fn is_untaken(&self, key: &SessionKey, request: &RenewSessions, now: u64) -> bool {
+        let patience = millis(request.untaken_after);
+        let waits = self.work.values().filter(|row| row.session.as_ref() == Some(key)).any(|row| {
+            let refused = request.appetite == Appetite::Full || !request.tags.matches(row.tag.as_deref());
+            refused && row.is_waiting(now) && now.saturating_sub(row.waiting_since()) > patience
+        });
+        waits && !self.is_running(key, now)
+    }
+
+    fn is_running(&self, key: &SessionKey, now: u64) -> bool {
+        self.work.values().any(|row| row.session.as_ref() == Some(key) && row.is_leased(now))
+    }
+
+    pub(crate) fn release_sessions(
+        &mut self,
+        owner: &Owner,
+        sessions: &[SessionRef],
+        now: u64,
+    ) -> Result<Vec<SessionRef>, ProviderError> {
+        self.check_incarnation("release_sessions", owner)?;
+        let mut released = Vec::new();
+        for attachment in sessions {
+            if let Some(session) = self.sessions.get_mut(&attachment.key)
+                && session.epoch == attachment.epoch
+                && session.is_held_by(owner, now)
+            {
+                session.locked_until_ms = now;
+                released.push(attachment.clone());
+            }
+        }
+        Ok(released)
+    }
+
+    /// Removes shared sessions that have ended and have no work, and owned ones whose instance is gone. What
+    /// is removed changes nothing for anybody: epochs come from one counter.
+    pub(crate) fn cleanup_sessions(&mut self, now: u64) -> usize {
+        let queued: BTreeSet<SessionKey> = self.work.values().filter_map(|row| row.session.clone()).collect();
+        let gone = |key: &SessionKey, session: &Session| {
+            let orphan = key.instance.as_ref().is_none_or(|instance| !self.exists(instance));
+            orphan && !session.is_live(now) && !queued.contains(key)
+        };
+        let keys: Vec<SessionKey> = self
+            .sessions
+            .iter()
+            .filter(|(key, session)| gone(key, session))
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in &keys {
+            self.sessions.remove(key);
+        }
+        keys.len()
+    }
+
+    /// Applies what the events of a turn say about the sessions of its instance.
+    pub(crate) fn apply_sessions(&mut self, instance: &str, commit: &TurnCommit, now: u64) {
+        for event in &commit.events {
+            match &event.kind {
+                // The options of a session that is open already stay as they are.
+                EventKind::SessionOpened { session_id, idle_timeout_ms, concurrency } => {
+                    self.sessions.entry(SessionKey::owned(instance, session_id)).or_insert(Session {
+                        last_activity_at_ms: now,
+                        idle_timeout_ms: *idle_timeout_ms,
+                        concurrency: concurrency.unwrap_or_default(),
+                        ..Session::default()
+                    });
+                }
+                EventKind::SessionClosed { session_id } => {
+                    let closed = SessionKey::owned(instance, session_id);
+                    self.close_sessions(|key| *key == closed);
+                }
+                EventKind::OrchestrationCompleted { .. } | EventKind::OrchestrationFailed { .. } => {
+                    self.close_sessions(|key| key.instance.as_deref() == Some(instance));
+                }
+                _ => {}
+            }
+        }
+        for key in &commit.watched {
+            self.watch(key, instance, commit.execution_id);
+        }
+        if commit.metadata.status.as_deref().is_some_and(|status| status != "Running") {
+            self.watchers.retain(|_, watchers| {
+                watchers.retain(|watcher| !watcher.is(instance, commit.execution_id));
+                !watchers.is_empty()
+            });
+        }
+    }
+
+    /// Ends owned sessions for good: nobody is given their work any more, and who runs some learns of it when
+    /// it renews.
+    fn close_sessions(&mut self, closes: impl Fn(&SessionKey) -> bool) {
+        self.sessions.retain(|key, _| !closes(key));
+        self.work.retain(|_, row| !row.session.as_ref().is_some_and(&closes));
+    }
+
+    fn watch(&mut self, key: &SessionKey, instance: &str, execution: u64) {
+        let has_seen = self.sessions.get(key).is_some_and(|session| session.epoch > 0);
+        let watchers = self.watchers.entry(key.clone()).or_default();
+        if !watchers.iter().any(|watcher| watcher.is(instance, execution)) {
+            watchers.insert(Watcher { instance: instance.to_owned(), execution, has_seen });
+        }
+    }
+
+    pub(crate) fn session_page(&self, after: Option<&SessionKey>) -> Vec<SessionInfo> {
+        let behind = self.sessions.keys().filter(|key| after.is_none_or(|after| *key > after));
+        behind.take(MAX_PAGE).filter_map(|key| self.session_info(key)).collect()
+    }
+
+    pub(crate) fn session_info(&self, key: &SessionKey) -> Option<SessionInfo> {
+        let session = self.sessions.get(key)?;
+        Some(SessionInfo {
+            key: key.clone(),
+            owner: session.owner.clone(),
+            epoch: session.epoch,
+            locked_until_ms: session.locked_until_ms,
+            last_activity_at_ms: session.last_activity_at_ms,
+            queued: self.work.values().filter(|row| row.session.as_ref() == Some(key)).count() as u64,
+            idle_timeout_ms: session.idle_timeout_ms,
+            concurrency: session.concurrency,
+        })
+    }
+}

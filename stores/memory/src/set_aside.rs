@@ -1,0 +1,117 @@
+//! Rows that cannot be read: counted, passed over, and in the end set aside (S15).
+
+use steadfast_core::{DispatcherCapabilityFilter, WorkItem};
+use steadfast_store::{
+    MAX_UNREADABLE_ATTEMPTS, ProviderError, ProviderErrorKind, Queue, SetAside, UNREADABLE_RETRY, WorkRequest,
+};
+
+use crate::message::after;
+use crate::state::{MessageRow, State, Stored, WorkRow};
+
+/// A row that was set aside: what is shown of it, and the row, to be put back as it was.
+#[derive(Debug)]
+pub(crate) struct Aside {
+    pub(crate) shown: SetAside,
+    row: Row,
+}
+
+#[derive(Debug)]
+enum Row {
+    Message(MessageRow),
+    Work(WorkRow),
+}
+
+impl State {
+    /// Counts the unreadable messages that this fetch would have been given, and sets aside those that were
+    /// met too often.
+    pub(crate) fn pass_over_unreadable_messages(
+        &mut self,
+        filter: Option<&DispatcherCapabilityFilter>,
+        now: u64,
+    ) {
+        let met = self.messages.iter().filter(|(_, row)| {
+            matches!(row.item, Stored::Unreadable { .. })
+                && row.visible_at_ms <= now
+                && !self.is_leased(&row.instance, now)
+                && self.is_compatible(&row.instance, filter)
+        });
+        for place in met.map(|(place, _)| *place).collect::<Vec<_>>() {
+            let Some(mut row) = self.messages.remove(&place) else { continue };
+            row.attempts += 1;
+            row.visible_at_ms = after(now, Some(UNREADABLE_RETRY));
+            if row.attempts < MAX_UNREADABLE_ATTEMPTS {
+                self.messages.insert(place, row);
+            } else {
+                self.put_aside(Row::Message(row), now);
+            }
+        }
+    }
+
+    /// The same for work.
+    pub(crate) fn pass_over_unreadable_work(&mut self, request: &WorkRequest, now: u64) {
+        let met = self
+            .work
+            .iter()
+            .filter(|(place, row)| !row.is_readable() && self.accepts(request, **place, row, now));
+        for place in met.map(|(place, _)| *place).collect::<Vec<_>>() {
+            let Some(mut row) = self.work.remove(&place) else { continue };
+            row.attempts += 1;
+            row.visible_at_ms = after(now, Some(UNREADABLE_RETRY));
+            if row.attempts < MAX_UNREADABLE_ATTEMPTS {
+                self.work.insert(place, row);
+            } else {
+                self.put_aside(Row::Work(row), now);
+            }
+        }
+    }
+
+    fn put_aside(&mut self, row: Row, now: u64) {
+        let (queue, instance, item, attempts) = match &row {
+            Row::Message(row) => (Queue::Orchestrator, &row.instance, &row.item, row.attempts),
+            Row::Work(row) => (Queue::Worker, &row.identity.instance, &row.item, row.attempts),
+        };
+        let Stored::Unreadable { text, reason } = item else { return };
+        let (payload, reason, instance) = (text.clone(), reason.clone(), instance.clone());
+        let id = self.next();
+        tracing::warn!(target: "steadfast::store", id, ?queue, instance, reason, attempts, "unreadable row set aside");
+        let shown = SetAside { id, queue, instance: Some(instance), payload, reason, attempts, at_ms: now };
+        self.set_aside.insert(id, Aside { shown, row });
+    }
+
+    pub(crate) fn retry_set_aside(&mut self, id: u64, now: u64) -> Result<(), ProviderError> {
+        let aside = self.set_aside.remove(&id).ok_or_else(|| no_such_row("retry_set_aside", id))?;
+        let place = self.next();
+        let item: Stored<WorkItem> = read(aside.shown.payload);
+        match aside.row {
+            Row::Message(row) => {
+                let row = MessageRow { item, visible_at_ms: now, attempts: 0, token: None, ..row };
+                self.messages.insert(place, row);
+            }
+            Row::Work(row) => {
+                let row = WorkRow { item, visible_at_ms: now, attempts: 0, lock: None, ..row };
+                self.work.insert(place, row);
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn drop_set_aside(&mut self, id: u64) -> Result<(), ProviderError> {
+        self.set_aside.remove(&id).map(drop).ok_or_else(|| no_such_row("drop_set_aside", id))
+    }
+}
+
+/// Reads the text of a row, which may still be unreadable.
+pub(crate) fn read<T: serde::de::DeserializeOwned>(text: String) -> Stored<T> {
+    match serde_json::from_str(&text) {
+        Ok(item) => Stored::Readable(item),
+        Err(error) => Stored::Unreadable { text, reason: error.to_string() },
+    }
+}
+
+fn no_such_row(operation: &str, id: u64) -> ProviderError {
+    ProviderError::new(
+        ProviderErrorKind::NotFound,
+        operation,
+        format!("row {id} was not found among those set aside"),
+    )
+}

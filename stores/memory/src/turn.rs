@@ -1,0 +1,295 @@
+//! Turns: leasing an instance, and committing what was decided for it.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use steadfast_core::{DispatcherCapabilityFilter, Event, EventKind, ScheduledActivityIdentifier, WorkItem};
+use steadfast_store::{
+    Abandon, Attempt, Committed, Held, LeaseToken, MAX_TURN_MESSAGES, Message, ProviderError, RunId,
+    TurnCommit, TurnLease, TurnRequest, check_message,
+};
+
+use crate::execution::ExecutionRow;
+use crate::instance::InstanceRow;
+use crate::message::{after, check_work};
+use crate::millis;
+use crate::state::{Lock, MessageRow, State, Stored};
+
+impl State {
+    /// Leases the instance with the oldest visible message that the caller can run (S1, S2, S18).
+    pub(crate) fn fetch_turn(&mut self, request: TurnRequest<'_>, now: u64) -> Option<TurnLease> {
+        self.pass_over_unreadable_messages(request.filter, now);
+        while let Some(instance) = self.next_instance(request.filter, now) {
+            if self.exists(&instance) {
+                return Some(self.lease_turn(&instance, request, now));
+            }
+            self.settle_strays(&instance, now);
+        }
+        None
+    }
+
+    /// The instance whose turn is next, strays included.
+    fn next_instance(&self, filter: Option<&DispatcherCapabilityFilter>, now: u64) -> Option<String> {
+        let mut visible = self.messages.values().filter(|message| message.visible_at_ms <= now);
+        let next = visible.find(|message| {
+            !self.is_leased(&message.instance, now)
+                && self.is_compatible(&message.instance, filter)
+                && !self.waits_for_its_start(&message.instance, now)
+                && matches!(message.item, Stored::Readable(_))
+        });
+        next.map(|message| message.instance.clone())
+    }
+
+    /// Is there a turn that somebody could lease?
+    pub(crate) fn has_turn(&self, now: u64) -> bool {
+        self.next_instance(None, now).is_some()
+    }
+
+    pub(crate) fn is_leased(&self, instance: &str, now: u64) -> bool {
+        self.turns.get(instance).is_some_and(|lock| lock.is_live(now))
+    }
+
+    /// Can the caller run the current execution? One that has not begun runs anywhere.
+    pub(crate) fn is_compatible(&self, instance: &str, filter: Option<&DispatcherCapabilityFilter>) -> bool {
+        let Some(filter) = filter else { return true };
+        if filter.supported_duroxide_versions.is_empty() {
+            return false;
+        }
+        let execution = self.executions.get(&(instance.to_owned(), self.current_execution(instance)));
+        execution.and_then(|row| row.pinned.as_ref()).is_none_or(|pinned| filter.is_compatible(pinned))
+    }
+
+    /// Messages that are ahead of a start which is still to come wait for it.
+    fn waits_for_its_start(&self, instance: &str, now: u64) -> bool {
+        let begun = self.instances.contains_key(instance) || self.has_history(instance);
+        let mut starts =
+            self.messages.values().filter(|message| message.instance == instance && message.starts());
+        !begun && self.has_pending_start(instance) && !starts.any(|start| start.visible_at_ms <= now)
+    }
+
+    /// Drops messages that no instance is there for (S17).
+    fn settle_strays(&mut self, instance: &str, now: u64) {
+        let mut dropped = 0_u64;
+        self.messages.retain(|_, message| {
+            let stray = message.instance == instance && message.visible_at_ms <= now;
+            dropped += u64::from(stray);
+            !stray
+        });
+        tracing::warn!(
+            target: "steadfast::store",
+            instance,
+            dropped,
+            "messages dropped: there is no such instance"
+        );
+    }
+
+    fn lease_turn(&mut self, instance: &str, request: TurnRequest<'_>, now: u64) -> TurnLease {
+        let token = self.next_token("turn");
+        let lock = Lock { token: token.clone(), until_ms: after(now, Some(request.lock_timeout)) };
+        self.turns.insert(instance.to_owned(), lock);
+        let (messages, attempt) = self.stamp(instance, &token, now);
+
+        let execution_id = self.current_execution(instance);
+        let run = self.executions.get(&(instance.to_owned(), execution_id)).map(|row| row.run);
+        let last_event_id = self.last_event_id(instance, execution_id);
+        let held = request.warm.held(instance).filter(|held| knows(held, run, last_event_id));
+        let (name, version) = self.identity(instance, execution_id, &messages);
+        TurnLease {
+            token: LeaseToken::Turn(token),
+            instance: instance.to_owned(),
+            name,
+            version,
+            execution_id,
+            run,
+            last_event_id,
+            history: self.history_after(instance, execution_id, held.map(|held| held.last_event_id)),
+            messages,
+            attempt,
+            kv: self.kv.get(instance).map(|kv| kv.snapshot()).unwrap_or_default(),
+            now_ms: now,
+        }
+    }
+
+    /// Marks the visible messages of an instance as leased, and counts the attempt on each. They are bounded;
+    /// a start has first claim on a place among them, wherever it stands.
+    fn stamp(&mut self, instance: &str, token: &str, now: u64) -> (Vec<Message>, u32) {
+        let is_ready = |row: &MessageRow| {
+            row.instance == instance && row.visible_at_ms <= now && matches!(row.item, Stored::Readable(_))
+        };
+        let ready = || self.messages.iter().filter(|(_, row)| is_ready(row));
+        let starts = ready().filter(|(_, row)| row.starts());
+        let others = ready().filter(|(_, row)| !row.starts());
+        let places: BTreeSet<u64> =
+            starts.chain(others).take(MAX_TURN_MESSAGES).map(|(place, _)| *place).collect();
+
+        let mut taken = Vec::new();
+        let mut attempt = 0;
+        for place in places {
+            let Some(row) = self.messages.get_mut(&place) else { continue };
+            let Stored::Readable(item) = &row.item else { continue };
+            row.token = Some(token.to_owned());
+            row.attempts = row.attempts.saturating_add(1);
+            attempt = attempt.max(row.attempts);
+            taken.push(Message { item: item.clone(), traceparent: row.traceparent.clone() });
+        }
+        (taken, attempt)
+    }
+
+    /// The current execution of an instance; an instance without a row is in its first.
+    fn current_execution(&self, instance: &str) -> u64 {
+        self.instances.get(instance).map_or(1, |row| row.current_execution)
+    }
+
+    /// Name and version: from the row, else from history, else from the start among the messages.
+    fn identity(&self, instance: &str, execution: u64, messages: &[Message]) -> (String, String) {
+        if let Some(row) = self.instances.get(instance) {
+            return (row.name.clone(), row.version.clone());
+        }
+        if let Some((name, version, _)) = self.started(instance, execution) {
+            return (name, version);
+        }
+        let unknown = || "unknown".to_owned();
+        let start = messages.iter().find_map(|message| match &message.item {
+            WorkItem::StartOrchestration { orchestration, version, .. }
+            | WorkItem::ContinueAsNew { orchestration, version, .. }
+            | WorkItem::ContinueAsNewWithSessions { orchestration, version, .. } => {
+                Some((orchestration.clone(), version.clone().unwrap_or_else(unknown)))
+            }
+            _ => None,
+        });
+        start.unwrap_or_else(|| (unknown(), unknown()))
+    }
+
+    /// Commits a turn: everything is checked first, so that a refusal leaves nothing behind (S3, S4, S8).
+    pub(crate) fn commit_turn(
+        &mut self,
+        token: &str,
+        commit: TurnCommit,
+        now: u64,
+    ) -> Result<Committed, ProviderError> {
+        let instance = self.leased_instance("commit_turn", token, now)?;
+        self.check_append("commit_turn", &instance, commit.execution_id, &commit.events)?;
+        for work in &commit.work {
+            check_work("commit_turn", &work.item)?;
+        }
+        for message in &commit.messages {
+            check_message("commit_turn", &message.item)?;
+        }
+
+        self.messages.retain(|_, message| message.token.as_deref() != Some(token));
+        self.turns.remove(&instance);
+        let run = self.record(&instance, &commit, now);
+        self.apply_sessions(&instance, &commit, now);
+        let TurnCommit { execution_id, events, work, messages, cancelled, .. } = commit;
+        self.append(&instance, execution_id, events);
+        for new in work {
+            self.push_work(new, now);
+        }
+        self.withdraw(&cancelled);
+        for message in messages {
+            let visible_at_ms = match &message.item {
+                WorkItem::TimerFired { fire_at_ms, .. } => *fire_at_ms,
+                _ => now,
+            };
+            self.push_message(message, visible_at_ms);
+        }
+        Ok(Committed { run: Some(run) })
+    }
+
+    /// Updates the rows of the instance and of its execution.
+    fn record(&mut self, instance: &str, commit: &TurnCommit, now: u64) -> RunId {
+        let metadata = &commit.metadata;
+        let change = self.next();
+        if let (Some(name), Some(version)) = (&metadata.orchestration_name, &metadata.orchestration_version) {
+            let row = self.instances.entry(instance.to_owned()).or_insert_with(|| InstanceRow {
+                name: name.clone(),
+                version: version.clone(),
+                current_execution: commit.execution_id,
+                parent: metadata.parent_instance_id.clone(),
+                custom_status: None,
+                custom_status_version: 0,
+                created_at_ms: now,
+                updated_at_ms: now,
+                order: change,
+                change,
+            });
+            (row.name, row.version) = (name.clone(), version.clone());
+        }
+        if let Some(row) = self.instances.get_mut(instance) {
+            row.current_execution = row.current_execution.max(commit.execution_id);
+            (row.updated_at_ms, row.change) = (now, change);
+            if let Some(status) = last_custom_status(&commit.events) {
+                row.custom_status = status;
+                row.custom_status_version += 1;
+            }
+        }
+        let run = self.next_run();
+        let key = (instance.to_owned(), commit.execution_id);
+        let execution = self.executions.entry(key).or_insert_with(|| ExecutionRow::new(run, now));
+        execution.update(metadata, &commit.events, now);
+        let (run, over) = (execution.run, !execution.is_running());
+        let kv = self.kv.entry(instance.to_owned()).or_default();
+        kv.apply(&commit.events);
+        if over {
+            kv.merge();
+        }
+        run
+    }
+
+    /// Removes activities, queued or running: the holder of one learns of it when it renews (S12).
+    fn withdraw(&mut self, cancelled: &[ScheduledActivityIdentifier]) {
+        self.work.retain(|_, row| !cancelled.contains(&row.identity));
+    }
+
+    pub(crate) fn renew_turn(
+        &mut self,
+        token: &str,
+        extend_for: Duration,
+        now: u64,
+    ) -> Result<(), ProviderError> {
+        let instance = self.leased_instance("renew", token, now)?;
+        if let Some(lock) = self.turns.get_mut(&instance) {
+            lock.until_ms = now.saturating_add(millis(extend_for));
+        }
+        Ok(())
+    }
+
+    /// Gives the leased messages back, and only those (S6).
+    pub(crate) fn abandon_turn(&mut self, token: &str, how: Abandon, now: u64) -> Result<(), ProviderError> {
+        let instance = self.leased_instance("abandon", token, now)?;
+        self.turns.remove(&instance);
+        for message in self.messages.values_mut().filter(|message| message.token.as_deref() == Some(token)) {
+            message.token = None;
+            if how.attempt == Attempt::Uncounted {
+                message.attempts = message.attempts.saturating_sub(1);
+            }
+            if let Some(delay) = how.retry_after {
+                message.visible_at_ms = after(now, Some(delay));
+            }
+        }
+        Ok(())
+    }
+
+    /// The instance that a live token holds.
+    fn leased_instance(&self, operation: &str, token: &str, now: u64) -> Result<String, ProviderError> {
+        match self.turns.iter().find(|(_, lock)| lock.token == token) {
+            Some((instance, lock)) if lock.is_live(now) => Ok(instance.clone()),
+            Some((instance, _)) => {
+                Err(ProviderError::lease_lost(operation, format_args!("the lease of '{instance}' has ended")))
+            }
+            None => Err(ProviderError::lease_lost(operation, format_args!("'{token}' holds nothing"))),
+        }
+    }
+}
+
+/// Does the caller hold this very run, up to an event that exists?
+fn knows(held: &Held, run: Option<RunId>, last_event_id: u64) -> bool {
+    Some(held.run) == run && held.last_event_id <= last_event_id
+}
+
+fn last_custom_status(events: &[Event]) -> Option<Option<String>> {
+    events.iter().rev().find_map(|event| match &event.kind {
+        EventKind::CustomStatusUpdated { status } => Some(status.clone()),
+        _ => None,
+    })
+}

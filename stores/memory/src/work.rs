@@ -1,0 +1,174 @@
+//! Work: leasing activities to those who may run them, and taking their outcome back.
+
+use std::time::Duration;
+
+use steadfast_core::{SessionConcurrency, TagFilter, WorkItem, kind_of};
+use steadfast_store::{
+    Abandon, Attachment, Attempt, LeaseToken, Outcome, ProviderError, ProviderErrorKind, WorkLease,
+    WorkRequest,
+};
+
+use crate::message::after;
+use crate::state::{Lock, State, Stored, WorkLock, WorkRow};
+
+impl State {
+    /// Leases the oldest activity that the request accepts (S13, S14, S18).
+    pub(crate) fn fetch_work(
+        &mut self,
+        request: &WorkRequest,
+        now: u64,
+    ) -> Result<Option<WorkLease>, ProviderError> {
+        if let Some(session) = &request.session {
+            self.check_incarnation("fetch_work", &session.owner)?;
+        }
+        self.pass_over_unreadable_work(request, now);
+        let oldest = self
+            .work
+            .iter()
+            .find(|(place, row)| row.is_readable() && self.accepts(request, **place, row, now));
+        let Some(place) = oldest.map(|(place, _)| *place) else { return Ok(None) };
+        let key = self.work.get(&place).and_then(|row| row.session.clone());
+        let attachment = match (key, &request.session) {
+            (Some(key), Some(session)) => Some(self.attach(key, session, now)),
+            _ => None,
+        };
+        Ok(self.lease_work(place, request, attachment, now))
+    }
+
+    /// Is there an activity that somebody could lease?
+    pub(crate) fn has_work(&self, now: u64) -> bool {
+        self.work.values().any(|row| row.is_waiting(now))
+    }
+
+    /// May this request take the row? Whether the row can be read does not matter here.
+    pub(crate) fn accepts(&self, request: &WorkRequest, place: u64, row: &WorkRow, now: u64) -> bool {
+        row.is_waiting(now)
+            && request.tags != TagFilter::None
+            && request.tags.matches(row.tag.as_deref())
+            && match (&row.session, &request.session) {
+                (None, _) => true,
+                (Some(_), None) => false,
+                (Some(key), Some(session)) => {
+                    self.may_serve(key, session, now) && self.is_its_turn(place, row, now)
+                }
+            }
+    }
+
+    /// A serial session runs one activity at a time, in the order in which they were scheduled.
+    fn is_its_turn(&self, place: u64, row: &WorkRow, now: u64) -> bool {
+        let Some(session) = row.session.as_ref().and_then(|key| self.sessions.get(key)) else { return true };
+        if session.concurrency != SessionConcurrency::Serial {
+            return true;
+        }
+        let mut ahead =
+            self.work.range(..place).filter(|(_, other)| other.session == row.session && other.is_readable());
+        let running = self.work.values().any(|other| other.session == row.session && other.is_leased(now));
+        ahead.next().is_none() && !running
+    }
+
+    fn lease_work(
+        &mut self,
+        place: u64,
+        request: &WorkRequest,
+        session: Option<Attachment>,
+        now: u64,
+    ) -> Option<WorkLease> {
+        let token = self.next_token("work");
+        let row = self.work.get_mut(&place)?;
+        let Stored::Readable(item) = &row.item else { return None };
+        let lock = Lock { token: token.clone(), until_ms: after(now, Some(request.lock_timeout)) };
+        row.lock = Some(WorkLock { lock, epoch: session.as_ref().map(|session| session.epoch) });
+        row.attempts += 1;
+        let (item, attempt, traceparent) = (item.clone(), row.attempts, row.traceparent.clone());
+        let scheduler = self.instances.get(item.instance());
+        let unknown = || "unknown".to_owned();
+        Some(WorkLease {
+            token: LeaseToken::Work(token),
+            orchestration: scheduler.map_or_else(unknown, |row| row.name.clone()),
+            orchestration_version: scheduler.map_or_else(unknown, |row| row.version.clone()),
+            item,
+            attempt,
+            traceparent,
+            session,
+            now_ms: now,
+        })
+    }
+
+    /// Removes an activity and sends its completion, together (S11).
+    pub(crate) fn finish_work(
+        &mut self,
+        token: &str,
+        outcome: Outcome,
+        now: u64,
+    ) -> Result<(), ProviderError> {
+        let place = self.leased_work("finish_work", token, now)?;
+        if let Some(completion) = &outcome.completion
+            && !matches!(
+                completion.item,
+                WorkItem::ActivityCompleted { .. } | WorkItem::ActivityFailed { .. }
+            )
+        {
+            let text = format!("{} completes no activity", kind_of(&completion.item));
+            return Err(ProviderError::new(ProviderErrorKind::Invalid, "finish_work", text));
+        }
+        self.touch_session(place, now);
+        self.work.remove(&place);
+        if let Some(completion) = outcome.completion {
+            self.push_message(completion, now);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn renew_work(
+        &mut self,
+        token: &str,
+        extend_for: Duration,
+        now: u64,
+    ) -> Result<(), ProviderError> {
+        let place = self.leased_work("renew", token, now)?;
+        if let Some(held) = self.work.get_mut(&place).and_then(|row| row.lock.as_mut()) {
+            held.lock.until_ms = after(now, Some(extend_for));
+        }
+        self.touch_session(place, now);
+        Ok(())
+    }
+
+    pub(crate) fn abandon_work(&mut self, token: &str, how: Abandon, now: u64) -> Result<(), ProviderError> {
+        let place = self.leased_work("abandon", token, now)?;
+        if let Some(row) = self.work.get_mut(&place) {
+            if let Some(held) = &mut row.lock {
+                // Kept with its end, because the row waits only since then.
+                held.lock.until_ms = now;
+            }
+            if how.attempt == Attempt::Uncounted {
+                row.attempts = row.attempts.saturating_sub(1);
+            }
+            if let Some(delay) = how.retry_after {
+                row.visible_at_ms = after(now, Some(delay));
+            }
+        }
+        Ok(())
+    }
+
+    /// The activity that a live token holds.
+    fn leased_work(&self, operation: &str, token: &str, now: u64) -> Result<u64, ProviderError> {
+        let holds = |row: &WorkRow| row.lock.as_ref().is_some_and(|held| held.lock.token == token);
+        match self.work.iter().find(|(_, row)| holds(row)) {
+            Some((place, row)) if row.is_leased(now) => Ok(*place),
+            Some(_) => Err(ProviderError::lease_lost(operation, "the lease of the activity has ended")),
+            None => Err(ProviderError::lease_lost(operation, format_args!("'{token}' holds nothing"))),
+        }
+    }
+
+    /// Work on a session keeps it from going idle, if its holder still has the attachment it had (S13).
+    fn touch_session(&mut self, place: u64, now: u64) {
+        let Some(row) = self.work.get(&place) else { return };
+        let (Some(key), Some(held)) = (&row.session, &row.lock) else { return };
+        if let Some(session) = self.sessions.get_mut(key)
+            && session.is_live(now)
+            && held.epoch == Some(session.epoch)
+        {
+            session.last_activity_at_ms = now;
+        }
+    }
+}
