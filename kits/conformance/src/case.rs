@@ -85,6 +85,6 @@ impl IntoVerdict for Verdict {
 /// Lists every case of the kit, by clause.
 pub fn all_cases() -> Vec<Case> {
     let mut all: Vec<Case> = crate::cases::ALL.iter().flat_map(|cases| cases.iter()).copied().collect();
-    all.sort_by_key(|case| (case.clause(), case.name));
+    all.sort_by_cached_key(|case| (case.clause(), case.name));
     all
 }

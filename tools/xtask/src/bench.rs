@@ -1,6 +1,7 @@
 //! `cargo xtask bench …`: work that is counted and compared with a bar.
 
 mod core;
+mod store;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -14,6 +15,12 @@ pub(crate) enum Part {
     /// How the count grows with the size is a property of the code and not of the machine. Each workload runs
     /// at a small and a large size, and each size also without its work; the difference is what is compared.
     Core,
+    /// Run W1, W3 and W7 on a SQLite file and print the figures, with one bare commit of the same run beside them
+    Quick,
+    /// Compare the SQLite store with its own statements on a bare connection, at 64 callers and at one
+    ///
+    /// Both sides are durable and take turns in the same run, so that what else the machine does is in both.
+    Store,
 }
 
 /// Runs the measurements of one part.
@@ -24,5 +31,14 @@ pub(crate) enum Part {
 pub(crate) fn run(workspace: &Workspace, part: &Part) -> Result<()> {
     match part {
         Part::Core => core::run(workspace),
+        Part::Quick => quick(workspace),
+        Part::Store => store::run(workspace),
     }
+}
+
+/// The figures are for a person to read; nothing is judged.
+fn quick(workspace: &Workspace) -> Result<()> {
+    let mut steps = crate::step::Steps::default();
+    steps.command("quick", &mut workspace.cargo(["run", "--release", "--package", "steadfast-bench-quick"]));
+    steps.finish("bench")
 }

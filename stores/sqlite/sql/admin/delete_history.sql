@@ -1,0 +1,2 @@
+-- Removes the histories of an instance.
+DELETE FROM history WHERE key = ?1

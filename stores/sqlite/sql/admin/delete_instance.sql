@@ -1,0 +1,2 @@
+-- Removes the row of an instance.
+DELETE FROM instances WHERE key = ?1

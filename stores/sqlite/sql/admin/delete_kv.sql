@@ -1,0 +1,2 @@
+-- Removes the key-value state of an instance.
+DELETE FROM kv WHERE key = ?1

@@ -1,0 +1,2 @@
+-- Ends what an instance watches.
+DELETE FROM watchers WHERE key = ?1

@@ -1,0 +1,2 @@
+-- Lists all instances, newest first.
+SELECT instance FROM instances WHERE name IS NOT NULL ORDER BY ord DESC

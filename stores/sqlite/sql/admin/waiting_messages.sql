@@ -1,0 +1,6 @@
+-- Counts messages that are not leased.
+SELECT count(*) FROM messages
+WHERE NOT EXISTS (
+    SELECT 1 FROM instances
+    WHERE instances.key = messages.key AND turn = 2 AND locked_until > ?1 AND instances.token = messages.token
+)

@@ -1,0 +1,2 @@
+-- Counts activities that are not leased.
+SELECT count(*) FROM work WHERE NOT (state = 2 AND locked_until > ?1)

@@ -1,0 +1,2 @@
+-- Finds the activities of an instance.
+SELECT seq FROM work WHERE key = ?1

@@ -1,0 +1,2 @@
+-- Finds the latest execution of an instance.
+SELECT max(execution) FROM executions WHERE key = ?1

@@ -1,0 +1,2 @@
+-- Names an instance.
+SELECT instance FROM instances WHERE key = ?1

@@ -1,0 +1,9 @@
+-- Says whose an instance is; the first time makes its row.
+UPDATE instances
+SET name = ?2,
+    version = ?3,
+    parent = iif(name IS NULL, ?4, parent),
+    created_at = iif(name IS NULL, ?5, created_at),
+    ord = iif(name IS NULL, ?6, ord),
+    current_execution = iif(name IS NULL, ?7, max(current_execution, ?7))
+WHERE key = ?1

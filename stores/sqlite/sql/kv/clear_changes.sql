@@ -1,0 +1,2 @@
+-- Clears every key that the current execution has set.
+UPDATE kv SET value = NULL, updated = 0 WHERE key = ?1 AND layer = 1

@@ -1,0 +1,4 @@
+-- The execution is over: keys that it cleared are gone.
+DELETE FROM kv
+WHERE key = ?1 AND layer = 0
+  AND name IN (SELECT changed.name FROM kv AS changed WHERE changed.key = ?1 AND changed.layer = 1 AND changed.value IS NULL)

@@ -1,0 +1,2 @@
+-- The execution is over: its changes are merged.
+DELETE FROM kv WHERE key = ?1 AND layer = 1

@@ -1,0 +1,2 @@
+-- Removes one message.
+DELETE FROM messages WHERE seq = ?1

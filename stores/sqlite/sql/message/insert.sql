@@ -1,0 +1,2 @@
+-- Queues a message.
+INSERT INTO messages (key, state, visible_at, starts, item, traceparent) VALUES (?1, ?2, ?3, ?4, ?5, ?6)

@@ -1,0 +1,8 @@
+-- Removes shared sessions that have ended and have no work, and owned ones whose instance is gone.
+DELETE FROM sessions
+WHERE is_row = 1
+  AND NOT (held = 1 AND locked_until > ?1)
+  AND (instance = '' OR NOT EXISTS (
+      SELECT 1 FROM instances WHERE instances.instance = sessions.instance AND instances.name IS NOT NULL
+  ))
+  AND NOT EXISTS (SELECT 1 FROM work WHERE work.session = sessions.id)

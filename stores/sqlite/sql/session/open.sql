@@ -1,0 +1,7 @@
+-- Opens a session; the options of one that is open already stay as they are.
+UPDATE sessions
+SET last_activity = iif(is_row = 1, last_activity, ?2),
+    idle_timeout = iif(is_row = 1, idle_timeout, ?3),
+    serial = iif(is_row = 1, serial, coalesce(?4, 0)),
+    is_row = 1
+WHERE id = ?1

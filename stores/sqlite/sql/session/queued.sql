@@ -1,0 +1,2 @@
+-- Counts the activities of a session.
+SELECT count(*) FROM work WHERE session = ?1

@@ -1,0 +1,2 @@
+-- Reads a session.
+SELECT id, instance, session_id, held, owner, incarnation, locked_until, last_activity, epoch, idle_timeout, serial FROM sessions WHERE id = ?1

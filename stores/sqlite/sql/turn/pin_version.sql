@@ -1,0 +1,2 @@
+-- Names an engine version.
+SELECT version FROM pins WHERE id = ?1

@@ -1,0 +1,2 @@
+-- Removes an activity.
+DELETE FROM work WHERE seq = ?1

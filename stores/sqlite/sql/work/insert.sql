@@ -1,0 +1,3 @@
+-- Queues an activity.
+INSERT INTO work (key, execution, activity, state, tag, session, visible_at, since, item, traceparent)
+VALUES (?1, ?2, ?3, 1, ?4, ?5, ?6, ?6, ?7, ?8)

@@ -1,0 +1,89 @@
+//! One transaction as the rest of the store sees it: statements by name, one time, and what it makes runnable.
+
+use std::cell::RefCell;
+
+use rusqlite::{Connection, OptionalExtension, Params, Row};
+
+use crate::error::Done;
+use crate::wake::Woken;
+
+/// Returns the text of a statement, which has a file of its own.
+macro_rules! sql {
+    ($name:literal) => {
+        include_str!(concat!("../sql/", $name, ".sql"))
+    };
+}
+pub(crate) use sql;
+
+/// A transaction, or a look at the state of the last one.
+pub(crate) struct Db<'c> {
+    connection: &'c Connection,
+    /// The time of the transaction: all that happens in it happens then.
+    pub(crate) now: i64,
+    pub(crate) woken: RefCell<Woken>,
+}
+
+impl<'c> Db<'c> {
+    pub(crate) fn new(connection: &'c Connection, now: i64) -> Self {
+        Self { connection, now, woken: RefCell::default() }
+    }
+
+    /// Runs a statement and returns how many rows it changed.
+    pub(crate) fn run(&self, sql: &str, params: impl Params) -> Done<usize> {
+        Ok(self.connection.prepare_cached(sql)?.execute(params)?)
+    }
+
+    /// Runs a statement that gives at most one row.
+    pub(crate) fn one<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Done<Option<T>> {
+        Ok(self.connection.prepare_cached(sql)?.query_row(params, read).optional()?)
+    }
+
+    /// Runs a statement that gives one number.
+    pub(crate) fn number(&self, sql: &str, params: impl Params) -> Done<i64> {
+        Ok(self.connection.prepare_cached(sql)?.query_row(params, |row| row.get(0))?)
+    }
+
+    /// Runs a statement that gives one number or none.
+    pub(crate) fn maybe(&self, sql: &str, params: impl Params) -> Done<Option<i64>> {
+        Ok(self.one(sql, params, |row| row.get::<_, Option<i64>>(0))?.flatten())
+    }
+
+    pub(crate) fn all<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Done<Vec<T>> {
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let rows = statement.query_map(params, read)?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// A number that was never given before.
+    pub(crate) fn next(&self) -> Done<i64> {
+        self.number(sql!("schema/next"), [])
+    }
+
+    pub(crate) fn last_insert(&self) -> i64 {
+        self.connection.last_insert_rowid()
+    }
+
+    /// The time after a delay, as far as the file can say it.
+    pub(crate) fn after(&self, delay: std::time::Duration) -> i64 {
+        self.now.saturating_add(i64::try_from(delay.as_millis()).unwrap_or(i64::MAX))
+    }
+}
+
+/// Times beyond what the file can say are as good as for ever.
+pub(crate) fn time(ms: u64) -> i64 {
+    i64::try_from(ms).unwrap_or(i64::MAX)
+}
+
+pub(crate) fn unsigned(value: i64) -> u64 {
+    u64::try_from(value).unwrap_or(0)
+}

@@ -1,0 +1,75 @@
+//! Reading beside the writer: connections of their own, so that looking never delays work.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rusqlite::Connection;
+use steadfast_store::{ProviderError, ProviderErrorKind};
+use tokio::sync::{Semaphore, oneshot};
+
+use crate::connection::{Place, open_reader};
+use crate::db::Db;
+use crate::error::Done;
+use crate::open::OpenError;
+use crate::options::SqliteOptions;
+use crate::writer::{StoreClock, Writer};
+
+/// Reads a database: on its own connections, or through the writer when there can be no second connection.
+#[derive(Debug)]
+pub(crate) enum Reader {
+    Own { idle: Arc<Mutex<Vec<Connection>>>, free: Arc<Semaphore>, clock: StoreClock },
+    ThroughWriter,
+}
+
+impl Reader {
+    pub(crate) fn open(place: &Place, options: &SqliteOptions, clock: StoreClock) -> Result<Self, OpenError> {
+        let Place::File(path) = place else { return Ok(Self::ThroughWriter) };
+        let count = options.readers.max(1);
+        let connections = (0..count).map(|_| open_reader(path, options)).collect::<Result<Vec<_>, _>>()?;
+        Ok(Self::Own {
+            idle: Arc::new(Mutex::new(connections)),
+            free: Arc::new(Semaphore::new(count)),
+            clock,
+        })
+    }
+
+    /// Runs a look at the last committed state.
+    pub(crate) async fn read<R, F>(
+        &self,
+        writer: &Writer,
+        operation: &'static str,
+        look: F,
+    ) -> Result<R, ProviderError>
+    where
+        R: Send + 'static,
+        F: FnOnce(&Db<'_>) -> Done<R> + Send + 'static,
+    {
+        let Self::Own { idle, free, clock } = self else { return writer.write(operation, look).await };
+        let closed = || ProviderError::new(ProviderErrorKind::Unavailable, operation, "the store is closed");
+        let permit = Arc::clone(free).acquire_owned().await.map_err(|_| closed())?;
+        let connection = idle.lock().unwrap_or_else(PoisonError::into_inner).pop().ok_or_else(closed)?;
+        let (idle, clock) = (Arc::clone(idle), clock.clone());
+        let (reply, answer) = oneshot::channel();
+        // A statement can take as long as the disk does: not on a thread of the async runtime.
+        let job = move || {
+            let result = in_one_view(&connection, &clock, look);
+            idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+            drop(permit);
+            // Nobody may be listening any more; a look changes nothing.
+            drop(reply.send(result.map_err(|fault| fault.of(operation))));
+        };
+        drop(tokio::task::spawn_blocking(job));
+        answer.await.unwrap_or_else(|_| Err(closed()))
+    }
+}
+
+/// All statements of a look see one state.
+fn in_one_view<R>(
+    connection: &Connection,
+    clock: &StoreClock,
+    look: impl FnOnce(&Db<'_>) -> Done<R>,
+) -> Done<R> {
+    connection.prepare_cached("BEGIN")?.execute([])?;
+    let result = look(&Db::new(connection, clock.now_ms()));
+    connection.prepare_cached("ROLLBACK")?.execute([])?;
+    result
+}

@@ -1,0 +1,394 @@
+//! The provider: opening it, and the store trait on top of the writer and the readers.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use steadfast_core::{Event, SessionKey, SystemStats, TagFilter, WorkItem, kind_of};
+use steadfast_store::{
+    Abandon, Committed, InstancePage, InstanceQuery, InstanceState, LeaseToken, NewWork, Outcome, Owner,
+    ProviderAdmin, ProviderError, ProviderErrorKind, RenewSessions, Sent, SessionInfo, SessionRef,
+    SessionsRenewed, SetAside, Started, Store, TurnCommit, TurnLease, TurnRequest, WaitFor, Waited,
+    WorkLease, WorkRequest, check_message,
+};
+
+use crate::connection::{Place, open_writer};
+use crate::db::{Db, sql, time, unsigned};
+use crate::error::Done;
+use crate::history::{events_of, history_of};
+use crate::message::{Letter, check_work, text};
+use crate::migrate::migrate;
+use crate::open::{OpenError, place_of};
+use crate::options::SqliteOptions;
+use crate::reader::Reader;
+use crate::turn::{Leased, Prepared};
+use crate::wake::{Interest, Waiters};
+use crate::work::LeasedWork;
+use crate::writer::{StoreClock, Writer};
+
+/// Keeps everything in one SQLite file, or in memory.
+#[derive(Debug)]
+pub struct SqliteProvider {
+    pub(crate) writer: Writer,
+    reader: Reader,
+    pub(crate) clock: StoreClock,
+    pub(crate) waiters: Arc<Waiters>,
+}
+
+impl SqliteProvider {
+    /// Opens a database: `sqlite:./app.db`, `sqlite:/path/app.db` or `sqlite::memory:`. A missing file is created.
+    ///
+    /// # Errors
+    /// What is wrong with the URL, the folder, the file or its schema; the database is left as it was.
+    pub async fn new(database_url: &str, options: Option<SqliteOptions>) -> Result<Self, OpenError> {
+        Self::open(place_of(database_url)?, options.unwrap_or_default())
+    }
+
+    /// Opens a database in memory. Every one is its own.
+    ///
+    /// # Errors
+    /// Only when SQLite itself fails.
+    pub async fn new_in_memory() -> Result<Self, OpenError> {
+        Self::open(Place::Memory, SqliteOptions::default())
+    }
+
+    /// Opens a database in memory with options.
+    ///
+    /// # Errors
+    /// Only when SQLite itself fails.
+    pub async fn new_in_memory_with_options(options: Option<SqliteOptions>) -> Result<Self, OpenError> {
+        Self::open(Place::Memory, options.unwrap_or_default())
+    }
+
+    fn open(place: Place, options: SqliteOptions) -> Result<Self, OpenError> {
+        let mut connection = open_writer(&place, &options)?;
+        migrate(&mut connection, &place)?;
+        let clock = StoreClock::new(Arc::clone(&options.clock));
+        let waiters = Arc::new(Waiters::default());
+        let reader = Reader::open(&place, &options, clock.clone())?;
+        let writer = Writer::spawn(connection, &place, &options, clock.clone(), Arc::clone(&waiters))?;
+        Ok(Self { writer, reader, clock, waiters })
+    }
+
+    /// Writes the log back into the file and empties it.
+    ///
+    /// # Errors
+    /// `Busy` when a reader keeps the log from being emptied; what was committed is safe either way.
+    pub async fn checkpoint(&self) -> Result<(), ProviderError> {
+        self.writer.outside("checkpoint", crate::connection::checkpoint).await
+    }
+
+    pub(crate) async fn read<R, F>(&self, operation: &'static str, look: F) -> Result<R, ProviderError>
+    where
+        R: Send + 'static,
+        F: FnOnce(&Db<'_>) -> Done<R> + Send + 'static,
+    {
+        self.reader.read(&self.writer, operation, look).await
+    }
+
+    /// Adds to a lease what is read beside the writer: its history, as far as the caller does not hold it, and the
+    /// key-value state. The lease keeps both from changing.
+    async fn complete(&self, leased: &Leased, request: TurnRequest<'_>) -> Result<TurnLease, ProviderError> {
+        let held = request.warm.held(&leased.instance);
+        let held =
+            held.filter(|held| Some(held.run) == leased.run && held.last_event_id <= leased.last_event_id);
+        let known = held.map(|held| held.last_event_id);
+        let (key, execution) = (leased.key, leased.execution);
+        let look = move |db: &Db<'_>| {
+            Ok((db.event_texts(key, execution, known.unwrap_or(0))?, db.kv_snapshot(key)?))
+        };
+        let (texts, kv) = self.read("fetch_turn", look).await?;
+        Ok(TurnLease {
+            token: leased.lease_token(),
+            instance: leased.instance.clone(),
+            name: leased.name.clone(),
+            version: leased.version.clone(),
+            execution_id: unsigned(execution),
+            run: leased.run,
+            last_event_id: leased.last_event_id,
+            history: history_of(&texts, known),
+            messages: leased.messages.clone(),
+            attempt: leased.attempt,
+            kv,
+            now_ms: unsigned(leased.now),
+        })
+    }
+}
+
+#[async_trait]
+impl Store for SqliteProvider {
+    fn name(&self) -> &str {
+        "sqlite"
+    }
+
+    fn version(&self) -> &str {
+        env!("CARGO_PKG_VERSION")
+    }
+
+    fn admin(&self) -> Option<&dyn ProviderAdmin> {
+        Some(self)
+    }
+
+    fn supports_owned_sessions(&self) -> bool {
+        true
+    }
+
+    async fn fetch_turn(&self, request: TurnRequest<'_>) -> Result<Option<TurnLease>, ProviderError> {
+        let lock_timeout = request.lock_timeout;
+        let fetch = || {
+            let filter = request.filter.cloned();
+            self.writer.take("fetch_turn", move |db| db.fetch_turn(lock_timeout, filter.as_ref()))
+        };
+        let Some(taken) = self.until(request.poll_timeout, Interest::Turn, fetch).await? else {
+            return Ok(None);
+        };
+        let Some(leased) = taken.get().and_then(|fetched| fetched.lease.as_ref()) else { return Ok(None) };
+        let lease = self.complete(leased, request).await?;
+        taken.keep();
+        Ok(Some(lease))
+    }
+
+    async fn commit_turn(&self, lease: &LeaseToken, commit: TurnCommit) -> Result<Committed, ProviderError> {
+        let (token, prepared) = (lease.as_str().to_owned(), Prepared::new(commit)?);
+        self.writer.write("commit_turn", move |db| db.commit_turn(&token, &prepared)).await
+    }
+
+    async fn fetch_work(&self, request: WorkRequest) -> Result<Option<WorkLease>, ProviderError> {
+        if request.tags == TagFilter::None {
+            return Ok(None);
+        }
+        let interest = Interest::Work { tags: request.tags.clone(), sessions: request.session.is_some() };
+        let request = Arc::new(request);
+        let fetch = || {
+            let request = Arc::clone(&request);
+            self.writer.take("fetch_work", move |db| db.fetch_work(&request))
+        };
+        let taken = self.until(request.poll_timeout, interest, fetch).await?;
+        Ok(taken.and_then(|taken| taken.keep()).and_then(|fetched| fetched.lease).map(work_lease))
+    }
+
+    async fn finish_work(&self, lease: &LeaseToken, outcome: Outcome) -> Result<(), ProviderError> {
+        let completion = match outcome.completion {
+            None => None,
+            Some(message) if !is_completion(&message.item) => {
+                let text = format!("{} completes no activity", kind_of(&message.item));
+                return Err(ProviderError::new(ProviderErrorKind::Invalid, "finish_work", text));
+            }
+            Some(message) => {
+                let text = text("finish_work", &message.item)?;
+                Some(Letter { message, text, delay: None })
+            }
+        };
+        let token = lease.as_str().to_owned();
+        self.writer.write("finish_work", move |db| db.finish_work(&token, completion.as_ref())).await
+    }
+
+    async fn renew(&self, lease: &LeaseToken, extend_for: Duration) -> Result<(), ProviderError> {
+        let lease = lease.clone();
+        let renew = move |db: &Db<'_>| match &lease {
+            LeaseToken::Turn(token) => db.renew_turn(token, extend_for),
+            LeaseToken::Work(token) => db.renew_work(token, extend_for),
+        };
+        self.writer.write("renew", renew).await
+    }
+
+    async fn abandon(&self, lease: &LeaseToken, how: Abandon) -> Result<(), ProviderError> {
+        let lease = lease.clone();
+        let abandon = move |db: &Db<'_>| match &lease {
+            LeaseToken::Turn(token) => db.abandon_turn(token, how),
+            LeaseToken::Work(token) => db.abandon_work(token, how),
+        };
+        self.writer.write("abandon", abandon).await
+    }
+
+    async fn register_node(&self, node_id: &str) -> Result<u64, ProviderError> {
+        let node_id = node_id.to_owned();
+        self.writer.write("register_node", move |db| db.register_node(&node_id)).await
+    }
+
+    async fn renew_sessions(&self, request: RenewSessions) -> Result<SessionsRenewed, ProviderError> {
+        self.writer.write("renew_sessions", move |db| db.renew_sessions(&request)).await
+    }
+
+    async fn release_sessions(
+        &self,
+        owner: &Owner,
+        sessions: &[SessionRef],
+    ) -> Result<Vec<SessionRef>, ProviderError> {
+        let (owner, sessions) = (owner.clone(), sessions.to_vec());
+        self.writer.write("release_sessions", move |db| db.release_sessions(&owner, &sessions)).await
+    }
+
+    async fn cleanup_sessions(&self) -> Result<usize, ProviderError> {
+        self.writer.write("cleanup_sessions", |db| db.cleanup_sessions()).await
+    }
+
+    async fn sessions(&self, after: Option<&SessionKey>) -> Result<Vec<SessionInfo>, ProviderError> {
+        let after = after.cloned();
+        self.read("sessions", move |db| db.sessions(after.as_ref())).await
+    }
+
+    async fn session(&self, key: &SessionKey) -> Result<Option<SessionInfo>, ProviderError> {
+        let key = key.clone();
+        self.read("session", move |db| db.session(&key)).await
+    }
+
+    async fn start(&self, start: Sent, also: Vec<Sent>) -> Result<Started, ProviderError> {
+        if !matches!(start.message.item, WorkItem::StartOrchestration { .. }) {
+            let text = format!("a start is a StartOrchestration, not {}", kind_of(&start.message.item));
+            return Err(ProviderError::new(ProviderErrorKind::Invalid, "start", text));
+        }
+        let start = letter("start", start)?;
+        let also = also.into_iter().map(|sent| letter("start", sent)).collect::<Result<Vec<_>, _>>()?;
+        self.writer.write("start", move |db| db.start(&start, &also)).await
+    }
+
+    async fn send(&self, messages: Vec<Sent>) -> Result<(), ProviderError> {
+        let letters = messages.into_iter().map(|sent| letter("send", sent)).collect::<Result<Vec<_>, _>>()?;
+        self.writer.write("send", move |db| db.send(&letters)).await
+    }
+
+    async fn enqueue_work(&self, work: NewWork) -> Result<(), ProviderError> {
+        check_work("enqueue_work", &work.item)?;
+        let item = text("enqueue_work", &work.item)?;
+        self.writer.write("enqueue_work", move |db| db.insert_work(&work, &item)).await
+    }
+
+    async fn wait(&self, what: WaitFor<'_>, timeout: Duration) -> Result<Waited, ProviderError> {
+        let deadline = self.clock.clock().monotonic().saturating_add(timeout);
+        let waiter = self.waiters.sit(match what {
+            WaitFor::Turn => Interest::Turn,
+            WaitFor::Work => Interest::AnyWork,
+            WaitFor::Instance { instance, .. } => Interest::Instance(instance.to_owned()),
+        });
+        loop {
+            waiter.look();
+            let (found, next) = match what {
+                WaitFor::Turn => self.writer.write("wait", |db| db.has_turn()).await?,
+                WaitFor::Work => self.writer.write("wait", |db| db.has_work()).await?,
+                WaitFor::Instance { instance, seen } => {
+                    // An instance that is gone has changed too, for whoever knew it.
+                    let change = self.state(instance).await?.map_or(0, |state| state.change);
+                    (change != seen, None)
+                }
+            };
+            if found {
+                return Ok(Waited::Woken);
+            }
+            if !self.rest(&waiter, next, deadline).await {
+                return Ok(Waited::TimedOut);
+            }
+        }
+    }
+
+    async fn state(&self, instance: &str) -> Result<Option<InstanceState>, ProviderError> {
+        let instance = instance.to_owned();
+        self.read("state", move |db| db.state(&instance)).await
+    }
+
+    async fn instances(&self, query: &InstanceQuery) -> Result<InstancePage, ProviderError> {
+        let query = query.clone();
+        self.read("instances", move |db| db.instances(&query)).await
+    }
+
+    async fn read_history(
+        &self,
+        instance: &str,
+        execution_id: Option<u64>,
+    ) -> Result<Vec<Event>, ProviderError> {
+        let name = instance.to_owned();
+        let look = move |db: &Db<'_>| match db.maybe(sql!("instance/key"), [&name])? {
+            None => Ok(Vec::new()),
+            Some(key) => {
+                let execution = execution_id.map_or_else(|| db.latest_execution(key), |id| Ok(time(id)))?;
+                db.event_texts(key, execution, 0)
+            }
+        };
+        let texts = self.read("read_history", look).await?;
+        events_of(&texts).map_err(|error| {
+            let text = format!("the history of '{instance}' cannot be read: {error}");
+            ProviderError::new(ProviderErrorKind::Corrupt, "read_history", text).with_source(error)
+        })
+    }
+
+    async fn append_history(
+        &self,
+        instance: &str,
+        execution_id: u64,
+        events: Vec<Event>,
+    ) -> Result<(), ProviderError> {
+        const OPERATION: &str = "append_history";
+        let instance = instance.to_owned();
+        let texts = events.iter().map(|event| text(OPERATION, event)).collect::<Result<Vec<_>, _>>()?;
+        let append = move |db: &Db<'_>| {
+            let key = db.key_of(&instance)?;
+            db.append(OPERATION, key, &instance, execution_id, &events, &texts)
+        };
+        self.writer.write(OPERATION, append).await
+    }
+
+    async fn kv_value(&self, instance: &str, key: &str) -> Result<Option<String>, ProviderError> {
+        let (instance, key) = (instance.to_owned(), key.to_owned());
+        self.read("kv_value", move |db| db.kv_value(&instance, &key)).await
+    }
+
+    async fn kv_values(&self, instance: &str) -> Result<HashMap<String, String>, ProviderError> {
+        let instance = instance.to_owned();
+        self.read("kv_values", move |db| db.kv_values(&instance)).await
+    }
+
+    async fn stats(&self, instance: &str) -> Result<Option<SystemStats>, ProviderError> {
+        let instance = instance.to_owned();
+        self.read("stats", move |db| db.stats(&instance)).await
+    }
+
+    async fn set_aside(&self, after: Option<u64>) -> Result<Vec<SetAside>, ProviderError> {
+        self.read("set_aside", move |db| db.set_aside(after)).await
+    }
+
+    async fn retry_set_aside(&self, id: u64) -> Result<(), ProviderError> {
+        self.writer.write("retry_set_aside", move |db| db.retry_set_aside(id)).await
+    }
+
+    async fn drop_set_aside(&self, id: u64) -> Result<(), ProviderError> {
+        self.writer.write("drop_set_aside", move |db| db.drop_set_aside(id)).await
+    }
+}
+
+impl Db<'_> {
+    fn has_turn(&self) -> Done<(bool, Option<i64>)> {
+        self.sweep_turns()?;
+        Ok((self.number(sql!("turn/any_ready"), [])? == 1, self.next_turn_moment()?))
+    }
+
+    fn has_work(&self) -> Done<(bool, Option<i64>)> {
+        self.sweep_work()?;
+        Ok((self.number(sql!("work/any_ready"), [])? == 1, self.next_work_moment()?))
+    }
+}
+
+fn letter(operation: &'static str, sent: Sent) -> Result<Letter, ProviderError> {
+    check_message(operation, &sent.message.item)?;
+    let text = text(operation, &sent.message.item)?;
+    Ok(Letter { message: sent.message, text, delay: sent.delay })
+}
+
+fn is_completion(item: &WorkItem) -> bool {
+    matches!(item, WorkItem::ActivityCompleted { .. } | WorkItem::ActivityFailed { .. })
+}
+
+fn work_lease(leased: LeasedWork) -> WorkLease {
+    let unknown = || ("unknown".to_owned(), "unknown".to_owned());
+    let (orchestration, orchestration_version) = leased.orchestration.unwrap_or_else(unknown);
+    WorkLease {
+        token: LeaseToken::Work(leased.token),
+        item: leased.item,
+        attempt: leased.attempt,
+        orchestration,
+        orchestration_version,
+        traceparent: leased.traceparent,
+        session: leased.session,
+        now_ms: unsigned(leased.now),
+    }
+}

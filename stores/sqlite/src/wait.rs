@@ -1,0 +1,77 @@
+//! Waiting: for a commit that concerns the caller, for the next moment at which something becomes runnable by
+//! itself, or for the end of the caller's patience.
+
+use std::time::Duration;
+
+use steadfast_store::ProviderError;
+
+use crate::db::{Db, sql};
+use crate::error::Done;
+use crate::store::SqliteProvider;
+use crate::turn::Fetched;
+use crate::wake::Interest;
+use crate::writer::{Taken, Undo};
+
+impl SqliteProvider {
+    /// Fetches until there is something, or the time is over.
+    pub(crate) async fn until<L, F, Fut>(
+        &self,
+        timeout: Duration,
+        interest: Interest,
+        mut fetch: F,
+    ) -> Result<Option<Taken<Fetched<L>>>, ProviderError>
+    where
+        L: Undo,
+        F: FnMut() -> Fut,
+        Fut: Future<Output = Result<Taken<Fetched<L>>, ProviderError>>,
+    {
+        let deadline = self.clock.clock().monotonic().saturating_add(timeout);
+        let waiter = self.waiters.sit(interest);
+        loop {
+            waiter.look();
+            let fetched = fetch().await?;
+            let next = match fetched.get() {
+                Some(Fetched { lease: None, next }) => *next,
+                _ => return Ok(Some(fetched)),
+            };
+            drop(fetched);
+            if !self.rest(&waiter, next, deadline).await {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Waits until a look may find something. False when the time is over.
+    pub(crate) async fn rest(
+        &self,
+        waiter: &crate::wake::Waiter,
+        next: Option<i64>,
+        deadline: Duration,
+    ) -> bool {
+        let clock = self.clock.clock();
+        let monotonic = clock.monotonic();
+        if monotonic >= deadline {
+            return false;
+        }
+        let wait = next.map(|at| u64::try_from(at.saturating_sub(self.clock.now_ms())).unwrap_or(0));
+        let due =
+            wait.map_or(deadline, |wait| monotonic.saturating_add(Duration::from_millis(wait)).min(deadline));
+        tokio::select! {
+            () = waiter.called() => {}
+            () = clock.sleep_until(due) => {}
+        }
+        true
+    }
+}
+
+impl Db<'_> {
+    /// The next time at which a turn becomes runnable without anybody doing anything.
+    pub(crate) fn next_turn_moment(&self) -> Done<Option<i64>> {
+        self.maybe(sql!("turn/next_moment"), [self.now])
+    }
+
+    /// The next time at which an activity becomes runnable without anybody doing anything.
+    pub(crate) fn next_work_moment(&self) -> Done<Option<i64>> {
+        self.maybe(sql!("work/next_moment"), [self.now])
+    }
+}

@@ -1,0 +1,58 @@
+//! Noticing what other processes commit: a look at the file's data version, at a modest interval.
+//!
+//! It is the only statement that an idle store runs. The writing connection looks, because what it commits itself
+//! does not change the version that it sees: only the commits of others wake anybody.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rusqlite::Connection;
+use steadfast_clock::Clock;
+
+use crate::connection::Place;
+use crate::options::SqliteOptions;
+
+/// The statement by which another connection's commits are noticed.
+pub(crate) const DATA_VERSION: &str = "PRAGMA data_version";
+
+/// Knows the data version that was seen last, and when to look again.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    /// None when nobody else can write: a database in memory, or one that is said to be alone.
+    interval: Option<Duration>,
+    due: Duration,
+    seen: Option<i64>,
+}
+
+impl Watch {
+    pub(crate) fn of(place: &Place, options: &SqliteOptions) -> Self {
+        let interval = options.other_processes.filter(|_| *place != Place::Memory);
+        Self { interval, due: Duration::ZERO, seen: None }
+    }
+
+    /// Waits until it is time to look.
+    pub(crate) async fn rest(&self, clock: &Arc<dyn Clock>) {
+        match self.interval {
+            Some(_) => clock.sleep_until(self.due).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Looks, if it is time to. True when others have committed since the last look.
+    pub(crate) fn sees_others(&mut self, connection: &Connection, clock: &Arc<dyn Clock>) -> bool {
+        let Some(interval) = self.interval else { return false };
+        let now = clock.monotonic();
+        if now < self.due {
+            return false;
+        }
+        self.due = now.saturating_add(interval);
+        let look = || connection.prepare_cached(DATA_VERSION)?.query_row([], |row| row.get::<_, i64>(0));
+        match look() {
+            Ok(found) => self.seen.replace(found) != Some(found),
+            Err(error) => {
+                tracing::debug!(target: "steadfast::store", %error, "the data version cannot be read; the next look may");
+                false
+            }
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! S20: a fetch that returns one item costs the same whatever else is stored, counted in steps of SQLite's machine.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use steadfast_core::{DispatcherCapabilityFilter, TagFilter};
+use steadfast_sqlite::{SqliteOptions, SqliteProvider};
+use steadfast_store::{
+    Abandon, Attempt, LeaseToken, Owner, SessionRequest, SessionScope, Store, TurnRequest, WorkRequest,
+};
+
+use crate::stage::{LONG, activity, asked, open, place, raw, start, turn_request, work_request};
+
+/// What else may be stored, a statement each: ?1 rows of it.
+const NOISE: &[(&str, &str)] = &[
+    (
+        "future timers",
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
+         INSERT INTO messages (key, state, visible_at, starts, item)
+         SELECT 900000 + i % 1000, 0, 9000000000000 + i, 0, '{}' FROM n",
+    ),
+    (
+        "leased instances",
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
+         INSERT INTO instances (key, instance, name, turn, token, locked_until)
+         SELECT 1000000 + i, 'leased' || i, 'Chain', 2, 'noise-' || i, 9000000000000 + i FROM n",
+    ),
+    (
+        "messages of leased instances",
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
+         INSERT INTO messages (key, state, visible_at, starts, item)
+         SELECT 1000000 + i, 1, 0, 0, '{}' FROM n",
+    ),
+    (
+        "instances pinned to other engine versions",
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
+         INSERT INTO instances (key, instance, name, turn, head, pin)
+         SELECT 2000000 + i, 'pinned' || i, 'Chain', 1, -i, 7 FROM n",
+    ),
+    (
+        "work of another tag",
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
+         INSERT INTO work (key, execution, activity, state, tag, visible_at, since, item)
+         SELECT 3000000, 1, i, 1, ':other', 0, 0, '{}' FROM n",
+    ),
+    (
+        "leased work",
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
+         INSERT INTO work (key, execution, activity, state, tag, visible_at, since, token, locked_until, item)
+         SELECT 3000000, 2, i, 2, '', 0, 0, 'noise-' || i, 9000000000000 + i, '{}' FROM n",
+    ),
+    (
+        "sessions of another owner",
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1 / 10)
+         INSERT INTO sessions (id, instance, session_id, is_row, held, owner, locked_until, epoch)
+         SELECT 100000 + i, '', 'theirs' || i, 1, 1, 'somebody', 9000000000000 + i, i FROM n",
+    ),
+    (
+        "work pinned to another owner",
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
+         INSERT INTO work (key, execution, activity, state, tag, session, visible_at, since, item)
+         SELECT 3000000, 3, i, 1, '', 100001 + i % (?1 / 10), 0, 0, '{}' FROM n",
+    ),
+    (
+        "sessions with ended leases, their work of another tag",
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1 / 10)
+         INSERT INTO sessions (id, instance, session_id, is_row, held, owner, locked_until, epoch)
+         SELECT 500000 + i, '', 'ended' || i, 1, 1, 'gone', 1 + i, i FROM n",
+    ),
+    (
+        "work of sessions with ended leases",
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1 / 10)
+         INSERT INTO work (key, execution, activity, state, tag, session, visible_at, since, item)
+         SELECT 3000000, 4, i, 1, ':other', 500000 + i, 0, 0, '{}' FROM n",
+    ),
+    (
+        "the heads of all sessions",
+        "INSERT INTO heads (session, tag, head, owner)
+         SELECT session, tag, min(seq), ':' || sessions.owner FROM work JOIN sessions ON sessions.id = work.session
+         WHERE work.state = 1 AND session > 100000 AND ?1 > 0 GROUP BY session, tag",
+    ),
+    ("the name of another engine version", "INSERT INTO pins (id, version) SELECT 7, '99.0.0' WHERE ?1 > 0"),
+];
+
+fn add_noise(path: &Path, rows: u64) {
+    let mut file = raw(path);
+    let all = file.transaction().expect("a transaction");
+    for (what, statement) in NOISE {
+        let rows = i64::try_from(rows).expect("a small number");
+        all.execute(statement, [rows]).unwrap_or_else(|error| panic!("{what}: {error}"));
+    }
+    all.commit().expect("the noise is there");
+}
+
+/// A fetch that returns one item.
+#[derive(Debug, Clone, Copy)]
+enum Fetch {
+    Turn,
+    Work,
+    WorkOfSessions,
+}
+
+struct Bench {
+    _folder: tempfile::TempDir,
+    path: std::path::PathBuf,
+    store: Arc<SqliteProvider>,
+    steps: Arc<AtomicU64>,
+}
+
+impl Bench {
+    async fn open() -> Self {
+        let (folder, path) = place();
+        let steps = Arc::new(AtomicU64::new(0));
+        let count_steps = Some(Arc::clone(&steps));
+        let store = open(&path, SqliteOptions { count_steps, ..SqliteOptions::default() }).await;
+        store.start(start("mine").into(), Vec::new()).await.expect("it is started");
+        store.enqueue_work(activity("mine", 2, Some("mine"), None)).await.expect("it is queued");
+        store.enqueue_work(activity("mine", 3, None, None)).await.expect("it is queued");
+        Self { _folder: folder, path, store, steps }
+    }
+
+    /// What a fetch costs; what it took is given back.
+    async fn cost(&self, fetch: Fetch) -> u64 {
+        let before = self.steps.load(Ordering::Relaxed);
+        let token = match fetch {
+            Fetch::Turn => self.turn().await,
+            Fetch::Work => self.work(None).await,
+            Fetch::WorkOfSessions => {
+                let session = SessionRequest {
+                    owner: Owner::unnamed("me"),
+                    lock_timeout: LONG,
+                    scope: SessionScope::Claim,
+                    leave_out: Vec::new(),
+                };
+                self.work(Some(session)).await
+            }
+        };
+        let cost = self.steps.load(Ordering::Relaxed) - before;
+        let how = Abandon { retry_after: None, attempt: Attempt::Uncounted };
+        self.store.abandon(&token, how).await.expect("it can be given back");
+        cost
+    }
+
+    async fn turn(&self) -> LeaseToken {
+        let filter = DispatcherCapabilityFilter::default_for_current_build();
+        let request = TurnRequest { filter: Some(&filter), ..turn_request(LONG, Duration::ZERO) };
+        let lease = self.store.fetch_turn(request).await.expect("it fetches").expect("an instance");
+        assert_eq!(lease.instance, "mine");
+        lease.token
+    }
+
+    async fn work(&self, session: Option<SessionRequest>) -> LeaseToken {
+        let tags = TagFilter::DefaultAnd(HashSet::from(["gpu".to_owned()]));
+        let request = WorkRequest { session, ..work_request(Duration::ZERO, tags) };
+        let lease = self.store.fetch_work(request).await.expect("it fetches").expect("an activity");
+        assert_eq!(lease.item.instance(), "mine");
+        lease.token
+    }
+}
+
+#[tokio::test]
+async fn a_fetch_costs_the_same_whatever_else_is_stored() {
+    let rows = asked("STEADFAST_NOISE", 100_000);
+    let bench = Bench::open().await;
+    let fetches = [Fetch::Turn, Fetch::Work, Fetch::WorkOfSessions];
+    let mut quiet = Vec::new();
+    for fetch in fetches {
+        // The first fetch prepares statements and claims the session.
+        bench.cost(fetch).await;
+        quiet.push(bench.cost(fetch).await);
+    }
+    add_noise(&bench.path, rows);
+    // Leases that have ended are swept in bounded batches, each once: whoever fetches first pays a share.
+    let (mut sweeps, mut dearest) = (0, 0);
+    loop {
+        let cost = bench.cost(Fetch::Work).await;
+        if cost <= quiet[1] * 3 / 2 {
+            break;
+        }
+        (sweeps, dearest) = (sweeps + 1, dearest.max(cost));
+        assert!(sweeps <= rows / 1_000, "the sweep does not end");
+    }
+    eprintln!(
+        "{} ended leases: {sweeps} fetches took part in the sweep, the dearest cost {dearest} steps",
+        rows / 10
+    );
+    for (fetch, quiet) in fetches.into_iter().zip(quiet) {
+        let cost = bench.cost(fetch).await;
+        eprintln!("{fetch:?}: {quiet} steps alone, {cost} with {rows} rows of each kind of noise");
+        assert!(cost * 2 <= quiet * 3, "{fetch:?} costs {cost} steps, and {quiet} alone");
+    }
+}

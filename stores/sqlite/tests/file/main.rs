@@ -1,0 +1,22 @@
+//! What a store on a file promises beyond the contract: it survives its process, shares its file, groups its
+//! commits, rests while nothing happens, and costs the same whatever else is stored.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "what a test relies on, it panics without; figures are for people"
+)]
+
+mod busy;
+mod chain;
+mod cost;
+mod crash;
+mod full;
+mod group;
+mod idle;
+mod log;
+mod power;
+mod process;
+mod processes;
+mod stage;
