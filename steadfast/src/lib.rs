@@ -6,26 +6,79 @@
 //! session is never silently lost when that worker dies.
 //!
 //! This crate is the one a user names. It re-exports the parts of the workspace and has no logic of its own.
+//!
+//! ```
+//! # #[cfg(feature = "sqlite")]
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use std::{sync::Arc, time::Duration};
+//! use steadfast::providers::sqlite::SqliteProvider;
+//! use steadfast::runtime::{Runtime, registry::ActivityRegistry};
+//! use steadfast::{Client, OrchestrationContext, OrchestrationRegistry};
+//!
+//! let activities = ActivityRegistry::builder()
+//!     .register("Greet", |_, name| async move { Ok(format!("Hello, {name}!")) });
+//! let orchestrations = OrchestrationRegistry::builder()
+//!     .register("Hello", |ctx: OrchestrationContext, name| async move {
+//!         ctx.schedule_activity("Greet", name).await
+//!     });
+//!
+//! let store = Arc::new(SqliteProvider::new_in_memory().await?);
+//! let runtime = Runtime::start_with_store(store.clone(), activities.build(), orchestrations.build()).await;
+//! let client = Client::new(store);
+//! client.start_orchestration("hello-1", "Hello", "Ada").await?;
+//! let greeting = client.wait_for_orchestration_typed::<String>("hello-1", Duration::from_secs(10)).await?;
+//! assert_eq!(greeting, Ok("Hello, Ada!".to_owned()));
+//! runtime.shutdown(None).await;
+//! # Ok(())
+//! # }
+//! # #[cfg(not(feature = "sqlite"))]
+//! # fn main() {}
+//! ```
+//!
+//! # Activities run at least once
+//!
+//! A completed step is never repeated, but an activity whose worker dies before its result is recorded runs again.
+//! Give what must happen once to a service that accepts a key, with
+//! [`ActivityContext::idempotency_key`]: it is the same for every attempt of one activity, and for no other.
+//!
+//! # Features
+//!
+//! - `sqlite` (default): the store in one SQLite file, `providers::sqlite`, and `Runtime::start` without a store.
+//! - `logging` (default): `runtime::observability::init_logging`, for applications without a subscriber.
 
+pub mod client;
 pub mod providers;
 pub mod runtime;
 
-pub use steadfast_core::{
-    Action, AppErrorKind, BackoffStrategy, ConfigErrorKind, DispatcherCapabilityFilter, DurableFuture,
-    Either2, Either3, ErrorDetails, Event, EventKind, INITIAL_EVENT_ID, INITIAL_EXECUTION_ID,
-    OrchestrationContext, OrchestrationStatus, PoisonMessageType, RetryPolicy, SUB_ORCH_AUTO_PREFIX,
-    ScheduleKind, ScheduledActivityIdentifier, SemverRange, SessionConcurrency, SessionKey, SessionMigration,
-    SessionOptions, SystemStats, TagFilter, build_child_instance_id, current_build_version,
-    is_auto_generated_sub_orch_id, is_session_lost,
-};
-
+pub use client::{Client, ClientError};
 pub use providers::{
-    DeleteInstanceResult, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceTree, ProviderAdmin,
-    PruneOptions, PruneResult, QueueDepths, SessionFetchConfig, SystemMetrics,
+    DeleteInstanceResult, DispatcherCapabilityFilter, ExecutionInfo, InstanceFilter, InstanceInfo,
+    InstanceTree, ProviderAdmin, PruneOptions, PruneResult, QueueDepths, ScheduledActivityIdentifier,
+    SemverRange, SessionFetchConfig, SystemMetrics, TagFilter, current_build_version,
 };
+pub use runtime::{
+    OrchestrationDescriptor, OrchestrationHandler, OrchestrationRegistry, OrchestrationRegistryBuilder,
+    OrchestrationStatus, RuntimeOptions,
+};
+pub use steadfast_core::{
+    Action, AppErrorKind, BackoffStrategy, ConfigErrorKind, DurableFuture, Either2, Either3, ErrorDetails,
+    Event, EventKind, INITIAL_EVENT_ID, INITIAL_EXECUTION_ID, OrchestrationContext, PoisonMessageType,
+    RetryPolicy, SUB_ORCH_AUTO_PREFIX, ScheduleKind, SessionConcurrency, SessionKey, SessionMigration,
+    SessionOptions, SystemStats, build_child_instance_id, is_auto_generated_sub_orch_id, is_session_lost,
+};
+pub use steadfast_runtime::{ActivityContext, CancelReason};
+
+/// The code blocks of the README, under test.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
 
 #[doc(hidden)]
 pub use steadfast_core::CompletionResult;
 
 /// Shares a store between the runtime and its clients.
 pub type ProviderRef = std::sync::Arc<dyn providers::Provider>;
+
+/// Shares the code of an orchestration.
+pub type OrchestrationHandlerRef = std::sync::Arc<dyn runtime::OrchestrationHandler>;

@@ -11,6 +11,8 @@ pub use steadfast_store::{
     SessionFetchConfig, Store, SystemMetrics,
 };
 
+pub use steadfast_runtime::instrumented;
+
 /// The errors of a store.
 pub mod error {
     pub use steadfast_store::{ProviderError, ProviderErrorKind};
@@ -22,4 +24,10 @@ pub mod management {
         DeleteInstanceResult, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceTree, ProviderAdmin,
         PruneOptions, PruneResult, QueueDepths, SystemMetrics,
     };
+}
+
+/// The store in one SQLite file.
+#[cfg(feature = "sqlite")]
+pub mod sqlite {
+    pub use steadfast_sqlite::{Durability, OpenError, SqliteOptions, SqliteProvider};
 }

@@ -1,4 +1,10 @@
-//! What runs orchestrations, as far as it exists: limits, states, and the check of a history against code.
+//! What runs orchestrations and activities: the runtime, its options, the registries of code.
 
-pub use steadfast_core::limits;
-pub use steadfast_core::{OrchestrationStatus, kind_of};
+pub use steadfast_clock::{Clock, SystemClock};
+pub use steadfast_core::replay::CarryForwardOverflow;
+pub use steadfast_runtime::{
+    ActivityHandler, FnActivity, FnOrchestration, Health, LogFormat, ObservabilityConfig, OptionsError,
+    OrchestrationDescriptor, OrchestrationHandler, OrchestrationRegistry, OrchestrationRegistryBuilder,
+    OrchestrationStatus, Runtime, RuntimeOptions, UnregisteredBackoffConfig, VersionPolicy, kind_of, limits,
+    observability, registry,
+};

@@ -1,0 +1,84 @@
+//! What can go wrong for a caller.
+
+use steadfast_store::{ProviderError, ProviderErrorKind};
+
+/// Says why a client's call failed.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ClientError {
+    /// The store failed.
+    #[error("{0}")]
+    Provider(#[from] ProviderError),
+    /// The store has no management interface.
+    #[error("Management features not available - provider doesn't implement ProviderAdmin")]
+    ManagementNotAvailable,
+    /// The call makes no sense.
+    #[error("Invalid input: {message}")]
+    InvalidInput {
+        /// Says what is wrong.
+        message: String,
+    },
+    /// The time is over.
+    #[error("Operation timed out")]
+    Timeout,
+    /// The instance is alive.
+    #[error("Instance {instance_id} is still running. Use force=true or cancel first.")]
+    InstanceStillRunning {
+        /// Names it.
+        instance_id: String,
+    },
+    /// The instance is a child.
+    #[error("Cannot delete sub-orchestration {instance_id} directly. Delete the root orchestration instead.")]
+    CannotDeleteSubOrchestration {
+        /// Names it.
+        instance_id: String,
+    },
+    /// There is no such instance.
+    #[error("Instance {instance_id} not found")]
+    InstanceNotFound {
+        /// Names it.
+        instance_id: String,
+    },
+}
+
+impl ClientError {
+    /// Tells whether another try may succeed.
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Provider(error) => error.is_retryable(),
+            Self::Timeout => true,
+            Self::ManagementNotAvailable
+            | Self::InvalidInput { .. }
+            | Self::InstanceStillRunning { .. }
+            | Self::CannotDeleteSubOrchestration { .. }
+            | Self::InstanceNotFound { .. } => false,
+        }
+    }
+
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self::InvalidInput { message: message.into() }
+    }
+
+    /// Says what the refusal of a deletion means. Stores of ours answer by kind, and of the two refusals one is about
+    /// children; for foreign providers the compatible contract fixes the texts.
+    pub(crate) fn of_deletion(error: ProviderError, instance: &str, is_child: bool) -> Self {
+        let instance_id = instance.to_owned();
+        match error.kind {
+            ProviderErrorKind::NotFound => Self::InstanceNotFound { instance_id },
+            ProviderErrorKind::Refused if is_child => Self::CannotDeleteSubOrchestration { instance_id },
+            ProviderErrorKind::Refused => Self::InstanceStillRunning { instance_id },
+            ProviderErrorKind::Other | ProviderErrorKind::Unavailable => {
+                let text = error.message.to_lowercase();
+                if text.contains("not found") {
+                    Self::InstanceNotFound { instance_id }
+                } else if text.contains("still running") {
+                    Self::InstanceStillRunning { instance_id }
+                } else if text.contains("sub-orchestration") || text.contains("delete the root") {
+                    Self::CannotDeleteSubOrchestration { instance_id }
+                } else {
+                    Self::Provider(error)
+                }
+            }
+            _ => Self::Provider(error),
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! One instance, by name.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use steadfast_core::OrchestrationStatus;
+
+use crate::{Client, ClientError};
+
+/// Names one instance, for calls that are about it. Made by [`Client::instance`].
+#[derive(Debug, Clone)]
+pub struct InstanceHandle {
+    client: Client,
+    id: String,
+}
+
+/// Long enough to be for ever, short enough to be added to a clock.
+const FOR_EVER: Duration = Duration::from_secs(u32::MAX as u64);
+
+impl InstanceHandle {
+    pub(crate) fn new(client: Client, id: String) -> Self {
+        Self { client, id }
+    }
+
+    /// Returns the id.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Tells how the instance stands.
+    ///
+    /// # Errors
+    /// As [`Client::get_orchestration_status`].
+    pub async fn status(&self) -> Result<OrchestrationStatus, ClientError> {
+        self.client.get_orchestration_status(&self.id).await
+    }
+
+    /// Waits until the instance has ended, as long as it takes, and decodes its output. A failure is the inner error.
+    ///
+    /// # Errors
+    /// As [`Client::wait_for_orchestration_typed`], without `Timeout`.
+    ///
+    /// # Cancel safety
+    /// Nothing changes by waiting; put your own time-out around it, or use [`wait_for`](Self::wait_for).
+    pub async fn wait<Out: DeserializeOwned>(&self) -> Result<Result<Out, String>, ClientError> {
+        self.wait_for(FOR_EVER).await
+    }
+
+    /// Waits until the instance has ended, at most for `timeout`, and decodes its output.
+    ///
+    /// # Errors
+    /// As [`Client::wait_for_orchestration_typed`].
+    pub async fn wait_for<Out: DeserializeOwned>(
+        &self,
+        timeout: Duration,
+    ) -> Result<Result<Out, String>, ClientError> {
+        self.client.wait_for_orchestration_typed(&self.id, timeout).await
+    }
+
+    /// Sends a message encoded as JSON to a queue of the instance.
+    ///
+    /// # Errors
+    /// As [`Client::try_enqueue_event_typed`].
+    pub async fn enqueue<T: Serialize>(&self, queue: impl Into<String>, data: &T) -> Result<(), ClientError> {
+        self.client.try_enqueue_event_typed(&self.id, queue, data).await
+    }
+
+    /// Raises an event with data encoded as JSON.
+    ///
+    /// # Errors
+    /// As [`Client::try_raise_event_typed`].
+    pub async fn raise<T: Serialize>(
+        &self,
+        event_name: impl Into<String>,
+        data: &T,
+    ) -> Result<(), ClientError> {
+        self.client.try_raise_event_typed(&self.id, event_name, data).await
+    }
+
+    /// Asks the instance to stop.
+    ///
+    /// # Errors
+    /// As [`Client::cancel_instance`].
+    pub async fn cancel(&self, reason: impl Into<String>) -> Result<(), ClientError> {
+        self.client.cancel_instance(&self.id, reason).await
+    }
+}

@@ -1,0 +1,85 @@
+//! Reading the key-value state of an instance.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use steadfast_store::WaitFor;
+
+use crate::{Client, ClientError};
+
+impl Client {
+    /// Reads a key of an instance.
+    ///
+    /// # Errors
+    /// `Provider` when the store fails.
+    pub async fn get_kv_value(&self, instance: &str, key: &str) -> Result<Option<String>, ClientError> {
+        Ok(self.store.kv_value(instance, key).await?)
+    }
+
+    /// Reads a key of an instance and decodes it from JSON.
+    ///
+    /// # Errors
+    /// `InvalidInput` when the value is no such JSON, `Provider` when the store fails.
+    pub async fn get_kv_value_typed<T: DeserializeOwned>(
+        &self,
+        instance: &str,
+        key: &str,
+    ) -> Result<Option<T>, ClientError> {
+        self.get_kv_value(instance, key).await?.map(|text| decoded(&text)).transpose()
+    }
+
+    /// Reads all keys of an instance.
+    ///
+    /// # Errors
+    /// `Provider` when the store fails.
+    pub async fn get_kv_all_values(&self, instance: &str) -> Result<HashMap<String, String>, ClientError> {
+        Ok(self.store.kv_values(instance).await?)
+    }
+
+    /// Waits until a key of an instance is set.
+    ///
+    /// # Errors
+    /// `Timeout` when it is not in time, `Provider` when the store fails.
+    ///
+    /// # Cancel safety
+    /// Nothing changes by waiting.
+    pub async fn wait_for_kv_value(
+        &self,
+        instance: &str,
+        key: &str,
+        timeout: Duration,
+    ) -> Result<String, ClientError> {
+        let deadline = self.clock.monotonic().saturating_add(timeout);
+        loop {
+            // The change is read before the key: what is set in between ends the wait at once.
+            let seen = self.store.state(instance).await?.map_or(0, |state| state.change);
+            if let Some(value) = self.store.kv_value(instance, key).await? {
+                return Ok(value);
+            }
+            let left = deadline.saturating_sub(self.clock.monotonic());
+            if left.is_zero() {
+                return Err(ClientError::Timeout);
+            }
+            self.store.wait(WaitFor::Instance { instance, seen }, left).await?;
+        }
+    }
+
+    /// Waits until a key of an instance is set and decodes it from JSON.
+    ///
+    /// # Errors
+    /// As [`wait_for_kv_value`](Self::wait_for_kv_value), and `InvalidInput` when the value is no such JSON.
+    pub async fn wait_for_kv_value_typed<T: DeserializeOwned>(
+        &self,
+        instance: &str,
+        key: &str,
+        timeout: Duration,
+    ) -> Result<T, ClientError> {
+        decoded(&self.wait_for_kv_value(instance, key, timeout).await?)
+    }
+}
+
+fn decoded<T: DeserializeOwned>(text: &str) -> Result<T, ClientError> {
+    serde_json::from_str(text)
+        .map_err(|error| ClientError::invalid(format!("KV deserialization error: {error}")))
+}

@@ -1,0 +1,86 @@
+//! Removing what has ended, and deciding about what cannot be read.
+
+use steadfast_store::{DeleteInstanceResult, InstanceFilter, PruneOptions, PruneResult, SetAside};
+
+use crate::{Client, ClientError};
+
+impl Client {
+    /// Deletes an instance and all below it.
+    ///
+    /// # Errors
+    /// `InstanceNotFound`, `CannotDeleteSubOrchestration` for a child, `InstanceStillRunning` for one that is alive,
+    /// unless `force`; `ManagementNotAvailable`; `Provider` when the store fails.
+    pub async fn delete_instance(
+        &self,
+        instance: &str,
+        force: bool,
+    ) -> Result<DeleteInstanceResult, ClientError> {
+        let admin = self.admin()?;
+        match admin.delete_instance(instance, force).await {
+            Ok(deleted) => Ok(deleted),
+            Err(error) => {
+                let is_child = matches!(admin.get_parent_id(instance).await, Ok(Some(_)));
+                Err(ClientError::of_deletion(error, instance, is_child))
+            }
+        }
+    }
+
+    /// Deletes roots that have ended and match the filter, each with all below it.
+    ///
+    /// # Errors
+    /// `ManagementNotAvailable`, or `Provider` when the store fails.
+    pub async fn delete_instance_bulk(
+        &self,
+        filter: InstanceFilter,
+    ) -> Result<DeleteInstanceResult, ClientError> {
+        Ok(self.admin()?.delete_instance_bulk(filter).await?)
+    }
+
+    /// Removes old executions of an instance.
+    ///
+    /// # Errors
+    /// `ManagementNotAvailable`, or `Provider` when there is no such instance or the store fails.
+    pub async fn prune_executions(
+        &self,
+        instance: &str,
+        options: PruneOptions,
+    ) -> Result<PruneResult, ClientError> {
+        Ok(self.admin()?.prune_executions(instance, options).await?)
+    }
+
+    /// Removes old executions of all instances that match the filter.
+    ///
+    /// # Errors
+    /// `ManagementNotAvailable`, or `Provider` when the store fails.
+    pub async fn prune_executions_bulk(
+        &self,
+        filter: InstanceFilter,
+        options: PruneOptions,
+    ) -> Result<PruneResult, ClientError> {
+        Ok(self.admin()?.prune_executions_bulk(filter, options).await?)
+    }
+
+    /// Lists rows that could not be read and were set aside, after the given one.
+    ///
+    /// # Errors
+    /// `Provider` when the store fails.
+    pub async fn list_set_aside(&self, after: Option<u64>) -> Result<Vec<SetAside>, ClientError> {
+        Ok(self.store.set_aside(after).await?)
+    }
+
+    /// Puts a row that was set aside back into its queue.
+    ///
+    /// # Errors
+    /// `Provider` when there is no such row or the store fails.
+    pub async fn retry_set_aside(&self, id: u64) -> Result<(), ClientError> {
+        Ok(self.store.retry_set_aside(id).await?)
+    }
+
+    /// Removes a row that was set aside.
+    ///
+    /// # Errors
+    /// `Provider` when there is no such row or the store fails.
+    pub async fn drop_set_aside(&self, id: u64) -> Result<(), ClientError> {
+        Ok(self.store.drop_set_aside(id).await?)
+    }
+}

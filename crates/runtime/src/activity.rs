@@ -1,0 +1,286 @@
+//! The lane of activities: fetch, run, hand the outcome back.
+
+mod context;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use steadfast_core::{AppErrorKind, ErrorDetails, PoisonMessageType, SESSION_LOST, SessionKey, WorkItem};
+use steadfast_store::{Attempt, LeaseToken, Outcome, ProviderError, WorkLease, WorkRequest};
+use tokio_util::task::AbortOnDropHandle;
+
+pub use context::{ActivityContext, CancelReason};
+pub(crate) use context::{Cancellation, Particulars};
+
+use crate::dispatch::{Lane, until_stopped};
+use crate::handler::ActivityHandler;
+use crate::keeper::Keeper;
+use crate::runtime::Shared;
+use crate::session::{Asking, Served};
+
+/// Runs activities.
+pub(crate) struct Activities {
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// A leased activity, with the room that was reserved for its session.
+pub(crate) struct Fetched {
+    lease: WorkLease,
+    asking: Asking,
+}
+
+/// An activity, taken apart.
+struct Scheduled {
+    instance: String,
+    execution_id: u64,
+    id: u64,
+    name: String,
+    input: String,
+    session_id: Option<String>,
+    tag: Option<String>,
+}
+
+impl Scheduled {
+    fn of(item: WorkItem) -> Option<Self> {
+        let WorkItem::ActivityExecute { instance, execution_id, id, name, input, session_id, tag } = item
+        else {
+            return None;
+        };
+        Some(Self { instance, execution_id, id, name, input, session_id, tag })
+    }
+
+    fn completed(&self, result: Result<String, ErrorDetails>) -> WorkItem {
+        let (instance, execution_id, id) = (self.instance.clone(), self.execution_id, self.id);
+        match result {
+            Ok(result) => WorkItem::ActivityCompleted { instance, execution_id, id, result },
+            Err(details) => WorkItem::ActivityFailed { instance, execution_id, id, details },
+        }
+    }
+}
+
+#[async_trait]
+impl Lane for Activities {
+    type Lease = Fetched;
+
+    fn name(&self) -> &'static str {
+        "activities"
+    }
+
+    async fn fetch(&self, slot: usize) -> Result<Option<Fetched>, ProviderError> {
+        let plan = &self.shared.plan;
+        loop {
+            let mut asking = self.shared.sessions.ask(plan.session_lease.lasts);
+            let request = WorkRequest {
+                worker_id: self.shared.worker_id(slot),
+                lock_timeout: plan.work_lease.lasts,
+                poll_timeout: plan.poll,
+                tags: plan.tags.clone(),
+                session: asking.request.clone(),
+            };
+            let lease = tokio::select! {
+                biased;
+                lease = self.shared.store.fetch_work(request) => lease?,
+                // What this slot may take has changed: the parked call is dropped, which leaves nothing, and made anew.
+                () = asking.is_outdated() => continue,
+            };
+            self.shared.counters().worker_dispatcher_items_fetched.add(u64::from(lease.is_some()));
+            return Ok(lease.map(|lease| Fetched { lease, asking }));
+        }
+    }
+
+    async fn process(&self, slot: usize, fetched: Fetched) {
+        let Fetched { lease, asking } = fetched;
+        let token = lease.token.clone();
+        let message = serde_json::to_string(&lease.item).unwrap_or_default();
+        let Some(scheduled) = Scheduled::of(lease.item.clone()) else {
+            tracing::error!(target: "steadfast::runtime", "a message stood among the work; it is given back");
+            return self.shared.abandon(&token, Some(Duration::from_secs(60)), Attempt::Counts).await;
+        };
+        let served = match self.serve(&lease, &scheduled, asking) {
+            Ok(served) => served,
+            // One session too many: another slot was faster. Not an attempt.
+            Err(()) => {
+                return self
+                    .shared
+                    .abandon(&token, Some(Duration::from_millis(100)), Attempt::Uncounted)
+                    .await;
+            }
+        };
+        if lease.attempt > self.shared.plan.max_attempts {
+            return self.poison(&token, &scheduled, lease.attempt, message).await;
+        }
+        match self.shared.activities.resolve_handler(&scheduled.name) {
+            Some((_, handler)) => self.run(slot, lease, scheduled, handler).await,
+            None => self.unregistered(&token, &scheduled, lease.attempt).await,
+        }
+        drop(served);
+    }
+}
+
+impl Activities {
+    fn serve(&self, lease: &WorkLease, scheduled: &Scheduled, asking: Asking) -> Result<Option<Served>, ()> {
+        let attached = lease.session.as_ref().map(|attachment| attachment.key.clone());
+        let key = attached.or_else(|| scheduled.session_id.as_ref().map(SessionKey::shared));
+        match key {
+            None => Ok(None),
+            Some(key) => self.shared.sessions.enter(key, asking).map(Some).ok_or(()),
+        }
+    }
+
+    async fn run(
+        &self,
+        slot: usize,
+        lease: WorkLease,
+        scheduled: Scheduled,
+        handler: Arc<dyn ActivityHandler>,
+    ) {
+        let token = lease.token.clone();
+        let cancellation = Cancellation::default();
+        let identity = (scheduled.instance.clone(), scheduled.execution_id, scheduled.id);
+        let entry = self.shared.running.enter(identity, cancellation.clone());
+        let told = cancellation.clone();
+        let keeper = Keeper::start(&self.shared, token.clone(), self.shared.plan.work_lease, move || {
+            told.cancel(CancelReason::LeaseLost);
+        });
+        let context = ActivityContext::new(
+            Particulars {
+                instance: scheduled.instance.clone(),
+                execution_id: scheduled.execution_id,
+                orchestration_name: lease.orchestration,
+                orchestration_version: lease.orchestration_version,
+                activity_name: scheduled.name.clone(),
+                activity_id: scheduled.id,
+                worker_id: self.shared.worker_id(slot),
+                session_id: scheduled.session_id.clone(),
+                tag: scheduled.tag.clone(),
+                attempt: lease.attempt,
+            },
+            cancellation.clone(),
+            self.shared.client.clone(),
+        );
+        let input = scheduled.input.clone();
+        let invoked = self.shared.tasks.spawn(async move { handler.invoke(context, input).await });
+        let mut invoked = AbortOnDropHandle::new(invoked);
+        let outcome = tokio::select! {
+            joined = &mut invoked => Some(joined),
+            () = cancellation.token.cancelled() => None,
+            () = self.shared.abort.cancelled() => {
+                // A forced shutdown: the activity is stopped and given back at once, not counted.
+                cancellation.cancel(CancelReason::Shutdown);
+                drop(invoked);
+                drop(keeper);
+                drop(entry);
+                return self.shared.abandon(&token, None, Attempt::Uncounted).await;
+            }
+        };
+        match outcome {
+            Some(joined) => {
+                let result = match joined {
+                    Ok(Ok(result)) => Ok(result),
+                    Ok(Err(error)) => Err(error),
+                    Err(error) => Err(error.to_string()),
+                };
+                self.finish(&token, &scheduled, result).await;
+            }
+            None => self.stop(&token, &scheduled, invoked).await,
+        }
+        drop(keeper);
+        drop(entry);
+    }
+
+    async fn finish(&self, token: &LeaseToken, scheduled: &Scheduled, result: Result<String, String>) {
+        let counters = self.shared.counters();
+        let succeeded = result.is_ok();
+        let result = result.map_err(|message| {
+            let lost = message.starts_with(SESSION_LOST);
+            let kind = if lost { AppErrorKind::SessionLost } else { AppErrorKind::ActivityFailed };
+            ErrorDetails::Application { kind, message, retryable: false }
+        });
+        if self.hand_back(token, Outcome::from(scheduled.completed(result))).await {
+            if succeeded { counters.activity_success.up() } else { counters.activity_app_errors.up() }
+        } else {
+            counters.activity_infra_errors.up();
+        }
+    }
+
+    /// Hands an outcome back, trying again while the lease lasts. False when it was lost.
+    async fn hand_back(&self, token: &LeaseToken, outcome: Outcome) -> bool {
+        let clock = &self.shared.plan.clock;
+        let ends = clock.monotonic().saturating_add(self.shared.plan.work_lease.lasts);
+        let mut backoff = crate::backoff::Backoff::new(self.shared.seed);
+        loop {
+            let error = match self.shared.store.finish_work(token, outcome.clone()).await {
+                Ok(()) => return true,
+                Err(error) => error,
+            };
+            if error.is_lease_lost() {
+                tracing::warn!(target: "steadfast::runtime", %error, "the activity was somebody else's by the time it ended; its result is not used");
+                return false;
+            }
+            let wait = backoff.next();
+            let hurries = self.shared.abort.is_cancelled();
+            if hurries || !error.is_retryable() || clock.monotonic().saturating_add(wait) >= ends {
+                tracing::warn!(target: "steadfast::runtime", %error, "the result of an activity could not be handed back; it runs again");
+                self.shared.abandon(token, Some(Duration::from_millis(100)), Attempt::Counts).await;
+                return false;
+            }
+            until_stopped(&self.shared.abort, clock.sleep(wait)).await;
+        }
+    }
+
+    /// Lets a cancelled activity stop by itself for a while, then stops it.
+    async fn stop(
+        &self,
+        token: &LeaseToken,
+        scheduled: &Scheduled,
+        mut invoked: AbortOnDropHandle<Result<String, String>>,
+    ) {
+        let grace = self.shared.plan.clock.sleep(self.shared.plan.grace);
+        let stopped = tokio::select! {
+            _ = &mut invoked => true,
+            () = grace => false,
+            () = self.shared.abort.cancelled() => false,
+        };
+        if !stopped {
+            tracing::warn!(target: "steadfast::runtime", activity = %scheduled.name, "a cancelled activity did not stop in time and is aborted");
+        }
+        drop(invoked);
+        if let Err(error) = self.shared.store.finish_work(token, Outcome::default()).await {
+            tracing::debug!(target: "steadfast::runtime", %error, "a cancelled activity was gone already");
+        }
+    }
+
+    async fn poison(&self, token: &LeaseToken, scheduled: &Scheduled, attempt: u32, message: String) {
+        let details = ErrorDetails::Poison {
+            attempt_count: attempt,
+            max_attempts: self.shared.plan.max_attempts,
+            message_type: PoisonMessageType::Activity {
+                instance: scheduled.instance.clone(),
+                execution_id: scheduled.execution_id,
+                activity_name: scheduled.name.clone(),
+                activity_id: scheduled.id,
+            },
+            message,
+        };
+        tracing::error!(target: "steadfast::runtime", details = %details.display_message(), "poison: the activity fails");
+        if self.hand_back(token, Outcome::from(scheduled.completed(Err(details)))).await {
+            self.shared.counters().activity_poison.up();
+        }
+    }
+
+    async fn unregistered(&self, token: &LeaseToken, scheduled: &Scheduled, attempt: u32) {
+        let delay = self.shared.plan.unregistered.delay(attempt);
+        let left = (u64::from(self.shared.plan.max_attempts) + 1).saturating_sub(u64::from(attempt));
+        self.shared.counters().activity_config_errors.up();
+        tracing::warn!(
+            target: "steadfast::runtime",
+            instance = %scheduled.instance,
+            activity = %scheduled.name,
+            "Activity not registered, abandoning with {:.1}s backoff (will poison in {left} more attempts); {}",
+            delay.as_secs_f64(),
+            self.shared.activities.instead_of(&scheduled.name),
+        );
+        self.shared.abandon(token, Some(delay), Attempt::Counts).await;
+    }
+}

@@ -1,0 +1,197 @@
+//! What an activity knows and may do.
+
+use std::sync::{Arc, OnceLock};
+
+use steadfast_client::Client;
+use tokio_util::sync::CancellationToken;
+
+/// Gives an activity what it needs to know: who asked, whether to stop, how to reach others.
+#[derive(Clone)]
+pub struct ActivityContext {
+    particulars: Arc<Particulars>,
+    cancellation: Cancellation,
+    client: Client,
+}
+
+/// Who asked for what.
+#[derive(Debug)]
+pub(crate) struct Particulars {
+    pub(crate) instance: String,
+    pub(crate) execution_id: u64,
+    pub(crate) orchestration_name: String,
+    pub(crate) orchestration_version: String,
+    pub(crate) activity_name: String,
+    pub(crate) activity_id: u64,
+    pub(crate) worker_id: String,
+    pub(crate) session_id: Option<String>,
+    pub(crate) tag: Option<String>,
+    pub(crate) attempt: u32,
+}
+
+/// Says why an activity should stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CancelReason {
+    /// The orchestration no longer wants it.
+    Withdrawn,
+    /// This worker no longer has the right to it: it was withdrawn elsewhere, or the lease ended.
+    LeaseLost,
+    /// The runtime stops.
+    Shutdown,
+}
+
+/// Whether and why to stop.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Cancellation {
+    pub(crate) token: CancellationToken,
+    reason: Arc<OnceLock<CancelReason>>,
+}
+
+impl Cancellation {
+    /// Asks to stop; the first reason counts.
+    pub(crate) fn cancel(&self, reason: CancelReason) {
+        self.reason.get_or_init(|| reason);
+        self.token.cancel();
+    }
+}
+
+macro_rules! emit {
+    ($level:ident, $context:expr, $message:expr) => {{
+        let particulars = &$context.particulars;
+        tracing::event!(
+            target: "steadfast::activity",
+            tracing::Level::$level,
+            instance_id = %particulars.instance,
+            execution_id = particulars.execution_id,
+            orchestration_name = %particulars.orchestration_name,
+            orchestration_version = %particulars.orchestration_version,
+            activity_name = %particulars.activity_name,
+            activity_id = particulars.activity_id,
+            worker_id = %particulars.worker_id,
+            "{}",
+            $message.into()
+        )
+    }};
+}
+
+impl ActivityContext {
+    pub(crate) fn new(particulars: Particulars, cancellation: Cancellation, client: Client) -> Self {
+        Self { particulars: Arc::new(particulars), cancellation, client }
+    }
+
+    /// Returns the id of the instance that asked.
+    pub fn instance_id(&self) -> &str {
+        &self.particulars.instance
+    }
+
+    /// Returns the number of the execution that asked.
+    pub fn execution_id(&self) -> u64 {
+        self.particulars.execution_id
+    }
+
+    /// Returns the name of the orchestration that asked, or `unknown` when it is gone.
+    pub fn orchestration_name(&self) -> &str {
+        &self.particulars.orchestration_name
+    }
+
+    /// Returns the version of the orchestration that asked, or `unknown`.
+    pub fn orchestration_version(&self) -> &str {
+        &self.particulars.orchestration_version
+    }
+
+    /// Returns the name that the activity is registered under.
+    pub fn activity_name(&self) -> &str {
+        &self.particulars.activity_name
+    }
+
+    /// Returns the id of the event that scheduled the activity: unique within its execution.
+    pub fn activity_id(&self) -> u64 {
+        self.particulars.activity_id
+    }
+
+    /// Returns which attempt this is, from 1.
+    pub fn attempt(&self) -> u32 {
+        self.particulars.attempt
+    }
+
+    /// Returns a text that is the same for every attempt of this activity and for no other: give it to services that
+    /// do a thing once for each key.
+    pub fn idempotency_key(&self) -> String {
+        let Particulars { instance, execution_id, activity_id, .. } = &*self.particulars;
+        format!("{instance}/{execution_id}/{activity_id}")
+    }
+
+    /// Returns the id of the worker that runs it.
+    pub fn worker_id(&self) -> &str {
+        &self.particulars.worker_id
+    }
+
+    /// Returns the session that it runs on, as the orchestration wrote it.
+    pub fn session_id(&self) -> Option<&str> {
+        self.particulars.session_id.as_deref()
+    }
+
+    /// Returns the tag that it was scheduled with.
+    pub fn tag(&self) -> Option<&str> {
+        self.particulars.tag.as_deref()
+    }
+
+    /// Logs at level INFO.
+    pub fn trace_info(&self, message: impl Into<String>) {
+        emit!(INFO, self, message);
+    }
+
+    /// Logs at level WARN.
+    pub fn trace_warn(&self, message: impl Into<String>) {
+        emit!(WARN, self, message);
+    }
+
+    /// Logs at level ERROR.
+    pub fn trace_error(&self, message: impl Into<String>) {
+        emit!(ERROR, self, message);
+    }
+
+    /// Logs at level DEBUG.
+    pub fn trace_debug(&self, message: impl Into<String>) {
+        emit!(DEBUG, self, message);
+    }
+
+    /// Tells whether the activity should stop.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancellation.token.is_cancelled()
+    }
+
+    /// Waits until the activity should stop.
+    ///
+    /// # Cancel safety
+    /// Nothing changes by waiting.
+    pub async fn cancelled(&self) {
+        self.cancellation.token.cancelled().await;
+    }
+
+    /// Returns the token that says when the activity should stop.
+    pub fn cancellation_token(&self) -> CancellationToken {
+        self.cancellation.token.clone()
+    }
+
+    /// Says why the activity should stop, once it should.
+    pub fn cancel_reason(&self) -> Option<CancelReason> {
+        self.cancellation.reason.get().copied()
+    }
+
+    /// Returns a client of the same store.
+    pub fn get_client(&self) -> Client {
+        self.client.clone()
+    }
+}
+
+impl std::fmt::Debug for ActivityContext {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Particulars { instance, execution_id, activity_name, activity_id, .. } = &*self.particulars;
+        f.debug_struct("ActivityContext")
+            .field("instance_id", instance)
+            .field("execution_id", execution_id)
+            .field("activity_name", activity_name)
+            .field("activity_id", activity_id)
+            .finish_non_exhaustive()
+    }
+}

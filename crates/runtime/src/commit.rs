@@ -1,0 +1,91 @@
+//! From a decided turn to a committed one, and what to do when the store is in trouble.
+
+use std::time::Duration;
+
+use steadfast_core::WorkItem;
+use steadfast_core::replay::{ParentNotice, SessionChange, Turn};
+use steadfast_store::{Abandon, Attempt, LeaseToken, Message, NewWork, ProviderErrorKind, TurnCommit};
+
+use crate::orchestration::Committing;
+use crate::runtime::Shared;
+
+/// The waits between the tries of a commit; then the turn is given back and runs again.
+const RETRIES_MS: [u64; 5] = [10, 20, 40, 80, 160];
+
+impl Shared {
+    pub(crate) async fn commit_of(&self, turn: Turn, execution_id: u64) -> TurnCommit {
+        let metadata = turn.metadata();
+        let effects = turn.effects;
+        let children = effects.messages.iter().filter(|message| is_child_start(message)).count();
+        self.counters().suborchestration_calls.add(children as u64);
+        let watched = effects.sessions.iter().filter_map(|change| match change {
+            SessionChange::Watch { key } => Some(key.clone()),
+            SessionChange::Open { .. } | SessionChange::Close { .. } => None,
+        });
+        let watched = watched.collect();
+        let work = effects.work.into_iter();
+        let mut messages: Vec<Message> = effects.messages.into_iter().map(Message::from).collect();
+        if let Some(notice) = effects.parent {
+            messages.push(self.addressed(notice).await.into());
+        }
+        TurnCommit {
+            execution_id,
+            events: turn.events,
+            work: work
+                .map(|work| NewWork { item: work.item, session: work.session, traceparent: None })
+                .collect(),
+            messages,
+            metadata,
+            cancelled: effects.cancelled_activities,
+            watched,
+        }
+    }
+
+    /// Addresses the news for a parent. Links of older engines do not say the parent's execution: it is its current one.
+    async fn addressed(&self, notice: ParentNotice) -> WorkItem {
+        let mut execution_id = 1;
+        if notice.parent.execution_id.is_none()
+            && let Ok(Some(parent)) = self.store.state(&notice.parent.instance).await
+        {
+            execution_id = parent.execution_id;
+        }
+        notice.into_message(execution_id)
+    }
+
+    /// Commits a turn. Trouble of the store never becomes a failure of the user's (F8): the turn is given back, and
+    /// runs again.
+    pub(crate) async fn commit(&self, token: &LeaseToken, commit: TurnCommit) -> Committing {
+        let mut retries = RETRIES_MS.iter();
+        loop {
+            let error = match self.store.commit_turn(token, commit.clone()).await {
+                Ok(_) => return Committing::Done,
+                Err(error) => error,
+            };
+            if error.is_lease_lost() || error.kind == ProviderErrorKind::Conflict {
+                tracing::warn!(target: "steadfast::runtime", %error, "the turn was decided by somebody else");
+                return Committing::Left;
+            }
+            if !error.is_retryable() {
+                return Committing::Refused(error);
+            }
+            match retries.next() {
+                Some(wait) => self.plan.clock.sleep(Duration::from_millis(*wait)).await,
+                None => {
+                    tracing::warn!(target: "steadfast::runtime", %error, "a turn could not be committed; it is given back and runs again");
+                    self.abandon(token, None, Attempt::Uncounted).await;
+                    return Committing::Left;
+                }
+            }
+        }
+    }
+
+    pub(crate) async fn abandon(&self, token: &LeaseToken, retry_after: Option<Duration>, attempt: Attempt) {
+        if let Err(error) = self.store.abandon(token, Abandon { retry_after, attempt }).await {
+            tracing::debug!(target: "steadfast::runtime", %error, "abandon failed; the lease will end (S5)");
+        }
+    }
+}
+
+fn is_child_start(message: &WorkItem) -> bool {
+    matches!(message, WorkItem::StartOrchestration { parent_instance: Some(_), .. })
+}

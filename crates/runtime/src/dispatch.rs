@@ -1,0 +1,119 @@
+//! The one loop: a slot fetches an item, processes it, and fetches the next.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use steadfast_store::ProviderError;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::backoff::Backoff;
+use crate::runtime::Shared;
+
+/// What a slot works on: turns, or activities.
+#[async_trait]
+pub(crate) trait Lane: Send + Sync + 'static {
+    type Lease: Send + 'static;
+
+    /// Names the lane in logs.
+    fn name(&self) -> &'static str;
+
+    /// Leases an item, waiting for one at most as long as the plan says. Dropping the future leaves nothing.
+    async fn fetch(&self, slot: usize) -> Result<Option<Self::Lease>, ProviderError>;
+
+    /// Processes an item to its end: it is completed or abandoned when this returns.
+    async fn process(&self, slot: usize, lease: Self::Lease);
+}
+
+/// Starts the slots of a lane. A slot that panics is restarted (F4).
+pub(crate) fn start<L: Lane>(shared: &Arc<Shared>, lane: &Arc<L>, slots: usize) {
+    for slot in 0..slots {
+        let (shared_again, lane) = (Arc::clone(shared), Arc::clone(lane));
+        shared.tasks.spawn(async move { supervise(shared_again, lane, slot).await });
+    }
+}
+
+async fn supervise<L: Lane>(shared: Arc<Shared>, lane: Arc<L>, slot: usize) {
+    while !shared.stop.is_cancelled() {
+        let (again, working) = (Arc::clone(&shared), Arc::clone(&lane));
+        let mut run = AbortOnDropHandle::new(shared.tasks.spawn(run(again, working, slot)));
+        let ended = tokio::select! {
+            ended = &mut run => ended,
+            () = given_up(&shared) => {
+                tracing::warn!(target: "steadfast::runtime", lane = lane.name(), slot, "a slot could not give its item back in time; the lease will end (S5)");
+                return;
+            }
+        };
+        match ended {
+            Ok(()) => return,
+            Err(error) => {
+                shared.slots_restarted.up();
+                tracing::error!(target: "steadfast::runtime", lane = lane.name(), slot, %error, "a slot panicked and is restarted");
+            }
+        }
+    }
+}
+
+/// How long a slot may take to give its item back once the runtime stops what runs: a store that hangs must not keep
+/// the process.
+const GIVE_BACK: Duration = Duration::from_secs(1);
+
+async fn given_up(shared: &Shared) {
+    shared.abort.cancelled().await;
+    shared.plan.clock.sleep(GIVE_BACK).await;
+}
+
+async fn run<L: Lane>(shared: Arc<Shared>, lane: Arc<L>, slot: usize) {
+    let clock = Arc::clone(&shared.plan.clock);
+    let mut backoff = Backoff::new(slot as u64 ^ shared.seed);
+    while !shared.stop.is_cancelled() {
+        let asked = clock.monotonic();
+        let fetched = tokio::select! {
+            biased;
+            () = shared.stop.cancelled() => return,
+            fetched = lane.fetch(slot) => fetched,
+        };
+        match fetched {
+            Ok(Some(lease)) => {
+                backoff.reset();
+                lane.process(slot, lease).await;
+            }
+            Ok(None) => {
+                backoff.reset();
+                // A store that does not wait is not asked more often than the plan says.
+                let took = clock.monotonic().saturating_sub(asked);
+                pause(&shared, shared.plan.min_poll.saturating_sub(took)).await;
+            }
+            Err(error) => {
+                let wait = if error.is_retryable() {
+                    backoff.next()
+                } else {
+                    backoff.reset();
+                    PERMANENT_ERROR_PAUSE
+                };
+                tracing::warn!(target: "steadfast::runtime", lane = lane.name(), slot, %error, ?wait, "fetch failed");
+                pause(&shared, wait).await;
+            }
+        }
+    }
+}
+
+const PERMANENT_ERROR_PAUSE: Duration = Duration::from_millis(100);
+
+/// Waits, unless the runtime stops meanwhile.
+async fn pause(shared: &Shared, wait: Duration) {
+    if wait.is_zero() {
+        tokio::task::yield_now().await;
+        return;
+    }
+    until_stopped(&shared.stop, shared.plan.clock.sleep(wait)).await;
+}
+
+pub(crate) async fn until_stopped(stop: &CancellationToken, other: impl Future<Output = ()>) {
+    tokio::select! {
+        biased;
+        () = stop.cancelled() => {}
+        () = other => {}
+    }
+}

@@ -1,0 +1,32 @@
+//! What runs orchestrations and activities: loops, leases, sessions, shutdown.
+//!
+//! One dispatch loop serves two lanes, turns and activities. A slot fetches an item, processes it while a keeper
+//! renews its lease, and completes or abandons it. What to do with a leased instance is decided by a pure function
+//! (`triage`) and by the core; this crate carries data between them and the store. It knows no particular store.
+
+mod activity;
+mod backoff;
+mod builtin;
+mod commit;
+mod dispatch;
+mod handler;
+pub mod instrumented;
+mod keeper;
+pub mod observability;
+mod options;
+mod orchestration;
+mod plan;
+pub mod registry;
+mod running;
+mod runtime;
+mod session;
+mod triage;
+
+pub use activity::{ActivityContext, CancelReason};
+pub use handler::{ActivityHandler, FnActivity, FnOrchestration, OrchestrationHandler};
+pub use observability::{LogFormat, ObservabilityConfig};
+pub use options::{RuntimeOptions, UnregisteredBackoffConfig};
+pub use plan::OptionsError;
+pub use registry::{OrchestrationRegistry, OrchestrationRegistryBuilder, VersionPolicy};
+pub use runtime::{Health, OrchestrationDescriptor, Runtime};
+pub use steadfast_core::{OrchestrationStatus, kind_of, limits};

@@ -1,0 +1,182 @@
+//! Options, checked, and what follows from them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use steadfast_clock::Clock;
+use steadfast_core::replay::Options as ReplayOptions;
+use steadfast_core::{DispatcherCapabilityFilter, SemverRange, TagFilter};
+
+use crate::options::{RuntimeOptions, UnregisteredBackoffConfig};
+
+/// Says what is wrong with options.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OptionsError {
+    /// A long activity would lose its session in the middle.
+    #[error(
+        "session_idle_timeout ({idle:?}) must be longer than worker_lock_timeout minus worker_lock_renewal_buffer \
+         ({renewal:?}): otherwise a session would be let go while its activity runs"
+    )]
+    SessionIdleTimeout {
+        /// Holds the idle time-out.
+        idle: Duration,
+        /// Holds the time between two renewals of an activity.
+        renewal: Duration,
+    },
+    /// A lease that ends at once leases nothing.
+    #[error("{option} must not be zero")]
+    Zero {
+        /// Names the option.
+        option: &'static str,
+    },
+    /// A node without a name is none.
+    #[error("worker_node_id is empty: give the process a name, or leave the option out")]
+    EmptyNodeId,
+}
+
+/// What the loops see.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) poll: Duration,
+    pub(crate) min_poll: Duration,
+    pub(crate) turn_slots: usize,
+    pub(crate) worker_slots: usize,
+    pub(crate) turn_lease: LeasePlan,
+    pub(crate) work_lease: LeasePlan,
+    pub(crate) session_lease: LeasePlan,
+    pub(crate) session_idle: Duration,
+    pub(crate) session_cleanup: Duration,
+    pub(crate) max_sessions: usize,
+    pub(crate) node_id: Option<String>,
+    pub(crate) tags: TagFilter,
+    pub(crate) unregistered: UnregisteredBackoffConfig,
+    pub(crate) max_attempts: u32,
+    pub(crate) grace: Duration,
+    pub(crate) versions: SemverRange,
+    pub(crate) filter: DispatcherCapabilityFilter,
+    pub(crate) replay: ReplayOptions,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+/// How long a lease lasts and how often it is renewed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LeasePlan {
+    pub(crate) lasts: Duration,
+    pub(crate) renew_every: Duration,
+}
+
+impl LeasePlan {
+    fn new(lasts: Duration, buffer: Duration) -> Self {
+        Self { lasts, renew_every: renewal_interval(lasts, buffer) }
+    }
+}
+
+/// Leases of 15 s and more are renewed a buffer before their end, shorter ones after half their time; never so late
+/// that one failed try would lose the lease.
+fn renewal_interval(lasts: Duration, buffer: Duration) -> Duration {
+    const SECOND: Duration = Duration::from_secs(1);
+    let interval = if lasts >= Duration::from_secs(15) {
+        lasts.saturating_sub(buffer).max(SECOND)
+    } else {
+        Duration::from_secs((lasts.as_secs_f64() * 0.5).ceil() as u64).max(SECOND)
+    };
+    interval.min(lasts / 2).max(Duration::from_millis(1))
+}
+
+impl TryFrom<RuntimeOptions> for Plan {
+    type Error = OptionsError;
+
+    fn try_from(options: RuntimeOptions) -> Result<Self, OptionsError> {
+        for (option, value) in [
+            ("orchestrator_lock_timeout", options.orchestrator_lock_timeout),
+            ("worker_lock_timeout", options.worker_lock_timeout),
+            ("session_lock_timeout", options.session_lock_timeout),
+        ] {
+            if value.is_zero() {
+                return Err(OptionsError::Zero { option });
+            }
+        }
+        let renewal = options
+            .worker_lock_timeout
+            .checked_sub(options.worker_lock_renewal_buffer)
+            .unwrap_or(Duration::from_secs(1));
+        if options.session_idle_timeout <= renewal {
+            return Err(OptionsError::SessionIdleTimeout { idle: options.session_idle_timeout, renewal });
+        }
+        if options.worker_node_id.as_deref() == Some("") {
+            return Err(OptionsError::EmptyNodeId);
+        }
+        let versions =
+            options.supported_replay_versions.unwrap_or_else(SemverRange::default_for_current_build);
+        Ok(Self {
+            poll: options.dispatcher_long_poll_timeout,
+            min_poll: options.dispatcher_min_poll_interval,
+            turn_slots: options.orchestration_concurrency,
+            worker_slots: options.worker_concurrency,
+            turn_lease: LeasePlan::new(
+                options.orchestrator_lock_timeout,
+                options.orchestrator_lock_renewal_buffer,
+            ),
+            work_lease: LeasePlan::new(options.worker_lock_timeout, options.worker_lock_renewal_buffer),
+            session_lease: LeasePlan::new(options.session_lock_timeout, options.session_lock_renewal_buffer),
+            session_idle: options.session_idle_timeout,
+            session_cleanup: options.session_cleanup_interval,
+            max_sessions: options.max_sessions_per_runtime,
+            node_id: options.worker_node_id,
+            tags: options.worker_tag_filter,
+            unregistered: options.unregistered_backoff,
+            max_attempts: options.max_attempts,
+            grace: options.activity_cancellation_grace_period,
+            filter: DispatcherCapabilityFilter { supported_duroxide_versions: vec![versions.clone()] },
+            versions,
+            replay: ReplayOptions {
+                max_payload_bytes: options.max_payload_bytes,
+                max_sessions: options.max_sessions_per_orchestration,
+                require_open_sessions: options.require_open_sessions,
+                owned_sessions: false,
+                carry_forward_overflow: options.carry_forward_overflow,
+            },
+            clock: options.clock,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn long_leases_are_renewed_a_buffer_before_their_end() {
+        assert_eq!(renewal_interval(30 * SECOND, 15 * SECOND), 15 * SECOND);
+        assert_eq!(renewal_interval(40 * SECOND, 25 * SECOND), 15 * SECOND);
+    }
+
+    #[test]
+    fn a_lease_can_always_be_renewed_twice_in_its_time() {
+        for lasts in [SECOND / 10, SECOND / 2, SECOND, 3 * SECOND, 14 * SECOND, 15 * SECOND, 30 * SECOND] {
+            for buffer in [Duration::ZERO, SECOND, 5 * SECOND, 100 * SECOND] {
+                assert!(renewal_interval(lasts, buffer) * 2 <= lasts, "{lasts:?} with {buffer:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_session_must_outlive_the_renewals_of_its_activity() {
+        let options = RuntimeOptions { session_idle_timeout: 25 * SECOND, ..RuntimeOptions::default() };
+        let error = Plan::try_from(options).expect_err("is refused");
+        assert!(error.to_string().contains("session_idle_timeout"), "{error}");
+        let options = RuntimeOptions { session_idle_timeout: 26 * SECOND, ..RuntimeOptions::default() };
+        assert!(Plan::try_from(options).is_ok());
+    }
+
+    #[test]
+    fn a_lease_that_ends_at_once_is_refused() {
+        let options = RuntimeOptions { worker_lock_timeout: Duration::ZERO, ..RuntimeOptions::default() };
+        assert_eq!(
+            Plan::try_from(options).expect_err("is refused"),
+            OptionsError::Zero { option: "worker_lock_timeout" }
+        );
+    }
+}

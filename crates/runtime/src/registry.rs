@@ -1,0 +1,215 @@
+//! What code a name and version stand for.
+
+mod activity;
+mod orchestration;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use semver::Version;
+
+use crate::handler::{ActivityHandler, OrchestrationHandler};
+
+/// Says which version a start without one gets.
+#[derive(Clone, Debug)]
+pub enum VersionPolicy {
+    /// The highest registered one.
+    Latest,
+    /// This one.
+    Exact(Version),
+}
+
+/// Holds handlers by name and version. Clones share the version policies.
+pub struct Registry<H: ?Sized> {
+    handlers: Arc<BTreeMap<String, BTreeMap<Version, Arc<H>>>>,
+    policies: Arc<RwLock<HashMap<String, VersionPolicy>>>,
+}
+
+/// Holds the orchestrations of an application.
+pub type OrchestrationRegistry = Registry<dyn OrchestrationHandler>;
+
+/// Holds the activities of an application.
+pub type ActivityRegistry = Registry<dyn ActivityHandler>;
+
+/// Builds an [`OrchestrationRegistry`].
+pub type OrchestrationRegistryBuilder = RegistryBuilder<dyn OrchestrationHandler>;
+
+/// Builds an [`ActivityRegistry`].
+pub type ActivityRegistryBuilder = RegistryBuilder<dyn ActivityHandler>;
+
+/// The version of what is registered without one.
+pub(crate) const FIRST_VERSION: Version = Version::new(1, 0, 0);
+
+impl<H: ?Sized> Registry<H> {
+    /// Begins an empty registry.
+    pub fn builder() -> RegistryBuilder<H> {
+        RegistryBuilder::default()
+    }
+
+    /// Begins a registry with what another one holds, policies included.
+    pub fn builder_from(registry: &Self) -> RegistryBuilder<H> {
+        let handlers = (*registry.handlers).clone();
+        let policies = registry.policies.read().unwrap_or_else(PoisonError::into_inner).clone();
+        RegistryBuilder { handlers, policies, errors: Vec::new() }
+    }
+
+    /// Finds the handler that a start without a version gets.
+    pub fn resolve_handler(&self, name: &str) -> Option<(Version, Arc<H>)> {
+        let version = self.resolve_version(name)?;
+        let handler = self.resolve_handler_exact(name, &version)?;
+        Some((version, handler))
+    }
+
+    /// Finds the version that a start without one gets.
+    pub fn resolve_version(&self, name: &str) -> Option<Version> {
+        let versions = self.handlers.get(name)?;
+        let policies = self.policies.read().unwrap_or_else(PoisonError::into_inner);
+        match policies.get(name) {
+            Some(VersionPolicy::Exact(version)) => versions.contains_key(version).then(|| version.clone()),
+            Some(VersionPolicy::Latest) | None => {
+                versions.last_key_value().map(|(version, _)| version.clone())
+            }
+        }
+    }
+
+    /// Finds the handler of one version.
+    pub fn resolve_handler_exact(&self, name: &str, version: &Version) -> Option<Arc<H>> {
+        self.handlers.get(name)?.get(version).cloned()
+    }
+
+    /// Says which version starts without one get from now on, also in a running runtime that holds a clone.
+    pub fn set_version_policy(&self, name: &str, policy: VersionPolicy) {
+        self.policies.write().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), policy);
+    }
+
+    /// Lists the names.
+    pub fn list_names(&self) -> Vec<String> {
+        self.handlers.keys().cloned().collect()
+    }
+
+    /// Lists the versions of a name, ascending.
+    pub fn list_versions(&self, name: &str) -> Vec<Version> {
+        self.handlers.get(name).into_iter().flat_map(|versions| versions.keys().cloned()).collect()
+    }
+
+    /// Tells whether a name is registered.
+    pub fn has(&self, name: &str) -> bool {
+        self.handlers.contains_key(name)
+    }
+
+    /// Counts the names.
+    pub fn count(&self) -> usize {
+        self.handlers.len()
+    }
+
+    /// Says what is registered instead of a name that is not, the nearest spelling first.
+    pub(crate) fn instead_of(&self, name: &str) -> String {
+        let mut names: Vec<&String> = self.handlers.keys().filter(|known| !known.starts_with("__")).collect();
+        if names.is_empty() {
+            return "nothing is registered".to_owned();
+        }
+        names.sort_by_key(|known| distance(name, known));
+        let nearest = names.first().map(|nearest| nearest.as_str()).unwrap_or_default();
+        let all: Vec<&str> = names.iter().take(NAMES_SHOWN).map(|known| known.as_str()).collect();
+        format!("did you mean '{nearest}'? registered: {}", all.join(", "))
+    }
+}
+
+/// Bounds the names in a log line.
+const NAMES_SHOWN: usize = 20;
+
+/// How many letters must change to make one name of the other.
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut above: Vec<usize> = (0..=other.len()).collect();
+    for (i, a) in one.chars().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, b) in other.iter().enumerate() {
+            let replaced = above[j] + usize::from(a != *b);
+            row.push(replaced.min(above[j + 1] + 1).min(row[j] + 1));
+        }
+        above = row;
+    }
+    above.last().copied().unwrap_or(usize::MAX)
+}
+
+impl<H: ?Sized> Clone for Registry<H> {
+    fn clone(&self) -> Self {
+        Self { handlers: Arc::clone(&self.handlers), policies: Arc::clone(&self.policies) }
+    }
+}
+
+impl<H: ?Sized> Default for Registry<H> {
+    fn default() -> Self {
+        Self { handlers: Arc::default(), policies: Arc::default() }
+    }
+}
+
+/// Collects handlers, and the errors of registering them.
+pub struct RegistryBuilder<H: ?Sized> {
+    pub(crate) handlers: BTreeMap<String, BTreeMap<Version, Arc<H>>>,
+    policies: HashMap<String, VersionPolicy>,
+    pub(crate) errors: Vec<String>,
+}
+
+impl<H: ?Sized> Default for RegistryBuilder<H> {
+    fn default() -> Self {
+        Self { handlers: BTreeMap::new(), policies: HashMap::new(), errors: Vec::new() }
+    }
+}
+
+impl<H: ?Sized> RegistryBuilder<H> {
+    /// Builds the registry and forgets what went wrong. [`build_result`](Self::build_result) says it.
+    pub fn build(self) -> Registry<H> {
+        Registry { handlers: Arc::new(self.handlers), policies: Arc::new(RwLock::new(self.policies)) }
+    }
+
+    /// Builds the registry.
+    ///
+    /// # Errors
+    /// Everything that went wrong, joined by "; ".
+    pub fn build_result(self) -> Result<Registry<H>, String> {
+        if self.errors.is_empty() { Ok(self.build()) } else { Err(self.errors.join("; ")) }
+    }
+
+    /// Adds what another registry holds. A name and version that are here already stay, and `error_prefix` begins the
+    /// error.
+    #[must_use]
+    pub fn merge_registry(mut self, other: Registry<H>, error_prefix: &str) -> Self {
+        for (name, versions) in other.handlers.iter() {
+            for (version, handler) in versions {
+                if self.has(name, version) {
+                    self.errors.push(format!("{error_prefix}: {name}@{version}"));
+                } else {
+                    self.insert(name.clone(), version.clone(), Arc::clone(handler));
+                }
+            }
+        }
+        self
+    }
+
+    /// Adds several handlers with one function.
+    #[must_use]
+    pub fn register_all_handlers<F>(
+        self,
+        items: Vec<(&str, F)>,
+        register: fn(Self, &str, F) -> Self,
+    ) -> Self {
+        items.into_iter().fold(self, |builder, (name, handler)| register(builder, name, handler))
+    }
+
+    /// Says which version starts without one get.
+    #[must_use]
+    pub fn set_policy(mut self, name: impl Into<String>, policy: VersionPolicy) -> Self {
+        self.policies.insert(name.into(), policy);
+        self
+    }
+
+    pub(crate) fn has(&self, name: &str, version: &Version) -> bool {
+        self.handlers.get(name).is_some_and(|versions| versions.contains_key(version))
+    }
+
+    pub(crate) fn insert(&mut self, name: String, version: Version, handler: Arc<H>) {
+        self.handlers.entry(name).or_default().insert(version, handler);
+    }
+}

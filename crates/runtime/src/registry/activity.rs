@@ -1,0 +1,71 @@
+//! Registering activities. They have no versions: an activity is 1.0.0.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use steadfast_core::{SYSCALL_PREFIX, decode, encode};
+
+use super::{ActivityRegistry, ActivityRegistryBuilder, FIRST_VERSION};
+use crate::ActivityContext;
+use crate::handler::{ActivityHandler, FnActivity};
+
+impl ActivityRegistryBuilder {
+    /// Registers an activity.
+    #[must_use]
+    pub fn register<F, Fut>(self, name: impl Into<String>, f: F) -> Self
+    where
+        F: Fn(ActivityContext, String) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<String, String>> + Send + 'static,
+    {
+        self.add(name.into(), Arc::new(FnActivity(f)))
+    }
+
+    /// Registers an activity with typed input and output.
+    #[must_use]
+    pub fn register_typed<In, Out, F, Fut>(self, name: impl Into<String>, f: F) -> Self
+    where
+        In: DeserializeOwned + Send + 'static,
+        Out: Serialize + Send + 'static,
+        F: Fn(ActivityContext, In) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Out, String>> + Send + 'static,
+    {
+        let handler = move |ctx: ActivityContext, input: String| {
+            let started = decode::<In>(&input).map(|input| f(ctx, input));
+            async move { encode(&started?.await?) }
+        };
+        self.add(name.into(), Arc::new(FnActivity(handler)))
+    }
+
+    /// Begins with what another registry holds.
+    pub fn from_registry(registry: &ActivityRegistry) -> Self {
+        ActivityRegistry::builder_from(registry)
+    }
+
+    /// Adds what another registry holds.
+    #[must_use]
+    pub fn merge(self, other: ActivityRegistry) -> Self {
+        self.merge_registry(other, "duplicate activity in merge")
+    }
+
+    /// Registers several activities with one function.
+    #[must_use]
+    pub fn register_all<F, Fut>(self, items: Vec<(&str, F)>) -> Self
+    where
+        F: Fn(ActivityContext, String) -> Fut + Clone + Send + Sync + 'static,
+        Fut: Future<Output = Result<String, String>> + Send + 'static,
+    {
+        self.register_all_handlers(items, |builder, name, f| builder.register(name, f))
+    }
+
+    fn add(mut self, name: String, handler: Arc<dyn ActivityHandler>) -> Self {
+        if name.starts_with(SYSCALL_PREFIX) {
+            self.errors.push(format!("activity name '{name}' uses reserved prefix '{SYSCALL_PREFIX}'"));
+        } else if self.has(&name, &FIRST_VERSION) {
+            self.errors.push(format!("duplicate activity registration: {name}@{FIRST_VERSION}"));
+        } else {
+            self.insert(name, FIRST_VERSION, handler);
+        }
+        self
+    }
+}

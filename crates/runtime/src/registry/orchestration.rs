@@ -1,0 +1,155 @@
+//! Registering orchestrations, with versions.
+
+use std::sync::Arc;
+
+use semver::Version;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use steadfast_core::{OrchestrationContext, decode, encode};
+
+use super::{FIRST_VERSION, OrchestrationRegistry, OrchestrationRegistryBuilder};
+use crate::handler::FnOrchestration;
+
+impl OrchestrationRegistryBuilder {
+    /// Registers an orchestration as version 1.0.0.
+    #[must_use]
+    pub fn register<F, Fut>(self, name: impl Into<String>, f: F) -> Self
+    where
+        F: Fn(OrchestrationContext, String) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<String, String>> + Send + 'static,
+    {
+        self.add(name.into(), FIRST_VERSION, f)
+    }
+
+    /// Registers an orchestration with typed input and output as version 1.0.0, in place of one that is there.
+    #[must_use]
+    pub fn register_typed<In, Out, F, Fut>(mut self, name: impl Into<String>, f: F) -> Self
+    where
+        In: DeserializeOwned + Send + 'static,
+        Out: Serialize + Send + 'static,
+        F: Fn(OrchestrationContext, In) -> Fut + Clone + Send + Sync + 'static,
+        Fut: Future<Output = Result<Out, String>> + Send + 'static,
+    {
+        self.insert(name.into(), FIRST_VERSION, Arc::new(FnOrchestration(typed(f))));
+        self
+    }
+
+    /// Registers a version of an orchestration. Versions of a name are registered in ascending order.
+    ///
+    /// # Panics
+    /// When `version` is no semantic version, or not later than the latest one of that name.
+    /// [`try_register_versioned`](Self::try_register_versioned) collects an error instead.
+    #[must_use]
+    #[allow(clippy::panic, reason = "the compatible API panics here")]
+    pub fn register_versioned<F, Fut>(self, name: impl Into<String>, version: impl AsRef<str>, f: F) -> Self
+    where
+        F: Fn(OrchestrationContext, String) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<String, String>> + Send + 'static,
+    {
+        let name = name.into();
+        match self.check_version(&name, version.as_ref()) {
+            Ok(version) => self.add(name, version, f),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Registers a version of an orchestration; one that cannot be is an error of
+    /// [`build_result`](super::RegistryBuilder::build_result).
+    #[must_use]
+    pub fn try_register_versioned<F, Fut>(
+        mut self,
+        name: impl Into<String>,
+        version: impl AsRef<str>,
+        f: F,
+    ) -> Self
+    where
+        F: Fn(OrchestrationContext, String) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<String, String>> + Send + 'static,
+    {
+        let name = name.into();
+        match self.check_version(&name, version.as_ref()) {
+            Ok(version) => self.add(name, version, f),
+            Err(error) => {
+                self.errors.push(error);
+                self
+            }
+        }
+    }
+
+    /// Registers a version of an orchestration with typed input and output.
+    ///
+    /// # Panics
+    /// As [`register_versioned`](Self::register_versioned).
+    #[must_use]
+    pub fn register_versioned_typed<In, Out, F, Fut>(
+        self,
+        name: impl Into<String>,
+        version: impl AsRef<str>,
+        f: F,
+    ) -> Self
+    where
+        In: DeserializeOwned + Send + 'static,
+        Out: Serialize + Send + 'static,
+        F: Fn(OrchestrationContext, In) -> Fut + Clone + Send + Sync + 'static,
+        Fut: Future<Output = Result<Out, String>> + Send + 'static,
+    {
+        self.register_versioned(name, version, typed(f))
+    }
+
+    /// Adds what another registry holds; policies stay behind.
+    #[must_use]
+    pub fn merge(self, other: OrchestrationRegistry) -> Self {
+        self.merge_registry(other, "duplicate orchestration in merge")
+    }
+
+    /// Registers several orchestrations with one function.
+    #[must_use]
+    pub fn register_all<F, Fut>(self, items: Vec<(&str, F)>) -> Self
+    where
+        F: Fn(OrchestrationContext, String) -> Fut + Clone + Send + Sync + 'static,
+        Fut: Future<Output = Result<String, String>> + Send + 'static,
+    {
+        self.register_all_handlers(items, |builder, name, f| builder.register(name, f))
+    }
+
+    fn add<F, Fut>(mut self, name: String, version: Version, f: F) -> Self
+    where
+        F: Fn(OrchestrationContext, String) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<String, String>> + Send + 'static,
+    {
+        if self.has(&name, &version) {
+            self.errors.push(format!("duplicate orchestration registration: {name}@{version}"));
+        } else {
+            self.insert(name, version, Arc::new(FnOrchestration(f)));
+        }
+        self
+    }
+
+    fn check_version(&self, name: &str, version: &str) -> Result<Version, String> {
+        let version = Version::parse(version)
+            .map_err(|error| format!("'{version}' is no version for orchestration {name}: {error}"))?;
+        let latest = self.handlers.get(name).and_then(|versions| versions.last_key_value());
+        match latest {
+            Some((latest, _)) if version < *latest => Err(format!(
+                "non-monotonic orchestration version for {name}: {version} is not later than existing latest {latest}"
+            )),
+            _ => Ok(version),
+        }
+    }
+}
+
+/// The future of a handler whose types are hidden.
+type Running = std::pin::Pin<Box<dyn Future<Output = Result<String, String>> + Send>>;
+
+fn typed<In, Out, F, Fut>(f: F) -> impl Fn(OrchestrationContext, String) -> Running + Send + Sync + 'static
+where
+    In: DeserializeOwned + Send + 'static,
+    Out: Serialize + Send + 'static,
+    F: Fn(OrchestrationContext, In) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<Out, String>> + Send + 'static,
+{
+    move |ctx, input| {
+        let started = decode::<In>(&input).map(|input| f(ctx, input));
+        Box::pin(async move { encode(&started?.await?) })
+    }
+}

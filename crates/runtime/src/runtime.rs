@@ -1,0 +1,262 @@
+//! The runtime: starting, stopping, and asking how it is.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use steadfast_client::Client;
+use steadfast_core::{BUILD_VERSION, EventKind};
+use steadfast_store::{Owner, Provider, ProviderErrorKind, Store, store_of};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::activity::Activities;
+use crate::builtin::with_builtins;
+use crate::dispatch;
+use crate::instrumented::InstrumentedProvider;
+use crate::observability::{Counter, Counters, MetricsProvider, MetricsSnapshot, ObservabilityHandle};
+use crate::options::RuntimeOptions;
+use crate::orchestration::Turns;
+use crate::plan::{OptionsError, Plan};
+use crate::registry::{ActivityRegistry, OrchestrationRegistry};
+use crate::running::Running;
+use crate::session::{self, Sessions};
+
+/// Runs orchestrations and activities over a store until it is shut down.
+///
+/// Dropping the `Arc` does not stop it.
+pub struct Runtime {
+    shared: Arc<Shared>,
+}
+
+/// What all tasks of a runtime share.
+pub(crate) struct Shared {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) client: Client,
+    pub(crate) orchestrations: OrchestrationRegistry,
+    pub(crate) activities: ActivityRegistry,
+    pub(crate) plan: Plan,
+    pub(crate) observability: ObservabilityHandle,
+    /// Counts the slots that were restarted after a panic.
+    pub(crate) slots_restarted: Counter,
+    pub(crate) running: Arc<Running>,
+    pub(crate) sessions: Arc<Sessions>,
+    pub(crate) tasks: TaskTracker,
+    /// Fetch no more.
+    pub(crate) stop: CancellationToken,
+    /// Stop what runs, and give it back.
+    pub(crate) abort: CancellationToken,
+    /// Names this runtime in logs and worker ids.
+    id: String,
+    pub(crate) seed: u64,
+}
+
+impl Shared {
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.observability.metrics_provider().counters
+    }
+
+    pub(crate) fn worker_id(&self, slot: usize) -> String {
+        format!("work-{slot}-{}", self.plan.node_id.as_deref().unwrap_or(&self.id))
+    }
+}
+
+/// Names an orchestration and where it comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OrchestrationDescriptor {
+    /// Names the orchestration.
+    pub name: String,
+    /// Names the version of its handler.
+    pub version: String,
+    /// Names the parent of a child.
+    pub parent_instance: Option<String>,
+    /// Names the event of the parent that scheduled it.
+    pub parent_id: Option<u64>,
+}
+
+/// Tells how a runtime is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Health {
+    /// Tells whether the store answers.
+    pub store_reachable: bool,
+    /// Tells whether the runtime takes new work.
+    pub accepting: bool,
+    /// Counts the slots that were restarted after a panic.
+    pub slots_restarted: u64,
+    /// Counts what waits for a turn, when the store can tell.
+    pub waiting_messages: Option<usize>,
+    /// Counts what waits for a worker, when the store can tell.
+    pub waiting_work: Option<usize>,
+}
+
+impl Runtime {
+    /// Starts a runtime over a store in memory, with default options. Nothing survives the process.
+    #[cfg(feature = "in-memory")]
+    pub async fn start(activities: ActivityRegistry, orchestrations: OrchestrationRegistry) -> Arc<Self> {
+        Self::start_with_store(Arc::new(steadfast_memory::MemoryStore::new()), activities, orchestrations)
+            .await
+    }
+
+    /// Starts a runtime with default options.
+    pub async fn start_with_store(
+        store: Arc<dyn Provider>,
+        activities: ActivityRegistry,
+        orchestrations: OrchestrationRegistry,
+    ) -> Arc<Self> {
+        Self::start_with_options(store, activities, orchestrations, RuntimeOptions::default()).await
+    }
+
+    /// Starts a runtime.
+    ///
+    /// # Panics
+    /// When the options make no sense. [`try_start`](Self::try_start) returns an error instead.
+    #[allow(clippy::panic, reason = "the compatible API panics here")]
+    pub async fn start_with_options(
+        store: Arc<dyn Provider>,
+        activities: ActivityRegistry,
+        orchestrations: OrchestrationRegistry,
+        options: RuntimeOptions,
+    ) -> Arc<Self> {
+        match Self::try_start(store, activities, orchestrations, options).await {
+            Ok(runtime) => runtime,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Starts a runtime.
+    ///
+    /// # Errors
+    /// What is wrong with the options.
+    pub async fn try_start(
+        store: Arc<dyn Provider>,
+        activities: ActivityRegistry,
+        orchestrations: OrchestrationRegistry,
+        options: RuntimeOptions,
+    ) -> Result<Arc<Self>, OptionsError> {
+        let plan = Plan::try_from(options)?;
+        let clock = Arc::clone(&plan.clock);
+        tracing::info!(
+            target: "steadfast::runtime",
+            "steadfast runtime ({BUILD_VERSION}) starting with provider {} ({})",
+            store.name(),
+            store.version()
+        );
+        tracing::info!(
+            target: "steadfast::runtime",
+            supported_range = %format_args!("{}..={}", plan.versions.min, plan.versions.max),
+            "Orchestration dispatcher capability filter configured"
+        );
+        let client = Client::with_clock(Arc::clone(&store), Arc::clone(&clock));
+        let observability = ObservabilityHandle::over(MetricsProvider::default());
+        let metrics = Arc::clone(observability.metrics_provider());
+        let watched = InstrumentedProvider::new(store, Some(metrics)).with_clock(Arc::clone(&clock));
+        let typed = store_of(Arc::new(watched), Arc::clone(&clock));
+        let random = uuid::Uuid::new_v4();
+        let owner = owner_of(&*typed, plan.node_id.as_deref(), random).await;
+        let sessions = Arc::new(Sessions::new(owner, plan.max_sessions));
+        let shared = Arc::new(Shared {
+            client,
+            orchestrations,
+            activities: with_builtins(&activities, clock),
+            observability,
+            slots_restarted: Counter::default(),
+            running: Arc::default(),
+            sessions,
+            tasks: TaskTracker::new(),
+            stop: CancellationToken::new(),
+            abort: CancellationToken::new(),
+            id: format!("{:04x}", random.as_u128() as u16),
+            seed: random.as_u128() as u64,
+            store: typed,
+            plan,
+        });
+        dispatch::start(&shared, &Arc::new(Turns { shared: Arc::clone(&shared) }), shared.plan.turn_slots);
+        dispatch::start(
+            &shared,
+            &Arc::new(Activities { shared: Arc::clone(&shared) }),
+            shared.plan.worker_slots,
+        );
+        if shared.plan.worker_slots > 0 && shared.plan.max_sessions > 0 {
+            shared.tasks.spawn(session::keep(Arc::clone(&shared)));
+        }
+        Ok(Arc::new(Self { shared }))
+    }
+
+    /// Stops the runtime: no more is fetched, and what runs may finish within `timeout_ms` (1,000 by default; 0 gives
+    /// it back at once). Then what still runs is stopped and given back, uncounted. Returns when all tasks have ended.
+    ///
+    /// # Cancel safety
+    /// A dropped call has still asked the runtime to stop; call it again to wait.
+    pub async fn shutdown(self: Arc<Self>, timeout_ms: Option<u64>) {
+        let shared = &self.shared;
+        shared.stop.cancel();
+        shared.tasks.close();
+        let timeout = Duration::from_millis(timeout_ms.unwrap_or(1_000));
+        if timeout.is_zero() {
+            shared.abort.cancel();
+        } else {
+            tokio::select! {
+                () = shared.tasks.wait() => {}
+                () = shared.plan.clock.sleep(timeout) => {
+                    tracing::warn!(target: "steadfast::runtime", ?timeout, "shutdown took too long; what still runs is given back");
+                    shared.abort.cancel();
+                }
+            }
+        }
+        shared.tasks.wait().await;
+    }
+
+    /// Returns what the runtime has done so far.
+    pub fn metrics_snapshot(&self) -> Option<MetricsSnapshot> {
+        Some(self.shared.observability.metrics_snapshot())
+    }
+
+    /// Returns what the runtime tells about itself.
+    pub fn observability_handle(&self) -> Option<&ObservabilityHandle> {
+        Some(&self.shared.observability)
+    }
+
+    /// Tells how the runtime is.
+    pub async fn health(&self) -> Health {
+        let shared = &self.shared;
+        let depths = match shared.store.admin() {
+            Some(admin) => admin.get_queue_depths().await.map(Some),
+            None => shared.store.state("").await.map(|_| None),
+        };
+        let (store_reachable, depths) = match depths {
+            Ok(depths) => (true, depths),
+            Err(_) => (false, None),
+        };
+        Health {
+            store_reachable,
+            accepting: !shared.stop.is_cancelled(),
+            slots_restarted: shared.slots_restarted.get(),
+            waiting_messages: depths.as_ref().map(|depths| depths.orchestrator_queue),
+            waiting_work: depths.as_ref().map(|depths| depths.worker_queue),
+        }
+    }
+
+    /// Names the orchestration of an instance, from its history.
+    pub async fn get_orchestration_descriptor(&self, instance: &str) -> Option<OrchestrationDescriptor> {
+        let events = self.shared.store.read_history(instance, None).await.ok()?;
+        events.into_iter().find_map(|event| match event.kind {
+            EventKind::OrchestrationStarted { name, version, parent_instance, parent_id, .. } => {
+                Some(OrchestrationDescriptor { name, version, parent_instance, parent_id })
+            }
+            _ => None,
+        })
+    }
+}
+
+/// Who this process is to the store: its node, with the number of this start, or a name of its own.
+async fn owner_of(store: &dyn Store, node_id: Option<&str>, random: uuid::Uuid) -> Owner {
+    let Some(node_id) = node_id else { return Owner::unnamed(random.simple().to_string()) };
+    match store.register_node(node_id).await {
+        Ok(incarnation) => Owner { id: node_id.to_owned(), incarnation: Some(incarnation) },
+        Err(error) => {
+            if error.kind != ProviderErrorKind::Unsupported {
+                tracing::warn!(target: "steadfast::runtime", node_id, %error, "the node could not be registered; an older process of the same name is not fenced");
+            }
+            Owner::unnamed(node_id)
+        }
+    }
+}
