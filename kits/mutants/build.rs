@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for entry in fs::read_dir(store)? {
         let path = entry?.path();
         let Some(file) = path.file_name().and_then(|name| name.to_str()) else { continue };
-        let text = fs::read_to_string(&path)?.replace("crate::", "crate::broken::");
+        let text = without_docs(&fs::read_to_string(&path)?).replace("crate::", "crate::broken::");
         let mutants: Vec<&Mutant> = MUTANTS.iter().filter(|mutant| mutant.file == file).collect();
         fs::write(out.join(file), with_mutants(text, &mutants)?)?;
         placed += mutants.len();
@@ -36,6 +36,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let module = format!("#[allow(warnings, clippy::all)]\n#[path = {:?}]\nmod broken;", out.join("lib.rs"));
     fs::write(out.with_file_name("broken.rs"), module)?;
     Ok(())
+}
+
+/// Leaves the docs out: their examples name the store that they belong to, and are tested there.
+fn without_docs(text: &str) -> String {
+    let is_doc = |line: &&str| line.trim_start().starts_with("///") || line.trim_start().starts_with("//!");
+    text.lines().filter(|line| !is_doc(line)).flat_map(|line| [line, "\n"]).collect()
 }
 
 /// Gives each function that is changed a body for each of its mutants, beside its own.
