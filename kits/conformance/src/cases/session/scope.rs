@@ -18,6 +18,7 @@ cases![
     s13_a_full_worker_that_serves_nothing_takes_no_session_work,
     s13_a_session_that_is_left_out_is_not_served,
     s13_a_session_that_is_left_out_stays_for_others,
+    s13_a_session_that_is_left_out_hides_no_other_however_many_tags_it_has,
     s13_a_refused_tag_claims_no_session,
     s13_a_pinned_session_is_not_given_to_another_pool,
     s13_a_refused_item_does_not_hide_the_next_of_its_session,
@@ -107,6 +108,19 @@ async fn s13_a_session_that_is_left_out_stays_for_others(bench: Bench) -> Verdic
     desk.queue("S", 1).await;
     assert!(desk.ask(without("A", &["S"])).await.is_none());
     assert_eq!(desk.fetched("B").await.attempt, 1);
+    Verdict::Kept
+}
+
+/// A session has a place in line for each of its tags; leaving it out steps over all of them.
+async fn s13_a_session_that_is_left_out_hides_no_other_however_many_tags_it_has(bench: Bench) -> Verdict {
+    let desk = need!(desk(&bench), "Store");
+    for (id, tag) in [(1, None), (2, Some("red")), (3, Some("green")), (4, Some("blue"))] {
+        ok(bench.provider().enqueue_for_worker(activity_with("a", id, Some("S"), tag)).await);
+    }
+    ok(bench.provider().enqueue_for_worker(activity_with("a", 5, Some("T"), Some("red"))).await);
+    let any = WorkRequest { tags: TagFilter::Any, ..without("A", &["S"]) };
+    assert_eq!(id_of(&desk.asked(any.clone()).await.item), 5, "the work of T stands behind that of S");
+    assert!(desk.ask(any).await.is_none(), "S is left out");
     Verdict::Kept
 }
 
