@@ -36,7 +36,8 @@ pub const WARN_HISTORY_EVENTS: usize = 50_000;
 /// Bounds the polls at one point of history, because a handler that wakes itself for ever never settles.
 pub const MAX_POLLS_PER_POINT: usize = 100;
 
-/// Bounds the polls of one decision, because a turn has to end within its lease.
+/// Bounds the polls that the decisions of one turn ask for, because code that opens and closes for ever never settles.
+/// Far above what draining a queue needs: each message that waits costs one.
 pub const MAX_DECISION_POLLS: usize = 100_000;
 
 /// Bounds the actions of one turn, because they are committed in one transaction.

@@ -68,6 +68,7 @@ async fn a_dropped_fetch_leaves_no_lease_although_the_file_is_held() {
     drop(tokio::time::timeout(Duration::ZERO, fetch).await);
     let other = raw(&path);
     other.execute_batch("BEGIN IMMEDIATE").expect("the other holds the file");
+    // SQLite waits for the file in real time: long enough that the first try to give back has given up.
     SystemClock.sleep(bound * 4).await;
     other.execute_batch("ROLLBACK").expect("it lets go");
     let lease = store.fetch_turn(turn_request(LONG, LONG)).await.expect("it fetches").expect("an instance");
@@ -81,6 +82,7 @@ async fn a_short_hold_by_another_process_only_delays() {
     let other = raw(&path);
     other.execute_batch("BEGIN IMMEDIATE").expect("the other holds the file");
     let call = tokio::spawn(async move { store.start(start("a").into(), Vec::new()).await });
+    // SQLite waits for the file in real time: long enough that the call has met the lock.
     SystemClock.sleep(Duration::from_millis(60)).await;
     other.execute_batch("ROLLBACK").expect("it lets go");
     call.await.expect("it returns").expect("it was only delayed");

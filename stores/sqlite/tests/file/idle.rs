@@ -36,7 +36,7 @@ impl Counted {
         self.statements.load(Ordering::Relaxed) - before
     }
 
-    /// How many statements queueing costs, and whatever it wakes.
+    /// How many statements queueing costs, and whatever it wakes. That nobody was woken shows only in real time.
     async fn queueing(&self, work: NewWork) -> u64 {
         let before = self.statements.load(Ordering::Relaxed);
         self.store.enqueue_work(work).await.expect("it is queued");
@@ -110,6 +110,7 @@ async fn a_commit_of_this_process_wakes_at_once() {
         let store = Arc::clone(&store);
         async move { store.fetch_turn(turn_request(LONG, LONG)).await }
     });
+    // The fetch parks in a store with a thread of its own, which cannot be asked whether it has.
     SystemClock.sleep(Duration::from_millis(50)).await;
     let begun = SystemClock.monotonic();
     store.start(start("a").into(), Vec::new()).await.expect("it is started");
