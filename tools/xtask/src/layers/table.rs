@@ -23,6 +23,7 @@ const POSTGRES: &str = "steadfast-postgres";
 const CONFORMANCE: &str = "steadfast-conformance";
 const TESTING: &str = "steadfast-testing";
 const FACADE: &str = "steadfast";
+const COMPAT: &str = "steadfast-compat";
 
 const KITS: &[&str] = &[CONFORMANCE, TESTING];
 
@@ -71,7 +72,13 @@ pub(super) const TABLE: &[Row] = &[
     Row { package: "steadfast-dashboard", may_use: &[FACADE], tests_may_use: KITS },
     Row { package: "steadfast-examples", may_use: &[FACADE], tests_may_use: KITS },
     // It is a program of somebody who knows the facade only, under another name.
-    Row { package: "steadfast-compat", may_use: &[FACADE], tests_may_use: &[] },
+    Row { package: COMPAT, may_use: &[FACADE], tests_may_use: &[] },
+    // It runs what a user would write on every store, with the wrapper that a user would write.
+    Row {
+        package: "steadfast-behaviour",
+        may_use: &[FACADE, CLOCK, STORE, MEMORY, COMPAT],
+        tests_may_use: &[CORE, SQLITE],
+    },
     // It measures the core alone, so that nothing else is in its figures.
     Row { package: "steadfast-bench-core", may_use: &[CORE], tests_may_use: KITS },
     // It measures the store alone, without the runtime that the facade would bring.

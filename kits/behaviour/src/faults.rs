@@ -1,0 +1,173 @@
+//! A store in trouble, on demand.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use steadfast::{Event, SessionKey, SystemStats};
+use steadfast_store::{
+    Abandon, Committed, InstancePage, InstanceQuery, InstanceState, LeaseToken, NewWork, Outcome, Owner,
+    ProviderAdmin, ProviderError, RenewSessions, Sent, SessionInfo, SessionRef, SessionsRenewed, SetAside,
+    Started, Store, TurnCommit, TurnLease, TurnRequest, WaitFor, Waited, WorkLease, WorkRequest,
+};
+
+/// Says what goes wrong in a [`Faulty`] store, and counts its calls. Clones share one list.
+///
+/// Operations are named like the methods of [`Store`]: `fetch_turn`, `commit_turn`, `fetch_work`, `finish_work`,
+/// `renew`, `abandon`, …
+#[derive(Debug, Clone, Default)]
+pub struct Faults {
+    shared: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    rules: Vec<Rule>,
+    calls: BTreeMap<&'static str, u64>,
+}
+
+#[derive(Debug)]
+struct Rule {
+    /// None is every operation.
+    operation: Option<&'static str>,
+    fault: Fault,
+    /// How often it still happens.
+    times: u64,
+}
+
+#[derive(Debug, Clone)]
+enum Fault {
+    /// The call has no effect and answers this.
+    Refuse(ProviderError),
+    /// The call has its effect and answers this.
+    LoseAnswer(ProviderError),
+    /// The call never answers.
+    Hang,
+}
+
+impl Faults {
+    /// The next `times` calls of an operation have no effect and answer with this error.
+    pub fn refuse(&self, operation: &'static str, times: u64, error: ProviderError) {
+        self.add(Some(operation), Fault::Refuse(error), times);
+    }
+
+    /// The next `times` calls of an operation have their effect, but answer with this error.
+    pub fn lose_answer(&self, operation: &'static str, times: u64, error: ProviderError) {
+        self.add(Some(operation), Fault::LoseAnswer(error), times);
+    }
+
+    /// The next `times` calls of an operation never answer.
+    pub fn hang(&self, operation: &'static str, times: u64) {
+        self.add(Some(operation), Fault::Hang, times);
+    }
+
+    /// Every call of every operation fails with a retryable error until [`heal`](Self::heal).
+    pub fn outage(&self) {
+        let error = ProviderError::retryable("outage", "the store cannot be reached");
+        self.add(None, Fault::Refuse(error), u64::MAX);
+    }
+
+    /// Ends all trouble.
+    pub fn heal(&self) {
+        self.lock().rules.clear();
+    }
+
+    /// Counts the calls of an operation.
+    pub fn calls(&self, operation: &str) -> u64 {
+        self.lock().calls.get(operation).copied().unwrap_or(0)
+    }
+
+    fn add(&self, operation: Option<&'static str>, fault: Fault, times: u64) {
+        self.lock().rules.push(Rule { operation, fault, times });
+    }
+
+    fn meet(&self, operation: &'static str) -> Option<Fault> {
+        let mut state = self.lock();
+        *state.calls.entry(operation).or_insert(0) += 1;
+        let rule = state
+            .rules
+            .iter_mut()
+            .find(|rule| rule.times > 0 && rule.operation.is_none_or(|named| named == operation))?;
+        rule.times -= 1;
+        Some(rule.fault.clone())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A store that is in trouble when told so.
+pub struct Faulty {
+    inner: Arc<dyn Store>,
+    faults: Faults,
+}
+
+impl Faulty {
+    /// Wraps a store.
+    pub fn new(inner: Arc<dyn Store>, faults: Faults) -> Self {
+        Self { inner, faults }
+    }
+}
+
+macro_rules! forward {
+    ($($(#[$meta:meta])* async fn $name:ident(&self $(, $argument:ident: $type:ty)*) -> $answer:ty;)+) => {
+        #[async_trait]
+        impl Store for Faulty {
+            fn name(&self) -> &str {
+                self.inner.name()
+            }
+
+            fn version(&self) -> &str {
+                self.inner.version()
+            }
+
+            fn admin(&self) -> Option<&dyn ProviderAdmin> {
+                self.inner.admin()
+            }
+
+            fn supports_owned_sessions(&self) -> bool {
+                self.inner.supports_owned_sessions()
+            }
+
+            $(async fn $name(&self $(, $argument: $type)*) -> Result<$answer, ProviderError> {
+                match self.faults.meet(stringify!($name)) {
+                    None => self.inner.$name($($argument),*).await,
+                    Some(Fault::Refuse(error)) => Err(error),
+                    Some(Fault::LoseAnswer(error)) => self.inner.$name($($argument),*).await.and(Err(error)),
+                    Some(Fault::Hang) => std::future::pending().await,
+                }
+            })+
+        }
+    };
+}
+
+forward! {
+    async fn fetch_turn(&self, request: TurnRequest<'_>) -> Option<TurnLease>;
+    async fn commit_turn(&self, lease: &LeaseToken, commit: TurnCommit) -> Committed;
+    async fn fetch_work(&self, request: WorkRequest) -> Option<WorkLease>;
+    async fn finish_work(&self, lease: &LeaseToken, outcome: Outcome) -> ();
+    async fn renew(&self, lease: &LeaseToken, extend_for: Duration) -> ();
+    async fn abandon(&self, lease: &LeaseToken, how: Abandon) -> ();
+    async fn register_node(&self, node_id: &str) -> u64;
+    async fn renew_sessions(&self, request: RenewSessions) -> SessionsRenewed;
+    async fn release_sessions(&self, owner: &Owner, sessions: &[SessionRef]) -> Vec<SessionRef>;
+    async fn cleanup_sessions(&self) -> usize;
+    async fn sessions(&self, after: Option<&SessionKey>) -> Vec<SessionInfo>;
+    async fn session(&self, key: &SessionKey) -> Option<SessionInfo>;
+    async fn start(&self, start: Sent, also: Vec<Sent>) -> Started;
+    async fn send(&self, messages: Vec<Sent>) -> ();
+    async fn enqueue_work(&self, work: NewWork) -> ();
+    async fn wait(&self, what: WaitFor<'_>, timeout: Duration) -> Waited;
+    async fn state(&self, instance: &str) -> Option<InstanceState>;
+    async fn instances(&self, query: &InstanceQuery) -> InstancePage;
+    async fn read_history(&self, instance: &str, execution_id: Option<u64>) -> Vec<Event>;
+    async fn append_history(&self, instance: &str, execution_id: u64, events: Vec<Event>) -> ();
+    async fn kv_value(&self, instance: &str, key: &str) -> Option<String>;
+    async fn kv_values(&self, instance: &str) -> HashMap<String, String>;
+    async fn stats(&self, instance: &str) -> Option<SystemStats>;
+    async fn set_aside(&self, after: Option<u64>) -> Vec<SetAside>;
+    async fn retry_set_aside(&self, id: u64) -> ();
+    async fn drop_set_aside(&self, id: u64) -> ();
+}

@@ -1,0 +1,297 @@
+//! A store, a clock that moves when told, a client, and the runtimes that a test starts.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use steadfast::providers::sqlite::{SqliteOptions, SqliteProvider};
+use steadfast::providers::{Provider, Store};
+use steadfast::runtime::registry::{
+    ActivityRegistry, ActivityRegistryBuilder, OrchestrationRegistry, OrchestrationRegistryBuilder,
+};
+use steadfast::runtime::{Runtime, RuntimeOptions};
+use steadfast::{Client, ErrorDetails, Event, EventKind, OrchestrationStatus};
+use steadfast_clock::{Clock, VirtualClock};
+use steadfast_compat::Plain;
+use steadfast_memory::MemoryStore;
+use tempfile::TempDir;
+
+use crate::{Faults, Faulty};
+
+/// Bounds, in real time, what a test waits for: long, because machines are shared.
+pub const SOON: Duration = Duration::from_secs(60);
+
+/// What a stage stands on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StoreKind {
+    /// The store in memory.
+    Memory,
+    /// A SQLite file.
+    Sqlite,
+    /// The store in memory, behind a wrapper that forwards only the required methods of a provider.
+    Wrapped,
+}
+
+/// What a test needs. Runtimes started here are stopped by [`run_on`](Self::run_on).
+pub struct Stage {
+    /// Says what the stage stands on.
+    pub kind: StoreKind,
+    /// Moves when told; store and runtimes go by it.
+    pub clock: VirtualClock,
+    /// Holds everything.
+    pub store: Arc<dyn Provider>,
+    /// Reaches the store. Its waits go by the clock of the stage, except through the wrapper, whose client polls.
+    pub client: Client,
+    /// Makes trouble between the runtimes and the store.
+    pub faults: Faults,
+    /// The store itself, out of reach of the faults.
+    inner: Arc<dyn Provider>,
+    runtimes: Mutex<Vec<Arc<Runtime>>>,
+    folder: Option<TempDir>,
+}
+
+/// The wall time at which a stage begins.
+const BEGIN_MS: u64 = 1_700_000_000_000;
+
+/// Begins an empty registry of activities.
+pub fn activities() -> ActivityRegistryBuilder {
+    ActivityRegistry::builder()
+}
+
+/// Begins an empty registry of orchestrations.
+pub fn orchestrations() -> OrchestrationRegistryBuilder {
+    OrchestrationRegistry::builder()
+}
+
+impl Stage {
+    /// Runs a claim on a stage of its own, then stops the runtimes that it started.
+    pub async fn run_on<F: Future<Output = ()>>(kind: StoreKind, claim: impl FnOnce(Self) -> F) {
+        let stage = Self::new(kind).await;
+        tokio::time::timeout(2 * SOON, claim(stage)).await.expect("the claim is decided in time");
+    }
+
+    /// Opens an empty store.
+    pub async fn new(kind: StoreKind) -> Self {
+        let clock = VirtualClock::new(BEGIN_MS);
+        let faults = Faults::default();
+        let folder = (kind == StoreKind::Sqlite).then(|| TempDir::new().expect("a folder for the file"));
+        let inner: Arc<dyn Store> = match &folder {
+            None => Arc::new(MemoryStore::with_clock(Arc::new(clock.clone()))),
+            Some(folder) => Arc::new(open(&folder.path().join("store.db"), &clock).await),
+        };
+        let faulty: Arc<dyn Provider> = Arc::new(Faulty::new(Arc::clone(&inner), faults.clone()));
+        let (store, client): (Arc<dyn Provider>, _) = match kind {
+            StoreKind::Wrapped => {
+                let plain: Arc<dyn Provider> = Arc::new(Plain::new(faulty));
+                (Arc::clone(&plain), Client::new(plain))
+            }
+            StoreKind::Memory | StoreKind::Sqlite => {
+                let client = Client::with_clock(Arc::clone(&faulty), Arc::new(clock.clone()));
+                (faulty, client)
+            }
+        };
+        // A store without faults around it, only because every sized store is a provider and `dyn Store` is not.
+        let inner = Arc::new(Faulty::new(inner, Faults::default()));
+        Self { kind, clock, store, client, faults, inner, runtimes: Mutex::default(), folder }
+    }
+
+    /// Names the SQLite file.
+    pub fn file(&self) -> PathBuf {
+        self.folder.as_ref().expect("only SQLite has a file").path().join("store.db")
+    }
+
+    /// Opens the same data a second time, as another process would; `None` where only one process can have it.
+    pub async fn open_again(&self) -> Option<Arc<dyn Provider>> {
+        let folder = self.folder.as_ref()?;
+        Some(Arc::new(open(&folder.path().join("store.db"), &self.clock).await))
+    }
+
+    /// Returns the store itself, which the faults do not reach, with every method.
+    pub fn inner(&self) -> Arc<dyn Provider> {
+        Arc::clone(&self.inner)
+    }
+
+    /// Returns a client that the faults do not reach, with every method.
+    pub fn observer(&self) -> Client {
+        Client::with_clock(self.inner(), Arc::new(self.clock.clone()))
+    }
+
+    /// Returns the default options, with the clock of the stage.
+    pub fn options(&self) -> RuntimeOptions {
+        RuntimeOptions { clock: Arc::new(self.clock.clone()), ..RuntimeOptions::default() }
+    }
+
+    /// Starts a runtime with the options of the stage.
+    pub async fn run(
+        &self,
+        activities: ActivityRegistryBuilder,
+        orchestrations: OrchestrationRegistryBuilder,
+    ) -> Arc<Runtime> {
+        self.run_with(activities, orchestrations, self.options()).await
+    }
+
+    /// Starts a runtime.
+    pub async fn run_with(
+        &self,
+        activities: ActivityRegistryBuilder,
+        orchestrations: OrchestrationRegistryBuilder,
+        options: RuntimeOptions,
+    ) -> Arc<Runtime> {
+        let activities = activities.build_result().expect("activities");
+        let orchestrations = orchestrations.build_result().expect("orchestrations");
+        let store = Arc::clone(&self.store);
+        let runtime =
+            Runtime::try_start(store, activities, orchestrations, options).await.expect("sound options");
+        self.runtimes.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&runtime));
+        runtime
+    }
+
+    /// Stops every runtime of the stage, and waits until what it ran has ended.
+    pub async fn stop(&self) {
+        let runtimes = std::mem::take(&mut *self.runtimes.lock().unwrap_or_else(PoisonError::into_inner));
+        for runtime in runtimes {
+            // The clock stands still, so a shutdown that waits would wait for ever: what runs is given back.
+            in_time("a runtime stops", runtime.shutdown(Some(0))).await;
+        }
+    }
+
+    /// Starts an instance.
+    pub async fn start(&self, instance: &str, orchestration: &str, input: &str) {
+        self.client.start_orchestration(instance, orchestration, input).await.expect("starts");
+    }
+
+    /// Waits until an instance has ended, and tells how.
+    pub async fn ends(&self, instance: &str) -> Result<String, ErrorDetails> {
+        let status = in_time(instance, async {
+            loop {
+                match self.client.wait_for_orchestration(instance, SOON).await {
+                    Ok(status) => return status,
+                    Err(error) if error.is_retryable() => nap().await,
+                    Err(error) => panic!("{instance}: {error}"),
+                }
+            }
+        });
+        match status.await {
+            OrchestrationStatus::Completed { output, .. } => Ok(output),
+            OrchestrationStatus::Failed { details, .. } => Err(details),
+            other => panic!("{instance}: {other:?}"),
+        }
+    }
+
+    /// Starts an instance and waits until it has ended.
+    pub async fn ends_after(
+        &self,
+        instance: &str,
+        orchestration: &str,
+        input: &str,
+    ) -> Result<String, ErrorDetails> {
+        self.start(instance, orchestration, input).await;
+        self.ends(instance).await
+    }
+
+    /// Waits until an instance has ended, and returns its output, or its failure as text.
+    pub async fn output(&self, instance: &str) -> Result<String, String> {
+        self.ends(instance).await.map_err(|details| details.display_message())
+    }
+
+    /// Waits until an instance has ended while the clock moves on, a step at a time. Steps should be well below the
+    /// leases: each gives the tasks a moment, not all the time they might want.
+    pub async fn ends_as_time_passes(&self, instance: &str, step: Duration) -> Result<String, ErrorDetails> {
+        in_time(instance, async {
+            while !self.has_ended(instance).await {
+                self.clock.advance(step);
+                nap().await;
+            }
+        })
+        .await;
+        self.ends(instance).await
+    }
+
+    /// Moves the clock.
+    pub fn pass(&self, time: Duration) {
+        self.clock.advance(time);
+    }
+
+    /// Moves the clock a step at a time, so that those who wait for a time in between see it.
+    pub async fn pass_slowly(&self, time: Duration, step: Duration) {
+        let end = self.clock.monotonic().saturating_add(time);
+        while self.clock.monotonic() < end {
+            self.clock.advance(step);
+            nap().await;
+        }
+    }
+
+    /// Reads the history of the latest execution.
+    pub async fn history(&self, instance: &str) -> Vec<Event> {
+        self.inner.read(instance).await.expect("history can be read")
+    }
+
+    /// Reads the history of an execution.
+    pub async fn history_of(&self, instance: &str, execution_id: u64) -> Vec<Event> {
+        self.inner.read_with_execution(instance, execution_id).await.expect("history can be read")
+    }
+
+    /// Names the kinds of the events of the latest execution, in order.
+    pub async fn kinds(&self, instance: &str) -> Vec<String> {
+        self.history(instance).await.iter().map(kind).collect()
+    }
+
+    /// Waits until the history of the latest execution is as a test wants it.
+    pub async fn reaches(&self, instance: &str, wanted: impl Fn(&[Event]) -> bool) {
+        self.until(instance, async || wanted(&self.history(instance).await)).await;
+    }
+
+    /// Waits until the latest execution has `count` events of a kind (`TimerCreated`, `ActivityScheduled`, …).
+    pub async fn has(&self, instance: &str, wanted: &str, count: usize) {
+        self.reaches(instance, |events| events.iter().filter(|event| kind(event) == wanted).count() >= count)
+            .await;
+    }
+
+    /// Waits until something holds. The condition is asked again and again, in real time.
+    pub async fn until(&self, what: &str, holds: impl AsyncFn() -> bool) {
+        in_time(what, async {
+            while !holds().await {
+                nap().await;
+            }
+        })
+        .await;
+    }
+
+    async fn has_ended(&self, instance: &str) -> bool {
+        self.history(instance).await.iter().any(|event| {
+            matches!(
+                event.kind,
+                EventKind::OrchestrationCompleted { .. } | EventKind::OrchestrationFailed { .. }
+            )
+        })
+    }
+
+    /// Asserts that nothing waits in the store: no message, no activity.
+    pub async fn nothing_waits(&self) {
+        let depths = self.observer().get_queue_depths().await.expect("counts");
+        assert_eq!((depths.orchestrator_queue, depths.worker_queue), (0, 0), "messages, activities");
+    }
+}
+
+async fn open(file: &std::path::Path, clock: &VirtualClock) -> SqliteProvider {
+    let options = SqliteOptions { clock: Arc::new(clock.clone()), ..SqliteOptions::default() };
+    SqliteProvider::new(&format!("sqlite:{}", file.display()), Some(options)).await.expect("the file opens")
+}
+
+/// Names the kind of an event: the word that its JSON has, which is the name of the variant in Rust but for queues.
+fn kind(event: &Event) -> String {
+    let text = format!("{:?}", event.kind);
+    text.split([' ', '{', '(']).next().unwrap_or_default().to_owned()
+}
+
+async fn in_time<T>(what: &str, future: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(SOON, future).await {
+        Ok(value) => value,
+        Err(_) => panic!("'{what}' did not happen within {SOON:?}"),
+    }
+}
+
+/// Gives other tasks and threads a moment. Real time, because the writer of the SQLite store is a thread.
+async fn nap() {
+    tokio::time::sleep(Duration::from_millis(2)).await;
+}
