@@ -11,7 +11,7 @@ use steadfast::runtime::registry::{
 };
 use steadfast::runtime::{Runtime, RuntimeOptions};
 use steadfast::{Client, ErrorDetails, Event, EventKind, OrchestrationStatus};
-use steadfast_clock::{Clock, VirtualClock};
+use steadfast_clock::{Clock, SystemClock, VirtualClock};
 use steadfast_compat::Plain;
 use steadfast_memory::MemoryStore;
 use tempfile::TempDir;
@@ -293,5 +293,5 @@ async fn in_time<T>(what: &str, future: impl Future<Output = T>) -> T {
 
 /// Gives other tasks and threads a moment. Real time, because the writer of the SQLite store is a thread.
 async fn nap() {
-    tokio::time::sleep(Duration::from_millis(2)).await;
+    SystemClock.sleep(Duration::from_millis(2)).await;
 }
