@@ -63,7 +63,7 @@ pub use runtime::{
 };
 pub use steadfast_core::{
     Action, AppErrorKind, BackoffStrategy, ConfigErrorKind, DurableFuture, Either2, Either3, ErrorDetails,
-    Event, EventKind, INITIAL_EVENT_ID, INITIAL_EXECUTION_ID, OrchestrationContext, PoisonMessageType,
+    Event, EventKind, INITIAL_EVENT_ID, INITIAL_EXECUTION_ID, OrchestrationContext, PoisonMessageType, Retry,
     RetryPolicy, SUB_ORCH_AUTO_PREFIX, ScheduleKind, SessionConcurrency, SessionKey, SessionMigration,
     SessionOptions, SystemStats, build_child_instance_id, is_auto_generated_sub_orch_id, is_session_lost,
 };

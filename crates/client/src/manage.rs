@@ -1,5 +1,6 @@
 //! Removing what has ended, and deciding about what cannot be read.
 
+use steadfast_core::WorkItem;
 use steadfast_store::{DeleteInstanceResult, InstanceFilter, PruneOptions, PruneResult, SetAside};
 
 use crate::{Client, ClientError};
@@ -58,6 +59,22 @@ impl Client {
         options: PruneOptions,
     ) -> Result<PruneResult, ClientError> {
         Ok(self.admin()?.prune_executions_bulk(filter, options).await?)
+    }
+
+    /// Ends an instance without running its code, which may be gone. It becomes `Failed` with
+    /// [`AppErrorKind::Terminated`](steadfast_core::AppErrorKind::Terminated), its open activities and children are
+    /// cancelled, and its parent is told, when a runtime takes the next turn of it: any runtime over the store does,
+    /// whatever is registered there. To let the code clean up, use [`cancel_instance`](Self::cancel_instance).
+    ///
+    /// # Errors
+    /// `InvalidInput` for an impossible id; `Provider` when the store fails. An unknown or finished instance is no error:
+    /// there is nothing to end.
+    pub async fn terminate_instance(
+        &self,
+        instance: impl Into<String>,
+        reason: impl Into<String>,
+    ) -> Result<(), ClientError> {
+        self.send_to(WorkItem::TerminateInstance { instance: instance.into(), reason: reason.into() }).await
     }
 
     /// Lists rows that could not be read and were set aside, after the given one.

@@ -127,7 +127,7 @@ impl Client {
         self.send_to(WorkItem::CancelInstance { instance: instance.into(), reason: reason.into() }).await
     }
 
-    async fn send_to(&self, item: WorkItem) -> Result<(), ClientError> {
+    pub(crate) async fn send_to(&self, item: WorkItem) -> Result<(), ClientError> {
         check_id("instance id", item.instance())?;
         Ok(self.store.send(vec![item.into()]).await?)
     }

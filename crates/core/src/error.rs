@@ -160,12 +160,18 @@ pub enum AppErrorKind {
     },
     /// Finds that an activity missed the process-local state of its session.
     SessionLost,
+    /// Finds that an operator ended the instance without running its code.
+    Terminated {
+        /// Says why.
+        reason: String,
+    },
 }
 
 impl AppErrorKind {
     fn display_message(&self, message: &str) -> String {
         match self {
             Self::Cancelled { reason } => format!("canceled: {reason}"),
+            Self::Terminated { reason } => format!("terminated: {reason}"),
             Self::Panicked => format!("orchestration panicked: {message}"),
             Self::ActivityFailed | Self::OrchestrationFailed | Self::SessionLost => message.to_owned(),
         }
@@ -219,6 +225,8 @@ mod tests {
         assert_eq!(application(AppErrorKind::ActivityFailed).display_message(), "boom");
         assert_eq!(application(AppErrorKind::OrchestrationFailed).display_message(), "boom");
         assert_eq!(application(AppErrorKind::SessionLost).display_message(), "boom");
+        let terminated = AppErrorKind::Terminated { reason: "its code is gone".to_owned() };
+        assert_eq!(application(terminated).display_message(), "terminated: its code is gone");
     }
 
     #[test]

@@ -149,6 +149,9 @@ pub(crate) struct Ledger {
     misuse: Option<Misuse>,
 }
 
+/// What an entry of a map costs, with its share of the map: an estimate.
+pub(crate) const BYTES_PER_ENTRY: usize = 96;
+
 impl Ledger {
     pub(crate) fn new(identity: Identity) -> Self {
         Self {
@@ -171,6 +174,18 @@ impl Ledger {
             read: Vec::new(),
             misuse: None,
         }
+    }
+
+    /// Estimates the memory that the ledger holds.
+    pub(crate) fn estimated_bytes(&self) -> usize {
+        let dropped = self.dropped.values().map(|group| group.all.len() + group.marked.len()).sum::<usize>();
+        let entries = self.entries.len() + self.waiting.len() + self.calls.len() + dropped;
+        let status = self.custom_status.as_ref().map_or(0, String::len);
+        size_of::<Self>()
+            + entries * BYTES_PER_ENTRY
+            + status
+            + self.kv.estimated_bytes()
+            + self.queues.estimated_bytes()
     }
 
     // --- called by the code, through the context and its futures

@@ -53,7 +53,7 @@ pub use limits::{
     MAX_SESSIONS_PER_ORCHESTRATION, MAX_TAG_NAME_BYTES, MAX_WORKER_TAGS, WARN_HISTORY_EVENTS,
 };
 pub use mismatch::{CallSite, LastMatch, Mismatch};
-pub use retry::{BackoffStrategy, InvalidRetryPolicy, RetryPolicy};
+pub use retry::{BackoffStrategy, InvalidRetryPolicy, Retry, RetryPolicy};
 #[doc(hidden)]
 pub use schedule::CompletionResult;
 pub use schedule::{ScheduleKind, ScheduledActivityIdentifier};

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::ledger::BYTES_PER_ENTRY;
 use crate::mismatch::Mismatch;
 use crate::operation::queue::Queues;
 use crate::operation::session::Sessions;
@@ -69,6 +70,14 @@ impl Outline {
             outline.observe(event, identity);
         }
         Ok(outline)
+    }
+
+    /// Estimates the memory that the outline holds.
+    pub(crate) fn estimated_bytes(&self) -> usize {
+        let named = self.open.len() + self.signal_names.len() + self.queue_names.len();
+        self.schedules.capacity() * size_of::<(u64, ScheduleFamily)>()
+            + named * BYTES_PER_ENTRY
+            + self.queues.estimated_bytes()
     }
 
     /// Can `event` stand after the events seen so far?

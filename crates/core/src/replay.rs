@@ -218,6 +218,13 @@ impl Execution {
         self.shared.set_alarm(alarm);
     }
 
+    /// Estimates the memory that the execution holds: its future, what it keeps of history, and payloads that nobody has
+    /// read. What the code itself has put on the heap is not seen.
+    pub fn estimated_bytes(&self) -> usize {
+        let ledger = self.shared.lock().estimated_bytes();
+        size_of::<Self>() + size_of_val(&*self.root) + ledger + self.outline.estimated_bytes()
+    }
+
     /// Returns the work done so far.
     pub fn effort(&self) -> Effort {
         Effort { future_polls: self.shared.lock().future_polls, ..self.effort }

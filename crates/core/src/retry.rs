@@ -1,5 +1,6 @@
 //! How often, and how long apart, an activity is tried again.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Bounds the attempts of an activity and spaces them out.
@@ -67,6 +68,69 @@ impl RetryPolicy {
 impl Default for RetryPolicy {
     fn default() -> Self {
         Self { max_attempts: 3, backoff: BackoffStrategy::default(), timeout: None }
+    }
+}
+
+/// Says how an activity is tried again, beyond what a [`RetryPolicy`] can say.
+#[derive(Clone)]
+pub struct Retry {
+    pub(crate) policy: RetryPolicy,
+    pub(crate) worth: Option<Arc<dyn Fn(&str) -> bool + Send + Sync>>,
+    pub(crate) total_timeout: Option<Duration>,
+    pub(crate) session_id: Option<String>,
+    pub(crate) tag: Option<String>,
+}
+
+impl Retry {
+    /// Tries again only after errors for which `worth` says so; any other error is the result at once.
+    ///
+    /// The answer must depend on the error alone: it is asked again on every replay.
+    #[must_use]
+    pub fn retry_if(mut self, worth: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
+        self.worth = Some(Arc::new(worth));
+        self
+    }
+
+    /// Bounds all attempts and the waits between them together.
+    #[must_use]
+    pub fn total_timeout(mut self, timeout: Duration) -> Self {
+        self.total_timeout = Some(timeout);
+        self
+    }
+
+    /// Runs every attempt on a session.
+    #[must_use]
+    pub fn on_session(mut self, session_id: impl Into<String>) -> Self {
+        self.session_id = Some(session_id.into());
+        self
+    }
+
+    /// Runs every attempt in a pool of workers.
+    #[must_use]
+    pub fn with_tag(mut self, tag: impl Into<String>) -> Self {
+        self.tag = Some(tag.into());
+        self
+    }
+
+    pub(crate) fn is_worth(&self, error: &str) -> bool {
+        self.worth.as_ref().is_none_or(|worth| worth(error))
+    }
+}
+
+impl From<RetryPolicy> for Retry {
+    fn from(policy: RetryPolicy) -> Self {
+        Self { policy, worth: None, total_timeout: None, session_id: None, tag: None }
+    }
+}
+
+impl std::fmt::Debug for Retry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Retry")
+            .field("policy", &self.policy)
+            .field("total_timeout", &self.total_timeout)
+            .field("session_id", &self.session_id)
+            .field("tag", &self.tag)
+            .finish_non_exhaustive()
     }
 }
 

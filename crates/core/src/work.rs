@@ -200,6 +200,18 @@ pub enum WorkItem {
         /// Names the new owner.
         to: String,
     },
+    /// Ends an instance without running its code, which may be gone.
+    TerminateInstance {
+        /// Names the instance to end.
+        instance: String,
+        /// Says why.
+        reason: String,
+    },
+    /// Asks for a turn and brings nothing: the code of an instance was touched from outside.
+    Nudge {
+        /// Names the instance.
+        instance: String,
+    },
 }
 
 impl WorkItem {
@@ -216,7 +228,9 @@ impl WorkItem {
             | Self::CancelInstance { instance, .. }
             | Self::ContinueAsNew { instance, .. }
             | Self::ContinueAsNewWithSessions { instance, .. }
-            | Self::SessionMigrated { instance, .. } => instance,
+            | Self::SessionMigrated { instance, .. }
+            | Self::TerminateInstance { instance, .. }
+            | Self::Nudge { instance } => instance,
             Self::SubOrchCompleted { parent_instance, .. } | Self::SubOrchFailed { parent_instance, .. } => {
                 parent_instance
             }
@@ -241,6 +255,8 @@ pub fn kind_of(item: &WorkItem) -> &'static str {
         WorkItem::ContinueAsNew { .. } => "ContinueAsNew",
         WorkItem::ContinueAsNewWithSessions { .. } => "ContinueAsNewWithSessions",
         WorkItem::SessionMigrated { .. } => "SessionMigrated",
+        WorkItem::TerminateInstance { .. } => "TerminateInstance",
+        WorkItem::Nudge { .. } => "Nudge",
     }
 }
 

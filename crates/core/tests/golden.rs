@@ -86,7 +86,7 @@ variants!(EVENT_KINDS, event_kind(EventKind):
 variants!(WORK_ITEMS, work_item(WorkItem):
     StartOrchestration, ContinueAsNew, ContinueAsNewWithSessions, CancelInstance,
     ActivityExecute, ActivityCompleted, ActivityFailed, TimerFired, ExternalRaised, QueueMessage,
-    SubOrchCompleted, SubOrchFailed, SessionMigrated,
+    SubOrchCompleted, SubOrchFailed, SessionMigrated, TerminateInstance, Nudge,
 );
 
 fn assert_written_back(lines: &str) {

@@ -389,6 +389,11 @@ fn bare_items() -> Vec<(WorkItem, String)> {
             "{\"SessionMigrated\":{\"instance\":\"a\",\"execution_id\":1,\"session_id\":\"chat\",\
              \"epoch\":9,\"to\":\"b\"}}",
         ),
+        (
+            TerminateInstance { instance: s("a"), reason: s("r") },
+            "{\"TerminateInstance\":{\"instance\":\"a\",\"reason\":\"r\"}}",
+        ),
+        (Nudge { instance: s("a") }, "{\"Nudge\":{\"instance\":\"a\"}}"),
     ];
     items.map(|(item, text)| (item, text.replace("FAILURE", FAILURE))).to_vec()
 }

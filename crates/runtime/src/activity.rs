@@ -13,7 +13,7 @@ use tokio_util::task::AbortOnDropHandle;
 pub use context::{ActivityContext, CancelReason};
 pub(crate) use context::{Cancellation, Particulars};
 
-use crate::dispatch::{Lane, until_stopped};
+use crate::dispatch::{Lane, Slot, until_stopped};
 use crate::handler::ActivityHandler;
 use crate::keeper::Keeper;
 use crate::runtime::Shared;
@@ -67,12 +67,12 @@ impl Lane for Activities {
         "activities"
     }
 
-    async fn fetch(&self, slot: usize) -> Result<Option<Fetched>, ProviderError> {
+    async fn fetch(&self, slot: &Slot) -> Result<Option<Fetched>, ProviderError> {
         let plan = &self.shared.plan;
         loop {
             let mut asking = self.shared.sessions.ask(plan.session_lease.lasts);
             let request = WorkRequest {
-                worker_id: self.shared.worker_id(slot),
+                worker_id: self.shared.worker_id(slot.index),
                 lock_timeout: plan.work_lease.lasts,
                 poll_timeout: plan.poll,
                 tags: plan.tags.clone(),
@@ -84,12 +84,14 @@ impl Lane for Activities {
                 // What this slot may take has changed: the parked call is dropped, which leaves nothing, and made anew.
                 () = asking.is_outdated() => continue,
             };
-            self.shared.counters().worker_dispatcher_items_fetched.add(u64::from(lease.is_some()));
+            if lease.is_some() {
+                self.shared.metrics().record_worker_dispatcher_items_fetched(1);
+            }
             return Ok(lease.map(|lease| Fetched { lease, asking }));
         }
     }
 
-    async fn process(&self, slot: usize, fetched: Fetched) {
+    async fn process(&self, slot: &Slot, fetched: Fetched) {
         let Fetched { lease, asking } = fetched;
         let token = lease.token.clone();
         let message = serde_json::to_string(&lease.item).unwrap_or_default();
@@ -130,7 +132,7 @@ impl Activities {
 
     async fn run(
         &self,
-        slot: usize,
+        slot: &Slot,
         lease: WorkLease,
         scheduled: Scheduled,
         handler: Arc<dyn ActivityHandler>,
@@ -151,7 +153,7 @@ impl Activities {
                 orchestration_version: lease.orchestration_version,
                 activity_name: scheduled.name.clone(),
                 activity_id: scheduled.id,
-                worker_id: self.shared.worker_id(slot),
+                worker_id: self.shared.worker_id(slot.index),
                 session_id: scheduled.session_id.clone(),
                 tag: scheduled.tag.clone(),
                 attempt: lease.attempt,
@@ -160,6 +162,8 @@ impl Activities {
             self.shared.client.clone(),
         );
         let input = scheduled.input.clone();
+        let clock = Arc::clone(&self.shared.plan.clock);
+        let began = clock.monotonic();
         let invoked = self.shared.tasks.spawn(async move { handler.invoke(context, input).await });
         let mut invoked = AbortOnDropHandle::new(invoked);
         let outcome = tokio::select! {
@@ -174,33 +178,52 @@ impl Activities {
                 return self.shared.abandon(&token, None, Attempt::Uncounted).await;
             }
         };
-        match outcome {
+        let outcome = match outcome {
             Some(joined) => {
                 let result = match joined {
                     Ok(Ok(result)) => Ok(result),
                     Ok(Err(error)) => Err(error),
                     Err(error) => Err(error.to_string()),
                 };
-                self.finish(&token, &scheduled, result).await;
+                self.finish(&token, &scheduled, result).await
             }
-            None => self.stop(&token, &scheduled, invoked).await,
-        }
+            None => {
+                self.stop(&token, &scheduled, invoked).await;
+                "cancelled"
+            }
+        };
         drop(keeper);
         drop(entry);
+        let took = clock.monotonic().saturating_sub(began);
+        let metrics = self.shared.metrics();
+        let retries = lease.attempt.saturating_sub(1);
+        metrics.record_activity_execution(
+            &scheduled.name,
+            outcome,
+            took.as_secs_f64(),
+            retries,
+            scheduled.tag.as_deref(),
+        );
+        metrics.record_worker_dispatcher_execution_duration(took.as_millis() as u64);
     }
 
-    async fn finish(&self, token: &LeaseToken, scheduled: &Scheduled, result: Result<String, String>) {
-        let counters = self.shared.counters();
+    /// Hands the result back, and says how that is counted.
+    async fn finish(
+        &self,
+        token: &LeaseToken,
+        scheduled: &Scheduled,
+        result: Result<String, String>,
+    ) -> &'static str {
         let succeeded = result.is_ok();
         let result = result.map_err(|message| {
             let lost = message.starts_with(SESSION_LOST);
             let kind = if lost { AppErrorKind::SessionLost } else { AppErrorKind::ActivityFailed };
             ErrorDetails::Application { kind, message, retryable: false }
         });
-        if self.hand_back(token, Outcome::from(scheduled.completed(result))).await {
-            if succeeded { counters.activity_success.up() } else { counters.activity_app_errors.up() }
-        } else {
-            counters.activity_infra_errors.up();
+        match self.hand_back(token, Outcome::from(scheduled.completed(result))).await {
+            true if succeeded => "success",
+            true => "app_error",
+            false => "infra_error",
         }
     }
 
@@ -265,14 +288,14 @@ impl Activities {
         };
         tracing::error!(target: "steadfast::runtime", details = %details.display_message(), "poison: the activity fails");
         if self.hand_back(token, Outcome::from(scheduled.completed(Err(details)))).await {
-            self.shared.counters().activity_poison.up();
+            self.shared.metrics().record_activity_poison();
         }
     }
 
     async fn unregistered(&self, token: &LeaseToken, scheduled: &Scheduled, attempt: u32) {
         let delay = self.shared.plan.unregistered.delay(attempt);
         let left = (u64::from(self.shared.plan.max_attempts) + 1).saturating_sub(u64::from(attempt));
-        self.shared.counters().activity_config_errors.up();
+        self.shared.metrics().record_activity_config_error();
         tracing::warn!(
             target: "steadfast::runtime",
             instance = %scheduled.instance,

@@ -16,8 +16,6 @@ impl Shared {
     pub(crate) async fn commit_of(&self, turn: Turn, execution_id: u64) -> TurnCommit {
         let metadata = turn.metadata();
         let effects = turn.effects;
-        let children = effects.messages.iter().filter(|message| is_child_start(message)).count();
-        self.counters().suborchestration_calls.add(children as u64);
         let watched = effects.sessions.iter().filter_map(|change| match change {
             SessionChange::Watch { key } => Some(key.clone()),
             SessionChange::Open { .. } | SessionChange::Close { .. } => None,
@@ -58,7 +56,7 @@ impl Shared {
         let mut retries = RETRIES_MS.iter();
         loop {
             let error = match self.store.commit_turn(token, commit.clone()).await {
-                Ok(_) => return Committing::Done,
+                Ok(committed) => return Committing::Done(committed.run),
                 Err(error) => error,
             };
             if error.is_lease_lost() || error.kind == ProviderErrorKind::Conflict {
@@ -84,8 +82,4 @@ impl Shared {
             tracing::debug!(target: "steadfast::runtime", %error, "abandon failed; the lease will end (S5)");
         }
     }
-}
-
-fn is_child_start(message: &WorkItem) -> bool {
-    matches!(message, WorkItem::StartOrchestration { parent_instance: Some(_), .. })
 }

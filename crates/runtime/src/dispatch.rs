@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use steadfast_store::ProviderError;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -20,10 +21,24 @@ pub(crate) trait Lane: Send + Sync + 'static {
     fn name(&self) -> &'static str;
 
     /// Leases an item, waiting for one at most as long as the plan says. Dropping the future leaves nothing.
-    async fn fetch(&self, slot: usize) -> Result<Option<Self::Lease>, ProviderError>;
+    async fn fetch(&self, slot: &Slot) -> Result<Option<Self::Lease>, ProviderError>;
 
     /// Processes an item to its end: it is completed or abandoned when this returns.
-    async fn process(&self, slot: usize, lease: Self::Lease);
+    async fn process(&self, slot: &Slot, lease: Self::Lease);
+}
+
+/// One of the places at which a lane works.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    pub(crate) index: usize,
+    replace: Arc<Notify>,
+}
+
+impl Slot {
+    /// Asks for another task in this place, because the one that works here does not come back.
+    pub(crate) fn replacement(&self) -> Arc<Notify> {
+        Arc::clone(&self.replace)
+    }
 }
 
 /// Starts the slots of a lane. A slot that panics is restarted (F4).
@@ -37,9 +52,16 @@ pub(crate) fn start<L: Lane>(shared: &Arc<Shared>, lane: &Arc<L>, slots: usize) 
 async fn supervise<L: Lane>(shared: Arc<Shared>, lane: Arc<L>, slot: usize) {
     while !shared.stop.is_cancelled() {
         let (again, working) = (Arc::clone(&shared), Arc::clone(&lane));
-        let mut run = AbortOnDropHandle::new(shared.tasks.spawn(run(again, working, slot)));
+        let replace = Arc::new(Notify::new());
+        let place = Slot { index: slot, replace: Arc::clone(&replace) };
+        // Not tracked: one that never comes back must not keep the runtime from ending.
+        let mut run = AbortOnDropHandle::new(tokio::spawn(run(again, working, place)));
         let ended = tokio::select! {
             ended = &mut run => ended,
+            () = replace.notified() => {
+                shared.slots_replaced.up();
+                continue;
+            }
             () = given_up(&shared) => {
                 tracing::warn!(target: "steadfast::runtime", lane = lane.name(), slot, "a slot could not give its item back in time; the lease will end (S5)");
                 return;
@@ -64,20 +86,20 @@ async fn given_up(shared: &Shared) {
     shared.plan.clock.sleep(GIVE_BACK).await;
 }
 
-async fn run<L: Lane>(shared: Arc<Shared>, lane: Arc<L>, slot: usize) {
+async fn run<L: Lane>(shared: Arc<Shared>, lane: Arc<L>, slot: Slot) {
     let clock = Arc::clone(&shared.plan.clock);
-    let mut backoff = Backoff::new(slot as u64 ^ shared.seed);
+    let mut backoff = Backoff::new(slot.index as u64 ^ shared.seed);
     while !shared.stop.is_cancelled() {
         let asked = clock.monotonic();
         let fetched = tokio::select! {
             biased;
             () = shared.stop.cancelled() => return,
-            fetched = lane.fetch(slot) => fetched,
+            fetched = lane.fetch(&slot) => fetched,
         };
         match fetched {
             Ok(Some(lease)) => {
                 backoff.reset();
-                lane.process(slot, lease).await;
+                lane.process(&slot, lease).await;
             }
             Ok(None) => {
                 backoff.reset();
@@ -92,7 +114,7 @@ async fn run<L: Lane>(shared: Arc<Shared>, lane: Arc<L>, slot: usize) {
                     backoff.reset();
                     PERMANENT_ERROR_PAUSE
                 };
-                tracing::warn!(target: "steadfast::runtime", lane = lane.name(), slot, %error, ?wait, "fetch failed");
+                tracing::warn!(target: "steadfast::runtime", lane = lane.name(), slot = slot.index, %error, ?wait, "fetch failed");
                 pause(&shared, wait).await;
             }
         }

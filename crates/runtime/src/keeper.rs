@@ -25,9 +25,16 @@ impl Keeper {
     ) -> Self {
         let again = Arc::clone(shared);
         let task = shared.tasks.spawn(async move {
-            keep(&again, &token, plan).await;
+            keep(&again, &token, plan, None).await;
             lost();
         });
+        Self { task }
+    }
+
+    /// Starts renewing, until what is done under the lease takes too long.
+    pub(crate) fn bounded(shared: &Arc<Shared>, token: LeaseToken, plan: LeasePlan, bound: Bound) -> Self {
+        let again = Arc::clone(shared);
+        let task = shared.tasks.spawn(async move { keep(&again, &token, plan, Some(bound)).await });
         Self { task }
     }
 }
@@ -38,13 +45,29 @@ impl Drop for Keeper {
     }
 }
 
-/// Returns when the lease is lost.
-async fn keep(shared: &Shared, token: &LeaseToken, plan: LeasePlan) {
+/// Says when a lease is no longer worth keeping.
+pub(crate) struct Bound {
+    pub(crate) limit: Duration,
+    /// Asked when the limit is reached; false goes on renewing.
+    pub(crate) is_over: Box<dyn FnOnce() -> bool + Send>,
+}
+
+/// Returns when the lease is lost, or let go.
+async fn keep(shared: &Shared, token: &LeaseToken, plan: LeasePlan, bound: Option<Bound>) {
     let clock = &shared.plan.clock;
-    let mut ends = clock.monotonic().saturating_add(plan.lasts);
+    let began = clock.monotonic();
+    let mut bound = bound;
+    let mut ends = began.saturating_add(plan.lasts);
     let mut wait = plan.renew_every;
     loop {
-        clock.sleep(wait).await;
+        let due = clock.monotonic().saturating_add(wait);
+        if let Some(reached) = bound.take_if(|bound| began.saturating_add(bound.limit) <= due) {
+            clock.sleep_until(began.saturating_add(reached.limit)).await;
+            if (reached.is_over)() {
+                return;
+            }
+        }
+        clock.sleep_until(due).await;
         let asked = clock.monotonic();
         match shared.store.renew(token, plan.lasts).await {
             Ok(()) => {

@@ -5,22 +5,27 @@
 //! (`triage`) and by the core; this crate carries data between them and the store. It knows no particular store.
 
 mod activity;
+mod alarm;
 mod backoff;
 mod builtin;
 mod commit;
 mod dispatch;
+mod gauges;
 mod handler;
 pub mod instrumented;
 mod keeper;
 pub mod observability;
 mod options;
 mod orchestration;
+mod overdue;
 mod plan;
 pub mod registry;
+mod retention;
 mod running;
 mod runtime;
 mod session;
 mod triage;
+mod warm;
 
 pub use activity::{ActivityContext, CancelReason};
 pub use handler::{ActivityHandler, FnActivity, FnOrchestration, OrchestrationHandler};

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 #[cfg(feature = "logging")]
 pub use logging::init_logging;
-pub(crate) use metrics::{Counter, Counters};
+pub(crate) use metrics::Counter;
 pub use metrics::{MetricsProvider, MetricsSnapshot};
 
 /// Says how log lines are written.

@@ -61,6 +61,15 @@ pub struct RuntimeOptions {
     pub max_payload_bytes: usize,
     /// Says what becomes of unread queue messages that a continue-as-new cannot carry.
     pub carry_forward_overflow: CarryForwardOverflow,
+    /// Bounds how many orchestrations stay in memory between their turns; 0 replays every turn from its history.
+    pub max_warm_orchestrations: usize,
+    /// Bounds how much memory they take together, estimated, in bytes.
+    pub max_warm_bytes: usize,
+    /// Bounds how long the code of a turn may run. One that takes longer is named in a warning, loses its lease, and its
+    /// slot goes on without it.
+    pub max_turn_time: Duration,
+    /// Deletes instances this long after they ended, with all below them; `None` keeps them.
+    pub retain_finished_for: Option<Duration>,
     /// Tells the time.
     pub clock: Arc<dyn Clock>,
 }
@@ -92,6 +101,10 @@ impl Default for RuntimeOptions {
             require_open_sessions: false,
             max_payload_bytes: MAX_PAYLOAD_BYTES,
             carry_forward_overflow: CarryForwardOverflow::Drop,
+            max_warm_orchestrations: 1_000,
+            max_warm_bytes: 64 << 20,
+            max_turn_time: Duration::from_secs(30),
+            retain_finished_for: None,
             clock: Arc::new(SystemClock),
         }
     }

@@ -1,25 +1,51 @@
 //! The lane of turns: fetch, triage, run the code, commit.
 
+mod fail;
+mod tell;
+
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use semver::Version;
-use steadfast_core::replay::{Execution, Identity, Notice, Setup, Turn, Verdict, fail_without_code};
-use steadfast_core::{ErrorDetails, Event, EventKind, KvEntry};
+use steadfast_core::replay::{Execution, Identity, Setup, Start, Turn, Verdict};
+use steadfast_core::{Event, KvEntry, WorkItem, current_build_version};
 use steadfast_store::{
-    Attempt, Cold, LeaseToken, Message, ProviderError, TurnCommit, TurnLease, TurnRequest,
+    Attempt, History, LeaseToken, Message, ProviderError, RunId, TurnCommit, TurnLease, TurnRequest,
 };
 
-use crate::dispatch::Lane;
+use crate::alarm;
+use crate::dispatch::{Lane, Slot};
 use crate::handler::OrchestrationHandler;
-use crate::keeper::Keeper;
+use crate::keeper::{Bound, Keeper};
 use crate::runtime::Shared;
-use crate::triage::{Begin, Poison, Run, Triage, Wait, triage};
+use crate::triage::{Batch, Ending, Run, Standing, Started, Triage, Wait, triage};
+use crate::warm::Kept;
 
 /// Runs turns.
 pub(crate) struct Turns {
     pub(crate) shared: Arc<Shared>,
+}
+
+/// What is known of an execution before its turn.
+enum Known {
+    /// Its events.
+    Cold(Vec<Event>),
+    /// All of it: it was kept.
+    Warm(Box<Kept>),
+    /// Why its events cannot be read.
+    Unreadable(String),
+}
+
+/// One leased turn.
+pub(crate) struct Leased {
+    token: LeaseToken,
+    instance: String,
+    now_ms: u64,
+    attempt: u32,
+    last_event_id: u64,
+    kv: HashMap<String, KvEntry>,
 }
 
 #[async_trait]
@@ -30,130 +56,184 @@ impl Lane for Turns {
         "turns"
     }
 
-    async fn fetch(&self, _slot: usize) -> Result<Option<TurnLease>, ProviderError> {
+    async fn fetch(&self, _slot: &Slot) -> Result<Option<TurnLease>, ProviderError> {
         let plan = &self.shared.plan;
         let request = TurnRequest {
             lock_timeout: plan.turn_lease.lasts,
             poll_timeout: plan.poll,
             filter: Some(&plan.filter),
-            warm: &Cold,
+            warm: &self.shared.warm,
         };
         let lease = self.shared.store.fetch_turn(request).await?;
-        self.shared.counters().orch_dispatcher_items_fetched.add(u64::from(lease.is_some()));
+        if lease.is_some() {
+            self.shared.metrics().record_orch_dispatcher_items_fetched(1);
+        }
         Ok(lease)
     }
 
-    async fn process(&self, _slot: usize, lease: TurnLease) {
-        let token = lease.token.clone();
-        let keeper = Keeper::start(&self.shared, token.clone(), self.shared.plan.turn_lease, || {});
-        let attempt = lease.attempt;
-        let instance = lease.instance.clone();
-        let (now_ms, kv) = (lease.now_ms, lease.kv.clone());
-        let runs = |version: &str| {
-            Version::parse(version).is_ok_and(|version| self.shared.plan.versions.contains(&version))
-        };
-        match triage(lease, self.shared.plan.max_attempts, runs) {
-            Triage::Run(run) => self.run(&token, *run, attempt, now_ms, kv).await,
-            Triage::Settle { execution_id, collisions } => {
-                let messages = collisions.into_iter().map(Message::from).collect();
-                let commit = TurnCommit { messages, ..TurnCommit::empty(execution_id) };
-                self.shared.commit(&token, commit).await;
-            }
-            Triage::Wait(why) => self.wait(&token, &instance, &why, attempt).await,
-            Triage::Poison(poison) => self.poison(&token, *poison, now_ms).await,
-        }
+    async fn process(&self, slot: &Slot, lease: TurnLease) {
+        let began = self.shared.plan.clock.monotonic();
+        let keeper = self.keep(slot, &lease);
+        self.decide(lease).await;
         drop(keeper);
+        let took = self.shared.plan.clock.monotonic().saturating_sub(began);
+        self.shared.metrics().record_orch_dispatcher_processing_duration(took.as_millis() as u64);
     }
 }
 
 impl Turns {
-    async fn run(
-        &self,
-        token: &LeaseToken,
-        run: Run,
-        attempt: u32,
-        now_ms: u64,
-        kv: std::collections::HashMap<String, KvEntry>,
-    ) {
-        let Some((version, handler)) = self.resolve(&run) else {
-            return self.unregistered(token, &run, attempt).await;
+    /// Keeps the lease while the turn runs, but not for ever: code that never yields must not hold its instance.
+    fn keep(&self, slot: &Slot, lease: &TurnLease) -> Keeper {
+        let (overdue, replace) = (Arc::clone(&self.shared.overdue), slot.replacement());
+        let (instance, limit) = (lease.instance.clone(), self.shared.plan.max_turn_time);
+        let bound = Bound {
+            limit,
+            is_over: Box::new(move || {
+                if !overdue.note(&instance) {
+                    return false;
+                }
+                tracing::warn!(
+                    target: "steadfast::runtime",
+                    instance = %instance,
+                    max_turn_time = ?limit,
+                    "a turn takes too long: its lease is not renewed, and another slot takes over its place; does the \
+                     handler block the thread, or loop without awaiting?"
+                );
+                replace.notify_one();
+                true
+            }),
         };
-        let Run { instance, execution_id, name, begin, arrivals, collisions, .. } = run;
-        let identity = Identity { instance, execution_id, name, version: version.to_string() };
-        let mut setup = Setup::new(identity.clone());
-        setup.options = self.shared.plan.replay.clone();
-        setup.options.owned_sessions = self.shared.store.supports_owned_sessions();
-        setup.kv = kv.into_iter().collect();
-        let handler = move |ctx, input| async move { handler.invoke(ctx, input).await };
-        let start = match &begin {
-            Begin::Start(start) => Some(start.clone()),
-            Begin::Replay(_) => None,
-        };
-        let is_start = start.is_some();
-        // A turn must not depend on what else ran on this task: no cooperative budget interrupts it.
-        let turn = tokio::task::unconstrained(async move {
-            let mut execution = match begin {
-                Begin::Start(start) => Execution::start(setup, start, handler),
-                Begin::Replay(history) => Execution::replay(setup, history, handler),
-            };
-            execution.turn(now_ms, arrivals)
-        })
-        .await;
-        self.tell(&identity, &turn);
-        let cancelled = turn.effects.cancelled_activities.clone();
-        let verdict = turn.verdict.clone();
-        let mut commit = self.shared.commit_of(turn, execution_id).await;
-        commit.messages.extend(collisions.iter().cloned().map(Message::from));
-        let committed = match self.shared.commit(token, commit).await {
-            Committing::Done => true,
-            Committing::Left => false,
-            Committing::Refused(error) => {
-                self.record_failure(token, &identity, start, &error, collisions, now_ms).await
+        Keeper::bounded(&self.shared, lease.token.clone(), self.shared.plan.turn_lease, bound)
+    }
+
+    async fn decide(&self, lease: TurnLease) {
+        let TurnLease { token, instance, name, version, execution_id, run, last_event_id, .. } = lease;
+        let TurnLease { history, messages, attempt, kv, now_ms, .. } = lease;
+        let leased = Leased { token, instance, now_ms, attempt, last_event_id, kv };
+        let kept = self.shared.warm.take(&leased.instance);
+        if self.shared.overdue.contains(&leased.instance) {
+            let delay = self.shared.plan.turn_lease.lasts;
+            tracing::warn!(target: "steadfast::runtime", instance = %leased.instance, "an earlier turn of the instance still runs here; it is left for later");
+            return self.shared.abandon(&leased.token, Some(delay), Attempt::Counts).await;
+        }
+        let known = match (history, kept) {
+            (History::Whole(events), _) => Known::Cold(events),
+            (History::Tail { after, events }, Some(kept))
+                if events.is_empty() && Some(kept.run) == run && kept.execution.last_event_id() == after =>
+            {
+                Known::Warm(kept)
             }
+            (History::Tail { .. }, _) => {
+                // What the store was told is held was let go of since, or is behind: the next lease brings everything.
+                return self.shared.abandon(&leased.token, None, Attempt::Uncounted).await;
+            }
+            (History::Unreadable(error), _) => Known::Unreadable(error),
         };
-        if committed {
-            self.shared.running.cancel(&cancelled);
-            self.count(&verdict, is_start);
+        let fresh;
+        let standing = match &known {
+            Known::Cold(events) => {
+                fresh = Standing::of(events);
+                Ok(&fresh)
+            }
+            Known::Warm(kept) => Ok(&kept.standing),
+            Known::Unreadable(error) => Err(error.as_str()),
+        };
+        let batch =
+            Batch { instance: leased.instance.clone(), name, version, execution_id, messages, attempt };
+        let runs = |version: &Version| self.shared.plan.versions.contains(version);
+        let decision = triage(batch, standing, self.shared.plan.max_attempts, runs);
+        let standing = standing.cloned().unwrap_or_default();
+        match decision {
+            Triage::Run(run) => self.run(leased, run, known, standing).await,
+            Triage::Settle { execution_id, collisions } => {
+                let messages = collisions.into_iter().map(Message::from).collect();
+                let commit = TurnCommit { messages, ..TurnCommit::empty(execution_id) };
+                self.shared.commit(&leased.token, commit).await;
+            }
+            Triage::Wait(why) => self.wait(&leased, &why).await,
+            Triage::Fail(fail) => self.fail(leased, fail, known, standing).await,
         }
     }
 
-    /// A commit that the store refuses for good ends the execution that it was about (2.10, F11).
-    async fn record_failure(
-        &self,
-        token: &LeaseToken,
-        identity: &Identity,
-        start: Option<steadfast_core::replay::Start>,
-        error: &ProviderError,
-        collisions: Vec<steadfast_core::WorkItem>,
-        now_ms: u64,
-    ) -> bool {
-        tracing::error!(target: "steadfast::runtime", instance = %identity.instance, %error, "a turn cannot be committed; the execution fails");
-        let is_start = start.is_some();
-        let history = match start {
-            Some(start) => vec![self.started(identity, start, now_ms)],
-            None => {
-                match self.shared.store.read_history(&identity.instance, Some(identity.execution_id)).await {
-                    Ok(history) => history,
-                    Err(error) => {
-                        tracing::error!(target: "steadfast::runtime", instance = %identity.instance, %error, "its history cannot be read; the lease will end");
-                        return false;
+    async fn run(&self, leased: Leased, run: Run, known: Known, standing: Standing) {
+        let Some((version, handler)) = self.resolve(&run) else {
+            return self.unregistered(&leased, &run).await;
+        };
+        let Run { execution_id, name, start, arrivals, collisions, .. } = run;
+        let instance = leased.instance.clone();
+        let identity = Identity { instance, execution_id, name, version: version.to_string() };
+        let is_warm = matches!(known, Known::Warm(_));
+        let (mut execution, turn) =
+            self.turn(&leased, &identity, known, start.clone(), handler, arrivals).await;
+        self.tell(&identity, &turn);
+        let cancelled = turn.effects.cancelled_activities.clone();
+        let verdict = turn.verdict.clone();
+        let children = tell::child_starts(&turn);
+        let events = execution.last_event_id();
+        let mut commit = self.shared.commit_of(turn, execution_id).await;
+        commit.messages.extend(collisions.iter().cloned().map(Message::from));
+        let mut standing = match &start {
+            Some(start) => begun(&identity, start, leased.now_ms),
+            None => standing,
+        };
+        standing.turns += 1;
+        match self.shared.commit(&leased.token, commit).await {
+            Committing::Done(run) => {
+                self.shared.running.cancel(&cancelled);
+                self.count(&identity, &verdict, start.as_ref(), &standing, leased.now_ms, events);
+                self.count_children(&identity, &children);
+                if let (Verdict::Waiting { .. }, Some(run)) = (&verdict, run) {
+                    if !is_warm {
+                        alarm::set(&self.shared, &leased.instance, &mut execution);
                     }
+                    self.shared.warm.put(leased.instance, Box::new(Kept { execution, run, standing }));
                 }
             }
+            Committing::Left => {}
+            Committing::Refused(error) => {
+                self.record_failure(&leased, &identity, start, &error, collisions, &standing).await;
+            }
+        }
+    }
+
+    /// Runs the code: the part of a turn that nothing interrupts.
+    async fn turn(
+        &self,
+        leased: &Leased,
+        identity: &Identity,
+        known: Known,
+        start: Option<Start>,
+        handler: Arc<dyn OrchestrationHandler>,
+        arrivals: Vec<WorkItem>,
+    ) -> (Execution, Turn) {
+        let setup = || {
+            let mut setup = Setup::new(identity.clone());
+            setup.options = self.shared.plan.replay.clone();
+            setup.options.owned_sessions = self.shared.store.supports_owned_sessions();
+            setup.kv = leased.kv.clone().into_iter().collect();
+            setup
         };
-        let details = error.to_infrastructure_error();
-        let Ok(mut turn) = fail_without_code(identity, &history, now_ms, details) else { return false };
-        if is_start {
-            turn.events.splice(0..0, history);
-        }
-        let verdict = turn.verdict.clone();
-        let mut commit = self.shared.commit_of(turn, identity.execution_id).await;
-        commit.messages.extend(collisions.into_iter().map(Message::from));
-        let recorded = matches!(self.shared.commit(token, commit).await, Committing::Done);
-        if recorded {
-            self.count(&verdict, is_start);
-        }
-        false
+        let handler = move |ctx, input| async move { handler.invoke(ctx, input).await };
+        // Code that never yields is noticed by a task of its own; when it returns at last, it is overdue no more.
+        let _running = self.shared.overdue.enter(&leased.instance);
+        // A turn must not depend on what else ran on this task: no cooperative budget interrupts it.
+        tokio::task::unconstrained(async move {
+            let (mut execution, visited) = match (known, start) {
+                (Known::Warm(kept), _) => {
+                    let visited = kept.execution.effort().events_visited;
+                    (kept.execution, visited)
+                }
+                (_, Some(start)) => (Execution::start(setup(), start, handler), 0),
+                (Known::Cold(history), None) => (Execution::replay(setup(), history, handler), 0),
+                // Triage runs nothing whose history cannot be read; a replay of nothing fails the execution.
+                (Known::Unreadable(_), None) => (Execution::replay(setup(), Vec::new(), handler), 0),
+            };
+            let turn = execution.turn(leased.now_ms, arrivals);
+            let visited = execution.effort().events_visited.saturating_sub(visited);
+            self.shared.events_visited.add(visited);
+            (execution, turn)
+        })
+        .await
     }
 
     fn resolve(&self, run: &Run) -> Option<(Version, Arc<dyn OrchestrationHandler>)> {
@@ -167,23 +247,25 @@ impl Turns {
         }
     }
 
-    async fn unregistered(&self, token: &LeaseToken, run: &Run, attempt: u32) {
+    async fn unregistered(&self, leased: &Leased, run: &Run) {
+        let attempt = leased.attempt;
         let delay = self.shared.plan.unregistered.delay(attempt);
         let left = (u64::from(self.shared.plan.max_attempts) + 1).saturating_sub(u64::from(attempt));
         let (name, version) = (&run.name, run.version.as_deref().unwrap_or("any"));
         tracing::warn!(
             target: "steadfast::runtime",
-            instance = %run.instance,
+            instance = %leased.instance,
             orchestration = %name,
             version,
             "Orchestration not registered, abandoning with {:.1}s backoff (will poison in {left} more attempts); {}",
             delay.as_secs_f64(),
             self.shared.orchestrations.instead_of(name),
         );
-        self.shared.abandon(token, Some(delay), Attempt::Counts).await;
+        self.shared.abandon(&leased.token, Some(delay), Attempt::Counts).await;
     }
 
-    async fn wait(&self, token: &LeaseToken, instance: &str, why: &Wait, attempt: u32) {
+    async fn wait(&self, leased: &Leased, why: &Wait) {
+        let instance = leased.instance.as_str();
         let delay = match why {
             Wait::Unreadable(error) => {
                 tracing::warn!(target: "steadfast::runtime", instance, %error, "history cannot be read, abandoning");
@@ -200,128 +282,35 @@ impl Turns {
             }
             Wait::BetweenExecutions => {
                 tracing::warn!(target: "steadfast::runtime", instance, "between two executions, abandoning until the next one starts");
-                self.shared.plan.unregistered.delay(attempt)
+                self.shared.plan.unregistered.delay(leased.attempt)
+            }
+            Wait::NotStarted => {
+                tracing::warn!(target: "steadfast::runtime", instance, "not started yet, abandoning until its start is due");
+                self.shared.plan.unregistered.delay(leased.attempt)
             }
         };
-        self.shared.abandon(token, Some(delay), Attempt::Counts).await;
+        self.shared.abandon(&leased.token, Some(delay), Attempt::Counts).await;
     }
+}
 
-    /// Fails an execution whose attempts are used up, without running its code.
-    async fn poison(&self, token: &LeaseToken, poison: Poison, now_ms: u64) {
-        let Poison { instance, execution_id, name, version, begin, details, unreadable, last_event_id } =
-            poison;
-        tracing::error!(target: "steadfast::runtime", %instance, details = %details.display_message(), "poison: the execution fails");
-        let identity = Identity { instance, execution_id, name, version };
-        let is_start = matches!(begin, Some(Begin::Start(_)));
-        let turn = match begin {
-            Some(Begin::Replay(history)) => fail_without_code(&identity, &history, now_ms, details.clone()),
-            begin => {
-                let start = match begin {
-                    Some(Begin::Start(start)) => start,
-                    _ => steadfast_core::replay::Start::default(),
-                };
-                let history =
-                    if unreadable { Vec::new() } else { vec![self.started(&identity, start, now_ms)] };
-                fail_without_code(&identity, &history, now_ms, details.clone()).map(|mut turn| {
-                    turn.events.splice(0..0, history);
-                    turn
-                })
-            }
-        };
-        let commit = match turn {
-            Ok(turn) => self.shared.commit_of(turn, execution_id).await,
-            Err(_) => failed_by_hand(&identity, details, last_event_id, now_ms),
-        };
-        if matches!(self.shared.commit(token, commit).await, Committing::Done) {
-            self.shared.counters().orch_poison.up();
-            self.shared.counters().orch_failures.up();
-            self.shared.counters().orch_starts.add(u64::from(is_start));
-        }
-    }
-
-    /// The first event of an execution that fails before its code ran.
-    fn started(&self, identity: &Identity, start: steadfast_core::replay::Start, now_ms: u64) -> Event {
-        let parent = start.parent;
-        let kind = EventKind::OrchestrationStarted {
-            name: identity.name.clone(),
-            version: identity.version.clone(),
-            input: start.input,
-            parent_instance: parent.as_ref().map(|parent| parent.instance.clone()),
-            parent_id: parent.as_ref().map(|parent| parent.id),
-            parent_execution_id: parent.and_then(|parent| parent.execution_id),
-            carry_forward_events: (!start.carry_forward.is_empty()).then_some(start.carry_forward),
-            initial_custom_status: None,
-        };
-        Event::at(now_ms, 1, identity.instance.clone(), identity.execution_id, None, kind)
-    }
-
-    /// Tells an operator what the turn noticed.
-    fn tell(&self, identity: &Identity, turn: &Turn) {
-        let instance = identity.instance.as_str();
-        for notice in &turn.notices {
-            match notice {
-                Notice::Ignored { message, why } => {
-                    tracing::debug!(target: "steadfast::runtime", instance, message, why, "message ignored");
-                }
-                Notice::EarlyEvent { name } => {
-                    tracing::warn!(target: "steadfast::runtime", instance, %name, "event raised while nobody waits for it; not delivered");
-                }
-                Notice::CarryForwardDropped { name, data } => {
-                    tracing::warn!(target: "steadfast::runtime", instance, %name, %data, "Dropping carry-forward event beyond limit");
-                }
-                Notice::InvalidPinnedVersion { version, error } => {
-                    tracing::warn!(target: "steadfast::runtime", instance, %version, %error, "Invalid pinned version; replaying with this engine");
-                }
-                Notice::LongHistory { events } => {
-                    tracing::warn!(target: "steadfast::runtime", instance, events, "the history is long; continue-as-new keeps it short");
-                }
-            }
-        }
-        if turn.verdict == (Verdict::Waiting { stuck: true }) {
-            tracing::warn!(target: "steadfast::runtime", instance, "the orchestration waits for nothing that could answer it");
-        }
-    }
-
-    fn count(&self, verdict: &Verdict, is_start: bool) {
-        let counters = self.shared.counters();
-        counters.orch_starts.add(u64::from(is_start));
-        match verdict {
-            Verdict::Waiting { .. } | Verdict::Ended => {}
-            Verdict::Completed { .. } => counters.orch_completions.up(),
-            Verdict::ContinuedAsNew { .. } => counters.orch_continue_as_new.up(),
-            Verdict::Failed { details } => {
-                counters.orch_failures.up();
-                match details {
-                    ErrorDetails::Application { .. } => counters.orch_application_errors.up(),
-                    ErrorDetails::Infrastructure { .. } => counters.orch_infrastructure_errors.up(),
-                    ErrorDetails::Configuration { .. } => counters.orch_configuration_errors.up(),
-                    ErrorDetails::Poison { .. } => counters.orch_poison.up(),
-                }
-            }
-        }
-    }
+/// How an execution stands whose first turn this was.
+fn begun(identity: &Identity, start: &Start, now_ms: u64) -> Standing {
+    let started = Started {
+        name: identity.name.clone(),
+        version: Some(identity.version.clone()),
+        engine: Some(current_build_version()),
+        parent: start.parent.clone(),
+        at_ms: now_ms,
+    };
+    Standing { started: Some(started), is_empty: false, ending: Ending::None, turns: 0 }
 }
 
 /// How a commit ended.
 pub(crate) enum Committing {
-    Done,
+    /// With the run that its events belong to, when the store tells runs apart.
+    Done(Option<RunId>),
     /// Somebody else decides, or the item was given back: nothing more to do.
     Left,
     /// The store will never take it.
     Refused(ProviderError),
-}
-
-/// The event id that marks the end of a history which cannot be read, while it is free.
-const UNREADABLE_END: u64 = 99_999;
-
-/// The end of an execution whose history cannot be read: nothing is known of what it leaves open.
-fn failed_by_hand(identity: &Identity, details: ErrorDetails, last_event_id: u64, now_ms: u64) -> TurnCommit {
-    let id = if last_event_id < UNREADABLE_END { UNREADABLE_END } else { last_event_id.saturating_add(1) };
-    let output = details.display_message();
-    let kind = EventKind::OrchestrationFailed { details };
-    let event = Event::at(now_ms, id, identity.instance.clone(), identity.execution_id, None, kind);
-    let mut commit = TurnCommit { events: vec![event], ..TurnCommit::empty(identity.execution_id) };
-    commit.metadata.status = Some("Failed".to_owned());
-    commit.metadata.output = Some(output);
-    commit
 }

@@ -7,7 +7,9 @@ use steadfast_clock::Clock;
 use steadfast_core::replay::Options as ReplayOptions;
 use steadfast_core::{DispatcherCapabilityFilter, SemverRange, TagFilter};
 
+use crate::observability::ObservabilityConfig;
 use crate::options::{RuntimeOptions, UnregisteredBackoffConfig};
+use crate::warm;
 
 /// Says what is wrong with options.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -55,7 +57,18 @@ pub(crate) struct Plan {
     pub(crate) versions: SemverRange,
     pub(crate) filter: DispatcherCapabilityFilter,
     pub(crate) replay: ReplayOptions,
+    pub(crate) warm: warm::Limit,
+    pub(crate) max_turn_time: Duration,
+    pub(crate) retention: Option<Duration>,
+    pub(crate) observability: ObservabilityConfig,
     pub(crate) clock: Arc<dyn Clock>,
+}
+
+impl Plan {
+    /// Tells whether orchestrations may stay in memory between their turns.
+    pub(crate) fn keeps_warm(&self) -> bool {
+        self.warm.executions > 0
+    }
 }
 
 /// How long a lease lasts and how often it is renewed.
@@ -91,6 +104,7 @@ impl TryFrom<RuntimeOptions> for Plan {
             ("orchestrator_lock_timeout", options.orchestrator_lock_timeout),
             ("worker_lock_timeout", options.worker_lock_timeout),
             ("session_lock_timeout", options.session_lock_timeout),
+            ("max_turn_time", options.max_turn_time),
         ] {
             if value.is_zero() {
                 return Err(OptionsError::Zero { option });
@@ -136,6 +150,10 @@ impl TryFrom<RuntimeOptions> for Plan {
                 owned_sessions: false,
                 carry_forward_overflow: options.carry_forward_overflow,
             },
+            warm: warm::Limit { executions: options.max_warm_orchestrations, bytes: options.max_warm_bytes },
+            max_turn_time: options.max_turn_time,
+            retention: options.retain_finished_for,
+            observability: options.observability,
             clock: options.clock,
         })
     }

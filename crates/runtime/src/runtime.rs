@@ -12,14 +12,18 @@ use tokio_util::task::TaskTracker;
 use crate::activity::Activities;
 use crate::builtin::with_builtins;
 use crate::dispatch;
+use crate::gauges;
 use crate::instrumented::InstrumentedProvider;
-use crate::observability::{Counter, Counters, MetricsProvider, MetricsSnapshot, ObservabilityHandle};
+use crate::observability::{Counter, MetricsProvider, MetricsSnapshot, ObservabilityHandle};
 use crate::options::RuntimeOptions;
 use crate::orchestration::Turns;
+use crate::overdue::Overdue;
 use crate::plan::{OptionsError, Plan};
 use crate::registry::{ActivityRegistry, OrchestrationRegistry};
+use crate::retention;
 use crate::running::Running;
 use crate::session::{self, Sessions};
+use crate::warm::Cache;
 
 /// Runs orchestrations and activities over a store until it is shut down.
 ///
@@ -38,6 +42,12 @@ pub(crate) struct Shared {
     pub(crate) observability: ObservabilityHandle,
     /// Counts the slots that were restarted after a panic.
     pub(crate) slots_restarted: Counter,
+    /// Counts the slots whose task was replaced because it did not come back.
+    pub(crate) slots_replaced: Counter,
+    /// Counts the events that turns looked at.
+    pub(crate) events_visited: Counter,
+    pub(crate) overdue: Arc<Overdue>,
+    pub(crate) warm: Cache,
     pub(crate) running: Arc<Running>,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) tasks: TaskTracker,
@@ -51,8 +61,8 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn counters(&self) -> &Counters {
-        &self.observability.metrics_provider().counters
+    pub(crate) fn metrics(&self) -> &MetricsProvider {
+        self.observability.metrics_provider()
     }
 
     pub(crate) fn worker_id(&self, slot: usize) -> String {
@@ -145,11 +155,12 @@ impl Runtime {
             supported_range = %format_args!("{}..={}", plan.versions.min, plan.versions.max),
             "Orchestration dispatcher capability filter configured"
         );
-        let client = Client::with_clock(Arc::clone(&store), Arc::clone(&clock));
         let observability = ObservabilityHandle::over(MetricsProvider::default());
         let metrics = Arc::clone(observability.metrics_provider());
         let watched = InstrumentedProvider::new(store, Some(metrics)).with_clock(Arc::clone(&clock));
-        let typed = store_of(Arc::new(watched), Arc::clone(&clock));
+        let watched: Arc<dyn Provider> = Arc::new(watched);
+        let client = Client::with_clock(Arc::clone(&watched), Arc::clone(&clock));
+        let typed = store_of(watched, Arc::clone(&clock));
         let random = uuid::Uuid::new_v4();
         let owner = owner_of(&*typed, plan.node_id.as_deref(), random).await;
         let sessions = Arc::new(Sessions::new(owner, plan.max_sessions));
@@ -159,6 +170,10 @@ impl Runtime {
             activities: with_builtins(&activities, clock),
             observability,
             slots_restarted: Counter::default(),
+            slots_replaced: Counter::default(),
+            events_visited: Counter::default(),
+            overdue: Arc::default(),
+            warm: Cache::new(plan.warm),
             running: Arc::default(),
             sessions,
             tasks: TaskTracker::new(),
@@ -169,6 +184,11 @@ impl Runtime {
             store: typed,
             plan,
         });
+        gauges::read(&shared).await;
+        shared.tasks.spawn(gauges::poll(Arc::clone(&shared)));
+        if let Some(retention) = shared.plan.retention {
+            shared.tasks.spawn(retention::keep(Arc::clone(&shared), retention));
+        }
         dispatch::start(&shared, &Arc::new(Turns { shared: Arc::clone(&shared) }), shared.plan.turn_slots);
         dispatch::start(
             &shared,
@@ -203,6 +223,8 @@ impl Runtime {
             }
         }
         shared.tasks.wait().await;
+        // What is kept holds the user's values, and through contexts of activities perhaps the store.
+        shared.warm.clear();
     }
 
     /// Returns what the runtime has done so far.
@@ -233,6 +255,17 @@ impl Runtime {
             waiting_messages: depths.as_ref().map(|depths| depths.orchestrator_queue),
             waiting_work: depths.as_ref().map(|depths| depths.worker_queue),
         }
+    }
+
+    /// Counts the orchestrations that stay in memory now, between their turns.
+    pub fn warm_orchestrations(&self) -> usize {
+        self.shared.warm.len()
+    }
+
+    /// Counts the events that turns have looked at so far, for tests of what a turn costs.
+    #[doc(hidden)]
+    pub fn events_visited(&self) -> u64 {
+        self.shared.events_visited.get()
     }
 
     /// Names the orchestration of an instance, from its history.

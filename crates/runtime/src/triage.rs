@@ -1,20 +1,114 @@
-//! What to do with a leased instance: run it, settle it, or leave it for later. A pure function.
+//! What a batch asks for: run, settle, wait, or fail. Pure, so that the order of the questions can be read.
 
+use semver::Version;
 use steadfast_core::replay::{ParentLink, Start};
-use steadfast_core::{AppErrorKind, ErrorDetails, Event, EventKind, WorkItem};
-use steadfast_store::{History, Message, TurnLease};
+use steadfast_core::{AppErrorKind, ErrorDetails, Event, EventKind, PoisonMessageType, WorkItem};
+use steadfast_store::Message;
 
-/// What to do with a leased instance.
+/// A leased batch, without the history that it stands on.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    pub(crate) instance: String,
+    /// Names the orchestration, as the store knows it.
+    pub(crate) name: String,
+    /// Names the version of its handler, as the store knows it.
+    pub(crate) version: String,
+    pub(crate) execution_id: u64,
+    pub(crate) messages: Vec<Message>,
+    pub(crate) attempt: u32,
+}
+
+/// What must be known of a history to judge a batch. One that is kept warm has it at hand.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Standing {
+    /// Names the orchestration and the version of its handler, once it has started.
+    pub(crate) started: Option<Started>,
+    pub(crate) is_empty: bool,
+    pub(crate) ending: Ending,
+    /// Counts the turns: exactly while an execution is kept, else the moments at which something was recorded.
+    pub(crate) turns: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Started {
+    pub(crate) name: String,
+    /// None leaves it to the registry: histories of older engines do not always say it.
+    pub(crate) version: Option<String>,
+    /// The engine version that it began with, if it can be read.
+    pub(crate) engine: Option<Version>,
+    pub(crate) parent: Option<ParentLink>,
+    pub(crate) at_ms: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Ending {
+    #[default]
+    None,
+    Over,
+    Continued,
+}
+
+impl Standing {
+    pub(crate) fn of(history: &[Event]) -> Self {
+        let mut standing = Self { is_empty: history.is_empty(), ..Self::default() };
+        let mut moment = None;
+        for event in history {
+            if moment != Some(event.timestamp_ms) {
+                moment = Some(event.timestamp_ms);
+                standing.turns += 1;
+            }
+            match &event.kind {
+                EventKind::OrchestrationStarted { .. } if standing.started.is_none() => {
+                    standing.started = Started::of(event);
+                }
+                EventKind::OrchestrationCompleted { .. } | EventKind::OrchestrationFailed { .. } => {
+                    standing.ending = Ending::Over;
+                }
+                // A failure after it is how older engines recorded that the successor could not start.
+                EventKind::OrchestrationContinuedAsNew { .. } if standing.ending == Ending::None => {
+                    standing.ending = Ending::Continued;
+                }
+                _ => {}
+            }
+        }
+        standing
+    }
+}
+
+impl Started {
+    fn of(event: &Event) -> Option<Self> {
+        let EventKind::OrchestrationStarted {
+            name,
+            version,
+            parent_instance,
+            parent_id,
+            parent_execution_id,
+            ..
+        } = &event.kind
+        else {
+            return None;
+        };
+        Some(Self {
+            name: name.clone(),
+            version: (version != "0.0.0").then(|| version.clone()),
+            engine: Version::parse(&event.duroxide_version).ok(),
+            parent: ParentLink::of(parent_instance.as_deref(), *parent_id, *parent_execution_id),
+            at_ms: event.timestamp_ms,
+        })
+    }
+}
+
+/// What to do with a batch.
 #[derive(Debug)]
 pub(crate) enum Triage {
-    /// Run its code.
-    Run(Box<Run>),
-    /// Remove the messages; tell parents of children that cannot be started.
+    /// Run the code.
+    Run(Run),
+    /// Remove the messages: nobody needs them. Parents whose child could not be started are told.
     Settle { execution_id: u64, collisions: Vec<WorkItem> },
     /// Leave it for later.
     Wait(Wait),
-    /// Fail it: its attempts are used up.
-    Poison(Box<Poison>),
+    /// End it without running its code.
+    Fail(Fail),
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -23,39 +117,121 @@ pub(crate) enum Wait {
     Unreadable(String),
     /// Its execution ended as continued, and the start of the next one is not here.
     BetweenExecutions,
+    /// Its start is not here: it waits for a handler, and what came after it waits too.
+    NotStarted,
     /// This runtime does not run the engine version that it began with.
     Incompatible { version: String },
 }
 
 #[derive(Debug)]
 pub(crate) struct Run {
-    pub(crate) instance: String,
     pub(crate) execution_id: u64,
     pub(crate) name: String,
     /// The version that was asked for or recorded; None leaves it to the registry.
     pub(crate) version: Option<String>,
-    pub(crate) begin: Begin,
+    /// How the execution begins, if it does now.
+    pub(crate) start: Option<Start>,
     pub(crate) arrivals: Vec<WorkItem>,
     pub(crate) collisions: Vec<WorkItem>,
 }
 
 #[derive(Debug)]
-pub(crate) enum Begin {
-    Start(Start),
-    Replay(Vec<Event>),
-}
-
-#[derive(Debug)]
-pub(crate) struct Poison {
-    pub(crate) instance: String,
+pub(crate) struct Fail {
     pub(crate) execution_id: u64,
     pub(crate) name: String,
     pub(crate) version: String,
-    /// The events of the execution; for one that never began, how it would have.
-    pub(crate) begin: Option<Begin>,
+    /// How the execution would have begun, if it did not.
+    pub(crate) start: Option<Start>,
     pub(crate) details: ErrorDetails,
-    pub(crate) unreadable: bool,
-    pub(crate) last_event_id: u64,
+    pub(crate) collisions: Vec<WorkItem>,
+}
+
+/// Judges a batch. `standing` is an error when the history cannot be read.
+pub(crate) fn triage(
+    batch: Batch,
+    standing: Result<&Standing, &str>,
+    max_attempts: u32,
+    runs: impl Fn(&Version) -> bool,
+) -> Triage {
+    let Batch { instance, name, version, execution_id, messages, attempt } = batch;
+    let poisoned = attempt > max_attempts;
+    let poison = |message_type, message| ErrorDetails::Poison {
+        attempt_count: attempt,
+        max_attempts,
+        message_type,
+        message,
+    };
+    let standing = match standing {
+        Ok(standing) => standing,
+        Err(error) => {
+            let (text, terminated) = (texts(&messages), termination(&messages));
+            let error = error.to_owned();
+            let details = match terminated {
+                Some(details) => details,
+                None if !poisoned => return Triage::Wait(Wait::Unreadable(error)),
+                None => {
+                    let instance = instance.clone();
+                    let kind = PoisonMessageType::FailedDeserialization { instance, execution_id, error };
+                    poison(kind, text)
+                }
+            };
+            let (start, collisions) = (None, Vec::new());
+            return Triage::Fail(Fail { execution_id, name, version, start, details, collisions });
+        }
+    };
+    let engine = standing.started.as_ref().and_then(|started| started.engine.as_ref());
+    if let Some(version) = engine.filter(|version| !runs(version)) {
+        return Triage::Wait(Wait::Incompatible { version: version.to_string() });
+    }
+    let text = if poisoned { texts(&messages) } else { String::new() };
+    let Sorted { opening, arrivals, collisions, terminated } = sort(messages, standing, &instance);
+    let continues = opening.as_ref().is_some_and(|opening| opening.continues);
+    if !continues && standing.ending == Ending::Over {
+        return Triage::Settle { execution_id, collisions };
+    }
+    let between = !continues && standing.ending == Ending::Continued;
+    if between && !poisoned {
+        return Triage::Wait(Wait::BetweenExecutions);
+    }
+    let (execution_id, begun) =
+        if continues || between { (execution_id + 1, false) } else { (execution_id, !standing.is_empty) };
+    if opening.is_none() && !begun && !between {
+        // What waits with a start that never comes is no poison for it: it is dropped when its own attempts are used up.
+        return match poisoned {
+            true => Triage::Settle { execution_id, collisions },
+            false => Triage::Wait(Wait::NotStarted),
+        };
+    }
+    let details = terminated.or_else(|| {
+        let instance = instance.clone();
+        poisoned.then(|| poison(PoisonMessageType::Orchestration { instance, execution_id }, text))
+    });
+    let recorded = standing.started.as_ref().filter(|_| begun);
+    if let Some(details) = details {
+        let (name, start) = match opening {
+            Some(opening) if !begun => (opening.orchestration, Some(opening.start)),
+            None if between => {
+                let parent = standing.started.as_ref().and_then(|started| started.parent.clone());
+                (name, Some(Start { parent, ..Start::default() }))
+            }
+            _ => (name, None),
+        };
+        return Triage::Fail(Fail { execution_id, name, version, start, details, collisions });
+    }
+    let (name, version, start) = match (opening, recorded) {
+        (Some(opening), None) if !begun => (opening.orchestration, opening.version, Some(opening.start)),
+        (_, Some(started)) => (started.name.clone(), started.version.clone(), None),
+        (_, None) => (name, Some(version), None),
+    };
+    Triage::Run(Run { execution_id, name, version, start, arrivals, collisions })
+}
+
+/// The messages of a batch, by what they are for.
+struct Sorted {
+    opening: Option<Opening>,
+    arrivals: Vec<WorkItem>,
+    collisions: Vec<WorkItem>,
+    terminated: Option<ErrorDetails>,
 }
 
 /// The start of an execution among the messages.
@@ -66,173 +242,53 @@ struct Opening {
     continues: bool,
 }
 
-pub(crate) fn triage(lease: TurnLease, max_attempts: u32, runs: impl Fn(&str) -> bool) -> Triage {
-    let TurnLease {
-        instance, name, version, execution_id, history, messages, attempt, last_event_id, ..
-    } = lease;
-    let poisoned = attempt > max_attempts;
-    let history = match history {
-        History::Whole(events) | History::Tail { events, .. } => events,
-        History::Unreadable(error) if !poisoned => return Triage::Wait(Wait::Unreadable(error)),
-        History::Unreadable(error) => {
-            let message_type = steadfast_core::PoisonMessageType::FailedDeserialization {
-                instance: instance.clone(),
-                execution_id,
-                error,
-            };
-            let details = poison(attempt, max_attempts, message_type, &messages);
-            let (begin, unreadable) = (None, true);
-            return Triage::Poison(Box::new(Poison {
-                instance,
-                execution_id,
-                name,
-                version,
-                begin,
-                details,
-                unreadable,
-                last_event_id,
-            }));
-        }
-    };
-    if let Some(version) = started_by(&history).filter(|version| !runs(version)) {
-        return Triage::Wait(Wait::Incompatible { version });
-    }
-    let ending = Ending::of(&history);
-    let (opening, arrivals, collisions, texts) = split(messages, &history, &ending, &instance);
-    let (execution_id, history) = match &opening {
-        Some(opening) if opening.continues => (execution_id + 1, Vec::new()),
-        _ => (execution_id, history),
-    };
-    let continues = opening.as_ref().is_some_and(|opening| opening.continues);
-    if !continues && ending == Ending::Over {
-        return Triage::Settle { execution_id, collisions };
-    }
-    if poisoned {
-        let message_type =
-            steadfast_core::PoisonMessageType::Orchestration { instance: instance.clone(), execution_id };
-        let details =
-            ErrorDetails::Poison { attempt_count: attempt, max_attempts, message_type, message: texts };
-        let name = opening.as_ref().map_or(name, |opening| opening.orchestration.clone());
-        let begin = match (opening, history.is_empty()) {
-            (Some(opening), true) => Some(Begin::Start(opening.start)),
-            (_, false) => Some(Begin::Replay(history)),
-            (None, true) => None,
-        };
-        let unreadable = false;
-        return Triage::Poison(Box::new(Poison {
-            instance,
-            execution_id,
-            name,
-            version,
-            begin,
-            details,
-            unreadable,
-            last_event_id,
-        }));
-    }
-    if !continues && ending == Ending::Continued {
-        return Triage::Wait(Wait::BetweenExecutions);
-    }
-    let (name, version, begin) = match (opening, recorded(&history)) {
-        (Some(opening), None) => (opening.orchestration, opening.version, Begin::Start(opening.start)),
-        (_, Some((name, version))) => (name, version, Begin::Replay(history)),
-        (None, None) if history.is_empty() => return Triage::Settle { execution_id, collisions },
-        (None, None) => (name, Some(version), Begin::Replay(history)),
-    };
-    Triage::Run(Box::new(Run { instance, execution_id, name, version, begin, arrivals, collisions }))
-}
-
-#[derive(PartialEq, Eq)]
-enum Ending {
-    None,
-    Over,
-    Continued,
-}
-
-impl Ending {
-    /// A failure after a continue-as-new is how older engines recorded that the successor could not start.
-    fn of(history: &[Event]) -> Self {
-        let mut ending = Self::None;
-        for event in history {
-            match event.kind {
-                EventKind::OrchestrationCompleted { .. } | EventKind::OrchestrationFailed { .. } => {
-                    return Self::Over;
-                }
-                EventKind::OrchestrationContinuedAsNew { .. } => ending = Self::Continued,
-                _ => {}
-            }
-        }
-        ending
-    }
-}
-
-/// The engine version that the execution began with, if it can be read.
-fn started_by(history: &[Event]) -> Option<String> {
-    let first = history.iter().find(|event| matches!(event.kind, EventKind::OrchestrationStarted { .. }))?;
-    semver::Version::parse(&first.duroxide_version).ok().map(|version| version.to_string())
-}
-
-fn recorded(history: &[Event]) -> Option<(String, Option<String>)> {
-    history.iter().rev().find_map(|event| match &event.kind {
-        EventKind::OrchestrationStarted { name, version, .. } => {
-            Some((name.clone(), (version != "0.0.0").then(|| version.clone())))
-        }
-        _ => None,
-    })
-}
-
 /// Separates the start from what else arrived. A start for an instance that has a history is none; if it comes from a
 /// parent, the parent is told.
-fn split(
-    messages: Vec<Message>,
-    history: &[Event],
-    ending: &Ending,
-    instance: &str,
-) -> (Option<Opening>, Vec<WorkItem>, Vec<WorkItem>, String) {
-    let items: Vec<&WorkItem> = messages.iter().map(|message| &message.item).collect();
-    let texts = serde_json::to_string(&items).unwrap_or_default();
-    let own_parent = parent_of(history);
-    let (mut opening, mut arrivals, mut collisions) = (None, Vec::new(), Vec::new());
+fn sort(messages: Vec<Message>, standing: &Standing, instance: &str) -> Sorted {
+    let terminated = termination(&messages);
+    let mut sorted = Sorted { opening: None, arrivals: Vec::new(), collisions: Vec::new(), terminated };
     for Message { item, .. } in messages {
         match item {
-            WorkItem::ActivityExecute { .. } => {}
+            WorkItem::ActivityExecute { .. }
+            | WorkItem::TerminateInstance { .. }
+            | WorkItem::Nudge { .. } => {}
             WorkItem::StartOrchestration { parent_instance, parent_id, parent_execution_id, .. }
-                if !history.is_empty() =>
+                if !standing.is_empty =>
             {
                 let parent = ParentLink::of(parent_instance.as_deref(), parent_id, parent_execution_id);
-                collisions.extend(parent.and_then(|parent| collision(parent, &own_parent, ending, instance)));
+                sorted.collisions.extend(parent.and_then(|parent| collision(parent, standing, instance)));
             }
             item => match opening_of(item) {
-                Ok(found) if opening.is_none() => opening = Some(found),
+                Ok(found) if sorted.opening.is_none() => sorted.opening = Some(found),
                 Ok(_) => {}
-                Err(arrival) => arrivals.push(*arrival),
+                Err(arrival) => sorted.arrivals.push(*arrival),
             },
         }
     }
-    (opening, arrivals, collisions, texts)
+    sorted
 }
 
-fn parent_of(history: &[Event]) -> Option<ParentLink> {
-    history.iter().find_map(|event| match &event.kind {
-        EventKind::OrchestrationStarted { parent_instance, parent_id, parent_execution_id, .. } => {
-            ParentLink::of(parent_instance.as_deref(), *parent_id, *parent_execution_id)
-        }
+/// The failure that an operator asked for, if one did.
+fn termination(messages: &[Message]) -> Option<ErrorDetails> {
+    messages.iter().find_map(|message| match &message.item {
+        WorkItem::TerminateInstance { reason, .. } => Some(ErrorDetails::Application {
+            kind: AppErrorKind::Terminated { reason: reason.clone() },
+            message: String::new(),
+            retryable: false,
+        }),
         _ => None,
     })
 }
 
 /// Tells a parent that the id of its child is taken; not when the live instance is that very child.
-fn collision(
-    parent: ParentLink,
-    own: &Option<ParentLink>,
-    ending: &Ending,
-    instance: &str,
-) -> Option<WorkItem> {
-    let is_own = own.as_ref() == Some(&parent) && parent.execution_id.is_some();
-    if is_own && *ending != Ending::Over {
+fn collision(parent: ParentLink, standing: &Standing, instance: &str) -> Option<WorkItem> {
+    let own = standing.started.as_ref().and_then(|started| started.parent.as_ref());
+    let is_own = own == Some(&parent) && parent.execution_id.is_some();
+    let is_over = standing.ending == Ending::Over;
+    if is_own && !is_over {
         return None;
     }
-    let state = if *ending == Ending::Over { " and is terminal" } else { "" };
+    let state = if is_over { " and is terminal" } else { "" };
     let message = format!("sub-orchestration instance id '{instance}' already exists{state}");
     Some(WorkItem::SubOrchFailed {
         parent_instance: parent.instance,
@@ -246,8 +302,9 @@ fn collision(
     })
 }
 
+/// Takes the start out of a message that is one.
 fn opening_of(item: WorkItem) -> Result<Opening, Box<WorkItem>> {
-    match item {
+    let (orchestration, version, start, continues) = match item {
         WorkItem::StartOrchestration {
             orchestration,
             input,
@@ -258,23 +315,32 @@ fn opening_of(item: WorkItem) -> Result<Opening, Box<WorkItem>> {
             ..
         } => {
             let parent = ParentLink::of(parent_instance.as_deref(), parent_id, parent_execution_id);
-            let start = Start { input, parent, ..Start::default() };
-            Ok(Opening { orchestration, version, start, continues: false })
+            (orchestration, version, Start { input, parent, ..Start::default() }, false)
         }
         WorkItem::ContinueAsNew {
+            instance,
             orchestration,
             input,
             version,
             parent_instance,
             parent_id,
             parent_execution_id,
-            carry_forward_events: carry_forward,
-            initial_custom_status: custom_status,
-            ..
+            carry_forward_events,
+            initial_custom_status,
         } => {
-            let parent = ParentLink::of(parent_instance.as_deref(), parent_id, parent_execution_id);
-            let start = Start { input, parent, carry_forward, custom_status, sessions: Vec::new() };
-            Ok(Opening { orchestration, version, start, continues: true })
+            // The same start without sessions.
+            return opening_of(WorkItem::ContinueAsNewWithSessions {
+                instance,
+                orchestration,
+                input,
+                version,
+                parent_instance,
+                parent_id,
+                parent_execution_id,
+                carry_forward_events,
+                initial_custom_status,
+                sessions: Vec::new(),
+            });
         }
         WorkItem::ContinueAsNewWithSessions {
             orchestration,
@@ -289,20 +355,14 @@ fn opening_of(item: WorkItem) -> Result<Opening, Box<WorkItem>> {
             ..
         } => {
             let parent = ParentLink::of(parent_instance.as_deref(), parent_id, parent_execution_id);
-            let start = Start { input, parent, carry_forward, custom_status, sessions };
-            Ok(Opening { orchestration, version, start, continues: true })
+            (orchestration, version, Start { input, parent, carry_forward, custom_status, sessions }, true)
         }
-        arrival => Err(Box::new(arrival)),
-    }
+        arrival => return Err(Box::new(arrival)),
+    };
+    Ok(Opening { orchestration, version, start, continues })
 }
 
-fn poison(
-    attempt_count: u32,
-    max_attempts: u32,
-    message_type: steadfast_core::PoisonMessageType,
-    messages: &[Message],
-) -> ErrorDetails {
+fn texts(messages: &[Message]) -> String {
     let items: Vec<&WorkItem> = messages.iter().map(|message| &message.item).collect();
-    let message = serde_json::to_string(&items).unwrap_or_default();
-    ErrorDetails::Poison { attempt_count, max_attempts, message_type, message }
+    serde_json::to_string(&items).unwrap_or_default()
 }

@@ -81,7 +81,8 @@ pub struct TurnLease {
     pub messages: Vec<Message>,
     /// Counts the fetches of the message that was fetched most often, this one included.
     pub attempt: u32,
-    /// Holds the key-value state that the previous execution left.
+    /// Holds the key-value state that the previous execution left; empty with [`History::Tail`], because it does not
+    /// change during an execution and who holds the execution holds it too.
     pub kv: HashMap<String, KvEntry>,
     /// Holds the store's time, in milliseconds since the Unix epoch.
     pub now_ms: u64,

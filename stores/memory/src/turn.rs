@@ -1,9 +1,11 @@
 //! Turns: leasing an instance, and committing what was decided for it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-use steadfast_core::{DispatcherCapabilityFilter, Event, EventKind, ScheduledActivityIdentifier, WorkItem};
+use steadfast_core::{
+    DispatcherCapabilityFilter, Event, EventKind, KvEntry, ScheduledActivityIdentifier, WorkItem,
+};
 use steadfast_store::{
     Abandon, Attempt, Committed, Held, LeaseToken, MAX_TURN_MESSAGES, Message, ProviderError, RunId,
     TurnCommit, TurnLease, TurnRequest, check_message,
@@ -105,9 +107,13 @@ impl State {
             history: self.history_after(instance, execution_id, held.map(|held| held.last_event_id)),
             messages,
             attempt,
-            kv: self.kv.get(instance).map(|kv| kv.snapshot()).unwrap_or_default(),
+            kv: if held.is_some() { HashMap::new() } else { self.kv_snapshot(instance) },
             now_ms: now,
         }
+    }
+
+    fn kv_snapshot(&self, instance: &str) -> HashMap<String, KvEntry> {
+        self.kv.get(instance).map(|kv| kv.snapshot()).unwrap_or_default()
     }
 
     /// Marks the visible messages of an instance as leased, and counts the attempt on each. They are bounded;

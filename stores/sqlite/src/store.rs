@@ -95,10 +95,18 @@ impl SqliteProvider {
             held.filter(|held| Some(held.run) == leased.run && held.last_event_id <= leased.last_event_id);
         let known = held.map(|held| held.last_event_id);
         let (key, execution) = (leased.key, leased.execution);
-        let look = move |db: &Db<'_>| {
-            Ok((db.event_texts(key, execution, known.unwrap_or(0))?, db.kv_snapshot(key)?))
+        let (texts, kv) = match known {
+            // The caller holds all there is: nothing is read.
+            Some(known) if known == leased.last_event_id => Default::default(),
+            Some(known) => {
+                let look = move |db: &Db<'_>| db.event_texts(key, execution, known);
+                (self.read("fetch_turn", look).await?, HashMap::new())
+            }
+            None => {
+                let look = move |db: &Db<'_>| Ok((db.event_texts(key, execution, 0)?, db.kv_snapshot(key)?));
+                self.read("fetch_turn", look).await?
+            }
         };
-        let (texts, kv) = self.read("fetch_turn", look).await?;
         Ok(TurnLease {
             token: leased.lease_token(),
             instance: leased.instance.clone(),

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use super::OrchestrationContext;
 use super::activity::Asked;
-use crate::{Either2, RetryPolicy, decode, encode};
+use crate::{Either2, Retry, RetryPolicy, decode, encode};
 
 /// The error of an attempt that took longer than the policy allows.
 const TIMED_OUT: &str = "timeout: activity timed out";
@@ -23,7 +23,49 @@ impl OrchestrationContext {
         policy: RetryPolicy,
     ) -> impl Future<Output = Result<String, String>> + Send {
         let at = Location::caller();
-        self.clone().retry(name.into(), Ok(input.into()), policy, None, at)
+        self.clone().retry(name.into(), Ok(input.into()), Retry::from(policy), at)
+    }
+
+    /// Runs an activity and, when it fails, runs it again as `retry` says: which errors are worth it, on which session
+    /// and tag, and how long all attempts may take together.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use steadfast_core::{OrchestrationContext, Retry, RetryPolicy};
+    /// # async fn charge(ctx: OrchestrationContext) -> Result<String, String> {
+    /// let retry = Retry::from(RetryPolicy::new(5))
+    ///     .retry_if(|error| !error.contains("card declined"))
+    ///     .total_timeout(Duration::from_secs(60));
+    /// ctx.schedule_activity_retrying("Charge", "42", retry).await
+    /// # }
+    /// ```
+    #[track_caller]
+    pub fn schedule_activity_retrying(
+        &self,
+        name: impl Into<String>,
+        input: impl Into<String>,
+        retry: Retry,
+    ) -> impl Future<Output = Result<String, String>> + Send {
+        let at = Location::caller();
+        self.clone().retry(name.into(), Ok(input.into()), retry, at)
+    }
+
+    /// Runs an activity with retries like [`schedule_activity_retrying`](Self::schedule_activity_retrying), with input
+    /// and output encoded as JSON.
+    #[track_caller]
+    pub fn schedule_activity_retrying_typed<In, Out>(
+        &self,
+        name: impl Into<String>,
+        input: &In,
+        retry: Retry,
+    ) -> impl Future<Output = Result<Out, String>> + Send
+    where
+        In: Serialize,
+        Out: DeserializeOwned,
+    {
+        let at = Location::caller();
+        let result = self.clone().retry(name.into(), encode(input), retry, at);
+        async move { decode(&result.await?) }
     }
 
     /// Runs an activity with retries, with input and output encoded as JSON.
@@ -39,7 +81,7 @@ impl OrchestrationContext {
         Out: DeserializeOwned,
     {
         let at = Location::caller();
-        let result = self.clone().retry(name.into(), encode(input), policy, None, at);
+        let result = self.clone().retry(name.into(), encode(input), Retry::from(policy), at);
         async move { decode(&result.await?) }
     }
 
@@ -53,7 +95,7 @@ impl OrchestrationContext {
         session_id: impl Into<String>,
     ) -> impl Future<Output = Result<String, String>> + Send {
         let at = Location::caller();
-        self.clone().retry(name.into(), Ok(input.into()), policy, Some(session_id.into()), at)
+        self.clone().retry(name.into(), Ok(input.into()), Retry::from(policy).on_session(session_id), at)
     }
 
     /// Runs an activity on a session with retries, with input and output encoded as JSON.
@@ -70,7 +112,8 @@ impl OrchestrationContext {
         Out: DeserializeOwned,
     {
         let at = Location::caller();
-        let result = self.clone().retry(name.into(), encode(input), policy, Some(session_id.into()), at);
+        let retry = Retry::from(policy).on_session(session_id);
+        let result = self.clone().retry(name.into(), encode(input), retry, at);
         async move { decode(&result.await?) }
     }
 
@@ -78,21 +121,38 @@ impl OrchestrationContext {
         self,
         name: String,
         input: Result<String, String>,
-        policy: RetryPolicy,
-        session_id: Option<String>,
+        retry: Retry,
         at: &'static Location<'static>,
     ) -> Result<String, String> {
         let input = input?;
+        let Some(total) = retry.total_timeout else { return self.attempts(&name, &input, &retry, at).await };
+        let attempts = self.attempts(&name, &input, &retry, at);
+        // Asked for after the first attempt, like the timer of an attempt.
+        match self.select2(attempts, async { self.ask_timer(total, at).await }).await {
+            Either2::First(result) => result,
+            Either2::Second(()) => {
+                Err(format!("timeout: activity '{name}' did not succeed within {total:?}, retries included"))
+            }
+        }
+    }
+
+    async fn attempts(
+        &self,
+        name: &str,
+        input: &str,
+        retry: &Retry,
+        at: &'static Location<'static>,
+    ) -> Result<String, String> {
+        let Retry { policy, session_id, .. } = retry;
         let max = policy.max_attempts;
         let mut attempt = 1;
         loop {
-            let asked = Asked { name: name.clone(), input: input.clone(), session_id: session_id.clone() };
-            let error = match self.attempt(asked, &policy, at).await {
+            let error = match self.attempt(name, input, retry, at).await {
                 Either2::First(Ok(output)) => return Ok(output),
                 Either2::First(Err(error)) => error,
                 Either2::Second(()) => return Err(TIMED_OUT.to_owned()),
             };
-            if attempt >= max {
+            if attempt >= max || !retry.is_worth(&error) {
                 return Err(error);
             }
             let session = session_id.as_ref().map(|id| format!(" (session={id})")).unwrap_or_default();
@@ -110,12 +170,18 @@ impl OrchestrationContext {
     /// One attempt. Its timer is asked for after the activity, when the race is first polled.
     async fn attempt(
         &self,
-        asked: Asked,
-        policy: &RetryPolicy,
+        name: &str,
+        input: &str,
+        retry: &Retry,
         at: &'static Location<'static>,
     ) -> Either2<Result<String, String>, ()> {
-        let activity = self.ask_activity(asked, at);
-        match policy.timeout {
+        let session_id = retry.session_id.clone();
+        let mut activity =
+            self.ask_activity(Asked { name: name.to_owned(), input: input.to_owned(), session_id }, at);
+        if let Some(tag) = &retry.tag {
+            activity = activity.with_tag(tag);
+        }
+        match retry.policy.timeout {
             Some(timeout) => self.select2(activity, async { self.ask_timer(timeout, at).await }).await,
             None => Either2::First(activity.await),
         }

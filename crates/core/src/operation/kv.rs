@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::ledger::BYTES_PER_ENTRY;
 use crate::{Action, EventKind, KvEntry};
 
 /// What the code sees: the committed state plus the calls of this execution.
@@ -24,6 +25,10 @@ impl Kv {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&String, &KvEntry)> {
         self.entries.iter()
+    }
+
+    pub(crate) fn estimated_bytes(&self) -> usize {
+        self.entries.iter().map(|(key, entry)| key.len() + entry.value.len() + BYTES_PER_ENTRY).sum()
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use crate::ledger::BYTES_PER_ENTRY;
 use crate::{Action, EventKind};
 
 pub(crate) fn event(name: &str) -> EventKind {
@@ -34,6 +35,14 @@ struct Line {
 }
 
 impl Queues {
+    pub(crate) fn estimated_bytes(&self) -> usize {
+        let line = |(name, line): (&String, &Line)| {
+            let unread: usize = line.unread.iter().map(|(_, data)| data.len() + BYTES_PER_ENTRY).sum();
+            name.len() + unread + (line.served.len() + line.waiting.len()) * BYTES_PER_ENTRY
+        };
+        self.lines.iter().map(line).sum()
+    }
+
     /// A taker joins the line. Returns whether a message is there for it already.
     pub(crate) fn join(&mut self, name: &str, taker: u64) -> bool {
         let line = self.line(name);

@@ -107,6 +107,10 @@ impl Execution {
             | WorkItem::ContinueAsNew { .. }
             | WorkItem::ContinueAsNewWithSessions { .. } => Judgement::Ignore("the execution has started"),
             WorkItem::ActivityExecute { .. } => Judgement::Ignore("it is work, not a message"),
+            WorkItem::TerminateInstance { .. } => {
+                Judgement::Ignore("an execution that runs is not terminated by its code")
+            }
+            WorkItem::Nudge { .. } => Judgement::Ignore("it only asks for a turn"),
         }
     }
 

@@ -87,7 +87,8 @@ impl Execution {
                     }
                     AppErrorKind::ActivityFailed
                     | AppErrorKind::Cancelled { .. }
-                    | AppErrorKind::SessionLost => true,
+                    | AppErrorKind::SessionLost
+                    | AppErrorKind::Terminated { .. } => true,
                 }
             }
             _ => true,

@@ -211,6 +211,8 @@ pub(crate) fn work_item() -> BoxedStrategy<WorkItem> {
                 to
             }
         ),
+        (text(), text()).prop_map(|(instance, reason)| WorkItem::TerminateInstance { instance, reason }),
+        text().prop_map(|instance| WorkItem::Nudge { instance }),
     ]
     .boxed()
 }

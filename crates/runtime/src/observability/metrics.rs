@@ -54,6 +54,18 @@ impl MetricsProvider {
         self.counters.orch_completions.up();
     }
 
+    /// Takes how an execution ended, and what it took.
+    pub(crate) fn record_end(
+        &self,
+        _name: &str,
+        _version: &str,
+        _status: &str,
+        _duration_seconds: f64,
+        _turns: u64,
+        _history_events: u64,
+    ) {
+    }
+
     /// Counts an execution that failed (`orch_failures`), and its category by `error_type`: `app_error`,
     /// `infrastructure_error` or `config_error`.
     pub fn record_orchestration_failure(

@@ -479,6 +479,8 @@ fn one_of_each(instance: &str) -> Vec<WorkItem> {
                 pool: None,
             }],
         },
+        WorkItem::TerminateInstance { instance: instance.clone(), reason: "its code is gone".to_owned() },
+        WorkItem::Nudge { instance: instance.clone() },
         WorkItem::SessionMigrated {
             instance,
             execution_id: 1,

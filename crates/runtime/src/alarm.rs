@@ -1,0 +1,58 @@
+//! Foreign wake-ups: an orchestration that awaits something which history does not record is told, where it is still in
+//! memory (F20).
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::task::{Wake, Waker};
+
+use steadfast_core::WorkItem;
+use steadfast_core::replay::Execution;
+use tokio::runtime::Handle;
+
+use crate::runtime::Shared;
+
+struct Alarm {
+    shared: Weak<Shared>,
+    instance: String,
+    tasks: Handle,
+    rung: AtomicBool,
+}
+
+/// Sees to it that a wake of the execution from outside leads to a turn, which fails it with the reason.
+pub(crate) fn set(shared: &Arc<Shared>, instance: &str, execution: &mut Execution) {
+    if !shared.plan.keeps_warm() {
+        return;
+    }
+    let alarm = Alarm {
+        shared: Arc::downgrade(shared),
+        instance: instance.to_owned(),
+        tasks: Handle::current(),
+        rung: AtomicBool::new(false),
+    };
+    execution.set_alarm(Waker::from(Arc::new(alarm)));
+}
+
+impl Wake for Alarm {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if self.rung.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let Some(shared) = self.shared.upgrade().filter(|shared| !shared.stop.is_cancelled()) else { return };
+        let instance = self.instance.clone();
+        let again = Arc::clone(&shared);
+        shared.tasks.spawn_on(
+            async move {
+                tracing::warn!(target: "steadfast::runtime", %instance, "the orchestration was woken from outside; a turn will say why it fails");
+                let nudge = WorkItem::Nudge { instance };
+                if let Err(error) = again.store.send(vec![nudge.into()]).await {
+                    tracing::warn!(target: "steadfast::runtime", %error, "the turn could not be asked for; the next one will say it");
+                }
+            },
+            &self.tasks,
+        );
+    }
+}

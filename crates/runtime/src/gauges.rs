@@ -1,0 +1,45 @@
+//! What cannot be counted in passing: how many instances run, how much waits.
+
+use std::sync::Arc;
+
+use crate::dispatch::until_stopped;
+use crate::runtime::Shared;
+
+/// Looks at the store once.
+pub(crate) async fn read(shared: &Shared) {
+    let Some(admin) = shared.store.admin() else { return };
+    match admin.get_system_metrics().await {
+        Ok(system) => {
+            let running = i64::try_from(system.running_instances).unwrap_or(i64::MAX);
+            shared.metrics().set_active_orchestrations(running);
+        }
+        Err(error) => {
+            tracing::debug!(target: "steadfast::runtime", %error, "the instances could not be counted");
+        }
+    }
+    match admin.get_queue_depths().await {
+        Ok(depths) => {
+            shared
+                .metrics()
+                .update_queue_depths(depths.orchestrator_queue as u64, depths.worker_queue as u64);
+        }
+        Err(error) => {
+            tracing::debug!(target: "steadfast::runtime", %error, "the queues could not be counted");
+        }
+    }
+}
+
+/// Looks at the store now and then, until the runtime stops.
+pub(crate) async fn poll(shared: Arc<Shared>) {
+    let every = shared.plan.observability.gauge_poll_interval;
+    if every.is_zero() || shared.store.admin().is_none() {
+        return;
+    }
+    loop {
+        until_stopped(&shared.stop, shared.plan.clock.sleep(every)).await;
+        if shared.stop.is_cancelled() {
+            return;
+        }
+        until_stopped(&shared.stop, read(&shared)).await;
+    }
+}

@@ -1,0 +1,105 @@
+//! What a turn tells operators: log lines and counts.
+
+use steadfast_core::replay::{Identity, Notice, Start, Turn, Verdict};
+use steadfast_core::{ErrorDetails, WorkItem};
+
+use super::Turns;
+use crate::triage::Standing;
+
+impl Turns {
+    /// Tells an operator what the turn noticed.
+    pub(super) fn tell(&self, identity: &Identity, turn: &Turn) {
+        let instance = identity.instance.as_str();
+        for notice in &turn.notices {
+            match notice {
+                Notice::Ignored { message, why } => {
+                    tracing::debug!(target: "steadfast::runtime", instance, message, why, "message ignored");
+                }
+                Notice::EarlyEvent { name } => {
+                    tracing::warn!(target: "steadfast::runtime", instance, %name, "event raised while nobody waits for it; not delivered");
+                }
+                Notice::CarryForwardDropped { name, data } => {
+                    tracing::warn!(target: "steadfast::runtime", instance, %name, %data, "Dropping carry-forward event beyond limit");
+                }
+                Notice::InvalidPinnedVersion { version, error } => {
+                    tracing::warn!(target: "steadfast::runtime", instance, %version, %error, "Invalid pinned version; replaying with this engine");
+                }
+                Notice::LongHistory { events } => {
+                    tracing::warn!(target: "steadfast::runtime", instance, events, "the history is long; continue-as-new keeps it short");
+                }
+            }
+        }
+        if turn.verdict == (Verdict::Waiting { stuck: true }) {
+            tracing::warn!(target: "steadfast::runtime", instance, "the orchestration waits for nothing that could answer it");
+        }
+    }
+
+    /// Counts what a committed turn did: once, because it is committed once (F23).
+    pub(super) fn count(
+        &self,
+        identity: &Identity,
+        verdict: &Verdict,
+        start: Option<&Start>,
+        standing: &Standing,
+        now_ms: u64,
+        events: u64,
+    ) {
+        let metrics = self.shared.metrics();
+        let Identity { execution_id, name, version, .. } = identity;
+        if start.is_some() {
+            let initiated_by = if *execution_id > 1 { "continueAsNew" } else { "client" };
+            metrics.record_orchestration_start(name, version, initiated_by);
+        }
+        let began = standing.started.as_ref().map_or(now_ms, |started| started.at_ms);
+        let seconds = now_ms.saturating_sub(began) as f64 / 1_000.0;
+        let ended = |status| metrics.record_end(name, version, status, seconds, standing.turns, events);
+        match verdict {
+            Verdict::Waiting { .. } | Verdict::Ended => {}
+            Verdict::Completed { .. } => {
+                metrics.record_orchestration_completion(
+                    name,
+                    version,
+                    "success",
+                    seconds,
+                    standing.turns,
+                    events,
+                );
+            }
+            Verdict::ContinuedAsNew { .. } => {
+                metrics.record_continue_as_new(name, *execution_id);
+                ended("continuedAsNew");
+            }
+            Verdict::Failed { details } => {
+                let (error_type, category) = match details {
+                    ErrorDetails::Application { .. } => ("app_error", "application"),
+                    ErrorDetails::Infrastructure { .. } => ("infrastructure_error", "infrastructure"),
+                    ErrorDetails::Configuration { .. } => ("config_error", "configuration"),
+                    ErrorDetails::Poison { .. } => ("poison", "poison"),
+                };
+                metrics.record_orchestration_failure(name, version, error_type, category);
+                if matches!(details, ErrorDetails::Poison { .. }) {
+                    metrics.record_orchestration_poison();
+                }
+                ended("failed");
+            }
+        }
+    }
+
+    /// Counts the children that a committed turn started.
+    pub(super) fn count_children(&self, identity: &Identity, children: &[String]) {
+        for child in children {
+            self.shared.metrics().record_suborchestration_call(&identity.name, child, "started");
+        }
+    }
+}
+
+/// Names the orchestrations of the children that a turn starts.
+pub(super) fn child_starts(turn: &Turn) -> Vec<String> {
+    let name = |message: &WorkItem| match message {
+        WorkItem::StartOrchestration { orchestration, parent_instance: Some(_), .. } => {
+            Some(orchestration.clone())
+        }
+        _ => None,
+    };
+    turn.effects.messages.iter().filter_map(name).collect()
+}
