@@ -67,4 +67,4 @@ async fn keep(shared: &Shared, token: &LeaseToken, plan: LeasePlan) {
 }
 
 /// How soon a renewal is tried again.
-const RETRY: Duration = Duration::from_millis(250);
+pub(crate) const RETRY: Duration = Duration::from_millis(250);

@@ -21,6 +21,7 @@ mod running;
 mod runtime;
 mod session;
 mod triage;
+mod unreadable;
 
 pub use activity::{ActivityContext, CancelReason};
 pub use handler::{ActivityHandler, FnActivity, FnOrchestration, OrchestrationHandler};

@@ -208,8 +208,21 @@ impl Turns {
 
     /// Fails an execution whose attempts are used up, without running its code.
     async fn poison(&self, token: &LeaseToken, poison: Poison, now_ms: u64) {
-        let Poison { instance, execution_id, name, version, begin, details, unreadable, last_event_id } =
-            poison;
+        let Poison {
+            instance,
+            execution_id,
+            name,
+            version,
+            begin,
+            details,
+            unreadable,
+            last_event_id,
+            collisions,
+        } = poison;
+        if unreadable && self.shared.is_over(&instance).await {
+            self.shared.commit(token, TurnCommit::empty(execution_id)).await;
+            return;
+        }
         tracing::error!(target: "steadfast::runtime", %instance, details = %details.display_message(), "poison: the execution fails");
         let identity = Identity { instance, execution_id, name, version };
         let is_start = matches!(begin, Some(Begin::Start(_)));
@@ -228,10 +241,16 @@ impl Turns {
                 })
             }
         };
-        let commit = match turn {
+        let mut commit = match turn {
             Ok(turn) => self.shared.commit_of(turn, execution_id).await,
-            Err(_) => failed_by_hand(&identity, details, last_event_id, now_ms),
+            Err(_) => {
+                let notice = self.shared.news_of_unreadable(&identity.instance, &details).await;
+                let mut commit = failed_by_hand(&identity, details, last_event_id, now_ms);
+                commit.messages.extend(notice.map(Message::from));
+                commit
+            }
         };
+        commit.messages.extend(collisions.into_iter().map(Message::from));
         if matches!(self.shared.commit(token, commit).await, Committing::Done) {
             self.shared.counters().orch_poison.up();
             self.shared.counters().orch_failures.up();
@@ -272,13 +291,13 @@ impl Turns {
                 Notice::InvalidPinnedVersion { version, error } => {
                     tracing::warn!(target: "steadfast::runtime", instance, %version, %error, "Invalid pinned version; replaying with this engine");
                 }
+                Notice::Stuck => {
+                    tracing::warn!(target: "steadfast::runtime", instance, "the orchestration waits for nothing that could answer it");
+                }
                 Notice::LongHistory { events } => {
                     tracing::warn!(target: "steadfast::runtime", instance, events, "the history is long; continue-as-new keeps it short");
                 }
             }
-        }
-        if turn.verdict == (Verdict::Waiting { stuck: true }) {
-            tracing::warn!(target: "steadfast::runtime", instance, "the orchestration waits for nothing that could answer it");
         }
     }
 

@@ -56,6 +56,7 @@ pub(crate) struct Poison {
     pub(crate) details: ErrorDetails,
     pub(crate) unreadable: bool,
     pub(crate) last_event_id: u64,
+    pub(crate) collisions: Vec<WorkItem>,
 }
 
 /// The start of an execution among the messages.
@@ -81,7 +82,7 @@ pub(crate) fn triage(lease: TurnLease, max_attempts: u32, runs: impl Fn(&str) ->
                 error,
             };
             let details = poison(attempt, max_attempts, message_type, &messages);
-            let (begin, unreadable) = (None, true);
+            let (begin, unreadable, collisions) = (None, true, Vec::new());
             return Triage::Poison(Box::new(Poison {
                 instance,
                 execution_id,
@@ -91,6 +92,7 @@ pub(crate) fn triage(lease: TurnLease, max_attempts: u32, runs: impl Fn(&str) ->
                 details,
                 unreadable,
                 last_event_id,
+                collisions,
             }));
         }
     };
@@ -107,13 +109,19 @@ pub(crate) fn triage(lease: TurnLease, max_attempts: u32, runs: impl Fn(&str) ->
     if !continues && ending == Ending::Over {
         return Triage::Settle { execution_id, collisions };
     }
+    let is_between = !continues && ending == Ending::Continued;
     if poisoned {
+        // Between two executions it is the next one that fails: the one before has ended.
+        let execution_id = execution_id + u64::from(is_between);
         let message_type =
             steadfast_core::PoisonMessageType::Orchestration { instance: instance.clone(), execution_id };
         let details =
             ErrorDetails::Poison { attempt_count: attempt, max_attempts, message_type, message: texts };
         let name = opening.as_ref().map_or(name, |opening| opening.orchestration.clone());
         let begin = match (opening, history.is_empty()) {
+            _ if is_between => {
+                Some(Begin::Start(Start { parent: parent_of(&history), ..Start::default() }))
+            }
             (Some(opening), true) => Some(Begin::Start(opening.start)),
             (_, false) => Some(Begin::Replay(history)),
             (None, true) => None,
@@ -128,9 +136,10 @@ pub(crate) fn triage(lease: TurnLease, max_attempts: u32, runs: impl Fn(&str) ->
             details,
             unreadable,
             last_event_id,
+            collisions,
         }));
     }
-    if !continues && ending == Ending::Continued {
+    if is_between {
         return Triage::Wait(Wait::BetweenExecutions);
     }
     let (name, version, begin) = match (opening, recorded(&history)) {
@@ -192,7 +201,7 @@ fn split(
     let items: Vec<&WorkItem> = messages.iter().map(|message| &message.item).collect();
     let texts = serde_json::to_string(&items).unwrap_or_default();
     let own_parent = parent_of(history);
-    let (mut opening, mut arrivals, mut collisions) = (None, Vec::new(), Vec::new());
+    let (mut opening, mut arrivals, mut collisions) = (None::<Opening>, Vec::new(), Vec::new());
     for Message { item, .. } in messages {
         match item {
             WorkItem::ActivityExecute { .. } => {}
@@ -202,10 +211,15 @@ fn split(
                 let parent = ParentLink::of(parent_instance.as_deref(), parent_id, parent_execution_id);
                 collisions.extend(parent.and_then(|parent| collision(parent, &own_parent, ending, instance)));
             }
-            item => match opening_of(item) {
-                Ok(found) if opening.is_none() => opening = Some(found),
-                Ok(_) => {}
-                Err(arrival) => arrivals.push(*arrival),
+            item => match (opening_of(item), &opening) {
+                (Ok(found), None) => opening = Some(found),
+                // Another parent wants the id that the first start takes, and must not wait for ever (I7).
+                (Ok(second), Some(first)) if second.start.parent != first.start.parent => {
+                    let parent = second.start.parent;
+                    collisions.extend(parent.and_then(|parent| collision(parent, &None, ending, instance)));
+                }
+                (Ok(_), Some(_)) => {}
+                (Err(arrival), _) => arrivals.push(*arrival),
             },
         }
     }
