@@ -20,7 +20,11 @@ impl Client {
         match admin.delete_instance(instance, force).await {
             Ok(deleted) => Ok(deleted),
             Err(error) => {
-                let is_child = matches!(admin.get_parent_id(instance).await, Ok(Some(_)));
+                // A child whose parent is gone is a root of its own.
+                let is_child = match admin.get_parent_id(instance).await {
+                    Ok(Some(parent)) => admin.list_executions(&parent).await.is_ok_and(|of| !of.is_empty()),
+                    Ok(None) | Err(_) => false,
+                };
                 Err(ClientError::of_deletion(error, instance, is_child))
             }
         }

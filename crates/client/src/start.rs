@@ -92,9 +92,9 @@ impl Client {
         queue: impl Into<String>,
         data: impl Into<String>,
     ) -> Result<Started, ClientError> {
-        let instance = instance.into();
-        let message =
-            WorkItem::QueueMessage { instance: instance.clone(), name: queue.into(), data: data.into() };
+        let (instance, name) = (instance.into(), queue.into());
+        check_id("queue name", &name)?;
+        let message = WorkItem::QueueMessage { instance: instance.clone(), name, data: data.into() };
         let start = start_of(instance, orchestration.into(), None, input.into())?;
         Ok(self.store.start(start, vec![message.into()]).await?)
     }

@@ -181,6 +181,7 @@ impl Execution {
         }
         let now_ms = arrivals.iter().filter_map(due_time).fold(now_ms, u64::max);
         let mut draft = decide::Draft::new(now_ms, self.outline.next_event_id());
+        draft.was_stuck = matches!(self.phase, Phase::Live) && !self.shared.lock().can_be_answered();
         self.shared.lock().begin_turn();
         let carried = self.begin(&mut draft);
         let aborted = self.admit(carried.into_iter().chain(arrivals), &mut draft);

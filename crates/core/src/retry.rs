@@ -71,11 +71,14 @@ impl Default for RetryPolicy {
     }
 }
 
+/// Says of an error whether trying again is worth it.
+type Worth = Arc<dyn Fn(&str) -> bool + Send + Sync>;
+
 /// Says how an activity is tried again, beyond what a [`RetryPolicy`] can say.
 #[derive(Clone)]
 pub struct Retry {
     pub(crate) policy: RetryPolicy,
-    pub(crate) worth: Option<Arc<dyn Fn(&str) -> bool + Send + Sync>>,
+    pub(crate) worth: Option<Worth>,
     pub(crate) total_timeout: Option<Duration>,
     pub(crate) session_id: Option<String>,
     pub(crate) tag: Option<String>,

@@ -2,6 +2,7 @@
 
 mod context;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -183,12 +184,12 @@ impl Activities {
                 let result = match joined {
                     Ok(Ok(result)) => Ok(result),
                     Ok(Err(error)) => Err(error),
-                    Err(error) => Err(error.to_string()),
+                    Err(error) => Err(panic_text(error)),
                 };
                 self.finish(&token, &scheduled, result).await
             }
             None => {
-                self.stop(&token, &scheduled, invoked).await;
+                self.stop(&token, &scheduled, invoked, cancellation.is_withdrawn()).await;
                 "cancelled"
             }
         };
@@ -258,10 +259,15 @@ impl Activities {
         token: &LeaseToken,
         scheduled: &Scheduled,
         mut invoked: AbortOnDropHandle<Result<String, String>>,
+        withdrawn: bool,
     ) {
         let grace = self.shared.plan.clock.sleep(self.shared.plan.grace);
         let stopped = tokio::select! {
-            _ = &mut invoked => true,
+            joined = &mut invoked => {
+                // Its result is not used, but how it is dropped matters.
+                drop(joined.map_err(panic_text));
+                true
+            }
             () = grace => false,
             () = self.shared.abort.cancelled() => false,
         };
@@ -269,6 +275,10 @@ impl Activities {
             tracing::warn!(target: "steadfast::runtime", activity = %scheduled.name, "a cancelled activity did not stop in time and is aborted");
         }
         drop(invoked);
+        if !withdrawn {
+            // The lease may live on in a store that could not be reached: nothing is lost, it runs again (F7).
+            return self.shared.abandon(token, None, Attempt::Counts).await;
+        }
         if let Err(error) = self.shared.store.finish_work(token, Outcome::default()).await {
             tracing::debug!(target: "steadfast::runtime", %error, "a cancelled activity was gone already");
         }
@@ -306,4 +316,14 @@ impl Activities {
         );
         self.shared.abandon(token, Some(delay), Attempt::Counts).await;
     }
+}
+
+/// Says how an activity panicked. What it panicked with is the user's: dropping it may panic again, and must not take
+/// the slot along.
+fn panic_text(error: tokio::task::JoinError) -> String {
+    let text = error.to_string();
+    if let Err(again) = catch_unwind(AssertUnwindSafe(move || drop(error))) {
+        std::mem::forget(again);
+    }
+    text
 }

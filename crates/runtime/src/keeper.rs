@@ -90,4 +90,4 @@ async fn keep(shared: &Shared, token: &LeaseToken, plan: LeasePlan, bound: Optio
 }
 
 /// How soon a renewal is tried again.
-const RETRY: Duration = Duration::from_millis(250);
+pub(crate) const RETRY: Duration = Duration::from_millis(250);

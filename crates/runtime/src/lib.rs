@@ -25,6 +25,7 @@ mod running;
 mod runtime;
 mod session;
 mod triage;
+mod unreadable;
 mod warm;
 
 pub use activity::{ActivityContext, CancelReason};

@@ -10,6 +10,7 @@ use steadfast_store::{Appetite, Owner, RenewSessions, SessionRequest, SessionSco
 use tokio::sync::watch;
 
 use crate::dispatch::until_stopped;
+use crate::keeper::RETRY;
 use crate::runtime::Shared;
 
 /// The sessions that have an activity running here, and how many more may.
@@ -154,8 +155,9 @@ impl Drop for Served {
 pub(crate) async fn keep(shared: Arc<Shared>) {
     let plan = &shared.plan;
     let mut clean_at = plan.clock.monotonic().saturating_add(plan.session_cleanup);
+    let mut wait = plan.session_lease.renew_every;
     while !shared.stop.is_cancelled() {
-        until_stopped(&shared.stop, plan.clock.sleep(plan.session_lease.renew_every)).await;
+        until_stopped(&shared.stop, plan.clock.sleep(wait)).await;
         if shared.stop.is_cancelled() {
             return;
         }
@@ -168,17 +170,31 @@ pub(crate) async fn keep(shared: Arc<Shared>) {
             appetite: Appetite::Hungry,
             held: Vec::new(),
         };
-        match shared.store.renew_sessions(request).await {
+        let renewed = tokio::select! {
+            biased;
+            // A store that hangs must not keep the process.
+            () = shared.stop.cancelled() => return,
+            renewed = shared.store.renew_sessions(request) => renewed,
+        };
+        wait = plan.session_lease.renew_every;
+        match renewed {
             Ok(renewed) => {
                 tracing::debug!(target: "steadfast::runtime", renewed = renewed.renewed.len(), idle = renewed.idle.len(), "sessions renewed");
             }
             Err(error) => {
                 tracing::warn!(target: "steadfast::runtime", %error, "sessions could not be renewed; trying again");
+                // Soon, because every lease ends at its own time (F7).
+                wait = wait.min(RETRY);
             }
         }
         if plan.clock.monotonic() >= clean_at {
             clean_at = plan.clock.monotonic().saturating_add(plan.session_cleanup);
-            if let Err(error) = shared.store.cleanup_sessions().await {
+            let cleaned = tokio::select! {
+                biased;
+                () = shared.stop.cancelled() => return,
+                cleaned = shared.store.cleanup_sessions() => cleaned,
+            };
+            if let Err(error) = cleaned {
                 tracing::warn!(target: "steadfast::runtime", %error, "ended sessions could not be cleaned up; trying again later");
             }
         }

@@ -258,10 +258,15 @@ fn sort(messages: Vec<Message>, standing: &Standing, instance: &str) -> Sorted {
                 let parent = ParentLink::of(parent_instance.as_deref(), parent_id, parent_execution_id);
                 sorted.collisions.extend(parent.and_then(|parent| collision(parent, standing, instance)));
             }
-            item => match opening_of(item) {
-                Ok(found) if sorted.opening.is_none() => sorted.opening = Some(found),
-                Ok(_) => {}
-                Err(arrival) => sorted.arrivals.push(*arrival),
+            item => match (opening_of(item), &sorted.opening) {
+                (Ok(found), None) => sorted.opening = Some(found),
+                // Another parent wants the id that the first start takes, and must not wait for ever (I7).
+                (Ok(second), Some(first)) if second.start.parent != first.start.parent => {
+                    let parent = second.start.parent;
+                    sorted.collisions.extend(parent.and_then(|parent| collision(parent, standing, instance)));
+                }
+                (Ok(_), Some(_)) => {}
+                (Err(arrival), _) => sorted.arrivals.push(*arrival),
             },
         }
     }

@@ -314,18 +314,23 @@ impl Store for Adapter {
 fn state_from(instance: &str, events: &[Event]) -> Option<InstanceState> {
     let first = events.first()?;
     let last = events.last()?;
-    let (orchestration, version, parent) = events.iter().find_map(|event| match &event.kind {
+    let started = events.iter().find_map(|event| match &event.kind {
         EventKind::OrchestrationStarted { name, version, parent_instance, .. } => {
             Some((name.clone(), version.clone(), parent_instance.clone()))
         }
         _ => None,
-    })?;
+    });
     let ended = events.iter().rev().find_map(|event| match &event.kind {
         EventKind::OrchestrationCompleted { output } => Some(ExecutionState::Completed(output.clone())),
         EventKind::OrchestrationFailed { details } => Some(ExecutionState::Failed(details.clone())),
         EventKind::OrchestrationContinuedAsNew { .. } => Some(ExecutionState::ContinuedAsNew),
         _ => None,
     });
+    if started.is_none() && ended.is_none() {
+        return None;
+    }
+    // A history that lost its beginning can still have an end.
+    let (orchestration, version, parent) = started.unwrap_or_default();
     Some(InstanceState {
         instance: instance.to_owned(),
         orchestration,

@@ -62,7 +62,8 @@ impl State {
             parent,
             created_at_ms: first.min(last),
             updated_at_ms: last,
-            change: self.last_event_id(instance, execution),
+            // Never equal to the change of a row, so that whoever waits notices when the row appears.
+            change: self.last_event_id(instance, execution) | ROWLESS,
         })
     }
 
@@ -152,3 +153,6 @@ fn selects(query: &InstanceQuery, state: &InstanceState) -> bool {
         && query.parent.as_ref().is_none_or(|parent| Some(parent) == state.parent.as_ref())
         && !(query.roots_only && state.parent.is_some())
 }
+
+/// Marks the change of an instance that has no row.
+const ROWLESS: u64 = 1 << 63;

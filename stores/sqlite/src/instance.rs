@@ -49,7 +49,8 @@ impl Db<'_> {
             parent: parent_instance,
             created_at_ms: times.iter().copied().min().unwrap_or(0),
             updated_at_ms: times.iter().copied().max().unwrap_or(0),
-            change: last.map_or(0, unsigned),
+            // Never equal to the change of a row, so that whoever waits notices when the row appears.
+            change: last.map_or(0, unsigned) | ROWLESS,
         }))
     }
 
@@ -116,6 +117,9 @@ impl Db<'_> {
 
 /// The column of a page that holds the order, behind those of a state.
 const ORDER: usize = 14;
+
+/// Marks the change of an instance that has no row.
+const ROWLESS: u64 = 1 << 63;
 
 fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<InstanceState> {
     Ok(InstanceState {

@@ -43,6 +43,9 @@ impl Execution {
             _ => Vec::new(),
         };
         let stuck = !self.shared.lock().can_be_answered();
+        if stuck && !draft.was_stuck && matches!(ending, Ending::Waiting) {
+            draft.notices.push(Notice::Stuck);
+        }
         draft.notices.extend(self.invalid_stamp.clone());
         let closing =
             Closing { identity: &self.identity, outline: &mut self.outline, draft, dropped_children };

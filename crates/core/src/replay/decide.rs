@@ -16,6 +16,8 @@ pub(super) struct Draft {
     pub(super) events: Vec<Event>,
     /// How many of the events were made of arrivals, before the code ran.
     pub(super) arrived: usize,
+    /// Did the code wait for nothing that could answer it before this turn?
+    pub(super) was_stuck: bool,
     /// The first id that belongs to this turn.
     pub(super) first_event_id: u64,
     next_event_id: u64,
@@ -40,6 +42,7 @@ impl Draft {
             now_ms,
             events: Vec::new(),
             arrived: 0,
+            was_stuck: false,
             first_event_id,
             next_event_id: first_event_id,
             asked: Vec::new(),

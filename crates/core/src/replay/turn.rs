@@ -160,6 +160,8 @@ pub enum Notice {
         /// Says what is wrong with it.
         error: String,
     },
+    /// The code began to wait for something that no message could ever answer. Told once, by the turn in which it began.
+    Stuck,
     /// The history is long enough to be slow; continue-as-new keeps it short.
     LongHistory {
         /// Holds the number of events.

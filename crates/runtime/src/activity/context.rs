@@ -52,6 +52,11 @@ impl Cancellation {
         self.reason.get_or_init(|| reason);
         self.token.cancel();
     }
+
+    /// Tells whether the orchestration asked for it, in a commit that has removed the activity.
+    pub(crate) fn is_withdrawn(&self) -> bool {
+        self.reason.get() == Some(&CancelReason::Withdrawn)
+    }
 }
 
 macro_rules! emit {

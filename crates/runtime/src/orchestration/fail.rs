@@ -12,6 +12,10 @@ impl Turns {
     pub(super) async fn fail(&self, leased: Leased, fail: Fail, known: Known, standing: Standing) {
         let Fail { execution_id, name, version, start, details, collisions } = fail;
         let instance = leased.instance.clone();
+        if matches!(known, Known::Unreadable(_)) && self.shared.is_over(&instance).await {
+            self.shared.commit(&leased.token, TurnCommit::empty(execution_id)).await;
+            return;
+        }
         match &details {
             ErrorDetails::Poison { .. } => {
                 tracing::error!(target: "steadfast::runtime", %instance, details = %details.display_message(), "poison: the execution fails");
@@ -42,7 +46,12 @@ impl Turns {
         let verdict = Verdict::Failed { details: details.clone() };
         let mut commit = match turn {
             Some(turn) => self.shared.commit_of(turn, execution_id).await,
-            None => failed_by_hand(&identity, details, leased.last_event_id, leased.now_ms),
+            None => {
+                let notice = self.shared.news_of_unreadable(&identity.instance, &details).await;
+                let mut commit = failed_by_hand(&identity, details, leased.last_event_id, leased.now_ms);
+                commit.messages.extend(notice.map(Message::from));
+                commit
+            }
         };
         commit.messages.extend(collisions.into_iter().map(Message::from));
         let cancelled = commit.cancelled.clone();

@@ -24,13 +24,13 @@ impl Turns {
                 Notice::InvalidPinnedVersion { version, error } => {
                     tracing::warn!(target: "steadfast::runtime", instance, %version, %error, "Invalid pinned version; replaying with this engine");
                 }
+                Notice::Stuck => {
+                    tracing::warn!(target: "steadfast::runtime", instance, "the orchestration waits for nothing that could answer it");
+                }
                 Notice::LongHistory { events } => {
                     tracing::warn!(target: "steadfast::runtime", instance, events, "the history is long; continue-as-new keeps it short");
                 }
             }
-        }
-        if turn.verdict == (Verdict::Waiting { stuck: true }) {
-            tracing::warn!(target: "steadfast::runtime", instance, "the orchestration waits for nothing that could answer it");
         }
     }
 

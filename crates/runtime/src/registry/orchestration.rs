@@ -130,7 +130,7 @@ impl OrchestrationRegistryBuilder {
             .map_err(|error| format!("'{version}' is no version for orchestration {name}: {error}"))?;
         let latest = self.handlers.get(name).and_then(|versions| versions.last_key_value());
         match latest {
-            Some((latest, _)) if version < *latest => Err(format!(
+            Some((latest, _)) if version < *latest && !self.has(name, &version) => Err(format!(
                 "non-monotonic orchestration version for {name}: {version} is not later than existing latest {latest}"
             )),
             _ => Ok(version),
