@@ -55,6 +55,7 @@ impl Lane for Turns {
         match triage(lease, self.shared.plan.max_attempts, runs) {
             Triage::Run(run) => self.run(&token, *run, attempt, now_ms, kv).await,
             Triage::Settle { execution_id, collisions } => {
+                tracing::debug!(target: "steadfast::runtime", %instance, "messages dropped: the instance has ended");
                 let messages = collisions.into_iter().map(Message::from).collect();
                 let commit = TurnCommit { messages, ..TurnCommit::empty(execution_id) };
                 self.shared.commit(&token, commit).await;
@@ -149,8 +150,10 @@ impl Turns {
         let verdict = turn.verdict.clone();
         let mut commit = self.shared.commit_of(turn, identity.execution_id).await;
         commit.messages.extend(collisions.into_iter().map(Message::from));
+        let cancelled = commit.cancelled.clone();
         let recorded = matches!(self.shared.commit(token, commit).await, Committing::Done);
         if recorded {
+            self.shared.running.cancel(&cancelled);
             self.count(&verdict, is_start);
         }
         false
@@ -251,7 +254,9 @@ impl Turns {
             }
         };
         commit.messages.extend(collisions.into_iter().map(Message::from));
+        let cancelled = commit.cancelled.clone();
         if matches!(self.shared.commit(token, commit).await, Committing::Done) {
+            self.shared.running.cancel(&cancelled);
             self.shared.counters().orch_poison.up();
             self.shared.counters().orch_failures.up();
             self.shared.counters().orch_starts.add(u64::from(is_start));

@@ -101,14 +101,14 @@ pub(crate) fn triage(lease: TurnLease, max_attempts: u32, runs: impl Fn(&str) ->
     }
     let ending = Ending::of(&history);
     let (opening, arrivals, collisions, texts) = split(messages, &history, &ending, &instance);
+    if ending == Ending::Over {
+        return Triage::Settle { execution_id, collisions };
+    }
     let (execution_id, history) = match &opening {
         Some(opening) if opening.continues => (execution_id + 1, Vec::new()),
         _ => (execution_id, history),
     };
     let continues = opening.as_ref().is_some_and(|opening| opening.continues);
-    if !continues && ending == Ending::Over {
-        return Triage::Settle { execution_id, collisions };
-    }
     let is_between = !continues && ending == Ending::Continued;
     if poisoned {
         // Between two executions it is the next one that fails: the one before has ended.
@@ -208,6 +208,7 @@ fn split(
             WorkItem::StartOrchestration { parent_instance, parent_id, parent_execution_id, .. }
                 if !history.is_empty() =>
             {
+                tracing::warn!(target: "steadfast::runtime", instance, "a start is ignored: the instance has begun already");
                 let parent = ParentLink::of(parent_instance.as_deref(), parent_id, parent_execution_id);
                 collisions.extend(parent.and_then(|parent| collision(parent, &own_parent, ending, instance)));
             }
