@@ -6,6 +6,7 @@ use steadfast_core::WorkItem;
 use steadfast_core::replay::{ParentNotice, SessionChange, Turn};
 use steadfast_store::{Abandon, Attempt, LeaseToken, Message, NewWork, ProviderErrorKind, TurnCommit};
 
+use crate::dispatch::until_stopped;
 use crate::orchestration::Committing;
 use crate::runtime::Shared;
 
@@ -67,8 +68,11 @@ impl Shared {
                 return Committing::Refused(error);
             }
             match retries.next() {
-                Some(wait) => self.plan.clock.sleep(Duration::from_millis(*wait)).await,
-                None => {
+                // A runtime that stops what runs does not wait for better times.
+                Some(wait) if !self.abort.is_cancelled() => {
+                    until_stopped(&self.abort, self.plan.clock.sleep(Duration::from_millis(*wait))).await;
+                }
+                _ => {
                     tracing::warn!(target: "steadfast::runtime", %error, "a turn could not be committed; it is given back and runs again");
                     self.abandon(token, None, Attempt::Uncounted).await;
                     return Committing::Left;

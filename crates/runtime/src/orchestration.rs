@@ -146,6 +146,7 @@ impl Turns {
         match decision {
             Triage::Run(run) => self.run(leased, run, known, standing).await,
             Triage::Settle { execution_id, collisions } => {
+                tracing::debug!(target: "steadfast::runtime", instance = %leased.instance, "messages dropped: the instance has ended");
                 let messages = collisions.into_iter().map(Message::from).collect();
                 let commit = TurnCommit { messages, ..TurnCommit::empty(execution_id) };
                 self.shared.commit(&leased.token, commit).await;

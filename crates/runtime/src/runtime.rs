@@ -51,6 +51,8 @@ pub(crate) struct Shared {
     pub(crate) running: Arc<Running>,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) tasks: TaskTracker,
+    /// Runs the tasks.
+    tokio: tokio::runtime::Handle,
     /// Fetch no more.
     pub(crate) stop: CancellationToken,
     /// Stop what runs, and give it back.
@@ -177,6 +179,7 @@ impl Runtime {
             running: Arc::default(),
             sessions,
             tasks: TaskTracker::new(),
+            tokio: tokio::runtime::Handle::current(),
             stop: CancellationToken::new(),
             abort: CancellationToken::new(),
             id: format!("{:04x}", random.as_u128() as u16),
@@ -205,7 +208,7 @@ impl Runtime {
     /// it back at once). Then what still runs is stopped and given back, uncounted. Returns when all tasks have ended.
     ///
     /// # Cancel safety
-    /// A dropped call has still asked the runtime to stop; call it again to wait.
+    /// A dropped call has still asked the runtime to stop in that time; call it again to wait.
     pub async fn shutdown(self: Arc<Self>, timeout_ms: Option<u64>) {
         let shared = &self.shared;
         shared.stop.cancel();
@@ -214,13 +217,19 @@ impl Runtime {
         if timeout.is_zero() {
             shared.abort.cancel();
         } else {
-            tokio::select! {
-                () = shared.tasks.wait() => {}
-                () = shared.plan.clock.sleep(timeout) => {
-                    tracing::warn!(target: "steadfast::runtime", ?timeout, "shutdown took too long; what still runs is given back");
-                    shared.abort.cancel();
+            // The call may be awaited outside tokio, where no timer runs, or be dropped: the time passes on a task of
+            // its own, which holds no store and ends with the others.
+            let (tasks, abort) = (shared.tasks.clone(), shared.abort.clone());
+            let is_up = shared.plan.clock.sleep(timeout);
+            shared.tokio.spawn(async move {
+                tokio::select! {
+                    () = tasks.wait() => {}
+                    () = is_up => {
+                        tracing::warn!(target: "steadfast::runtime", ?timeout, "shutdown took too long; what still runs is given back");
+                        abort.cancel();
+                    }
                 }
-            }
+            });
         }
         shared.tasks.wait().await;
         // What is kept holds the user's values, and through contexts of activities perhaps the store.

@@ -185,10 +185,10 @@ pub(crate) fn triage(
     }
     let text = if poisoned { texts(&messages) } else { String::new() };
     let Sorted { opening, arrivals, collisions, terminated } = sort(messages, standing, &instance);
-    let continues = opening.as_ref().is_some_and(|opening| opening.continues);
-    if !continues && standing.ending == Ending::Over {
+    if standing.ending == Ending::Over {
         return Triage::Settle { execution_id, collisions };
     }
+    let continues = opening.as_ref().is_some_and(|opening| opening.continues);
     let between = !continues && standing.ending == Ending::Continued;
     if between && !poisoned {
         return Triage::Wait(Wait::BetweenExecutions);
@@ -255,6 +255,7 @@ fn sort(messages: Vec<Message>, standing: &Standing, instance: &str) -> Sorted {
             WorkItem::StartOrchestration { parent_instance, parent_id, parent_execution_id, .. }
                 if !standing.is_empty =>
             {
+                tracing::warn!(target: "steadfast::runtime", instance, "a start is ignored: the instance has begun already");
                 let parent = ParentLink::of(parent_instance.as_deref(), parent_id, parent_execution_id);
                 sorted.collisions.extend(parent.and_then(|parent| collision(parent, standing, instance)));
             }

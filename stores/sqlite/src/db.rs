@@ -79,6 +79,16 @@ impl<'c> Db<'c> {
     }
 }
 
+/// Reads a stored text. Bytes that are no UTF-8 are shown with replacement characters, one of them in front, so that
+/// nothing takes them for JSON: such a row is unreadable like any other, and no error of the whole statement (S15).
+pub(crate) fn text_of(row: &Row<'_>, column: usize) -> rusqlite::Result<String> {
+    let bytes = row.get_ref(column)?.as_bytes()?;
+    Ok(match std::str::from_utf8(bytes) {
+        Ok(text) => text.to_owned(),
+        Err(_) => format!("\u{fffd}{}", String::from_utf8_lossy(bytes)),
+    })
+}
+
 /// Times beyond what the file can say are as good as for ever.
 pub(crate) fn time(ms: u64) -> i64 {
     i64::try_from(ms).unwrap_or(i64::MAX)

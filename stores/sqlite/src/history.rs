@@ -4,7 +4,7 @@ use rusqlite::params;
 use steadfast_core::Event;
 use steadfast_store::{History, ProviderError, ProviderErrorKind};
 
-use crate::db::{Db, sql, time};
+use crate::db::{Db, sql, text_of, time};
 use crate::error::{Done, Fault, kind_of};
 
 impl Db<'_> {
@@ -43,7 +43,7 @@ impl Db<'_> {
 
     /// Reads the texts of the events after one of them.
     pub(crate) fn event_texts(&self, key: i64, execution: i64, after: u64) -> Done<Vec<String>> {
-        self.all(sql!("history/after"), params![key, execution, time(after)], |row| row.get(0))
+        self.all(sql!("history/after"), params![key, execution, time(after)], |row| text_of(row, 0))
     }
 }
 

@@ -8,7 +8,7 @@ use steadfast_store::{
     UNREADABLE_RETRY,
 };
 
-use crate::db::{Db, sql};
+use crate::db::{Db, sql, text_of};
 use crate::error::{Done, Fault};
 
 /// A message as it is stored.
@@ -24,7 +24,7 @@ impl Row {
     pub(crate) fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
             seq: row.get(0)?,
-            item: row.get(1)?,
+            item: text_of(row, 1)?,
             attempts: row.get(2)?,
             traceparent: row.get(3)?,
             starts: row.get(4)?,

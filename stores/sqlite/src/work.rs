@@ -7,7 +7,7 @@ use steadfast_store::{
     SessionScope, UNREADABLE_RETRY, WorkRequest,
 };
 
-use crate::db::{Db, sql, time};
+use crate::db::{Db, sql, text_of, time};
 use crate::error::Done;
 use crate::message::stored_tag;
 use crate::turn::{Fetched, SWEEP};
@@ -278,7 +278,7 @@ fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
         tag: row.get(2)?,
         session: row.get(3)?,
         attempts: row.get(4)?,
-        item: row.get(5)?,
+        item: text_of(row, 5)?,
         traceparent: row.get(6)?,
     })
 }

@@ -93,8 +93,10 @@ impl Turns {
         let verdict = turn.verdict.clone();
         let mut commit = self.shared.commit_of(turn, identity.execution_id).await;
         commit.messages.extend(collisions.into_iter().map(Message::from));
+        let cancelled = commit.cancelled.clone();
         let events = commit.events.last().map_or(0, Event::event_id);
         if let Committing::Done(_) = self.shared.commit(&leased.token, commit).await {
+            self.shared.running.cancel(&cancelled);
             self.count(identity, &verdict, start.as_ref(), standing, leased.now_ms, events);
         }
     }
