@@ -74,6 +74,28 @@ pub use steadfast_runtime::{ActivityContext, CancelReason};
 #[doc = include_str!("../../README.md")]
 struct Readme;
 
+/// The code blocks of the guide, under test.
+#[cfg(doctest)]
+mod guide {
+    macro_rules! pages {
+        ($($page:literal $name:ident),* $(,)?) => {
+            $(#[doc = include_str!(concat!("../../docs/guide/", $page, ".md"))] struct $name;)*
+        };
+    }
+
+    pages! {
+        "orchestrations" Orchestrations,
+        "activities" Activities,
+        "timers-and-events" TimersAndEvents,
+        "errors-and-retries" ErrorsAndRetries,
+        "children" Children,
+        "continue-as-new" ContinueAsNew,
+        "versioning" Versioning,
+        "operations" Operations,
+        "writing-a-store" WritingAStore,
+    }
+}
+
 #[doc(hidden)]
 pub use steadfast_core::CompletionResult;
 
