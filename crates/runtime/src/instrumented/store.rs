@@ -58,11 +58,19 @@ impl Store for Watched {
     }
 
     async fn renew(&self, lease: &LeaseToken, extend_for: Duration) -> Result<(), ProviderError> {
-        self.store()?.renew(lease, extend_for).await
+        let operation = match lease {
+            LeaseToken::Turn(_) => "renew_orchestration_item_lock",
+            LeaseToken::Work(_) => "renew_work_item_lock",
+        };
+        self.counted(operation, self.store()?.renew(lease, extend_for)).await
     }
 
     async fn abandon(&self, lease: &LeaseToken, how: Abandon) -> Result<(), ProviderError> {
-        self.store()?.abandon(lease, how).await
+        let operation = match lease {
+            LeaseToken::Turn(_) => "abandon_orchestration_item",
+            LeaseToken::Work(_) => "abandon_work_item",
+        };
+        self.counted(operation, self.store()?.abandon(lease, how)).await
     }
 
     async fn register_node(&self, node_id: &str) -> Result<u64, ProviderError> {
