@@ -28,6 +28,7 @@ mod turn;
 mod unreadable;
 mod version;
 mod wait;
+mod waiting;
 mod warm;
 mod work;
 
@@ -49,6 +50,7 @@ pub(crate) const ALL: &[&[Case]] = &[
     turn::CASES,
     warm::CASES,
     wait::CASES,
+    waiting::CASES,
     version::CASES,
     lease::CASES,
     history::CASES,
@@ -70,6 +72,7 @@ pub(crate) const ALL: &[&[Case]] = &[
     session::scope::CASES,
     session::serial::CASES,
     session::untaken::CASES,
+    session::waiting::CASES,
     session::wake::CASES,
     session::watch::CASES,
 ];
