@@ -126,6 +126,8 @@ async fn run<L: Lane>(shared: Arc<Shared>, lane: Arc<L>, slot: Slot) {
             Ok(Some(lease)) => {
                 backoff.reset();
                 lane.process(&slot, lease).await;
+                // A store in memory never makes the slot wait, and other tasks of the thread must have their turn.
+                tokio::task::coop::consume_budget().await;
             }
             Ok(None) => {
                 backoff.reset();
