@@ -1,8 +1,6 @@
 //! Keeping a store in order: ending what has no code any more, deleting what ended long ago, letting go of turns that do not
 //! come back, retries with a bound.
 
-#![allow(clippy::expect_used, clippy::panic, reason = "what a test relies on, it panics without")]
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;

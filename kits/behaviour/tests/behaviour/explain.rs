@@ -1,7 +1,5 @@
 //! What an instance waits for, in one call (F20 and what operators ask).
 
-#![allow(clippy::expect_used, clippy::panic, reason = "what a test relies on, it panics without")]
-
 use std::time::Duration;
 
 use steadfast::client::{

@@ -1,7 +1,5 @@
 //! What a runtime tells of its health: the store, its slots, and how long things wait.
 
-#![allow(clippy::expect_used, clippy::panic, reason = "what a test relies on, it panics without")]
-
 use std::sync::Arc;
 use std::time::Duration;
 

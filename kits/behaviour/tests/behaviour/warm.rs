@@ -1,7 +1,5 @@
 //! Orchestrations that stay in memory between their turns (row 1 of "what we do differently", F20).
 
-#![allow(clippy::expect_used, clippy::panic, reason = "what a test relies on, it panics without")]
-
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
