@@ -131,9 +131,19 @@ impl Stage {
         Client::with_clock(self.inner(), Arc::new(self.clock.clone()))
     }
 
-    /// Returns the default options, with the clock of the stage.
+    /// Returns the default options, with the clock of the stage. How many orchestrations stay warm can be set from
+    /// outside (`STEADFAST_WARM`, a number), so that all claims can be shown warm, cold and with constant eviction.
     pub fn options(&self) -> RuntimeOptions {
-        RuntimeOptions { clock: Arc::new(self.clock.clone()), ..RuntimeOptions::default() }
+        let mut options = RuntimeOptions { clock: Arc::new(self.clock.clone()), ..RuntimeOptions::default() };
+        if let Ok(warm) = std::env::var("STEADFAST_WARM") {
+            options.max_warm_orchestrations = warm.parse().expect("STEADFAST_WARM is a number");
+        }
+        options
+    }
+
+    /// Returns the options of the stage for a claim that is about an orchestration which is held warm.
+    pub fn warm_options(&self) -> RuntimeOptions {
+        RuntimeOptions { max_warm_orchestrations: 1_000, ..self.options() }
     }
 
     /// Starts a runtime with the options of the stage.

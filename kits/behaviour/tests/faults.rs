@@ -623,7 +623,7 @@ on_every_full_store! {
                 Ok("unrecorded".to_owned())
             }
         });
-        stage.run(echo(), flow).await;
+        stage.run_with(echo(), flow, stage.warm_options()).await;
         stage.start("a", "Foreign", "").await;
         stage.has("a", "ActivityCompleted", 1).await;
         goes_on(&stage).await;

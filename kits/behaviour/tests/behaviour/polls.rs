@@ -297,7 +297,7 @@ fn nondeterminism(message: String) -> Result<String, ErrorDetails> {
 on_every_full_store! {
     async fn f20_a_wake_from_outside_fails_an_orchestration_that_is_held_warm(stage) {
         let (wake, foreign) = oneshot::channel();
-        stage.run(activities(), awaits(foreign)).await;
+        stage.run_with(activities(), awaits(foreign), stage.warm_options()).await;
         stage.start("a", "Flow", "").await;
         stage.has("a", "OrchestrationStarted", 1).await;
         wake.send(()).expect("somebody waits");
@@ -313,12 +313,13 @@ on_every_full_store! {
         let kept = Arc::new(Mutex::new(None));
         let keeps = Arc::clone(&kept);
         stage
-            .run(
+            .run_with(
                 activities(),
                 flow(move |ctx: OrchestrationContext, _| {
                     *keeps.lock().expect("no panic") = Some(ctx.clone());
                     async move { Ok(ctx.schedule_wait("go").await) }
                 }),
+                stage.warm_options(),
             )
             .await;
         stage.start("a", "Flow", "").await;

@@ -1,11 +1,13 @@
 //! Orchestrations that stay in memory between their turns (row 1 of "what we do differently", F20).
 
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use steadfast::runtime::RuntimeOptions;
-use steadfast::{ConfigErrorKind, ErrorDetails, OrchestrationContext};
+use steadfast::providers::Provider;
+use steadfast::providers::sqlite::{SqliteOptions, SqliteProvider};
+use steadfast::runtime::{Runtime, RuntimeOptions};
+use steadfast::{Client, ConfigErrorKind, ErrorDetails, OrchestrationContext};
 use steadfast_behaviour::{Lines, Stage, activities, on_every_full_store, on_every_store, orchestrations};
 
 /// Counts how often its code begins.
@@ -177,5 +179,48 @@ on_every_store! {
         assert_eq!(lines.saying("WARN", "waits for nothing that could answer it").len(), 1);
         stage.pass(Duration::from_secs(1));
         stage.stop().await;
+    }
+}
+
+/// W4: the steps of a long chain cost what those of a short one do, in statements, in steps of SQLite's machine and in
+/// events looked at. `STEADFAST_CHAIN=3000` for the length that the bar names.
+#[tokio::test]
+async fn w4_the_last_steps_of_a_long_chain_cost_what_the_first_do() {
+    let length: usize = std::env::var("STEADFAST_CHAIN")
+        .map_or(600, |length| length.parse().expect("STEADFAST_CHAIN is a number"));
+    let (statements, steps) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let options = SqliteOptions {
+        count_statements: Some(Arc::clone(&statements)),
+        count_steps: Some(Arc::clone(&steps)),
+        // What is counted must not depend on how fast the machine is.
+        other_processes: None,
+        ..SqliteOptions::default()
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let url = format!("sqlite:{}", folder.path().join("chain.db").display());
+    let store: Arc<dyn Provider> = Arc::new(SqliteProvider::new(&url, Some(options)).await.expect("opens"));
+    let runtime = Arc::new(OnceLock::<Arc<Runtime>>::new());
+    let costs = Arc::new(Mutex::new(Vec::new()));
+    let (seen, of) = (Arc::clone(&costs), Arc::clone(&runtime));
+    let acts = activities().register("Step", move |_, input: String| {
+        let visited = of.get().map_or(0, |runtime| runtime.events_visited());
+        let cost = [statements.load(Ordering::Relaxed), steps.load(Ordering::Relaxed), visited];
+        seen.lock().expect("is not poisoned").push(cost);
+        async move { Ok(input) }
+    });
+    let (acts, flow) = (acts.build_result().expect("activities"), chain(&Arc::default()).build());
+    let one =
+        RuntimeOptions { orchestration_concurrency: 1, worker_concurrency: 1, ..RuntimeOptions::default() };
+    let started = Runtime::start_with_options(Arc::clone(&store), acts, flow, one).await;
+    runtime.set(Arc::clone(&started)).unwrap_or_else(|_| panic!("it is set once"));
+    let client = Client::new(store);
+    client.start_orchestration("a", "Chain", length.to_string()).await.expect("starts");
+    client.wait_for_orchestration("a", Duration::from_secs(600)).await.expect("ends");
+    started.shutdown(None).await;
+    let costs = costs.lock().expect("is not poisoned");
+    let hundred = |from: usize, what: usize| costs[from + 100][what] - costs[from][what];
+    for (what, name) in ["statements", "steps", "events"].into_iter().enumerate() {
+        let (first, last) = (hundred(1, what), hundred(length - 101, what));
+        assert!(last * 10 <= first * 12, "{name}: {first} for the first 100 steps, {last} for the last");
     }
 }

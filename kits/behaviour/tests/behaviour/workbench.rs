@@ -1,7 +1,6 @@
 //! What the tests of workers, shutdown and metrics share: activities that wait for the test, and time that passes
 //! no faster than the runtimes can follow.
 
-
 use std::sync::Arc;
 use std::time::Duration;
 
