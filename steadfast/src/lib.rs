@@ -74,6 +74,11 @@ pub use steadfast_runtime::{ActivityContext, CancelReason};
 #[doc = include_str!("../../README.md")]
 struct Readme;
 
+/// The code blocks of the guide, under test.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/guide/observability.md")]
+struct GuideToObservability;
+
 #[doc(hidden)]
 pub use steadfast_core::CompletionResult;
 

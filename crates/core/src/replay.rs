@@ -29,7 +29,7 @@ use std::task::Waker;
 
 pub use conclude::fail_without_code;
 pub use input::{CarryForwardOverflow, Identity, Options, ParentLink, Start};
-pub use turn::{Effects, Notice, ParentNotice, QueuedWork, SessionChange, Turn, Verdict};
+pub use turn::{AnsweredChild, Effects, Notice, ParentNotice, QueuedWork, SessionChange, Turn, Verdict};
 pub(crate) use turn::{Misuse, application_error};
 pub use verify::verify;
 

@@ -186,10 +186,8 @@ impl Activities {
         let input = scheduled.input.clone();
         let clock = Arc::clone(&self.shared.plan.clock);
         let began = clock.monotonic();
-        let invoked = self
-            .shared
-            .tasks
-            .spawn(async move { handler.invoke(context, input).await }.in_current_span());
+        let invoked =
+            self.shared.tasks.spawn(async move { handler.invoke(context, input).await }.in_current_span());
         let mut invoked = AbortOnDropHandle::new(invoked);
         let outcome = tokio::select! {
             joined = &mut invoked => Some(joined),

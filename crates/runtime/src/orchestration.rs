@@ -205,7 +205,7 @@ impl Turns {
         self.tell(&identity, &turn);
         let cancelled = turn.effects.cancelled_activities.clone();
         let verdict = turn.verdict.clone();
-        let children = tell::child_starts(&turn);
+        let children = tell::Children::of(&turn);
         let events = execution.last_event_id();
         let mut commit = self.shared.commit_of(turn, execution_id, standing.traceparent()).await;
         commit.messages.extend(collisions.iter().cloned().map(Message::from));

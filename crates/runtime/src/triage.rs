@@ -374,8 +374,7 @@ fn opening_of(item: WorkItem) -> Result<Opening, Box<WorkItem>> {
             ..
         } => {
             let parent = ParentLink::of(parent_instance.as_deref(), parent_id, parent_execution_id);
-            let start =
-                Start { input, parent, carry_forward, custom_status, sessions, ..Start::default() };
+            let start = Start { input, parent, carry_forward, custom_status, sessions, ..Start::default() };
             (orchestration, version, start, true)
         }
         arrival => return Err(Box::new(arrival)),

@@ -63,6 +63,7 @@ impl Execution {
     }
 
     fn record(&mut self, event: Event, draft: &mut Draft) {
+        draft.answered.extend(self.outline.child_answered_by(&event));
         self.outline.observe(&event, &self.identity);
         draft.events.push(event);
         draft.arrived = draft.events.len();

@@ -111,7 +111,10 @@ impl Turns {
             return;
         };
         let verdict = turn.verdict.clone();
-        let mut commit = self.shared.commit_of(turn, identity.execution_id, traceparent_of(start.as_ref(), standing)).await;
+        let mut commit = self
+            .shared
+            .commit_of(turn, identity.execution_id, traceparent_of(start.as_ref(), standing))
+            .await;
         commit.messages.extend(collisions.into_iter().map(Message::from));
         let cancelled = commit.cancelled.clone();
         let events = commit.events.last().map_or(0, Event::event_id);
