@@ -369,7 +369,7 @@ impl<S: tracing::Subscriber> Layer<S> for PanicsOnce {
 async fn a_turn_that_blocks_its_thread_is_counted_as_a_slot_replaced() {
     let emitted = Emitted::default();
     // A recorder of one thread would not hear the others. The other tests have their own, which go first.
-    metrics::set_global_recorder(emitted.clone()).ok().expect("nobody else installs one");
+    metrics::set_global_recorder(emitted.clone()).expect("nobody else installs one");
     let (release, blocked) = std::sync::mpsc::channel::<()>();
     let blocked = Arc::new(Mutex::new(blocked));
     let flow = orchestrations().register("Block", move |_, _| {
