@@ -1,4 +1,9 @@
 //! What an application does with orchestrations from outside: start, signal, wait, inspect, manage.
 
-pub use steadfast_client::{Client, ClientError, InstanceHandle};
-pub use steadfast_store::{Cursor, ExecutionState, InstancePage, InstanceQuery, SessionInfo, Started};
+pub use steadfast_client::{
+    Client, ClientError, Explanation, InstanceHandle, Place, Waiting, WaitingActivity,
+};
+pub use steadfast_store::{
+    Cursor, ExecutionState, InstancePage, InstanceQuery, InstanceState, SessionInfo, Started, TurnState,
+    WorkPhase, WorkState,
+};

@@ -76,8 +76,26 @@ struct Readme;
 
 /// The code blocks of the guide, under test.
 #[cfg(doctest)]
-#[doc = include_str!("../../docs/guide/observability.md")]
-struct GuideToObservability;
+mod guide {
+    macro_rules! pages {
+        ($($page:literal $name:ident),* $(,)?) => {
+            $(#[doc = include_str!(concat!("../../docs/guide/", $page, ".md"))] struct $name;)*
+        };
+    }
+
+    pages! {
+        "orchestrations" Orchestrations,
+        "activities" Activities,
+        "timers-and-events" TimersAndEvents,
+        "errors-and-retries" ErrorsAndRetries,
+        "children" Children,
+        "continue-as-new" ContinueAsNew,
+        "versioning" Versioning,
+        "observability" Observability,
+        "operations" Operations,
+        "writing-a-store" WritingAStore,
+    }
+}
 
 #[doc(hidden)]
 pub use steadfast_core::CompletionResult;

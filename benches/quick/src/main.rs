@@ -1,4 +1,4 @@
-//! A quick look at the speed of the whole: workloads W1, W3 and W7 on a SQLite file with `synchronous = FULL`.
+//! A quick look at the speed of the whole: workloads W1, W3, W4, W7 and W8 on a SQLite file with `synchronous = FULL`.
 //!
 //! The machine's own speed is measured in the same run: one bare durable commit. Ratios to it mean something on any
 //! machine; the figures themselves do not.
@@ -6,9 +6,8 @@
 #![allow(clippy::print_stdout, reason = "a benchmark prints its figures")]
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock of the machine")]
 
-use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -22,14 +21,34 @@ const ROUNDS: usize = 3;
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
+const WORKLOADS: [&str; 5] = ["W1", "W3", "W4", "W7", "W8"];
+
 #[tokio::main]
 async fn main() -> Result<()> {
+    let asked: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(unknown) = asked.iter().find(|name| !WORKLOADS.contains(&name.as_str())) {
+        anyhow::bail!("there is no workload {unknown:?}; there are {}", WORKLOADS.join(", "));
+    }
+    let runs = |name: &str| asked.is_empty() || asked.iter().any(|asked| asked == name);
     println!("load average: {}", load());
     let commit = bare_commit()?;
     println!("one bare durable commit: p50 {commit:?}");
-    throughput().await?;
-    latency(commit).await?;
-    idle().await
+    if runs("W1") {
+        throughput().await?;
+    }
+    if runs("W3") {
+        latency(commit).await?;
+    }
+    if runs("W4") {
+        long_chain().await?;
+    }
+    if runs("W7") {
+        idle().await?;
+    }
+    if runs("W8") {
+        parked().await?;
+    }
+    Ok(())
 }
 
 /// W1: 200 orchestrations of 5 sequential activities.
@@ -79,46 +98,121 @@ async fn latency(commit: Duration) -> Result<()> {
     Ok(())
 }
 
+/// W4: one chain of 3,000 activities: does a step cost more when much has happened before it?
+async fn long_chain() -> Result<()> {
+    const STEPS: usize = 3_000;
+    let world = World::open(2, None).await?;
+    let began = Instant::now();
+    world.client.start_orchestration("long", "Chain", STEPS.to_string()).await?;
+    world.wait("long").await?;
+    let total = began.elapsed();
+    let moments = std::mem::take(&mut *world.steps.lock().unwrap_or_else(PoisonError::into_inner));
+    let hundred = |from: usize| moments[from + 100].duration_since(moments[from]);
+    let (first, last) = (hundred(0), hundred(STEPS - 101));
+    println!(
+        "W4  a chain of {STEPS}: {total:?}; the first 100 steps {first:?}, the last 100 {last:?}, {:.2}x (bar 1.2)",
+        ratio(last, first)
+    );
+    world.close().await;
+    Ok(())
+}
+
 /// W7: an idle runtime.
 async fn idle() -> Result<()> {
-    let steps = Arc::new(AtomicU64::new(0));
-    let world = World::open(2, Some(Arc::clone(&steps))).await?;
+    let statements = Arc::new(AtomicU64::new(0));
+    let world = World::open(2, Some(Arc::clone(&statements))).await?;
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let (before, cpu) = (steps.load(Ordering::Relaxed), cpu_time()?);
-    let time = Duration::from_secs(10);
+    let (before, cpu) = (statements.load(Ordering::Relaxed), cpu_time()?);
+    let time = Duration::from_secs(20);
     tokio::time::sleep(time).await;
     let used = cpu_time()?.saturating_sub(cpu);
-    let spent = steps.load(Ordering::Relaxed) - before;
+    let spent = statements.load(Ordering::Relaxed) - before;
     println!(
-        "W7  idle for {time:?}: {spent} steps of SQLite's machine (the check of data_version included), {:.2} % of a core",
+        "W7  idle for {time:?}: {spent} statements (looks at data_version apart), {:.3} % of a core (bar 0.2)",
         100.0 * used.as_secs_f64() / time.as_secs_f64()
     );
     world.close().await;
     Ok(())
 }
 
+/// W8: orchestrations that are started and wait for an event: how fast, and how much memory each takes.
+async fn parked() -> Result<()> {
+    let world = World::open(16, None).await?;
+    let mut memory = Vec::new();
+    let mut started = 0;
+    for target in [10_000, 50_000] {
+        let began = Instant::now();
+        let more = target - started;
+        park(&world.client, started, target).await?;
+        started = target;
+        while world.client.get_queue_depths().await?.orchestrator_queue > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let last = format!("p{}", target - 1);
+        world.client.wait_for_status_change(&last, 0, Duration::from_millis(5), PATIENCE).await?;
+        println!("W8  {more} started and parked in {:?}", began.elapsed());
+        memory.push(resident()?);
+    }
+    let slope = (memory[1] as f64 - memory[0] as f64) / 40_000.0;
+    println!(
+        "W8  resident: {} MiB with 10,000, {} MiB with 50,000: {slope:.0} bytes for each more (bar 2,048); {} of them warm",
+        memory[0] >> 20,
+        memory[1] >> 20,
+        world.runtime.warm_orchestrations()
+    );
+    world.close().await;
+    Ok(())
+}
+
+/// Starts many at a time, because one client that waits for each commit measures the disk.
+async fn park(client: &Client, from: usize, to: usize) -> Result<()> {
+    let mut tasks = tokio::task::JoinSet::new();
+    for lane in 0..64 {
+        let client = client.clone();
+        tasks.spawn(async move {
+            for n in (from + lane..to).step_by(64) {
+                client.start_orchestration(format!("p{n}"), "Park", "").await?;
+            }
+            anyhow::Ok(())
+        });
+    }
+    while let Some(done) = tasks.join_next().await {
+        done??;
+    }
+    Ok(())
+}
+
 struct World {
     client: Client,
     runtime: Arc<Runtime>,
+    /// When each activity ran.
+    steps: Arc<Mutex<Vec<Instant>>>,
     _folder: tempfile::TempDir,
 }
 
 impl World {
-    async fn open(slots: usize, count_steps: Option<Arc<AtomicU64>>) -> Result<Self> {
+    async fn open(slots: usize, count_statements: Option<Arc<AtomicU64>>) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let url = format!("sqlite:{}", folder.path().join("bench.db").display());
-        let options = SqliteOptions { count_steps, ..SqliteOptions::default() };
+        let options = SqliteOptions { count_statements, ..SqliteOptions::default() };
         let store = Arc::new(SqliteProvider::new(&url, Some(options)).await?);
-        let activities =
-            ActivityRegistry::builder().register("Step", |_, input| async move { Ok(input) }).build();
-        let orchestrations = OrchestrationRegistry::builder().register("Chain", chain).build();
+        let steps = Arc::<Mutex<Vec<Instant>>>::default();
+        let moments = Arc::clone(&steps);
+        let activities = ActivityRegistry::builder()
+            .register("Step", move |_, input| {
+                moments.lock().unwrap_or_else(PoisonError::into_inner).push(Instant::now());
+                async move { Ok(input) }
+            })
+            .build();
+        let orchestrations =
+            OrchestrationRegistry::builder().register("Chain", chain).register("Park", park_here).build();
         let options = RuntimeOptions {
             orchestration_concurrency: slots,
             worker_concurrency: slots,
             ..RuntimeOptions::default()
         };
         let runtime = Runtime::start_with_options(store.clone(), activities, orchestrations, options).await;
-        Ok(Self { client: Client::new(store), runtime, _folder: folder })
+        Ok(Self { client: Client::new(store), runtime, steps, _folder: folder })
     }
 
     async fn wait(&self, instance: &str) -> Result<()> {
@@ -139,6 +233,11 @@ async fn chain(ctx: OrchestrationContext, length: String) -> Result<String, Stri
         ctx.schedule_activity("Step", step.to_string()).await?;
     }
     Ok(length.to_string())
+}
+
+async fn park_here(ctx: OrchestrationContext, _: String) -> Result<String, String> {
+    ctx.set_custom_status("parked");
+    Ok(ctx.schedule_wait("never").await)
 }
 
 /// The median of durable commits of one small row, on the same kind of file.
@@ -164,11 +263,20 @@ fn load() -> String {
     std::fs::read_to_string("/proc/loadavg").unwrap_or_else(|_| "unknown".to_owned()).trim().to_owned()
 }
 
-/// The processor time of this process, where the system tells it.
+/// The processor time of this process, where the system tells it: that of all its threads, in nanoseconds.
 fn cpu_time() -> Result<Duration> {
-    let stat = std::fs::read_to_string(Path::new("/proc/self/stat"))
-        .context("this system does not tell processor time")?;
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-    let ticks = |index: usize| fields.get(index).and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
-    Ok(Duration::from_millis((ticks(11) + ticks(12)) * 10))
+    let mut nanos = 0;
+    for task in std::fs::read_dir("/proc/self/task").context("this system does not tell processor time")? {
+        // A thread may end while we look.
+        let told = std::fs::read_to_string(task?.path().join("schedstat")).unwrap_or_default();
+        nanos += told.split_whitespace().next().and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
+    }
+    Ok(Duration::from_nanos(nanos))
+}
+
+/// The memory of this process that is really there, in bytes.
+fn resident() -> Result<u64> {
+    let told = std::fs::read_to_string("/proc/self/statm").context("this system does not tell memory")?;
+    let pages: u64 = told.split_whitespace().nth(1).context("no resident pages are told")?.parse()?;
+    Ok(pages * 4_096)
 }

@@ -82,3 +82,33 @@ impl ClientError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(message: &str) -> ClientError {
+        ClientError::of_deletion(ProviderError::permanent("delete", message), "a", false)
+    }
+
+    #[test]
+    fn the_refusals_of_a_foreign_provider_are_known_by_their_texts() {
+        assert!(matches!(refused("Instance a Not Found"), ClientError::InstanceNotFound { .. }));
+        assert!(matches!(refused("it is STILL RUNNING"), ClientError::InstanceStillRunning { .. }));
+        for text in ["a Sub-Orchestration", "Delete the root instead"] {
+            assert!(matches!(refused(text), ClientError::CannotDeleteSubOrchestration { .. }), "{text}");
+        }
+        assert!(matches!(refused("disk full"), ClientError::Provider(_)));
+    }
+
+    #[test]
+    fn the_refusals_of_our_stores_are_known_by_their_kinds() {
+        let of =
+            |kind, is_child| ClientError::of_deletion(ProviderError::new(kind, "delete", ""), "a", is_child);
+        assert!(matches!(of(ProviderErrorKind::NotFound, false), ClientError::InstanceNotFound { .. }));
+        assert!(matches!(of(ProviderErrorKind::Refused, false), ClientError::InstanceStillRunning { .. }));
+        let child = of(ProviderErrorKind::Refused, true);
+        assert!(matches!(child, ClientError::CannotDeleteSubOrchestration { .. }));
+        assert!(matches!(of(ProviderErrorKind::Busy, false), ClientError::Provider(_)));
+    }
+}

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use steadfast_core::OrchestrationStatus;
 
-use crate::{Client, ClientError};
+use crate::{Client, ClientError, Explanation};
 
 /// Names one instance, for calls that are about it. Made by [`Client::instance`].
 #[derive(Debug, Clone)]
@@ -34,6 +34,14 @@ impl InstanceHandle {
     /// As [`Client::get_orchestration_status`].
     pub async fn status(&self) -> Result<OrchestrationStatus, ClientError> {
         self.client.get_orchestration_status(&self.id).await
+    }
+
+    /// Tells what the instance waits for.
+    ///
+    /// # Errors
+    /// As [`Client::explain`].
+    pub async fn explain(&self) -> Result<Explanation, ClientError> {
+        self.client.explain(&self.id).await
     }
 
     /// Waits until the instance has ended, as long as it takes, and decodes its output. A failure is the inner error.

@@ -5,6 +5,7 @@
 
 mod client;
 mod error;
+mod explain;
 mod inspect;
 mod instance;
 mod kv;
@@ -15,4 +16,5 @@ mod wait;
 
 pub use client::Client;
 pub use error::ClientError;
+pub use explain::{Explanation, Place, Waiting, WaitingActivity};
 pub use instance::InstanceHandle;

@@ -20,6 +20,7 @@ mod kv;
 mod ledger;
 pub mod limits;
 mod mismatch;
+mod open;
 mod operation;
 mod outline;
 pub mod replay;
@@ -54,6 +55,7 @@ pub use limits::{
     MAX_SESSIONS_PER_ORCHESTRATION, MAX_TAG_NAME_BYTES, MAX_WORKER_TAGS, WARN_HISTORY_EVENTS,
 };
 pub use mismatch::{CallSite, LastMatch, Mismatch};
+pub use open::{OpenKind, OpenOperation, open_operations};
 pub use retry::{BackoffStrategy, InvalidRetryPolicy, Retry, RetryPolicy};
 #[doc(hidden)]
 pub use schedule::CompletionResult;

@@ -199,6 +199,10 @@ impl Outline {
         self.open.contains_key(&schedule)
     }
 
+    pub(crate) fn open_at(&self, schedule: u64) -> Option<&Open> {
+        self.open.get(&schedule)
+    }
+
     /// Was the open activity or child asked to stop?
     pub(crate) fn is_cancel_requested(&self, schedule: u64) -> bool {
         matches!(

@@ -1,6 +1,7 @@
 //! The one loop: a slot fetches an item, processes it, and fetches the next.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -88,7 +89,32 @@ async fn given_up(shared: &Shared) {
     shared.plan.clock.sleep(GIVE_BACK).await;
 }
 
+/// Counts the slots that run.
+#[derive(Debug, Default)]
+pub(crate) struct SlotsAlive(AtomicUsize);
+
+impl SlotsAlive {
+    pub(crate) fn get(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn one_more(&self) -> Alive<'_> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Alive(self)
+    }
+}
+
+/// Counts a slot while it runs, however it ends.
+struct Alive<'a>(&'a SlotsAlive);
+
+impl Drop for Alive<'_> {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 async fn run<L: Lane>(shared: Arc<Shared>, lane: Arc<L>, slot: Slot) {
+    let _alive = shared.slots_alive.one_more();
     let clock = Arc::clone(&shared.plan.clock);
     let mut backoff = Backoff::new(slot.index as u64 ^ shared.seed);
     while !shared.stop.is_cancelled() {
@@ -102,6 +128,8 @@ async fn run<L: Lane>(shared: Arc<Shared>, lane: Arc<L>, slot: Slot) {
             Ok(Some(lease)) => {
                 backoff.reset();
                 lane.process(&slot, lease).await;
+                // A store in memory never makes the slot wait, and other tasks of the thread must have their turn.
+                tokio::task::coop::consume_budget().await;
             }
             Ok(None) => {
                 backoff.reset();

@@ -64,7 +64,23 @@ impl Watched {
         let seconds = self.clock.monotonic().saturating_sub(began).as_secs_f64();
         let status = if result.is_ok() { "success" } else { "error" };
         metrics.record_provider_operation(operation, seconds, status);
-        if let Err(error) = &result {
+        self.told(operation, result)
+    }
+
+    /// Runs a call that is not timed, and tells whether it failed.
+    async fn counted<T>(
+        &self,
+        operation: &str,
+        call: impl Future<Output = Result<T, ProviderError>>,
+    ) -> Result<T, ProviderError> {
+        self.told(operation, call.await)
+    }
+
+    fn told<T>(&self, operation: &str, result: Result<T, ProviderError>) -> Result<T, ProviderError> {
+        // A lost lease is an answer of the store and no trouble of it: somebody else holds the item, or it was withdrawn.
+        if let (Some(metrics), Err(error)) = (&self.metrics, &result)
+            && !error.is_lease_lost()
+        {
             metrics.record_provider_error(operation, error_type(error));
         }
         result
@@ -154,7 +170,8 @@ impl Provider for InstrumentedProvider {
         delay: Option<Duration>,
         ignore_attempt: bool,
     ) -> Result<(), ProviderError> {
-        self.inner().abandon_orchestration_item(lock_token, delay, ignore_attempt).await
+        let call = self.inner().abandon_orchestration_item(lock_token, delay, ignore_attempt);
+        self.watched.counted("abandon_orchestration_item", call).await
     }
 
     async fn renew_orchestration_item_lock(
@@ -162,7 +179,8 @@ impl Provider for InstrumentedProvider {
         token: &str,
         extend_for: Duration,
     ) -> Result<(), ProviderError> {
-        self.inner().renew_orchestration_item_lock(token, extend_for).await
+        let call = self.inner().renew_orchestration_item_lock(token, extend_for);
+        self.watched.counted("renew_orchestration_item_lock", call).await
     }
 
     async fn read(&self, instance: &str) -> Result<Vec<Event>, ProviderError> {
@@ -206,7 +224,8 @@ impl Provider for InstrumentedProvider {
     }
 
     async fn renew_work_item_lock(&self, token: &str, extend_for: Duration) -> Result<(), ProviderError> {
-        self.inner().renew_work_item_lock(token, extend_for).await
+        let call = self.inner().renew_work_item_lock(token, extend_for);
+        self.watched.counted("renew_work_item_lock", call).await
     }
 
     async fn abandon_work_item(
@@ -215,7 +234,8 @@ impl Provider for InstrumentedProvider {
         delay: Option<Duration>,
         ignore_attempt: bool,
     ) -> Result<(), ProviderError> {
-        self.inner().abandon_work_item(token, delay, ignore_attempt).await
+        let call = self.inner().abandon_work_item(token, delay, ignore_attempt);
+        self.watched.counted("abandon_work_item", call).await
     }
 
     async fn renew_session_lock(

@@ -77,6 +77,9 @@ impl Lane for Turns {
     async fn process(&self, slot: &Slot, lease: TurnLease) {
         let began = self.shared.plan.clock.monotonic();
         let keeper = self.keep(slot, &lease);
+        // Lets the keeper set its timer. A task that was just spawned waits behind this one, on a queue that no other
+        // thread takes from, and the code of the turn may hold the thread.
+        tokio::task::yield_now().await;
         self.decide(lease).await;
         drop(keeper);
         let took = self.shared.plan.clock.monotonic().saturating_sub(began);

@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use steadfast_client::Client;
 use steadfast_core::{BUILD_VERSION, EventKind};
-use steadfast_store::{Owner, Provider, ProviderErrorKind, Store, store_of};
+use steadfast_store::{
+    OldestWaiting, Owner, Provider, ProviderError, ProviderErrorKind, QueueDepths, Store, store_of,
+};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::activity::Activities;
 use crate::builtin::with_builtins;
-use crate::dispatch;
+use crate::dispatch::{self, SlotsAlive};
 use crate::gauges;
 use crate::instrumented::InstrumentedProvider;
 use crate::observability::{Counter, MetricsProvider, MetricsSnapshot, ObservabilityHandle};
@@ -48,6 +50,7 @@ pub(crate) struct Shared {
     pub(crate) events_visited: Counter,
     pub(crate) overdue: Arc<Overdue>,
     pub(crate) warm: Cache,
+    pub(crate) slots_alive: SlotsAlive,
     pub(crate) running: Arc<Running>,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) tasks: TaskTracker,
@@ -93,16 +96,38 @@ pub struct OrchestrationDescriptor {
 /// Tells how a runtime is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Health {
-    /// Tells whether the store answers.
+    /// Tells whether the store answers, within 5 seconds.
     pub store_reachable: bool,
     /// Tells whether the runtime takes new work.
     pub accepting: bool,
+    /// Counts the slots that the runtime should have, for turns and activities together.
+    pub slots: usize,
+    /// Counts the slots that run.
+    pub slots_alive: usize,
     /// Counts the slots that were restarted after a panic.
     pub slots_restarted: u64,
+    /// Counts the slots whose task was replaced because a turn did not come back.
+    pub slots_replaced: u64,
     /// Counts what waits for a turn, when the store can tell.
     pub waiting_messages: Option<usize>,
     /// Counts what waits for a worker, when the store can tell.
     pub waiting_work: Option<usize>,
+    /// Holds how long some instance could have been leased and was not; `None` when none can be now, or when the store
+    /// cannot tell. It grows while nobody runs turns, or too few do.
+    pub oldest_message_waits: Option<Duration>,
+    /// Holds how long some activity could have been leased and was not; `None` when none can be now, or when the store
+    /// cannot tell. It grows while nobody serves its tag or its session, or too few do.
+    pub oldest_work_waits: Option<Duration>,
+}
+
+/// Bounds how long a look at the health of a runtime waits for the store: one that hangs is not reachable.
+const STORE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// What a store says of itself.
+#[derive(Default)]
+struct Vitals {
+    depths: Option<QueueDepths>,
+    oldest: OldestWaiting,
 }
 
 impl Runtime {
@@ -181,6 +206,7 @@ impl Runtime {
             events_visited: Counter::default(),
             overdue: Arc::default(),
             warm: Cache::new(plan.warm),
+            slots_alive: SlotsAlive::default(),
             running: Arc::default(),
             sessions,
             tasks: TaskTracker::new(),
@@ -253,22 +279,33 @@ impl Runtime {
     }
 
     /// Tells how the runtime is.
+    ///
+    /// # Cancel safety
+    /// Nothing changes by looking.
     pub async fn health(&self) -> Health {
         let shared = &self.shared;
-        let depths = match shared.store.admin() {
-            Some(admin) => admin.get_queue_depths().await.map(Some),
-            None => shared.store.state("").await.map(|_| None),
+        let answer = tokio::select! {
+            biased;
+            answer = vitals_of(&*shared.store) => answer.ok(),
+            () = shared.plan.clock.sleep(STORE_PATIENCE) => None,
         };
-        let (store_reachable, depths) = match depths {
-            Ok(depths) => (true, depths),
-            Err(_) => (false, None),
-        };
+        let store_reachable = answer.is_some();
+        let Vitals { depths, oldest } = answer.unwrap_or_default();
+        let waits =
+            |since: Option<u64>| since.map(|at| Duration::from_millis(oldest.now_ms.saturating_sub(at)));
+        let slots = shared.plan.turn_slots + shared.plan.worker_slots;
         Health {
             store_reachable,
             accepting: !shared.stop.is_cancelled(),
+            slots,
+            // One that was replaced because it does not come back still runs, but not as a slot.
+            slots_alive: shared.slots_alive.get().min(slots),
+            slots_replaced: shared.slots_replaced.get(),
             slots_restarted: shared.slots_restarted.get(),
             waiting_messages: depths.as_ref().map(|depths| depths.orchestrator_queue),
             waiting_work: depths.as_ref().map(|depths| depths.worker_queue),
+            oldest_message_waits: waits(oldest.message_ms),
+            oldest_work_waits: waits(oldest.work_ms),
         }
     }
 
@@ -293,6 +330,22 @@ impl Runtime {
             _ => None,
         })
     }
+}
+
+/// Asks a store for all it can say; one that can say nothing is asked for something.
+async fn vitals_of(store: &dyn Store) -> Result<Vitals, ProviderError> {
+    let oldest = match store.oldest_waiting().await {
+        Err(error) if error.kind == ProviderErrorKind::Unsupported => {
+            store.state("").await?;
+            OldestWaiting::default()
+        }
+        oldest => oldest?,
+    };
+    let depths = match store.admin() {
+        Some(admin) => Some(admin.get_queue_depths().await?),
+        None => None,
+    };
+    Ok(Vitals { depths, oldest })
 }
 
 /// Who this process is to the store: its node, with the number of this start, or a name of its own.

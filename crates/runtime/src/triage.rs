@@ -198,7 +198,8 @@ pub(crate) fn triage(
     }
     let continues = opening.as_ref().is_some_and(|opening| opening.continues);
     let between = !continues && standing.ending == Ending::Continued;
-    if between && !poisoned {
+    // The start of the next execution may be held back for as long as its code is not registered: an end does not wait.
+    if between && !poisoned && terminated.is_none() {
         return Triage::Wait(Wait::BetweenExecutions);
     }
     let (execution_id, begun) =

@@ -233,7 +233,8 @@ impl Store for Adapter {
     async fn state(&self, instance: &str) -> Result<Option<InstanceState>, ProviderError> {
         let events = self.provider.read(instance).await?;
         let Some(mut state) = state_from(instance, &events) else { return Ok(None) };
-        if let Some((status, version)) = self.provider.get_custom_status(instance, 0).await? {
+        // How an instance stands is told also when its text cannot be read, as the compatible client does.
+        if let Ok(Some((status, version))) = self.provider.get_custom_status(instance, 0).await {
             (state.custom_status, state.custom_status_version) = (status, version);
         }
         Ok(Some(state))

@@ -9,10 +9,10 @@ use steadfast_clock::Clock;
 use steadfast_core::{Event, SessionKey, SystemStats};
 
 use crate::{
-    Abandon, Adapter, Committed, InstancePage, InstanceQuery, InstanceState, LeaseToken, NewWork, Outcome,
-    Owner, Provider, ProviderAdmin, ProviderError, ProviderErrorKind, RenewSessions, Sent, SessionInfo,
-    SessionRef, SessionsRenewed, SetAside, Started, Store, TurnCommit, TurnLease, TurnRequest, WaitFor,
-    Waited, WorkLease, WorkRequest,
+    Abandon, Adapter, Committed, InstancePage, InstanceQuery, InstanceState, LeaseToken, NewWork,
+    OldestWaiting, Outcome, Owner, Provider, ProviderAdmin, ProviderError, ProviderErrorKind, RenewSessions,
+    Sent, SessionInfo, SessionRef, SessionsRenewed, SetAside, Started, Store, TurnCommit, TurnLease,
+    TurnRequest, TurnState, WaitFor, Waited, WorkLease, WorkRequest, WorkState,
 };
 
 /// Makes a store of a provider: the provider's own where it has one, else an [`Adapter`] over its compatible
@@ -172,5 +172,17 @@ impl Store for Bridge {
 
     async fn drop_set_aside(&self, id: u64) -> Result<(), ProviderError> {
         self.store()?.drop_set_aside(id).await
+    }
+
+    async fn turn_of(&self, instance: &str) -> Result<Option<TurnState>, ProviderError> {
+        self.store()?.turn_of(instance).await
+    }
+
+    async fn work_of(&self, instance: &str, execution_id: u64) -> Result<Vec<WorkState>, ProviderError> {
+        self.store()?.work_of(instance, execution_id).await
+    }
+
+    async fn oldest_waiting(&self) -> Result<OldestWaiting, ProviderError> {
+        self.store()?.oldest_waiting().await
     }
 }

@@ -17,6 +17,7 @@ mod session;
 mod set_aside;
 mod store;
 mod turn;
+mod waiting;
 mod work;
 
 pub use adapter::Adapter;
@@ -39,6 +40,7 @@ pub use turn::{
     Cold, Committed, Held, History, MAX_TURN_MESSAGES, Message, NewWork, OrchestrationItem, RunId,
     TurnCommit, TurnLease, TurnRequest, Warm,
 };
+pub use waiting::{OldestWaiting, TurnState, WorkPhase, WorkState};
 pub use work::{
     Attachment, Claim, Outcome, Owner, SessionFetchConfig, SessionRequest, SessionScope, WorkLease,
     WorkRequest,

@@ -7,9 +7,10 @@ use async_trait::async_trait;
 use steadfast_core::{Event, SessionKey, SystemStats, WorkItem};
 
 use crate::{
-    Abandon, Committed, InstancePage, InstanceQuery, InstanceState, LeaseToken, NewWork, Outcome, Owner,
-    ProviderAdmin, ProviderError, RenewSessions, Sent, SessionInfo, SessionRef, SessionsRenewed, SetAside,
-    Started, TurnCommit, TurnLease, TurnRequest, WaitFor, Waited, WorkLease, WorkRequest,
+    Abandon, Committed, InstancePage, InstanceQuery, InstanceState, LeaseToken, NewWork, OldestWaiting,
+    Outcome, Owner, ProviderAdmin, ProviderError, ProviderErrorKind, RenewSessions, Sent, SessionInfo,
+    SessionRef, SessionsRenewed, SetAside, Started, TurnCommit, TurnLease, TurnRequest, TurnState, WaitFor,
+    Waited, WorkLease, WorkRequest, WorkState,
 };
 
 /// Keeps histories, queues, leases, sessions and key-value state.
@@ -135,6 +136,40 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     /// `NotFound` when there is no such row.
     async fn drop_set_aside(&self, id: u64) -> Result<(), ProviderError>;
+
+    /// Tells what waits for the turns of an instance; `None` when there is none of that id (S2, S5, S9).
+    ///
+    /// # Errors
+    /// `Unsupported` when the store cannot tell.
+    async fn turn_of(&self, _instance: &str) -> Result<Option<TurnState>, ProviderError> {
+        Err(unsupported(self.name(), "turn_of"))
+    }
+
+    /// Tells how the queued and leased activities of an execution stand, by rising id, at most
+    /// [`MAX_PAGE`](crate::MAX_PAGE) (S5, S9).
+    ///
+    /// # Errors
+    /// `Unsupported` when the store cannot tell.
+    async fn work_of(&self, _instance: &str, _execution_id: u64) -> Result<Vec<WorkState>, ProviderError> {
+        Err(unsupported(self.name(), "work_of"))
+    }
+
+    /// Tells since when the oldest runnable instance and the oldest runnable activity wait, at the cost of a fetch
+    /// that finds nothing (S18, S20).
+    ///
+    /// # Errors
+    /// `Unsupported` when the store cannot tell.
+    async fn oldest_waiting(&self) -> Result<OldestWaiting, ProviderError> {
+        Err(unsupported(self.name(), "oldest_waiting"))
+    }
+}
+
+fn unsupported(store: &str, operation: &str) -> ProviderError {
+    ProviderError::new(
+        ProviderErrorKind::Unsupported,
+        operation,
+        format!("store '{store}' cannot tell what waits"),
+    )
 }
 
 /// Refuses messages that cannot be sent: an activity is work and has its own queue.
@@ -144,7 +179,7 @@ pub trait Store: Send + Sync + 'static {
 pub fn check_message(operation: &str, item: &WorkItem) -> Result<(), ProviderError> {
     match item {
         WorkItem::ActivityExecute { name, .. } => Err(ProviderError::new(
-            crate::ProviderErrorKind::Invalid,
+            ProviderErrorKind::Invalid,
             operation,
             format!("activity '{name}' is work for a worker, not a message to an instance"),
         )),

@@ -7,9 +7,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use steadfast::{Event, SessionKey, SystemStats};
 use steadfast_store::{
-    Abandon, Committed, InstancePage, InstanceQuery, InstanceState, LeaseToken, NewWork, Outcome, Owner,
-    ProviderAdmin, ProviderError, RenewSessions, Sent, SessionInfo, SessionRef, SessionsRenewed, SetAside,
-    Started, Store, TurnCommit, TurnLease, TurnRequest, WaitFor, Waited, WorkLease, WorkRequest,
+    Abandon, Committed, InstancePage, InstanceQuery, InstanceState, LeaseToken, NewWork, OldestWaiting,
+    Outcome, Owner, ProviderAdmin, ProviderError, RenewSessions, Sent, SessionInfo, SessionRef,
+    SessionsRenewed, SetAside, Started, Store, TurnCommit, TurnLease, TurnRequest, TurnState, WaitFor,
+    Waited, WorkLease, WorkRequest, WorkState,
 };
 
 /// Says what goes wrong in a [`Faulty`] store, and counts its calls. Clones share one list.
@@ -44,6 +45,8 @@ enum Fault {
     LoseAnswer(ProviderError),
     /// The call never answers.
     Hang,
+    /// The call panics.
+    Panic,
 }
 
 impl Faults {
@@ -60,6 +63,11 @@ impl Faults {
     /// The next `times` calls of an operation never answer.
     pub fn hang(&self, operation: &'static str, times: u64) {
         self.add(Some(operation), Fault::Hang, times);
+    }
+
+    /// The next `times` calls of an operation panic.
+    pub fn panic(&self, operation: &'static str, times: u64) {
+        self.add(Some(operation), Fault::Panic, times);
     }
 
     /// Every call of every operation fails with a retryable error until [`heal`](Self::heal).
@@ -137,6 +145,7 @@ macro_rules! forward {
                     Some(Fault::Refuse(error)) => Err(error),
                     Some(Fault::LoseAnswer(error)) => self.inner.$name($($argument),*).await.and(Err(error)),
                     Some(Fault::Hang) => std::future::pending().await,
+                    Some(Fault::Panic) => panic!("'{}' was told to panic", stringify!($name)),
                 }
             })+
         }
@@ -170,4 +179,7 @@ forward! {
     async fn set_aside(&self, after: Option<u64>) -> Vec<SetAside>;
     async fn retry_set_aside(&self, id: u64) -> ();
     async fn drop_set_aside(&self, id: u64) -> ();
+    async fn turn_of(&self, instance: &str) -> Option<TurnState>;
+    async fn work_of(&self, instance: &str, execution_id: u64) -> Vec<WorkState>;
+    async fn oldest_waiting(&self) -> OldestWaiting;
 }

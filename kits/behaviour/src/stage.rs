@@ -46,9 +46,16 @@ pub struct Stage {
     pub faults: Faults,
     /// The store itself, out of reach of the faults.
     inner: Arc<dyn Provider>,
+    memory: Option<Arc<MemoryStore>>,
     runtimes: Mutex<Vec<Arc<Runtime>>>,
     folder: Option<TempDir>,
 }
+
+/// Bounds the requests after each other that what settles may make.
+const SETTLING_ROUNDS: usize = 4;
+
+/// Bounds the steps of tasks between two of them.
+const SETTLING_YIELDS: usize = 50;
 
 /// The wall time at which a stage begins.
 const BEGIN_MS: u64 = 1_700_000_000_000;
@@ -75,9 +82,12 @@ impl Stage {
         let clock = VirtualClock::new(BEGIN_MS);
         let faults = Faults::default();
         let folder = (kind == StoreKind::Sqlite).then(|| TempDir::new().expect("a folder for the file"));
-        let inner: Arc<dyn Store> = match &folder {
-            None => Arc::new(MemoryStore::with_clock(Arc::new(clock.clone()))),
-            Some(folder) => Arc::new(open(&folder.path().join("store.db"), &clock).await),
+        let (inner, memory): (Arc<dyn Store>, _) = match &folder {
+            None => {
+                let memory = Arc::new(MemoryStore::with_clock(Arc::new(clock.clone())));
+                (Arc::clone(&memory) as Arc<dyn Store>, Some(memory))
+            }
+            Some(folder) => (Arc::new(open(&folder.path().join("store.db"), &clock).await), None),
         };
         let faulty: Arc<dyn Provider> = Arc::new(Faulty::new(Arc::clone(&inner), faults.clone()));
         let (store, client): (Arc<dyn Provider>, _) = match kind {
@@ -92,12 +102,17 @@ impl Stage {
         };
         // A store without faults around it, only because every sized store is a provider and `dyn Store` is not.
         let inner = Arc::new(Faulty::new(inner, Faults::default()));
-        Self { kind, clock, store, client, faults, inner, runtimes: Mutex::default(), folder }
+        Self { kind, clock, store, client, faults, inner, memory, runtimes: Mutex::default(), folder }
     }
 
     /// Names the SQLite file.
     pub fn file(&self) -> PathBuf {
         self.folder.as_ref().expect("only SQLite has a file").path().join("store.db")
+    }
+
+    /// Returns the store in memory that the stage stands on, to damage it; `None` where it stands on a file.
+    pub fn memory(&self) -> Option<&MemoryStore> {
+        self.memory.as_deref()
     }
 
     /// Opens the same data a second time, as another process would; `None` where only one process can have it.
@@ -217,7 +232,19 @@ impl Stage {
         let end = self.clock.monotonic().saturating_add(time);
         while self.clock.monotonic() < end {
             self.clock.advance(step);
-            nap().await;
+            self.settle().await;
+        }
+    }
+
+    /// Lets everybody do what they can without time: tasks run, and what they asked of the store is answered.
+    pub async fn settle(&self) {
+        for _ in 0..SETTLING_ROUNDS {
+            for _ in 0..SETTLING_YIELDS {
+                tokio::task::yield_now().await;
+            }
+            // A request that changes nothing. The store answers in order, so those before it have been answered too.
+            let renewed = self.inner.renew_session_lock(&["nobody"], SOON, SOON).await;
+            assert_eq!(renewed.expect("the store answers"), 0);
         }
     }
 

@@ -371,10 +371,12 @@ async fn a_turn_that_blocks_its_thread_is_counted_as_a_slot_replaced() {
     // A recorder of one thread would not hear the others. The other tests have their own, which go first.
     metrics::set_global_recorder(emitted.clone()).expect("nobody else installs one");
     let (release, blocked) = std::sync::mpsc::channel::<()>();
-    let blocked = Arc::new(Mutex::new(blocked));
+    let (blocked, runs) = (Arc::new(Mutex::new(blocked)), Arc::new(AtomicBool::new(false)));
+    let entered = Arc::clone(&runs);
     let flow = orchestrations().register("Block", move |_, _| {
-        let blocked = Arc::clone(&blocked);
+        let (blocked, entered) = (Arc::clone(&blocked), Arc::clone(&entered));
         async move {
+            entered.store(true, Ordering::Relaxed);
             // Says so to tokio, which would otherwise leave what this thread was to do next undone.
             tokio::task::block_in_place(|| blocked.lock().expect("nobody panics").recv().is_err());
             Ok(String::new())
@@ -383,13 +385,14 @@ async fn a_turn_that_blocks_its_thread_is_counted_as_a_slot_replaced() {
     let stage = Stage::new(StoreKind::Memory).await;
     stage.run(works(), flow).await;
     stage.start("a", "Block", "").await;
+    stage.until("it runs", async || runs.load(Ordering::Relaxed)).await;
     let replaced = "steadfast_slots_replaced_total{lane=turns}";
-    let limit = stage.options().max_turn_time;
     stage
-        .until("it runs", async || emitted.counter("steadfast_orchestration_dispatcher_items_fetched") > 0)
+        .until("it is replaced", async || {
+            stage.pass(Duration::from_millis(500));
+            emitted.counter(replaced) == 1
+        })
         .await;
-    stage.pass_slowly(limit + Duration::from_secs(1), Duration::from_millis(500)).await;
-    stage.until("it is replaced", async || emitted.counter(replaced) == 1).await;
     drop(release);
     stage.stop().await;
     assert_eq!(emitted.counters("steadfast_slots_"), table([(replaced, 1)]));

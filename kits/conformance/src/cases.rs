@@ -29,6 +29,7 @@ mod turn;
 mod unreadable;
 mod version;
 mod wait;
+mod waiting;
 mod warm;
 mod work;
 
@@ -51,6 +52,7 @@ pub(crate) const ALL: &[&[Case]] = &[
     turn::CASES,
     warm::CASES,
     wait::CASES,
+    waiting::CASES,
     version::CASES,
     lease::CASES,
     history::CASES,
@@ -72,6 +74,7 @@ pub(crate) const ALL: &[&[Case]] = &[
     session::scope::CASES,
     session::serial::CASES,
     session::untaken::CASES,
+    session::waiting::CASES,
     session::wake::CASES,
     session::watch::CASES,
 ];

@@ -22,6 +22,7 @@ mod work;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 use steadfast_clock::VirtualClock;
 
@@ -136,7 +137,13 @@ async fn both(
     if let Some(found) = compare(&look::AT_THE_END, &mut one, &mut other, told).await {
         return Ok(Err(found));
     }
-    clock.advance(look::LONG);
+    let telling = one.tells_what_waits().await && other.tells_what_waits().await;
+    for time in [Duration::ZERO, look::LONG] {
+        clock.advance(time);
+        if telling && let Some(found) = compare(&look::WAITING, &mut one, &mut other, told).await {
+            return Ok(Err(found));
+        }
+    }
     if let Some(found) = compare(&look::AFTERWARDS, &mut one, &mut other, told).await {
         return Ok(Err(found));
     }

@@ -221,7 +221,7 @@ impl State {
         parent.is_none_or(|parent| !self.instances.contains_key(parent))
     }
 
-    fn is_message_leased(&self, row: &crate::state::MessageRow, now: u64) -> bool {
+    pub(crate) fn is_message_leased(&self, row: &crate::state::MessageRow, now: u64) -> bool {
         let lock = self.turns.get(&row.instance).filter(|lock| lock.is_live(now));
         lock.is_some_and(|lock| row.token.as_ref() == Some(&lock.token))
     }
@@ -268,6 +268,7 @@ impl State {
         });
         self.instances.retain(|id, _| !gone.contains(id.as_str()));
         self.turns.retain(|id, _| !gone.contains(id.as_str()));
+        self.freed.retain(|id, _| !gone.contains(id.as_str()));
         self.kv.retain(|id, _| !gone.contains(id.as_str()));
         self.set_aside.retain(|_, aside| aside.shown.instance.as_deref().is_none_or(|id| !gone.contains(id)));
         self.sessions.retain(|key, _| key.instance.as_deref().is_none_or(|id| !gone.contains(id)));

@@ -19,6 +19,7 @@ mod state;
 mod store;
 mod turn;
 mod wait;
+mod waiting;
 mod work;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -24,6 +24,8 @@ pub(crate) struct State {
     pub(crate) work: BTreeMap<u64, WorkRow>,
     /// Leases of instances.
     pub(crate) turns: BTreeMap<String, Lock>,
+    /// When instances with messages were last given back.
+    pub(crate) freed: BTreeMap<String, u64>,
     pub(crate) sessions: BTreeMap<SessionKey, Session>,
     pub(crate) watchers: BTreeMap<SessionKey, BTreeSet<Watcher>>,
     /// The newest incarnation of each named node.
@@ -78,10 +80,11 @@ impl Lock {
     }
 }
 
-/// The lease of an activity, with the attachment of its session that the holder had.
+/// The lease of an activity, with its holder and the attachment of its session that the holder had.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct WorkLock {
     pub(crate) lock: Lock,
+    pub(crate) worker: String,
     pub(crate) epoch: Option<u64>,
 }
 

@@ -6,9 +6,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use steadfast_core::{Event, SessionKey, SystemStats, TagFilter};
 use steadfast_store::{
-    Abandon, Committed, InstancePage, InstanceQuery, InstanceState, LeaseToken, MAX_PAGE, NewWork, Outcome,
-    Owner, ProviderAdmin, ProviderError, RenewSessions, Sent, SessionInfo, SessionRef, SessionsRenewed,
-    SetAside, Started, Store, TurnCommit, TurnLease, TurnRequest, WaitFor, Waited, WorkLease, WorkRequest,
+    Abandon, Committed, InstancePage, InstanceQuery, InstanceState, LeaseToken, MAX_PAGE, NewWork,
+    OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, RenewSessions, Sent, SessionInfo,
+    SessionRef, SessionsRenewed, SetAside, Started, Store, TurnCommit, TurnLease, TurnRequest, TurnState,
+    WaitFor, Waited, WorkLease, WorkRequest, WorkState,
 };
 
 use crate::MemoryStore;
@@ -179,5 +180,20 @@ impl Store for MemoryStore {
 
     async fn drop_set_aside(&self, id: u64) -> Result<(), ProviderError> {
         self.change(|state, _| state.drop_set_aside(id))
+    }
+
+    async fn turn_of(&self, instance: &str) -> Result<Option<TurnState>, ProviderError> {
+        let now = self.now_ms();
+        Ok(self.read().turn_of(instance, now))
+    }
+
+    async fn work_of(&self, instance: &str, execution_id: u64) -> Result<Vec<WorkState>, ProviderError> {
+        let now = self.now_ms();
+        Ok(self.read().work_of(instance, execution_id, now))
+    }
+
+    async fn oldest_waiting(&self) -> Result<OldestWaiting, ProviderError> {
+        let now = self.now_ms();
+        Ok(self.read().oldest_waiting(now))
     }
 }

@@ -62,7 +62,7 @@ impl State {
     }
 
     /// Messages that are ahead of a start which is still to come wait for it.
-    fn waits_for_its_start(&self, instance: &str, now: u64) -> bool {
+    pub(crate) fn waits_for_its_start(&self, instance: &str, now: u64) -> bool {
         let begun = self.instances.contains_key(instance) || self.has_history(instance);
         let mut starts =
             self.messages.values().filter(|message| message.instance == instance && message.starts());
@@ -183,7 +183,6 @@ impl State {
         }
 
         self.messages.retain(|_, message| message.token.as_deref() != Some(token));
-        self.turns.remove(&instance);
         let run = self.record(&instance, &commit, now);
         self.apply_sessions(&instance, &commit, now);
         let TurnCommit { execution_id, events, work, messages, cancelled, .. } = commit;
@@ -199,6 +198,7 @@ impl State {
             };
             self.push_message(message, visible_at_ms);
         }
+        self.end_turn(&instance, now);
         Ok(Committed { run: Some(run) })
     }
 
@@ -263,7 +263,7 @@ impl State {
     /// Gives the leased messages back, and only those (S6).
     pub(crate) fn abandon_turn(&mut self, token: &str, how: Abandon, now: u64) -> Result<(), ProviderError> {
         let instance = self.leased_instance("abandon", token, now)?;
-        self.turns.remove(&instance);
+        self.end_turn(&instance, now);
         for message in self.messages.values_mut().filter(|message| message.token.as_deref() == Some(token)) {
             message.token = None;
             if how.attempt == Attempt::Uncounted {
@@ -274,6 +274,16 @@ impl State {
             }
         }
         Ok(())
+    }
+
+    /// Ends a lease. What is still there waits from now on.
+    fn end_turn(&mut self, instance: &str, now: u64) {
+        self.turns.remove(instance);
+        if self.messages.values().any(|message| message.instance == instance) {
+            self.freed.insert(instance.to_owned(), now);
+        } else {
+            self.freed.remove(instance);
+        }
     }
 
     /// The instance that a live token holds.

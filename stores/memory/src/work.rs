@@ -55,7 +55,7 @@ impl State {
     }
 
     /// A serial session runs one activity at a time, in the order in which they were scheduled.
-    fn is_its_turn(&self, place: u64, row: &WorkRow, now: u64) -> bool {
+    pub(crate) fn is_its_turn(&self, place: u64, row: &WorkRow, now: u64) -> bool {
         let Some(session) = row.session.as_ref().and_then(|key| self.sessions.get(key)) else { return true };
         if session.concurrency != SessionConcurrency::Serial {
             return true;
@@ -77,7 +77,8 @@ impl State {
         let row = self.work.get_mut(&place)?;
         let Stored::Readable(item) = &row.item else { return None };
         let lock = Lock { token: token.clone(), until_ms: after(now, Some(request.lock_timeout)) };
-        row.lock = Some(WorkLock { lock, epoch: session.as_ref().map(|session| session.epoch) });
+        let (worker, epoch) = (request.worker_id.clone(), session.as_ref().map(|session| session.epoch));
+        row.lock = Some(WorkLock { lock, worker, epoch });
         row.attempts += 1;
         let (item, attempt, traceparent) = (item.clone(), row.attempts, row.traceparent.clone());
         let scheduler = self.instances.get(item.instance());

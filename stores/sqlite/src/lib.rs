@@ -31,6 +31,7 @@ mod statements;
 mod store;
 mod turn;
 mod wait;
+mod waiting;
 mod wake;
 mod watch;
 mod work;

@@ -81,7 +81,7 @@ impl Db<'_> {
         let columns = params![key, i64::from(ready), visible_at, starts, text, message.traceparent];
         self.run(sql!("message/insert"), columns)?;
         if ready {
-            self.touch_turn(key)?;
+            self.touch_turn(key, visible_at)?;
         } else {
             // A parked fetch must learn of the new moment at which it has something to do.
             self.woken.borrow_mut().turns += 1;

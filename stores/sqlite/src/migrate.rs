@@ -8,7 +8,7 @@ use crate::db::sql;
 use crate::open::OpenError;
 
 /// The migrations of this build, in order; the first is version 1.
-const MIGRATIONS: &[&str] = &[sql!("migrations/0001_tables")];
+const MIGRATIONS: &[&str] = &[sql!("migrations/0001_tables"), sql!("migrations/0002_waiting")];
 
 /// Brings a database to the schema of this build.
 pub(crate) fn migrate(connection: &mut Connection, place: &Place) -> Result<(), OpenError> {

@@ -212,7 +212,9 @@ impl Db<'_> {
             _ => String::new(),
         };
         match head {
-            Some(head) => self.run(sql!("session/put_head"), params![session.id, tag, head, owner])?,
+            Some(head) => {
+                self.run(sql!("session/put_head"), params![session.id, tag, head, owner, session.serial])?
+            }
             None => self.run(sql!("session/drop_head"), params![session.id, tag])?,
         };
         Ok(())

@@ -46,7 +46,7 @@ impl Db<'_> {
                 let key = self.key_of(row.instance.as_deref().unwrap_or_default())?;
                 let columns = params![key, 1, self.now, false, row.payload, None::<String>];
                 self.run(sql!("message/insert"), columns)?;
-                self.touch_turn(key)
+                self.touch_turn(key, self.now)
             }
             (Queue::Worker, _) => {
                 let key = self.key_of(row.instance.as_deref().unwrap_or_default())?;

@@ -123,3 +123,32 @@ fn the_oldest_activity_of_a_session_is_one_look_at_its_index() {
     let steps = plan(&database(), &statements()["work/heads"]);
     assert_eq!(steps, ["SEARCH heads USING COVERING INDEX heads_by_tag (owner=? AND tag=?)"]);
 }
+
+#[test]
+fn the_longest_wait_is_one_look_at_an_index_for_each_kind() {
+    let (database, statements) = (database(), statements());
+    let turns = plan(&database, &statements["turn/waiting_since"]);
+    assert_eq!(turns, ["SCAN instances USING COVERING INDEX instances_since"]);
+    let work = plan(&database, &statements["work/waiting_since"]);
+    for look in ["SEARCH work USING INDEX work_since", "SEARCH heads USING COVERING INDEX heads_since"] {
+        assert!(work.iter().any(|step| step == look), "{look}: {work:?}");
+    }
+}
+
+#[test]
+fn what_waits_for_an_instance_is_found_by_its_key() {
+    let (database, statements) = (database(), statements());
+    for (name, looks) in [
+        ("turn/messages_of", ["USING INDEX messages_ready (key=?)", "USING INDEX messages_delayed (key=?)"]),
+        (
+            "work/of_execution",
+            ["USING INDEX work_identity (key=? AND execution=?)", "USING INTEGER PRIMARY KEY"],
+        ),
+        ("session/watched_by", ["USING COVERING INDEX watchers_of (key=? AND execution=?)", ""]),
+    ] {
+        let steps = plan(&database, &statements[name]);
+        for look in looks {
+            assert!(steps.iter().any(|step| step.contains(look)), "{name} {look}: {steps:?}");
+        }
+    }
+}

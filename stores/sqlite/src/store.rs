@@ -7,10 +7,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use steadfast_core::{Event, SessionKey, SystemStats, TagFilter, WorkItem, kind_of};
 use steadfast_store::{
-    Abandon, Committed, InstancePage, InstanceQuery, InstanceState, LeaseToken, NewWork, Outcome, Owner,
-    ProviderAdmin, ProviderError, ProviderErrorKind, RenewSessions, Sent, SessionInfo, SessionRef,
-    SessionsRenewed, SetAside, Started, Store, TurnCommit, TurnLease, TurnRequest, WaitFor, Waited,
-    WorkLease, WorkRequest, check_message,
+    Abandon, Committed, InstancePage, InstanceQuery, InstanceState, LeaseToken, NewWork, OldestWaiting,
+    Outcome, Owner, ProviderAdmin, ProviderError, ProviderErrorKind, RenewSessions, Sent, SessionInfo,
+    SessionRef, SessionsRenewed, SetAside, Started, Store, TurnCommit, TurnLease, TurnRequest, TurnState,
+    WaitFor, Waited, WorkLease, WorkRequest, WorkState, check_message,
 };
 
 use crate::connection::{Place, open_writer};
@@ -361,6 +361,20 @@ impl Store for SqliteProvider {
 
     async fn drop_set_aside(&self, id: u64) -> Result<(), ProviderError> {
         self.writer.write("drop_set_aside", move |db| db.drop_set_aside(id)).await
+    }
+
+    async fn turn_of(&self, instance: &str) -> Result<Option<TurnState>, ProviderError> {
+        let instance = instance.to_owned();
+        self.read("turn_of", move |db| db.turn_of(&instance)).await
+    }
+
+    async fn work_of(&self, instance: &str, execution_id: u64) -> Result<Vec<WorkState>, ProviderError> {
+        let instance = instance.to_owned();
+        self.read("work_of", move |db| db.work_of(&instance, execution_id)).await
+    }
+
+    async fn oldest_waiting(&self) -> Result<OldestWaiting, ProviderError> {
+        self.writer.write("oldest_waiting", |db| db.oldest_waiting()).await
     }
 }
 

@@ -38,6 +38,16 @@ impl Undo for Leased {
     }
 }
 
+/// What the ready messages of an instance stand on.
+enum Footing {
+    /// The instance exists and can run.
+    Firm,
+    /// Its start is still to come, and they wait for it (S2).
+    WaitsForStart,
+    /// There is no such instance (S17).
+    Stray,
+}
+
 /// What a fetch found: a lease, or when to look again.
 pub(crate) struct Fetched<L> {
     pub(crate) lease: Option<L>,
@@ -67,37 +77,38 @@ impl Db<'_> {
 
     /// Moves what became runnable by time alone: messages whose time has come, leases that have ended.
     pub(crate) fn sweep_turns(&self) -> Done<()> {
-        let due = self
-            .all(sql!("turn/due_messages"), params![self.now, SWEEP], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let mut touched: Vec<i64> = Vec::new();
-        for (seq, key) in due {
-            let _: i64 = seq;
+        let due = self.all(sql!("turn/due_messages"), params![self.now, SWEEP], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
+        })?;
+        let mut touched: Vec<(i64, i64)> = Vec::new();
+        for (seq, key, visible_at) in due {
             self.run(sql!("turn/make_message_ready"), [seq])?;
-            touched.push(key);
+            touched.push((key, visible_at));
         }
-        touched.dedup();
-        for key in touched {
-            self.touch_turn(key)?;
+        // The first of an instance is the oldest, and the one that counts.
+        touched.dedup_by_key(|(key, _)| *key);
+        for (key, visible_at) in touched {
+            self.touch_turn(key, visible_at)?;
         }
         for key in
             self.all(sql!("turn/ended_leases"), params![self.now, SWEEP], |row| row.get::<_, i64>(0))?
         {
-            self.free_turn(key)?;
+            self.free_turn(key, self.now)?;
         }
         Ok(())
     }
 
-    /// An instance has a new ready message: if nobody holds it, it is ready.
-    pub(crate) fn touch_turn(&self, key: i64) -> Done<()> {
+    /// An instance has a new message, ready since then: if nobody holds it, it is ready.
+    pub(crate) fn touch_turn(&self, key: i64, since: i64) -> Done<()> {
         if self.number(sql!("turn/state"), [key])? != 2 {
-            self.free_turn(key)?;
+            self.free_turn(key, since)?;
         }
         Ok(())
     }
 
-    pub(crate) fn free_turn(&self, key: i64) -> Done<()> {
+    pub(crate) fn free_turn(&self, key: i64, since: i64) -> Done<()> {
         let head = self.maybe(sql!("turn/first_ready_message"), [key])?;
-        self.run(sql!("turn/set_ready"), params![key, head])?;
+        self.run(sql!("turn/set_ready"), params![key, head, since])?;
         self.woken.borrow_mut().turns += usize::from(head.is_some());
         Ok(())
     }
@@ -134,21 +145,47 @@ impl Db<'_> {
     /// ahead of a delayed start wait for it, unreadable ones are passed over.
     fn try_lease(&self, key: i64, lock_timeout: std::time::Duration) -> Done<Option<Leased>> {
         let Some((instance, name, version, execution)) = self.identity_row(key)? else { return Ok(None) };
-        let begun = name.is_some() || self.number(sql!("history/exists"), [key])? == 1;
-        if !begun && self.number(sql!("turn/has_start"), [key, 1])? == 0 {
-            match self.number(sql!("turn/has_start"), [key, 0])? {
-                0 => self.settle_strays(key, &instance)?,
-                _ => _ = self.run(sql!("turn/park"), [key])?,
+        match self.footing(key, name.is_some())? {
+            Footing::Firm => {}
+            Footing::WaitsForStart => {
+                self.run(sql!("turn/park"), [key])?;
+                return Ok(None);
             }
-            return Ok(None);
+            Footing::Stray => {
+                self.settle_strays(key, &instance)?;
+                return Ok(None);
+            }
         }
         let rows = self.batch(key)?;
         let readable = self.pass_over_unreadable_messages(&instance, rows)?;
         if readable.is_empty() {
-            self.free_turn(key)?;
+            self.free_turn(key, self.now)?;
             return Ok(None);
         }
         self.lease(key, instance, name.zip(version), execution, readable, lock_timeout).map(Some)
+    }
+
+    fn footing(&self, key: i64, named: bool) -> Done<Footing> {
+        let begun = named || self.number(sql!("history/exists"), [key])? == 1;
+        if begun || self.number(sql!("turn/has_start"), [key, 1])? == 1 {
+            return Ok(Footing::Firm);
+        }
+        let start_to_come = self.number(sql!("turn/has_start"), [key, 0])? == 1;
+        Ok(if start_to_come { Footing::WaitsForStart } else { Footing::Stray })
+    }
+
+    /// Since when the ready instance that waits for longest could have been leased.
+    pub(crate) fn longest_waiting_turn(&self) -> Done<Option<i64>> {
+        let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
+        for _ in 0..SWEEP {
+            let Some((key, since)) = self.one(sql!("turn/waiting_since"), [], read)? else { break };
+            let named = self.identity_row(key)?.is_some_and(|(_, name, ..)| name.is_some());
+            match self.footing(key, named)? {
+                Footing::WaitsForStart => _ = self.run(sql!("turn/park"), [key])?,
+                Footing::Firm | Footing::Stray => return Ok(Some(since)),
+            }
+        }
+        Ok(None)
     }
 
     #[allow(clippy::type_complexity, reason = "the columns of one row")]
@@ -176,7 +213,7 @@ impl Db<'_> {
     fn settle_strays(&self, key: i64, instance: &str) -> Done<()> {
         let dropped = self.run(sql!("turn/drop_strays"), [key])?;
         tracing::warn!(target: "steadfast::store", instance, dropped, "messages dropped: there is no such instance");
-        self.run(sql!("turn/park"), [key])?;
+        self.free_turn(key, self.now)?;
         self.run(sql!("instance/forget"), [key])?;
         Ok(())
     }
@@ -257,7 +294,7 @@ impl Db<'_> {
             };
             self.insert_message(message, item, visible_at)?;
         }
-        self.free_turn(key)?;
+        self.free_turn(key, self.now)?;
         self.woken.borrow_mut().instances.push(instance);
         Ok(Committed { run: Some(run) })
     }
@@ -332,7 +369,7 @@ impl Db<'_> {
         let visible_at = how.retry_after.map(|delay| self.after(delay));
         let given = self.run(sql!("turn/give_back"), params![key, token, uncounted, visible_at, self.now])?;
         if given > 0 {
-            self.free_turn(key)?;
+            self.free_turn(key, self.now)?;
         }
         Ok(())
     }

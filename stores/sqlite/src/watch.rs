@@ -1,10 +1,12 @@
 //! Noticing what other processes commit: a look at the file's data version, at a modest interval.
 //!
-//! It is the only statement that an idle store runs. The writing connection looks, because what it commits itself
-//! does not change the version that it sees: only the commits of others wake anybody.
+//! It is the only statement that an idle store runs, and only when something was written to the log since it was last
+//! quiet: otherwise a look at the file's size and time is enough. The writing connection looks, because what it commits
+//! itself does not change the version that it sees: only the commits of others wake anybody.
 
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use rusqlite::Connection;
 use steadfast_clock::Clock;
@@ -22,12 +24,34 @@ pub(crate) struct Watch {
     interval: Option<Duration>,
     due: Duration,
     seen: Option<i64>,
+    log: PathBuf,
+    trace: Option<Trace>,
 }
+
+/// What can be seen of the log from outside, and since when it looks so.
+#[derive(Debug)]
+struct Trace {
+    length: u64,
+    written: SystemTime,
+    since: Duration,
+}
+
+/// How long the log must look the same before its looks are trusted: file times have steps, and a second write within one
+/// step does not show.
+const QUIET: Duration = Duration::from_millis(100);
 
 impl Watch {
     pub(crate) fn of(place: &Place, options: &SqliteOptions) -> Self {
         let interval = options.other_processes.filter(|_| *place != Place::Memory);
-        Self { interval, due: Duration::ZERO, seen: None }
+        let log = match place {
+            Place::File(file) => {
+                let mut name = file.clone().into_os_string();
+                name.push("-wal");
+                name.into()
+            }
+            Place::Memory => PathBuf::new(),
+        };
+        Self { interval, due: Duration::ZERO, seen: None, log, trace: None }
     }
 
     /// Waits until it is time to look.
@@ -46,11 +70,29 @@ impl Watch {
             return false;
         }
         self.due = now.saturating_add(interval);
+        if self.is_quiet(now) {
+            return false;
+        }
         let look = || connection.prepare_cached(DATA_VERSION)?.query_row([], |row| row.get::<_, i64>(0));
         match look() {
             Ok(found) => self.seen.replace(found) != Some(found),
             Err(error) => {
                 tracing::debug!(target: "steadfast::store", %error, "the data version cannot be read; the next look may");
+                false
+            }
+        }
+    }
+
+    /// Tells whether nobody has written to the log for a while.
+    fn is_quiet(&mut self, now: Duration) -> bool {
+        let Ok(found) = std::fs::metadata(&self.log) else { return false };
+        let Ok(written) = found.modified() else { return false };
+        match &self.trace {
+            Some(trace) if trace.length == found.len() && trace.written == written => {
+                now.saturating_sub(trace.since) > QUIET
+            }
+            _ => {
+                self.trace = Some(Trace { length: found.len(), written, since: now });
                 false
             }
         }

@@ -15,8 +15,12 @@ pub(crate) enum Part {
     /// How the count grows with the size is a property of the code and not of the machine. Each workload runs
     /// at a small and a large size, and each size also without its work; the difference is what is compared.
     Core,
-    /// Run W1, W3 and W7 on a SQLite file and print the figures, with one bare commit of the same run beside them
-    Quick,
+    /// Run W1, W3, W4, W7 and W8 on a SQLite file and print the figures, with one bare commit of the same run beside them
+    Quick {
+        /// Run only this workload; may be given more than once
+        #[arg(long, value_name = "NAME")]
+        workload: Vec<String>,
+    },
     /// Compare the SQLite store with its own statements on a bare connection, at 64 callers and at one
     ///
     /// Both sides are durable and take turns in the same run, so that what else the machine does is in both.
@@ -31,14 +35,15 @@ pub(crate) enum Part {
 pub(crate) fn run(workspace: &Workspace, part: &Part) -> Result<()> {
     match part {
         Part::Core => core::run(workspace),
-        Part::Quick => quick(workspace),
+        Part::Quick { workload } => quick(workspace, workload),
         Part::Store => store::run(workspace),
     }
 }
 
 /// The figures are for a person to read; nothing is judged.
-fn quick(workspace: &Workspace) -> Result<()> {
+fn quick(workspace: &Workspace, workloads: &[String]) -> Result<()> {
     let mut steps = crate::step::Steps::default();
-    steps.command("quick", &mut workspace.cargo(["run", "--release", "--package", "steadfast-bench-quick"]));
+    let program = ["run", "--release", "--package", "steadfast-bench-quick", "--"];
+    steps.command("quick", workspace.cargo(program).args(workloads));
     steps.finish("bench")
 }

@@ -1,12 +1,17 @@
 //! `cargo xtask test`: every test, every doctest, every example. It does its own set-up.
 
-use anyhow::{Result, bail};
+use std::{
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
 
 use crate::{
     metadata::Metadata,
     step::Steps,
-    workspace::{Workspace, succeeds},
+    workspace::{Workspace, shown, succeeds},
 };
 
 const NEXTEST: [&str; 4] = ["nextest", "run", "--workspace", "--all-features"];
@@ -88,9 +93,21 @@ fn examples(workspace: &Workspace, steps: &mut Steps) -> Result<()> {
         bail!("examples/ exists, but no package of the workspace has a program in it");
     }
     for program in programs {
-        let target = ["run", "--quiet", "--package", &program.package, program.flag, &program.name];
-        steps.command(&program.name, &mut workspace.cargo(target));
+        let mut run = workspace.cargo(program.command());
+        steps.action(&program.name, &shown(&run), || check_output(&mut run, &folder, &program.name));
     }
+    Ok(())
+}
+
+/// Runs a program and compares what it prints with the text beside it.
+fn check_output(run: &mut Command, folder: &Path, name: &str) -> Result<()> {
+    let text = folder.join(format!("{name}.txt"));
+    let expected = std::fs::read_to_string(&text)
+        .with_context(|| format!("{} must say what the program prints", text.display()))?;
+    let ran = run.stderr(Stdio::inherit()).output().context("it cannot be started")?;
+    ensure!(ran.status.success(), "{}", ran.status);
+    let printed = String::from_utf8_lossy(&ran.stdout);
+    ensure!(printed == expected, "it printed\n{printed}\nand not\n{expected}");
     Ok(())
 }
 
@@ -99,6 +116,12 @@ struct Program {
     name: String,
     package: String,
     flag: &'static str,
+}
+
+impl Program {
+    fn command(&self) -> [&str; 6] {
+        ["run", "--quiet", "--package", &self.package, self.flag, &self.name]
+    }
 }
 
 /// Finds the programs whose source is in a folder, whichever package owns them, in reading order.
@@ -120,8 +143,6 @@ fn programs_under(folder: &std::path::Path, metadata: &Metadata) -> Vec<Program>
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
 
     const METADATA: &str = r#"{ "target_directory": "target", "packages": [

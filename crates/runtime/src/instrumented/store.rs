@@ -6,10 +6,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use steadfast_core::{Event, SessionKey, SystemStats};
 use steadfast_store::{
-    Abandon, Committed, InstancePage, InstanceQuery, InstanceState, LeaseToken, NewWork, Outcome, Owner,
-    ProviderAdmin, ProviderError, ProviderErrorKind, RenewSessions, Sent, SessionInfo, SessionRef,
-    SessionsRenewed, SetAside, Started, Store, TurnCommit, TurnLease, TurnRequest, WaitFor, Waited,
-    WorkLease, WorkRequest,
+    Abandon, Committed, InstancePage, InstanceQuery, InstanceState, LeaseToken, NewWork, OldestWaiting,
+    Outcome, Owner, ProviderAdmin, ProviderError, ProviderErrorKind, RenewSessions, Sent, SessionInfo,
+    SessionRef, SessionsRenewed, SetAside, Started, Store, TurnCommit, TurnLease, TurnRequest, TurnState,
+    WaitFor, Waited, WorkLease, WorkRequest, WorkState,
 };
 
 use super::Watched;
@@ -58,11 +58,19 @@ impl Store for Watched {
     }
 
     async fn renew(&self, lease: &LeaseToken, extend_for: Duration) -> Result<(), ProviderError> {
-        self.store()?.renew(lease, extend_for).await
+        let operation = match lease {
+            LeaseToken::Turn(_) => "renew_orchestration_item_lock",
+            LeaseToken::Work(_) => "renew_work_item_lock",
+        };
+        self.counted(operation, self.store()?.renew(lease, extend_for)).await
     }
 
     async fn abandon(&self, lease: &LeaseToken, how: Abandon) -> Result<(), ProviderError> {
-        self.store()?.abandon(lease, how).await
+        let operation = match lease {
+            LeaseToken::Turn(_) => "abandon_orchestration_item",
+            LeaseToken::Work(_) => "abandon_work_item",
+        };
+        self.counted(operation, self.store()?.abandon(lease, how)).await
     }
 
     async fn register_node(&self, node_id: &str) -> Result<u64, ProviderError> {
@@ -156,5 +164,17 @@ impl Store for Watched {
 
     async fn drop_set_aside(&self, id: u64) -> Result<(), ProviderError> {
         self.store()?.drop_set_aside(id).await
+    }
+
+    async fn turn_of(&self, instance: &str) -> Result<Option<TurnState>, ProviderError> {
+        self.store()?.turn_of(instance).await
+    }
+
+    async fn work_of(&self, instance: &str, execution_id: u64) -> Result<Vec<WorkState>, ProviderError> {
+        self.store()?.work_of(instance, execution_id).await
+    }
+
+    async fn oldest_waiting(&self) -> Result<OldestWaiting, ProviderError> {
+        self.store()?.oldest_waiting().await
     }
 }

@@ -67,9 +67,9 @@ impl Turns {
                 self.shared.commit_of(turn, execution_id, traceparent).await
             }
             None => {
-                let notice = self.shared.news_of_unreadable(&identity.instance, &details).await;
-                let mut commit = failed_by_hand(&identity, details, leased.last_event_id, leased.now_ms);
-                commit.messages.extend(notice.map(Message::from));
+                let last = leased.last_event_id;
+                let mut commit = failed_by_hand(&identity, details.clone(), last, leased.now_ms);
+                self.shared.close_unreadable(&identity, last, &details, &mut commit).await;
                 commit
             }
         };

@@ -17,6 +17,7 @@ pub(super) mod route;
 pub(super) mod scope;
 pub(super) mod serial;
 pub(super) mod untaken;
+pub(super) mod waiting;
 pub(super) mod wake;
 pub(super) mod watch;
 

@@ -18,6 +18,9 @@ pub(super) const LONG: Duration = Duration::from_secs(3_600);
 /// Bounds how much is taken out of a store at the end of a walk; beyond it the store repeats itself.
 const MOST_LEFT: usize = 2_000;
 
+/// How many executions of an instance are asked for their work.
+const MOST_EXECUTIONS: u64 = 3;
+
 /// A look: one line for each thing seen.
 pub(super) type Look = for<'a> fn(&'a mut Side) -> Pin<Box<dyn Future<Output = Vec<String>> + 'a>>;
 
@@ -27,6 +30,9 @@ pub(super) const AT_THE_END: [(&str, Look); 3] = [
     ("the lists", |side| Box::pin(side.look_at_lists())),
     ("the sessions", |side| Box::pin(side.look_at_sessions())),
 ];
+
+/// The look at what waits, for stores that can tell it.
+pub(super) const WAITING: [(&str, Look); 1] = [("what waits", |side| Box::pin(side.look_at_what_waits()))];
 
 /// The looks when all leases are over: the store is emptied, and nothing may be left.
 pub(super) const AFTERWARDS: [(&str, Look); 6] = [
@@ -110,6 +116,28 @@ impl Side {
             seen.push(format!("{status} {}", plain(admin.list_instances_by_status(status).await)));
         }
         seen.push(plain(admin.get_system_metrics().await));
+        seen
+    }
+
+    pub(super) async fn tells_what_waits(&self) -> bool {
+        match self.provider().as_store() {
+            Some(store) => store.oldest_waiting().await.is_ok(),
+            None => false,
+        }
+    }
+
+    async fn look_at_what_waits(&mut self) -> Vec<String> {
+        let provider = self.provider();
+        let Some(store) = provider.as_store() else { return Vec::new() };
+        let mut seen = Vec::new();
+        for instance in INSTANCES {
+            seen.push(format!("for '{instance}' {}", plain(store.turn_of(instance).await)));
+            for execution in 1..=MOST_EXECUTIONS {
+                let work = plain(store.work_of(instance, execution).await);
+                seen.push(format!("of '{instance}' in execution {execution} {work}"));
+            }
+        }
+        seen.push(plain(store.oldest_waiting().await));
         seen
     }
 

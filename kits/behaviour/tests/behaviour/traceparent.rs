@@ -1,7 +1,5 @@
 //! The W3C trace context: from a client to the last activity that it causes, and nowhere behind a plain provider.
 
-#![allow(clippy::expect_used, clippy::panic, reason = "what a test relies on, it panics without")]
-
 use std::time::Duration;
 
 use steadfast::runtime::RuntimeOptions;

@@ -1,7 +1,5 @@
 //! Spans (section 3, Tracing): what handlers log can be found by instance, whoever logs it.
 
-#![allow(clippy::expect_used, clippy::panic, reason = "what a test relies on, it panics without")]
-
 use steadfast::runtime::RuntimeOptions;
 use steadfast::runtime::registry::{ActivityRegistryBuilder, OrchestrationRegistryBuilder};
 use steadfast::{ActivityContext, OrchestrationContext, TagFilter};

@@ -1,0 +1,222 @@
+//! An explanation as a text for people.
+
+use std::fmt;
+
+use steadfast_core::SessionKey;
+use steadfast_store::{ExecutionState, InstanceState, SessionInfo, TurnState, WorkPhase};
+
+use super::{Explanation, Place, Waiting, WaitingActivity};
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let now = Now(self.now_ms);
+        match &self.state {
+            None => write!(f, "{}: not begun", self.instance)?,
+            Some(state) => {
+                let InstanceState { orchestration, version, execution_id, status, .. } = state;
+                write!(
+                    f,
+                    "{}: {} ({orchestration} {version}, execution {execution_id})",
+                    self.instance,
+                    Status(status)
+                )?;
+            }
+        }
+        if let Some(turn) = &self.turn {
+            turn_text(f, turn, now)?;
+        }
+        if self.stuck {
+            write!(f, "\nstuck: it waits for nothing that could ever be answered; cancel it")?;
+        }
+        for wait in &self.waiting {
+            write!(f, "\nwaits for ")?;
+            wait_text(f, wait, now)?;
+        }
+        if self.more > 0 {
+            write!(f, "\nand for {} more", self.more)?;
+        }
+        Ok(())
+    }
+}
+
+fn turn_text(f: &mut fmt::Formatter<'_>, turn: &TurnState, now: Now) -> fmt::Result {
+    if let Some(until) = turn.leased_until_ms {
+        write!(f, "\na turn with {} is leased, {}", messages(turn.leased), now.until(until))?;
+    }
+    if let Some(oldest) = turn.oldest_ms {
+        let waits = if turn.waiting == 1 { "waits" } else { "wait" };
+        write!(f, "\n{} {waits} for a turn, {}", messages(turn.waiting), now.since(oldest))?;
+    }
+    if turn.delayed > 0 {
+        write!(f, "\n{} not due yet", messages(turn.delayed))?;
+    }
+    Ok(())
+}
+
+fn wait_text(f: &mut fmt::Formatter<'_>, wait: &Waiting, now: Now) -> fmt::Result {
+    match wait {
+        Waiting::Activity(activity) => activity_text(f, activity, now),
+        Waiting::Timer { event_id, fire_at_ms, .. } => {
+            write!(f, "a timer (event {event_id}), {}", now.due(*fire_at_ms))
+        }
+        Waiting::Event { event_id, asked_at_ms, name } => {
+            write!(f, "event '{name}' (event {event_id}), {}", now.since(*asked_at_ms))
+        }
+        Waiting::Queue { event_id, asked_at_ms, name } => {
+            write!(f, "a message to queue '{name}' (event {event_id}), {}", now.since(*asked_at_ms))
+        }
+        Waiting::Child { event_id, asked_at_ms, name, instance, status } => {
+            write!(f, "child '{instance}' ({name}, event {event_id}), {}: ", now.since(*asked_at_ms))?;
+            match status {
+                Some(status) => write!(f, "{}", Status(status)),
+                None => write!(f, "not begun"),
+            }
+        }
+        Waiting::SessionMove { session } => write!(f, "the next move of {}", Session(session)),
+    }
+}
+
+fn activity_text(f: &mut fmt::Formatter<'_>, activity: &WaitingActivity, now: Now) -> fmt::Result {
+    let WaitingActivity { event_id, queued_at_ms, name, tag, session, session_info, place } = activity;
+    write!(f, "activity '{name}' (event {event_id}), queued {}", now.ago(*queued_at_ms))?;
+    place_text(f, place, tag.as_deref(), now)?;
+    match session {
+        Some(key) => session_text(f, key, session_info.as_ref(), now),
+        None => Ok(()),
+    }
+}
+
+fn place_text(f: &mut fmt::Formatter<'_>, place: &Place, tag: Option<&str>, now: Now) -> fmt::Result {
+    let work = match place {
+        Place::Unknown => return write!(f, "; the store cannot tell who runs it"),
+        Place::NotQueued => {
+            return write!(
+                f,
+                "; in no queue: its answer is on the way, or it could not be read and was set aside"
+            );
+        }
+        Place::Queued(work) => work,
+    };
+    let tries = counted(u64::from(work.attempts), "attempt");
+    match &work.phase {
+        WorkPhase::Leased { worker_id, until_ms } => {
+            let worker = if worker_id.is_empty() { "a worker without a name" } else { worker_id };
+            write!(f, "; run by {worker} (attempt {}), leased {}", work.attempts, now.until(*until_ms))?;
+        }
+        WorkPhase::Delayed { until_ms } => {
+            write!(f, "; held back after {tries}, {}", now.until(*until_ms))?;
+        }
+        WorkPhase::Waiting { since_ms } => {
+            write!(f, "; nobody has taken it, {} ({tries})", now.since(*since_ms))?;
+            match tag {
+                Some(tag) => write!(f, "; only a worker with tag '{tag}' may")?,
+                None => write!(f, "; a worker that takes untagged work may")?,
+            }
+        }
+    }
+    if work.name.is_none() { write!(f, "; what is stored of it cannot be read") } else { Ok(()) }
+}
+
+fn session_text(
+    f: &mut fmt::Formatter<'_>,
+    key: &SessionKey,
+    info: Option<&SessionInfo>,
+    now: Now,
+) -> fmt::Result {
+    write!(f, "; on {}", Session(key))?;
+    match info.and_then(|info| info.owner.as_ref().map(|owner| (owner, info.locked_until_ms))) {
+        Some((owner, until)) if until > now.0 => write!(f, ", held by {}, {}", owner.id, now.until(until)),
+        Some((owner, until)) => write!(f, ", held by nobody; last by {}, {}", owner.id, now.until(until)),
+        None => Ok(()),
+    }
+}
+
+fn messages(count: u64) -> String {
+    counted(count, "message")
+}
+
+fn counted(count: u64, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
+struct Status<'a>(&'a ExecutionState);
+
+impl fmt::Display for Status<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            ExecutionState::Running => f.write_str("running"),
+            ExecutionState::Completed(_) => f.write_str("completed"),
+            ExecutionState::Failed(details) => write!(f, "failed: {}", details.display_message()),
+            ExecutionState::ContinuedAsNew => f.write_str("about to go on in its next execution"),
+        }
+    }
+}
+
+struct Session<'a>(&'a SessionKey);
+
+impl fmt::Display for Session<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0.instance {
+            Some(instance) => write!(f, "session '{}' of '{instance}'", self.0.session_id),
+            None => write!(f, "shared session '{}'", self.0.session_id),
+        }
+    }
+}
+
+/// The time of an explanation, to tell others from.
+#[derive(Clone, Copy)]
+struct Now(u64);
+
+impl Now {
+    fn ago(self, at: u64) -> String {
+        format!("{} ago", span(self.0.saturating_sub(at)))
+    }
+
+    fn since(self, at: u64) -> String {
+        format!("for {}", span(self.0.saturating_sub(at)))
+    }
+
+    fn until(self, at: u64) -> String {
+        if at > self.0 {
+            format!("for another {}", span(at - self.0))
+        } else {
+            format!("until {}", self.ago(at))
+        }
+    }
+
+    fn due(self, at: u64) -> String {
+        if at > self.0 { format!("due in {}", span(at - self.0)) } else { format!("due {}", self.ago(at)) }
+    }
+}
+
+/// A length of time in its two largest units: `3 d 4 h`, `90 ms`.
+fn span(ms: u64) -> String {
+    const UNITS: [(u64, &str); 5] =
+        [(86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"), (1, "ms")];
+    let parts = UNITS.iter().scan(ms, |left, (length, unit)| {
+        let whole = *left / length;
+        *left %= length;
+        Some((whole, unit))
+    });
+    let mut shown: Vec<String> = parts
+        .skip_while(|(whole, _)| *whole == 0)
+        .take(2)
+        .filter(|(whole, _)| *whole > 0)
+        .map(|(whole, unit)| format!("{whole} {unit}"))
+        .collect();
+    if shown.is_empty() {
+        shown.push("0 ms".to_owned());
+    }
+    shown.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_length_of_time_is_told_in_its_two_largest_units() {
+        let spans = [0, 90, 1_000, 61_001, 3_600_000, 86_400_000 + 5, 90_061_001].map(span);
+        assert_eq!(spans, ["0 ms", "90 ms", "1 s", "1 min 1 s", "1 h", "1 d", "1 d 1 h"]);
+    }
+}

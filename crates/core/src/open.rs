@@ -1,0 +1,196 @@
+//! What an execution has asked for and not been answered: the open operations of a history.
+
+use std::collections::BTreeSet;
+
+use crate::outline::{Open, Outline};
+use crate::replay::Identity;
+use crate::{Event, EventKind, SessionKey};
+
+/// Names something that an execution asked for and that nobody has answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenOperation {
+    /// Numbers the event that asked for it.
+    pub event_id: u64,
+    /// Holds the time of that event, in milliseconds since the Unix epoch.
+    pub asked_at_ms: u64,
+    /// Says what it is.
+    pub kind: OpenKind,
+}
+
+/// Says what an execution waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OpenKind {
+    /// The outcome of an activity.
+    Activity {
+        /// Names it.
+        name: String,
+        /// Names the pool of workers that it runs in.
+        tag: Option<String>,
+        /// Names the session that it runs on.
+        session: Option<SessionKey>,
+    },
+    /// A time.
+    Timer {
+        /// Holds the time, in milliseconds since the Unix epoch.
+        fire_at_ms: u64,
+    },
+    /// An event that somebody raises.
+    Event {
+        /// Names it.
+        name: String,
+    },
+    /// A message to a queue.
+    Queue {
+        /// Names the queue.
+        name: String,
+    },
+    /// The outcome of a child.
+    Child {
+        /// Names its orchestration.
+        name: String,
+        /// Names its instance.
+        instance: String,
+    },
+}
+
+/// Lists the open operations of an execution, oldest first: none of one that has ended.
+///
+/// What was asked to stop is left out: its answer changes nothing. A timer has no such request, so one that the
+/// code no longer waits for is listed until it fires. The history is taken as it is; whether it is sound is not
+/// judged here.
+pub fn open_operations(instance: &str, history: &[Event]) -> Vec<OpenOperation> {
+    // Only the instance matters to the fold: the ids of children follow from it.
+    let identity = Identity {
+        instance: instance.to_owned(),
+        execution_id: 0,
+        name: String::new(),
+        version: String::new(),
+    };
+    let mut outline = Outline::default();
+    for event in history {
+        outline.observe(event, &identity);
+    }
+    if outline.is_terminal() {
+        return Vec::new();
+    }
+    let awaited: BTreeSet<u64> =
+        outline.unanswered_signals().into_iter().chain(outline.unanswered_queues()).collect();
+    let open = |event: &Event| {
+        let kind = match outline.open_at(event.event_id) {
+            Some(open) => scheduled(instance, &event.kind, open)?,
+            None if awaited.contains(&event.event_id) => subscribed(&event.kind)?,
+            None => return None,
+        };
+        Some(OpenOperation { event_id: event.event_id, asked_at_ms: event.timestamp_ms, kind })
+    };
+    history.iter().filter_map(open).collect()
+}
+
+fn scheduled(owner: &str, kind: &EventKind, open: &Open) -> Option<OpenKind> {
+    match (kind, open) {
+        (
+            EventKind::ActivityScheduled { name, tag, session_id, .. },
+            Open::Activity { owned_session, cancel_requested: false },
+        ) => {
+            let owned = owned_session.as_ref().map(|id| SessionKey::owned(owner, id));
+            let session = owned.or_else(|| session_id.as_ref().map(SessionKey::shared));
+            Some(OpenKind::Activity { name: name.clone(), tag: tag.clone(), session })
+        }
+        (EventKind::TimerCreated { fire_at_ms }, Open::Timer) => {
+            Some(OpenKind::Timer { fire_at_ms: *fire_at_ms })
+        }
+        (
+            EventKind::SubOrchestrationScheduled { name, .. },
+            Open::Child { instance, cancel_requested: false, .. },
+        ) => Some(OpenKind::Child { name: name.clone(), instance: instance.clone() }),
+        _ => None,
+    }
+}
+
+fn subscribed(kind: &EventKind) -> Option<OpenKind> {
+    match kind {
+        EventKind::ExternalSubscribed { name } => Some(OpenKind::Event { name: name.clone() }),
+        EventKind::QueueSubscribed { name } => Some(OpenKind::Queue { name: name.clone() }),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn history(kinds: Vec<(Option<u64>, EventKind)>) -> Vec<Event> {
+        let event = |(id, (source, kind))| Event::at(id * 10, id, "order-1", 1, source, kind);
+        (1..).zip(kinds).map(event).collect()
+    }
+
+    fn open(kinds: Vec<(Option<u64>, EventKind)>) -> Vec<(u64, OpenKind)> {
+        let open = open_operations("order-1", &history(kinds));
+        open.into_iter().map(|operation| (operation.event_id, operation.kind)).collect()
+    }
+
+    fn activity(session: Option<&str>) -> (Option<u64>, EventKind) {
+        let session_id = session.map(str::to_owned);
+        (None, EventKind::ActivityScheduled { name: "a".into(), input: String::new(), session_id, tag: None })
+    }
+
+    fn runs(session: Option<SessionKey>) -> OpenKind {
+        OpenKind::Activity { name: "a".into(), tag: None, session }
+    }
+
+    #[test]
+    fn every_kind_of_operation_is_named_with_the_time_of_its_event() {
+        let child = EventKind::SubOrchestrationScheduled {
+            name: "c".into(),
+            instance: "sub::5".into(),
+            input: String::new(),
+        };
+        let listed = open_operations(
+            "order-1",
+            &history(vec![
+                activity(None),
+                (None, EventKind::TimerCreated { fire_at_ms: 7 }),
+                (None, EventKind::ExternalSubscribed { name: "go".into() }),
+                (None, EventKind::QueueSubscribed { name: "mail".into() }),
+                (None, child),
+            ]),
+        );
+        let kinds = [
+            runs(None),
+            OpenKind::Timer { fire_at_ms: 7 },
+            OpenKind::Event { name: "go".into() },
+            OpenKind::Queue { name: "mail".into() },
+            OpenKind::Child { name: "c".into(), instance: "order-1::sub::5".into() },
+        ];
+        let expected: Vec<OpenOperation> = (1..)
+            .zip(kinds)
+            .map(|(id, kind)| OpenOperation { event_id: id, asked_at_ms: id * 10, kind })
+            .collect();
+        assert_eq!(listed, expected);
+    }
+
+    #[test]
+    fn answers_and_requests_to_stop_end_a_wait() {
+        let done = (Some(1), EventKind::ActivityCompleted { result: String::new() });
+        let stop = (Some(2), EventKind::ActivityCancelRequested { reason: "dropped_future".into() });
+        let raised = (None, EventKind::ExternalEvent { name: "go".into(), data: String::new() });
+        let wait = || (None, EventKind::ExternalSubscribed { name: "go".into() });
+        let kinds = vec![activity(None), activity(None), wait(), wait(), done, stop, raised];
+        assert_eq!(open(kinds), [(4, OpenKind::Event { name: "go".into() })]);
+    }
+
+    #[test]
+    fn an_id_that_is_open_means_the_session_of_the_instance() {
+        let opened =
+            EventKind::SessionOpened { session_id: "s".into(), idle_timeout_ms: None, concurrency: None };
+        let kinds = vec![activity(Some("s")), (None, opened), activity(Some("s"))];
+        let (shared, owned) = (SessionKey::shared("s"), SessionKey::owned("order-1", "s"));
+        assert_eq!(open(kinds), [(1, runs(Some(shared))), (3, runs(Some(owned)))]);
+    }
+
+    #[test]
+    fn an_execution_that_has_ended_waits_for_nothing() {
+        let ended = (None, EventKind::OrchestrationCompleted { output: String::new() });
+        assert_eq!(open(vec![activity(None), ended]), []);
+    }
+}

@@ -1,0 +1,100 @@
+//! What the tests of workers, shutdown and metrics share: activities that wait for the test, and time that passes
+//! no faster than the runtimes can follow.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use steadfast::runtime::registry::ActivityRegistryBuilder;
+use steadfast::{ActivityContext, OrchestrationContext};
+use steadfast_behaviour::{Stage, activities};
+use steadfast_clock::Clock;
+use tokio::sync::{Semaphore, mpsc};
+
+pub(crate) const SECOND: Duration = Duration::from_secs(1);
+
+/// Tells a test when an activity begins, and keeps it until the test opens.
+#[derive(Debug, Clone)]
+pub(crate) struct Gate {
+    entered: Arc<Semaphore>,
+    open: Arc<Semaphore>,
+}
+
+impl Gate {
+    pub(crate) fn new() -> Self {
+        Self { entered: Arc::new(Semaphore::new(0)), open: Arc::new(Semaphore::new(0)) }
+    }
+
+    /// Waits inside an activity until the test opens.
+    pub(crate) async fn pass(&self) {
+        self.entered.add_permits(1);
+        self.open.acquire().await.expect("a gate is never closed").forget();
+    }
+
+    /// Waits until one more activity stands at the gate.
+    pub(crate) async fn is_entered(&self) {
+        self.entered.acquire().await.expect("a gate is never closed").forget();
+    }
+
+    /// Counts the activities that have come and that nobody has waited for.
+    pub(crate) fn waiting(&self) -> usize {
+        self.entered.available_permits()
+    }
+
+    /// Lets one activity go on.
+    pub(crate) fn open(&self) {
+        self.open.add_permits(1);
+    }
+}
+
+/// Registers `Wait`: it stands at the gate, then returns which attempt it is.
+pub(crate) fn waiting(gate: &Gate) -> ActivityRegistryBuilder {
+    let gate = gate.clone();
+    activities().register("Wait", move |ctx: ActivityContext, _| {
+        let gate = gate.clone();
+        async move {
+            gate.pass().await;
+            Ok(format!("attempt {}", ctx.attempt()))
+        }
+    })
+}
+
+/// Registers `Hand`: it hands its context to the test, and never ends by itself.
+pub(crate) fn handing() -> (ActivityRegistryBuilder, mpsc::UnboundedReceiver<ActivityContext>) {
+    let (hand, handed) = mpsc::unbounded_channel();
+    let registry = activities().register("Hand", move |ctx: ActivityContext, _| {
+        hand.send(ctx).expect("the test listens");
+        std::future::pending()
+    });
+    (registry, handed)
+}
+
+/// Calls the activity that its input names, and returns what it returns.
+pub(crate) async fn call(ctx: OrchestrationContext, activity: String) -> Result<String, String> {
+    ctx.schedule_activity(activity, "in").await
+}
+
+/// Waits until an activity has been given back for the `n`th time, and waits for a worker.
+pub(crate) async fn given_back(stage: &Stage, n: u64) {
+    stage.until("it is given back", async || stage.faults.calls("abandon") == n).await;
+    stage
+        .until("it waits", async || {
+            stage.observer().get_queue_depths().await.expect("counts").worker_queue == 1
+        })
+        .await;
+}
+
+/// Lets time pass a step at a time, each only when all who were woken sleep again: however slow the machine, a lease is
+/// renewed in its time. Writes that change nothing queue up behind what the woken ask of the store.
+pub(crate) async fn pass_calmly(stage: &Stage, time: Duration, step: Duration) {
+    let end = stage.clock.monotonic().saturating_add(time);
+    while stage.clock.monotonic() < end {
+        let sleepers = stage.clock.sleepers();
+        stage.pass(step);
+        for _ in 0..3 {
+            let nothing = stage.inner().renew_session_lock(&["nobody"], SECOND, SECOND).await;
+            assert_eq!(nothing.expect("the store answers"), 0);
+            tokio::task::yield_now().await;
+        }
+        stage.until("all sleep again", async || stage.clock.sleepers() >= sleepers).await;
+    }
+}
