@@ -73,11 +73,28 @@ impl<'c> Db<'c> {
         self.connection.last_insert_rowid()
     }
 
+    /// The end of a lease that is granted now. How long the longest one is, is kept: one that ends later than that
+    /// allows was granted by a clock that has been set back since, and counts as ended (S16).
+    pub(crate) fn lease_until(&self, lasts: std::time::Duration) -> Done<i64> {
+        let until = self.after(lasts);
+        self.run(sql!("schema/longer_lease"), [until.saturating_sub(self.now)])?;
+        Ok(until)
+    }
+
+    /// The time that no lease which was granted by now ends after, but for the longest lease.
+    pub(crate) fn latest_grant(&self) -> i64 {
+        self.now.saturating_add(CLOCK_TOLERANCE_MS)
+    }
+
     /// The time after a delay, as far as the file can say it.
     pub(crate) fn after(&self, delay: std::time::Duration) -> i64 {
         self.now.saturating_add(i64::try_from(delay.as_millis()).unwrap_or(i64::MAX))
     }
 }
+
+/// How far apart the clocks of two processes may be before a lease of one is impossible for the other. They are set once,
+/// when a store is opened, and then go at one rate; what is beyond this is a clock that was set.
+const CLOCK_TOLERANCE_MS: i64 = 10_000;
 
 /// Reads a stored text. Bytes that are no UTF-8 are shown with replacement characters, one of them in front, so that
 /// nothing takes them for JSON: such a row is unreadable like any other, and no error of the whole statement (S15).

@@ -78,6 +78,18 @@ impl Db<'_> {
         Ok(())
     }
 
+    /// Ends leases that no clock of now can have granted.
+    pub(crate) fn end_impossible_sessions(&self) -> Done<bool> {
+        let found =
+            self.all(sql!("session/impossible_leases"), params![self.latest_grant(), SWEEP], |row| {
+                row.get::<_, i64>(0)
+            })?;
+        for id in &found {
+            self.let_go(*id)?;
+        }
+        Ok(!found.is_empty())
+    }
+
     /// Nobody holds the session any more; its work is anybody's.
     fn let_go(&self, id: i64) -> Done<()> {
         self.run(sql!("session/let_go"), params![id, self.now])?;
@@ -110,7 +122,7 @@ impl Db<'_> {
 
     /// Attaches the session to the process that serves it now, or extends the attachment that it has.
     pub(crate) fn attach(&self, id: i64, request: &SessionRequest) -> Done<Attachment> {
-        let until = self.after(request.lock_timeout);
+        let until = self.lease_until(request.lock_timeout)?;
         let Some(session) = self.session_row(id)? else {
             let text = format!("session {id} vanished inside a transaction");
             return Err(ProviderError::permanent("fetch_work", text).into());
@@ -241,7 +253,7 @@ impl Db<'_> {
             } else if self.is_idle(&session, request)? {
                 outcome.idle.push(attachment);
             } else {
-                self.run(sql!("session/renew"), params![session.id, self.after(request.extend_for)])?;
+                self.run(sql!("session/renew"), params![session.id, self.lease_until(request.extend_for)?])?;
                 outcome.renewed.push(attachment);
             }
         }

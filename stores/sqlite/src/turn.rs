@@ -72,7 +72,21 @@ impl Db<'_> {
                 return Ok(Fetched { lease: Some(lease), next: None });
             }
         }
+        if self.end_impossible_turns()? {
+            return self.fetch_turn(lock_timeout, filter);
+        }
         Ok(Fetched { lease: None, next: self.next_turn_moment()? })
+    }
+
+    /// Ends leases that no clock of now can have granted. Looked for when there is nothing else to do, because it is rare.
+    fn end_impossible_turns(&self) -> Done<bool> {
+        let found = self.all(sql!("turn/impossible_leases"), params![self.latest_grant(), SWEEP], |row| {
+            row.get::<_, i64>(0)
+        })?;
+        for key in &found {
+            self.free_turn(*key, self.now)?;
+        }
+        Ok(!found.is_empty())
     }
 
     /// Moves what became runnable by time alone: messages whose time has come, leases that have ended.
@@ -228,7 +242,7 @@ impl Db<'_> {
         lock_timeout: std::time::Duration,
     ) -> Done<Leased> {
         let token = format!("turn-{}", self.next()?);
-        self.run(sql!("turn/lease"), params![key, token, self.after(lock_timeout)])?;
+        self.run(sql!("turn/lease"), params![key, token, self.lease_until(lock_timeout)?])?;
         let mut attempt = 0;
         let mut messages = Vec::with_capacity(readable.len());
         for (row, item) in readable {
@@ -355,7 +369,7 @@ impl Db<'_> {
 
     pub(crate) fn renew_turn(&self, token: &str, extend_for: std::time::Duration) -> Done<()> {
         let (key, _) = self.turn_holder("renew", token)?;
-        self.run(sql!("turn/renew"), params![key, self.after(extend_for)])?;
+        self.run(sql!("turn/renew"), params![key, self.lease_until(extend_for)?])?;
         Ok(())
     }
 

@@ -173,7 +173,8 @@ async fn what_waits_in_a_file_of_an_older_schema_is_known_after_it_was_opened() 
     drop(store);
     let older = "DROP INDEX instances_since; DROP INDEX work_since; DROP INDEX work_session_since; \
                  DROP INDEX heads_since; ALTER TABLE instances DROP COLUMN since; \
-                 ALTER TABLE heads DROP COLUMN since; DELETE FROM steadfast_migrations WHERE version = 2";
+                 ALTER TABLE heads DROP COLUMN since; ALTER TABLE counter DROP COLUMN longest_lease; \
+                 DELETE FROM steadfast_migrations WHERE version = 2";
     Connection::open(&path).expect("a file").execute_batch(older).expect("the older schema");
     let store = SqliteProvider::new(&url(&path), None).await.expect("opens");
     let after = store.oldest_waiting().await.expect("tells");

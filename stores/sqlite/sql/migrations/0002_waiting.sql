@@ -14,3 +14,7 @@ CREATE INDEX work_session_since ON work (session, tag, since) WHERE state = 1 AN
 ALTER TABLE heads ADD COLUMN since INTEGER NOT NULL DEFAULT 0;
 UPDATE heads SET since = coalesce((SELECT work.since FROM work WHERE work.seq = heads.head), 0);
 CREATE INDEX heads_since ON heads (since);
+
+-- The longest lease that was ever granted here, in milliseconds: one that ends later than now plus that was granted by a
+-- clock that has been set back since.
+ALTER TABLE counter ADD COLUMN longest_lease INTEGER NOT NULL DEFAULT 0;

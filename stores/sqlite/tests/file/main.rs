@@ -19,4 +19,5 @@ mod log;
 mod power;
 mod process;
 mod processes;
+mod set_back;
 mod stage;
