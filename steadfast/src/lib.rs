@@ -91,6 +91,7 @@ mod guide {
         "children" Children,
         "continue-as-new" ContinueAsNew,
         "versioning" Versioning,
+        "observability" Observability,
         "operations" Operations,
         "writing-a-store" WritingAStore,
     }

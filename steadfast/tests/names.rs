@@ -637,6 +637,7 @@ fn orchestration_context(ctx: OrchestrationContext) {
     let _: String = ctx.orchestration_name();
     let _: String = ctx.orchestration_version();
     let _: (bool, bool) = (ctx.is_replaying(), ctx.is_logging_enabled());
+    let _: Option<String> = ctx.traceparent();
     ctx.trace_info("");
     ctx.trace_warn(&text);
     ctx.trace_error(text.clone());
@@ -715,7 +716,7 @@ fn activity_context(ctx: ActivityContext) {
     let _: (&str, u64) = (ctx.instance_id(), ctx.execution_id());
     let _: [&str; 4] =
         [ctx.orchestration_name(), ctx.orchestration_version(), ctx.activity_name(), ctx.worker_id()];
-    let _: [Option<&str>; 2] = [ctx.session_id(), ctx.tag()];
+    let _: [Option<&str>; 3] = [ctx.session_id(), ctx.tag(), ctx.traceparent()];
     ctx.trace_info("");
     ctx.trace_warn(String::new());
     ctx.trace_error("");
@@ -750,6 +751,8 @@ fn client(client: &Client) {
     future::<Answer<String>>(&client.wait_for_kv_value("i", "k", WAIT));
     future::<Answer<u32>>(&client.wait_for_kv_value_typed::<u32>("i", "k", WAIT));
     let _: bool = client.has_management_capability();
+    let _: Answer<Client> = client.with_traceparent("00-");
+    let _: Answer<Client> = client.with_traceparent(&text);
     future::<Answer<Option<SystemStats>>>(&client.get_orchestration_stats("i"));
     future::<Answer<Vec<String>>>(&client.list_all_instances());
     future::<Answer<Vec<String>>>(&client.list_instances_by_status("Running"));

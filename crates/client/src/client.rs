@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use steadfast_clock::{Clock, SystemClock};
-use steadfast_store::{Provider, ProviderAdmin, Store, store_of};
+use steadfast_core::{WorkItem, check_traceparent};
+use steadfast_store::{Message, Provider, ProviderAdmin, Sent, Store, store_of};
 
 use crate::{ClientError, InstanceHandle};
 
@@ -25,6 +26,8 @@ use crate::{ClientError, InstanceHandle};
 pub struct Client {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
+    /// The trace context of what it sends.
+    traceparent: Option<Arc<str>>,
 }
 
 impl Client {
@@ -35,7 +38,35 @@ impl Client {
 
     /// Makes a client that waits by a clock of yours.
     pub fn with_clock(store: Arc<dyn Provider>, clock: Arc<dyn Clock>) -> Self {
-        Self { store: store_of(store, Arc::clone(&clock)), clock }
+        Self { store: store_of(store, Arc::clone(&clock)), clock, traceparent: None }
+    }
+
+    /// Makes a client whose starts, events, queue messages, cancellations and terminations carry a W3C trace context.
+    ///
+    /// What is started hands it on: to its activities, its children, and its next execution. A provider that has only
+    /// the compatible methods does not carry it.
+    ///
+    /// ```
+    /// # async fn example(client: steadfast_client::Client) -> Result<(), steadfast_client::ClientError> {
+    /// let traced = client.with_traceparent("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")?;
+    /// traced.start_orchestration("order-1", "Order", "{}").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidInput` for a text that is no `traceparent`; it says what is wrong with it.
+    pub fn with_traceparent(&self, traceparent: impl AsRef<str>) -> Result<Self, ClientError> {
+        let traceparent = traceparent.as_ref();
+        check_traceparent(traceparent)
+            .map_err(|error| ClientError::invalid(format!("traceparent is invalid: {error}")))?;
+        Ok(Self { traceparent: Some(traceparent.into()), ..self.clone() })
+    }
+
+    /// Makes what is sent of an item: it carries the client's trace context.
+    pub(crate) fn sent(&self, item: WorkItem) -> Sent {
+        let traceparent = self.traceparent.as_deref().map(str::to_owned);
+        Sent { message: Message { item, traceparent }, delay: None }
     }
 
     /// Names one instance, for calls that are about it.

@@ -129,7 +129,7 @@ impl Client {
 
     pub(crate) async fn send_to(&self, item: WorkItem) -> Result<(), ClientError> {
         check_id("instance id", item.instance())?;
-        Ok(self.store.send(vec![item.into()]).await?)
+        Ok(self.store.send(vec![self.sent(item)]).await?)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use steadfast_core::{INITIAL_EXECUTION_ID, WorkItem, encode, limits::MAX_NAME_BYTES, uses_reserved_marker};
-use steadfast_store::{Sent, Started};
+use steadfast_store::Started;
 
 use crate::{Client, ClientError};
 
@@ -76,7 +76,7 @@ impl Client {
         input: impl Into<String>,
     ) -> Result<Started, ClientError> {
         let start = start_of(instance.into(), orchestration.into(), None, input.into())?;
-        Ok(self.store.start(start, Vec::new()).await?)
+        Ok(self.store.start(self.sent(start), Vec::new()).await?)
     }
 
     /// Sends a message to a queue of an instance, and starts the instance first unless it exists: one transaction, so
@@ -96,7 +96,7 @@ impl Client {
         check_id("queue name", &name)?;
         let message = WorkItem::QueueMessage { instance: instance.clone(), name, data: data.into() };
         let start = start_of(instance, orchestration.into(), None, input.into())?;
-        Ok(self.store.start(start, vec![message.into()]).await?)
+        Ok(self.store.start(self.sent(start), vec![self.sent(message)]).await?)
     }
 
     async fn enqueue_start(
@@ -107,7 +107,7 @@ impl Client {
         input: String,
     ) -> Result<(), ClientError> {
         let start = start_of(instance, orchestration, version, input)?;
-        Ok(self.store.send(vec![start]).await?)
+        Ok(self.store.send(vec![self.sent(start)]).await?)
     }
 }
 
@@ -116,7 +116,7 @@ fn start_of(
     orchestration: String,
     version: Option<String>,
     input: String,
-) -> Result<Sent, ClientError> {
+) -> Result<WorkItem, ClientError> {
     check_id("instance id", &instance)?;
     check_id("orchestration name", &orchestration)?;
     if uses_reserved_marker(&instance) {
@@ -132,8 +132,7 @@ fn start_of(
         parent_id: None,
         parent_execution_id: None,
         execution_id: INITIAL_EXECUTION_ID,
-    }
-    .into())
+    })
 }
 
 /// Refuses ids that no store can keep.

@@ -83,6 +83,12 @@ impl OrchestrationContext {
         self.shared.lock().identity.version.clone()
     }
 
+    /// Returns the W3C trace context that the execution was started with. Recorded with its start, so the same on every
+    /// replay; a continue-as-new hands it on.
+    pub fn traceparent(&self) -> Option<String> {
+        self.shared.lock().traceparent.clone()
+    }
+
     /// Tells whether the code now only repeats what an earlier turn decided.
     pub fn is_replaying(&self) -> bool {
         self.shared.lock().replaying

@@ -32,6 +32,7 @@ mod stats;
 mod status;
 mod syscall;
 mod tag;
+mod traceparent;
 mod version;
 mod work;
 
@@ -67,5 +68,6 @@ pub use stats::SystemStats;
 pub use status::OrchestrationStatus;
 pub use syscall::{SYSCALL_GET_KV_VALUE, SYSCALL_NEW_GUID, SYSCALL_PREFIX, SYSCALL_UTC_NOW_MS};
 pub use tag::{InvalidTagFilter, TagFilter};
+pub use traceparent::{InvalidTraceparent, TraceField, check_traceparent};
 pub use version::{BUILD_VERSION, DispatcherCapabilityFilter, SemverRange, current_build_version};
 pub use work::{WorkItem, kind_of};

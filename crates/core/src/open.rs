@@ -101,7 +101,7 @@ fn scheduled(owner: &str, kind: &EventKind, open: &Open) -> Option<OpenKind> {
         }
         (
             EventKind::SubOrchestrationScheduled { name, .. },
-            Open::Child { instance, cancel_requested: false },
+            Open::Child { instance, cancel_requested: false, .. },
         ) => Some(OpenKind::Child { name: name.clone(), instance: instance.clone() }),
         _ => None,
     }

@@ -11,7 +11,7 @@ use crate::mismatch::Mismatch;
 use crate::operation::queue::Queues;
 use crate::operation::session::Sessions;
 use crate::operation::signal::Signals;
-use crate::replay::{Identity, ParentLink};
+use crate::replay::{AnsweredChild, Identity, ParentLink};
 use crate::{Event, EventKind, build_child_instance_id};
 
 /// The kinds of schedule that a message may answer.
@@ -37,7 +37,7 @@ impl ScheduleFamily {
 pub(crate) enum Open {
     Activity { owned_session: Option<String>, cancel_requested: bool },
     Timer,
-    Child { instance: String, cancel_requested: bool },
+    Child { name: String, instance: String, since_ms: u64, cancel_requested: bool },
 }
 
 #[derive(Debug, Default)]
@@ -119,9 +119,11 @@ impl Outline {
                 self.schedule_activity(id, session_id.as_deref(), tag.as_deref());
             }
             EventKind::TimerCreated { .. } => self.schedule(id, ScheduleFamily::Timer, Open::Timer),
-            EventKind::SubOrchestrationScheduled { instance, .. } => {
+            EventKind::SubOrchestrationScheduled { name, instance, .. } => {
+                let (name, since_ms) = (name.clone(), event.timestamp_ms);
                 let instance = build_child_instance_id(&identity.instance, instance);
-                self.schedule(id, ScheduleFamily::Child, Open::Child { instance, cancel_requested: false });
+                let open = Open::Child { name, instance, since_ms, cancel_requested: false };
+                self.schedule(id, ScheduleFamily::Child, open);
             }
             EventKind::ActivityCompleted { .. }
             | EventKind::ActivityFailed { .. }
@@ -221,7 +223,7 @@ impl Outline {
     /// Children that nobody has answered or asked to stop, by rising id, with their instances.
     pub(crate) fn running_children(&self) -> Vec<(u64, String)> {
         let running = |(id, open): (&u64, &Open)| match open {
-            Open::Child { instance, cancel_requested: false } => Some((*id, instance.clone())),
+            Open::Child { instance, cancel_requested: false, .. } => Some((*id, instance.clone())),
             _ => None,
         };
         self.open.iter().filter_map(running).collect()
@@ -230,6 +232,22 @@ impl Outline {
     pub(crate) fn child_instance(&self, schedule: u64) -> Option<&str> {
         match self.open.get(&schedule) {
             Some(Open::Child { instance, .. }) => Some(instance),
+            _ => None,
+        }
+    }
+
+    /// The open child that `event` answers, if it answers one.
+    pub(crate) fn child_answered_by(&self, event: &Event) -> Option<AnsweredChild> {
+        let succeeded = match event.kind {
+            EventKind::SubOrchestrationCompleted { .. } => true,
+            EventKind::SubOrchestrationFailed { .. } => false,
+            _ => return None,
+        };
+        match self.open.get(&event.source_event_id?) {
+            Some(Open::Child { name, since_ms, .. }) => {
+                let took_ms = event.timestamp_ms.saturating_sub(*since_ms);
+                Some(AnsweredChild { name: name.clone(), took_ms, succeeded })
+            }
             _ => None,
         }
     }

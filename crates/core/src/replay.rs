@@ -29,7 +29,7 @@ use std::task::Waker;
 
 pub use conclude::fail_without_code;
 pub use input::{CarryForwardOverflow, Identity, Options, ParentLink, Start};
-pub use turn::{Effects, Notice, ParentNotice, QueuedWork, SessionChange, Turn, Verdict};
+pub use turn::{AnsweredChild, Effects, Notice, ParentNotice, QueuedWork, SessionChange, Turn, Verdict};
 pub(crate) use turn::{Misuse, application_error};
 pub use verify::verify;
 
@@ -101,6 +101,27 @@ enum Verifying {
     Yes,
 }
 
+/// What the code can see of its start.
+#[derive(Default)]
+struct Seen {
+    input: String,
+    custom_status: Option<String>,
+    traceparent: Option<String>,
+}
+
+impl Seen {
+    fn of(first: &Event) -> Self {
+        match &first.kind {
+            EventKind::OrchestrationStarted { input, initial_custom_status, .. } => Self {
+                input: input.clone(),
+                custom_status: initial_custom_status.clone(),
+                traceparent: first.traceparent.clone(),
+            },
+            _ => Self::default(),
+        }
+    }
+}
+
 /// When a poll happens, as the code sees it.
 #[derive(Clone, Copy)]
 struct Due {
@@ -145,9 +166,12 @@ impl Execution {
         H: FnOnce(OrchestrationContext, String) -> F + Send + 'static,
         F: Future<Output = Result<String, String>> + Send + 'static,
     {
-        let input = start.input.clone();
-        let custom_status = start.custom_status.clone();
-        Self::new(setup, Phase::Fresh(start), input, custom_status, handler)
+        let seen = Seen {
+            input: start.input.clone(),
+            custom_status: start.custom_status.clone(),
+            traceparent: start.traceparent.clone(),
+        };
+        Self::new(setup, Phase::Fresh(start), seen, handler)
     }
 
     /// Repeats a recorded execution, so that its next turn goes on where the last one stopped.
@@ -236,13 +260,8 @@ impl Execution {
         H: FnOnce(OrchestrationContext, String) -> F + Send + 'static,
         F: Future<Output = Result<String, String>> + Send + 'static,
     {
-        let (input, custom_status) = match history.first().map(|event| &event.kind) {
-            Some(EventKind::OrchestrationStarted { input, initial_custom_status, .. }) => {
-                (input.clone(), initial_custom_status.clone())
-            }
-            _ => (String::new(), None),
-        };
-        let mut execution = Self::new(setup, Phase::Live, input, custom_status, handler);
+        let seen = history.first().map(Seen::of).unwrap_or_default();
+        let mut execution = Self::new(setup, Phase::Live, seen, handler);
         match history.first() {
             None => execution.part(Mismatch::corrupted(1, "empty")),
             Some(first) => execution.invalid_stamp = check_stamp(&first.duroxide_version),
@@ -250,15 +269,17 @@ impl Execution {
         execution
     }
 
-    fn new<H, F>(setup: Setup, phase: Phase, input: String, custom_status: Option<String>, handler: H) -> Self
+    fn new<H, F>(setup: Setup, phase: Phase, seen: Seen, handler: H) -> Self
     where
         H: FnOnce(OrchestrationContext, String) -> F + Send + 'static,
         F: Future<Output = Result<String, String>> + Send + 'static,
     {
         let Setup { identity, kv, options } = setup;
+        let Seen { input, custom_status, traceparent } = seen;
         let mut ledger = Ledger::new(identity.clone());
         ledger.kv = Kv::seeded(kv);
         ledger.custom_status = custom_status;
+        ledger.traceparent = traceparent;
         let shared = Shared::driven(ledger);
         let context = OrchestrationContext::over(Arc::clone(&shared));
         Self {

@@ -7,9 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use steadfast_client::Client;
 use steadfast_core::{AppErrorKind, ErrorDetails, PoisonMessageType, SESSION_LOST, SessionKey, WorkItem};
 use steadfast_store::{Attempt, LeaseToken, Outcome, ProviderError, WorkLease, WorkRequest};
 use tokio_util::task::AbortOnDropHandle;
+use tracing::Instrument;
 
 pub use context::{ActivityContext, CancelReason};
 pub(crate) use context::{Cancellation, Particulars};
@@ -17,6 +19,7 @@ pub(crate) use context::{Cancellation, Particulars};
 use crate::dispatch::{Lane, Slot, until_stopped};
 use crate::handler::ActivityHandler;
 use crate::keeper::Keeper;
+use crate::observability;
 use crate::runtime::Shared;
 use crate::session::{Asking, Served};
 
@@ -138,7 +141,39 @@ impl Activities {
         scheduled: Scheduled,
         handler: Arc<dyn ActivityHandler>,
     ) {
-        let token = lease.token.clone();
+        let particulars = Particulars {
+            instance: scheduled.instance.clone(),
+            execution_id: scheduled.execution_id,
+            orchestration_name: lease.orchestration,
+            orchestration_version: lease.orchestration_version,
+            activity_name: scheduled.name.clone(),
+            activity_id: scheduled.id,
+            worker_id: self.shared.worker_id(slot.index),
+            session_id: scheduled.session_id.clone(),
+            tag: scheduled.tag.clone(),
+            attempt: lease.attempt,
+            traceparent: lease.traceparent,
+        };
+        let span = observability::of_activity(&particulars);
+        self.carry_out(lease.token, scheduled, particulars, handler).instrument(span).await;
+    }
+
+    /// A client whose calls belong to the trace that the activity belongs to.
+    fn client_of(&self, particulars: &Particulars) -> Client {
+        let traced = particulars.traceparent.as_ref().map(|of| self.shared.client.with_traceparent(of));
+        // What stands in the store may be no trace context; then the client carries none.
+        traced.and_then(Result::ok).unwrap_or_else(|| self.shared.client.clone())
+    }
+
+    /// Runs the code beside a keeper of its lease, and hands the outcome back.
+    async fn carry_out(
+        &self,
+        token: LeaseToken,
+        scheduled: Scheduled,
+        particulars: Particulars,
+        handler: Arc<dyn ActivityHandler>,
+    ) {
+        let attempt = particulars.attempt;
         let cancellation = Cancellation::default();
         let identity = (scheduled.instance.clone(), scheduled.execution_id, scheduled.id);
         let entry = self.shared.running.enter(identity, cancellation.clone());
@@ -146,26 +181,13 @@ impl Activities {
         let keeper = Keeper::start(&self.shared, token.clone(), self.shared.plan.work_lease, move || {
             told.cancel(CancelReason::LeaseLost);
         });
-        let context = ActivityContext::new(
-            Particulars {
-                instance: scheduled.instance.clone(),
-                execution_id: scheduled.execution_id,
-                orchestration_name: lease.orchestration,
-                orchestration_version: lease.orchestration_version,
-                activity_name: scheduled.name.clone(),
-                activity_id: scheduled.id,
-                worker_id: self.shared.worker_id(slot.index),
-                session_id: scheduled.session_id.clone(),
-                tag: scheduled.tag.clone(),
-                attempt: lease.attempt,
-            },
-            cancellation.clone(),
-            self.shared.client.clone(),
-        );
+        let client = self.client_of(&particulars);
+        let context = ActivityContext::new(particulars, cancellation.clone(), client);
         let input = scheduled.input.clone();
         let clock = Arc::clone(&self.shared.plan.clock);
         let began = clock.monotonic();
-        let invoked = self.shared.tasks.spawn(async move { handler.invoke(context, input).await });
+        let invoked =
+            self.shared.tasks.spawn(async move { handler.invoke(context, input).await }.in_current_span());
         let mut invoked = AbortOnDropHandle::new(invoked);
         let outcome = tokio::select! {
             joined = &mut invoked => Some(joined),
@@ -197,7 +219,7 @@ impl Activities {
         drop(entry);
         let took = clock.monotonic().saturating_sub(began);
         let metrics = self.shared.metrics();
-        let retries = lease.attempt.saturating_sub(1);
+        let retries = attempt.saturating_sub(1);
         metrics.record_activity_execution(
             &scheduled.name,
             outcome,

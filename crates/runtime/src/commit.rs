@@ -14,7 +14,15 @@ use crate::runtime::Shared;
 const RETRIES_MS: [u64; 5] = [10, 20, 40, 80, 160];
 
 impl Shared {
-    pub(crate) async fn commit_of(&self, turn: Turn, execution_id: u64) -> TurnCommit {
+    /// Makes a commit of a turn. What it sends and queues belongs to the trace that the execution was started in.
+    pub(crate) async fn commit_of(
+        &self,
+        turn: Turn,
+        execution_id: u64,
+        traceparent: Option<&str>,
+    ) -> TurnCommit {
+        let traceparent = || traceparent.map(str::to_owned);
+        let traced = |item| Message { item, traceparent: traceparent() };
         let metadata = turn.metadata();
         let effects = turn.effects;
         let watched = effects.sessions.iter().filter_map(|change| match change {
@@ -23,15 +31,15 @@ impl Shared {
         });
         let watched = watched.collect();
         let work = effects.work.into_iter();
-        let mut messages: Vec<Message> = effects.messages.into_iter().map(Message::from).collect();
+        let mut messages: Vec<Message> = effects.messages.into_iter().map(traced).collect();
         if let Some(notice) = effects.parent {
-            messages.push(self.addressed(notice).await.into());
+            messages.push(traced(self.addressed(notice).await));
         }
         TurnCommit {
             execution_id,
             events: turn.events,
             work: work
-                .map(|work| NewWork { item: work.item, session: work.session, traceparent: None })
+                .map(|work| NewWork { item: work.item, session: work.session, traceparent: traceparent() })
                 .collect(),
             messages,
             metadata,

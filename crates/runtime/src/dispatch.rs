@@ -61,6 +61,7 @@ async fn supervise<L: Lane>(shared: Arc<Shared>, lane: Arc<L>, slot: usize) {
             ended = &mut run => ended,
             () = replace.notified() => {
                 shared.slots_replaced.up();
+                shared.metrics().record_slot_replacement(lane.name());
                 continue;
             }
             () = given_up(&shared) => {
@@ -72,6 +73,7 @@ async fn supervise<L: Lane>(shared: Arc<Shared>, lane: Arc<L>, slot: usize) {
             Ok(()) => return,
             Err(error) => {
                 shared.slots_restarted.up();
+                shared.metrics().record_slot_restart(lane.name());
                 tracing::error!(target: "steadfast::runtime", lane = lane.name(), slot, %error, "a slot panicked and is restarted");
             }
         }

@@ -3,6 +3,7 @@
 mod store;
 
 use std::collections::HashMap;
+use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -80,15 +81,17 @@ impl Watched {
         if let (Some(metrics), Err(error)) = (&self.metrics, &result)
             && !error.is_lease_lost()
         {
-            metrics.record_provider_error(operation, error_type(error.kind));
+            metrics.record_provider_error(operation, error_type(error));
         }
         result
     }
 }
 
-fn error_type(kind: ProviderErrorKind) -> &'static str {
-    match kind {
+/// Says in the compatible words what kind of error it is.
+fn error_type(error: &ProviderError) -> &'static str {
+    match error.kind {
         ProviderErrorKind::Busy => "deadlock",
+        ProviderErrorKind::Unavailable if is_timeout(error) => "timeout",
         ProviderErrorKind::Unavailable => "connection",
         ProviderErrorKind::LeaseLost
         | ProviderErrorKind::Conflict
@@ -100,6 +103,14 @@ fn error_type(kind: ProviderErrorKind) -> &'static str {
         | ProviderErrorKind::Unsupported
         | ProviderErrorKind::Other => "other",
     }
+}
+
+/// Looks for a time-out among the errors underneath.
+fn is_timeout(error: &ProviderError) -> bool {
+    let underneath = error.source.as_deref().map(|error| error as &(dyn Error + 'static));
+    std::iter::successors(underneath, |error| (*error).source())
+        .filter_map(|error| error.downcast_ref::<std::io::Error>())
+        .any(|error| error.kind() == std::io::ErrorKind::TimedOut)
 }
 
 #[async_trait]

@@ -1,11 +1,13 @@
 //! What a runtime tells about itself: counts, and log lines for an application that wants them on its terminal.
 //!
-//! Nothing here is installed by itself. A runtime counts; it logs through `tracing`, and the application chooses the
-//! subscriber, or calls `init_logging`.
+//! Nothing here is installed by itself. A runtime counts, and emits through the facade of the crate `metrics`; it logs
+//! through `tracing`. The application chooses the recorder and the subscriber, or calls `init_logging`.
 
+mod catalogue;
 #[cfg(feature = "logging")]
 mod logging;
 mod metrics;
+mod span;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +16,7 @@ use std::time::Duration;
 pub use logging::init_logging;
 pub(crate) use metrics::Counter;
 pub use metrics::{MetricsProvider, MetricsSnapshot};
+pub(crate) use span::{of_activity, of_turn};
 
 /// Says how log lines are written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

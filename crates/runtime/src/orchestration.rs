@@ -10,15 +10,18 @@ use std::time::Duration;
 use async_trait::async_trait;
 use semver::Version;
 use steadfast_core::replay::{Execution, Identity, Setup, Start, Turn, Verdict};
-use steadfast_core::{Event, KvEntry, WorkItem, current_build_version};
+use steadfast_core::{Event, KvEntry, WorkItem, current_build_version, kind_of};
 use steadfast_store::{
     Attempt, History, LeaseToken, Message, ProviderError, RunId, TurnCommit, TurnLease, TurnRequest,
 };
+
+use tracing::Instrument;
 
 use crate::alarm;
 use crate::dispatch::{Lane, Slot};
 use crate::handler::OrchestrationHandler;
 use crate::keeper::{Bound, Keeper};
+use crate::observability;
 use crate::runtime::Shared;
 use crate::triage::{Batch, Ending, Run, Standing, Started, Triage, Wait, triage};
 use crate::warm::Kept;
@@ -114,6 +117,7 @@ impl Turns {
         let TurnLease { history, messages, attempt, kv, now_ms, .. } = lease;
         let leased = Leased { token, instance, now_ms, attempt, last_event_id, kv };
         let kept = self.shared.warm.take(&leased.instance);
+        self.shared.measure_warm();
         if self.shared.overdue.contains(&leased.instance) {
             let delay = self.shared.plan.turn_lease.lasts;
             tracing::warn!(target: "steadfast::runtime", instance = %leased.instance, "an earlier turn of the instance still runs here; it is left for later");
@@ -141,13 +145,14 @@ impl Turns {
             Known::Warm(kept) => Ok(&kept.standing),
             Known::Unreadable(error) => Err(error.as_str()),
         };
+        let traces = traces_of(&messages);
         let batch =
             Batch { instance: leased.instance.clone(), name, version, execution_id, messages, attempt };
         let runs = |version: &Version| self.shared.plan.versions.contains(version);
         let decision = triage(batch, standing, self.shared.plan.max_attempts, runs);
         let standing = standing.cloned().unwrap_or_default();
         match decision {
-            Triage::Run(run) => self.run(leased, run, known, standing).await,
+            Triage::Run(run) => self.run(leased, run, known, standing, traces).await,
             Triage::Settle { execution_id, collisions } => {
                 tracing::debug!(target: "steadfast::runtime", instance = %leased.instance, "messages dropped: the instance has ended");
                 let messages = collisions.into_iter().map(Message::from).collect();
@@ -159,27 +164,54 @@ impl Turns {
         }
     }
 
-    async fn run(&self, leased: Leased, run: Run, known: Known, standing: Standing) {
+    async fn run(
+        &self,
+        leased: Leased,
+        run: Run,
+        known: Known,
+        standing: Standing,
+        traces: Vec<(&'static str, String)>,
+    ) {
         let Some((version, handler)) = self.resolve(&run) else {
             return self.unregistered(&leased, &run).await;
         };
-        let Run { execution_id, name, start, arrivals, collisions, .. } = run;
-        let instance = leased.instance.clone();
-        let identity = Identity { instance, execution_id, name, version: version.to_string() };
+        let (instance, name) = (leased.instance.clone(), run.name.clone());
+        let identity =
+            Identity { instance, execution_id: run.execution_id, name, version: version.to_string() };
+        let standing = match &run.start {
+            Some(start) => begun(&identity, start, leased.now_ms),
+            None => standing,
+        };
+        let span = observability::of_turn(&identity, standing.traceparent());
+        span.in_scope(|| {
+            for (message, traceparent) in traces {
+                tracing::debug!(target: "steadfast::runtime", message_kind = message, %traceparent, "a message came with a trace context");
+            }
+        });
+        self.carry_out(leased, identity, run, known, standing, handler).instrument(span).await;
+    }
+
+    /// Runs the code and commits what it decided.
+    async fn carry_out(
+        &self,
+        leased: Leased,
+        identity: Identity,
+        run: Run,
+        known: Known,
+        mut standing: Standing,
+        handler: Arc<dyn OrchestrationHandler>,
+    ) {
+        let Run { execution_id, start, arrivals, collisions, .. } = run;
         let is_warm = matches!(known, Known::Warm(_));
         let (mut execution, turn) =
             self.turn(&leased, &identity, known, start.clone(), handler, arrivals).await;
         self.tell(&identity, &turn);
         let cancelled = turn.effects.cancelled_activities.clone();
         let verdict = turn.verdict.clone();
-        let children = tell::child_starts(&turn);
+        let children = tell::Children::of(&turn);
         let events = execution.last_event_id();
-        let mut commit = self.shared.commit_of(turn, execution_id).await;
+        let mut commit = self.shared.commit_of(turn, execution_id, standing.traceparent()).await;
         commit.messages.extend(collisions.iter().cloned().map(Message::from));
-        let mut standing = match &start {
-            Some(start) => begun(&identity, start, leased.now_ms),
-            None => standing,
-        };
         standing.turns += 1;
         match self.shared.commit(&leased.token, commit).await {
             Committing::Done(run) => {
@@ -191,6 +223,7 @@ impl Turns {
                         alarm::set(&self.shared, &leased.instance, &mut execution);
                     }
                     self.shared.warm.put(leased.instance, Box::new(Kept { execution, run, standing }));
+                    self.shared.measure_warm();
                 }
             }
             Committing::Left => {}
@@ -224,11 +257,15 @@ impl Turns {
         tokio::task::unconstrained(async move {
             let (mut execution, visited) = match (known, start) {
                 (Known::Warm(kept), _) => {
+                    self.shared.metrics().record_warm_hit();
                     let visited = kept.execution.effort().events_visited;
                     (kept.execution, visited)
                 }
                 (_, Some(start)) => (Execution::start(setup(), start, handler), 0),
-                (Known::Cold(history), None) => (Execution::replay(setup(), history, handler), 0),
+                (Known::Cold(history), None) => {
+                    self.shared.metrics().record_warm_miss();
+                    (Execution::replay(setup(), history, handler), 0)
+                }
                 // Triage runs nothing whose history cannot be read; a replay of nothing fails the execution.
                 (Known::Unreadable(_), None) => (Execution::replay(setup(), Vec::new(), handler), 0),
             };
@@ -305,8 +342,15 @@ fn begun(identity: &Identity, start: &Start, now_ms: u64) -> Standing {
         engine: Some(current_build_version()),
         parent: start.parent.clone(),
         at_ms: now_ms,
+        traceparent: start.traceparent.clone(),
     };
     Standing { started: Some(started), is_empty: false, ending: Ending::None, turns: 0 }
+}
+
+/// The messages that carry a trace context, by kind.
+fn traces_of(messages: &[Message]) -> Vec<(&'static str, String)> {
+    let traced = |message: &Message| Some((kind_of(&message.item), message.traceparent.clone()?));
+    messages.iter().filter_map(traced).collect()
 }
 
 /// How a commit ended.

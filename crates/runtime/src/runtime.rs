@@ -70,6 +70,11 @@ impl Shared {
         self.observability.metrics_provider()
     }
 
+    /// Tells how many orchestrations are kept.
+    pub(crate) fn measure_warm(&self) {
+        self.metrics().set_warm_orchestrations(self.warm.len());
+    }
+
     pub(crate) fn worker_id(&self, slot: usize) -> String {
         format!("work-{slot}-{}", self.plan.node_id.as_deref().unwrap_or(&self.id))
     }
@@ -182,7 +187,7 @@ impl Runtime {
             supported_range = %format_args!("{}..={}", plan.versions.min, plan.versions.max),
             "Orchestration dispatcher capability filter configured"
         );
-        let observability = ObservabilityHandle::over(MetricsProvider::default());
+        let observability = ObservabilityHandle::over(MetricsProvider::described());
         let metrics = Arc::clone(observability.metrics_provider());
         let watched = InstrumentedProvider::new(store, Some(metrics)).with_clock(Arc::clone(&clock));
         let watched: Arc<dyn Provider> = Arc::new(watched);
@@ -260,6 +265,7 @@ impl Runtime {
         shared.tasks.wait().await;
         // What is kept holds the user's values, and through contexts of activities perhaps the store.
         shared.warm.clear();
+        shared.measure_warm();
     }
 
     /// Returns what the runtime has done so far.

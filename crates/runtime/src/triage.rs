@@ -38,6 +38,8 @@ pub(crate) struct Started {
     pub(crate) engine: Option<Version>,
     pub(crate) parent: Option<ParentLink>,
     pub(crate) at_ms: u64,
+    /// The trace context that it began with.
+    pub(crate) traceparent: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -73,6 +75,11 @@ impl Standing {
         }
         standing
     }
+
+    /// The trace context that the execution began with.
+    pub(crate) fn traceparent(&self) -> Option<&str> {
+        self.started.as_ref()?.traceparent.as_deref()
+    }
 }
 
 impl Started {
@@ -94,6 +101,7 @@ impl Started {
             engine: Version::parse(&event.duroxide_version).ok(),
             parent: ParentLink::of(parent_instance.as_deref(), *parent_id, *parent_execution_id),
             at_ms: event.timestamp_ms,
+            traceparent: event.traceparent.clone(),
         })
     }
 }
@@ -212,8 +220,10 @@ pub(crate) fn triage(
         let (name, start) = match opening {
             Some(opening) if !begun => (opening.orchestration, Some(opening.start)),
             None if between => {
-                let parent = standing.started.as_ref().and_then(|started| started.parent.clone());
-                (name, Some(Start { parent, ..Start::default() }))
+                let started = standing.started.as_ref();
+                let parent = started.and_then(|started| started.parent.clone());
+                let traceparent = started.and_then(|started| started.traceparent.clone());
+                (name, Some(Start { parent, traceparent, ..Start::default() }))
             }
             _ => (name, None),
         };
@@ -248,7 +258,7 @@ struct Opening {
 fn sort(messages: Vec<Message>, standing: &Standing, instance: &str) -> Sorted {
     let terminated = termination(&messages);
     let mut sorted = Sorted { opening: None, arrivals: Vec::new(), collisions: Vec::new(), terminated };
-    for Message { item, .. } in messages {
+    for Message { item, traceparent } in messages {
         match item {
             WorkItem::ActivityExecute { .. }
             | WorkItem::TerminateInstance { .. }
@@ -261,7 +271,10 @@ fn sort(messages: Vec<Message>, standing: &Standing, instance: &str) -> Sorted {
                 sorted.collisions.extend(parent.and_then(|parent| collision(parent, standing, instance)));
             }
             item => match (opening_of(item), &sorted.opening) {
-                (Ok(found), None) => sorted.opening = Some(found),
+                (Ok(mut found), None) => {
+                    found.start.traceparent = traceparent;
+                    sorted.opening = Some(found);
+                }
                 // Another parent wants the id that the first start takes, and must not wait for ever (I7).
                 (Ok(second), Some(first)) if second.start.parent != first.start.parent => {
                     let parent = second.start.parent;
@@ -362,7 +375,8 @@ fn opening_of(item: WorkItem) -> Result<Opening, Box<WorkItem>> {
             ..
         } => {
             let parent = ParentLink::of(parent_instance.as_deref(), parent_id, parent_execution_id);
-            (orchestration, version, Start { input, parent, carry_forward, custom_status, sessions }, true)
+            let start = Start { input, parent, carry_forward, custom_status, sessions, ..Start::default() };
+            (orchestration, version, start, true)
         }
         arrival => return Err(Box::new(arrival)),
     };

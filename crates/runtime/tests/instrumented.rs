@@ -34,9 +34,22 @@ async fn errors_of_both_forms_are_counted() {
     assert_eq!(depths.orchestrator_queue, 1, "both forms are one store");
     assert_eq!(metrics.snapshot().provider_errors, 0);
 
-    provider.ack_work_item("nobody's", None).await.expect_err("has no such lease");
+    let activity = WorkItem::ActivityExecute {
+        instance: "i".to_owned(),
+        execution_id: 1,
+        id: 2,
+        name: "A".to_owned(),
+        input: String::new(),
+        session_id: None,
+        tag: None,
+    };
+    provider.enqueue_for_orchestrator(activity.clone(), None).await.expect_err("is no message");
     assert_eq!(metrics.snapshot().provider_errors, 1);
-    let token = LeaseToken::Work("nobody's".to_owned());
-    store.finish_work(&token, Outcome::default()).await.expect_err("has no such lease");
+    store.send(vec![activity.into()]).await.expect_err("is no message");
     assert_eq!(metrics.snapshot().provider_errors, 2);
+
+    let token = LeaseToken::Work("nobody's".to_owned());
+    provider.ack_work_item("nobody's", None).await.expect_err("has no such lease");
+    store.finish_work(&token, Outcome::default()).await.expect_err("has no such lease");
+    assert_eq!(metrics.snapshot().provider_errors, 2, "a lost lease is an answer");
 }

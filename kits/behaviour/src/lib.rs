@@ -11,12 +11,16 @@
     reason = "a stage is for tests, which panic when what they rely on does not hold"
 )]
 
+mod emitted;
 mod faults;
 mod lines;
+mod spans;
 mod stage;
 
+pub use emitted::Emitted;
 pub use faults::{Faults, Faulty};
 pub use lines::{Line, Lines};
+pub use spans::{Span, Spans};
 pub use stage::{SOON, Stage, StoreKind, activities, orchestrations};
 
 /// Runs a claim on every store: `async fn the_claim(stage) { … }` becomes a module with a test for each.

@@ -24,6 +24,7 @@ mod send;
 mod session;
 mod stray;
 mod tag;
+mod traceparent;
 mod turn;
 mod unreadable;
 mod version;
@@ -46,6 +47,7 @@ pub(crate) const ALL: &[&[Case]] = &[
     stray::CASES,
     unreadable::CASES,
     tag::CASES,
+    traceparent::CASES,
     work::CASES,
     turn::CASES,
     warm::CASES,

@@ -166,5 +166,6 @@ fn successor(item: &WorkItem, sessions: Vec<CarriedSession>) -> Option<Start> {
         carry_forward: carry_forward_events.clone(),
         custom_status: initial_custom_status.clone(),
         sessions,
+        ..Start::default()
     })
 }

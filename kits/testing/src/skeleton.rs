@@ -234,7 +234,7 @@ fn begin_of(item: WorkItem) -> Result<Begin, Box<WorkItem>> {
                 parent,
                 carry_forward: carry_forward_events,
                 custom_status: initial_custom_status,
-                sessions: Vec::new(),
+                ..Start::default()
             };
             Ok(Begin { orchestration, start, continues: true })
         }
@@ -256,6 +256,7 @@ fn begin_of(item: WorkItem) -> Result<Begin, Box<WorkItem>> {
                 carry_forward: carry_forward_events,
                 custom_status: initial_custom_status,
                 sessions,
+                ..Start::default()
             };
             Ok(Begin { orchestration, start, continues: true })
         }

@@ -25,7 +25,9 @@ impl Execution {
             carry_forward_events: (!carry_forward.is_empty()).then(|| carry_forward.clone()),
             initial_custom_status: start.custom_status,
         };
-        self.arrive(None, started, draft);
+        let mut started = draft.event(&self.identity, None, started);
+        started.traceparent = start.traceparent;
+        self.record(started, draft);
         if !start.sessions.is_empty() {
             self.arrive(None, EventKind::SessionsCarried { sessions: start.sessions }, draft);
         }
@@ -57,6 +59,11 @@ impl Execution {
 
     fn arrive(&mut self, source: Option<u64>, kind: EventKind, draft: &mut Draft) {
         let event = draft.event(&self.identity, source, kind);
+        self.record(event, draft);
+    }
+
+    fn record(&mut self, event: Event, draft: &mut Draft) {
+        draft.answered.extend(self.outline.child_answered_by(&event));
         self.outline.observe(&event, &self.identity);
         draft.events.push(event);
         draft.arrived = draft.events.len();

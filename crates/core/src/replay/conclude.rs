@@ -233,7 +233,8 @@ impl Closing<'_> {
         }
         effects.cancelled_activities = self.cancelled_activities();
         effects.sessions = std::mem::take(&mut self.draft.sessions);
-        Turn { events: self.draft.events, effects, verdict, notices: self.draft.notices }
+        let Draft { events, notices, answered, .. } = self.draft;
+        Turn { events, effects, verdict, notices, answered }
     }
 
     /// Sends everything that the turn asked for.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::apply::Next;
 use super::drive::never_settles;
-use super::{Due, Execution, Identity, Notice, SessionChange};
+use super::{AnsweredChild, Due, Execution, Identity, Notice, SessionChange};
 use crate::ledger::{Call, DropGroup};
 use crate::limits::MAX_DECISION_POLLS;
 use crate::operation::{self, activity};
@@ -28,6 +28,7 @@ pub(super) struct Draft {
     pub(super) cancelled: BTreeSet<u64>,
     pub(super) sessions: Vec<SessionChange>,
     pub(super) notices: Vec<Notice>,
+    pub(super) answered: Vec<AnsweredChild>,
 }
 
 /// A recorded call, and the session that it means at that point of history.
@@ -50,6 +51,7 @@ impl Draft {
             cancelled: BTreeSet::new(),
             sessions: Vec::new(),
             notices: Vec::new(),
+            answered: Vec::new(),
         }
     }
 

@@ -29,6 +29,8 @@ pub struct Start {
     pub custom_status: Option<String>,
     /// Holds the sessions that the previous execution left open.
     pub sessions: Vec<CarriedSession>,
+    /// Holds the W3C trace context that the start came with.
+    pub traceparent: Option<String>,
 }
 
 /// Names the schedule of another orchestration that waits for this one.

@@ -20,6 +20,19 @@ pub struct Turn {
     pub verdict: Verdict,
     /// Holds what is worth telling an operator.
     pub notices: Vec<Notice>,
+    /// Holds the children whose answers arrived.
+    pub answered: Vec<AnsweredChild>,
+}
+
+/// Tells of a child that answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AnsweredChild {
+    /// Holds the name of its orchestration.
+    pub name: String,
+    /// Holds the time from its schedule to its answer, in milliseconds of the store.
+    pub took_ms: u64,
+    /// Tells whether it completed.
+    pub succeeded: bool,
 }
 
 /// Holds what a turn causes outside its own history.
@@ -171,7 +184,13 @@ pub enum Notice {
 
 impl Turn {
     pub(crate) fn ended() -> Self {
-        Self { events: Vec::new(), effects: Effects::default(), verdict: Verdict::Ended, notices: Vec::new() }
+        Self {
+            events: Vec::new(),
+            effects: Effects::default(),
+            verdict: Verdict::Ended,
+            notices: Vec::new(),
+            answered: Vec::new(),
+        }
     }
 
     /// Derives the metadata that a store keeps beside the history.

@@ -1,5 +1,6 @@
 //! Children: how they are named, started and heard of.
 
+use steadfast_core::replay::AnsweredChild;
 use steadfast_core::{EventKind, WorkItem};
 
 use crate::support::*;
@@ -132,4 +133,19 @@ fn an_answer_that_cannot_be_decoded_is_an_error_of_the_result() {
     });
     story.waits([]);
     assert_eq!(story.output([child_done(2, "three")]), "true");
+}
+
+#[test]
+fn a_turn_tells_which_children_answered_and_how_long_they_took() {
+    let mut story = story(|ctx, _| async move {
+        let (kept, lost) = (ctx.schedule_sub_orchestration("c", ""), ctx.schedule_sub_orchestration("d", ""));
+        let (kept, _) = ctx.join2(kept, lost).await;
+        kept
+    });
+    assert_eq!(story.waits([]).answered, []);
+    story.waits([raise("nothing", "")]);
+    let turn = story.waits([child_done(2, "x"), child_done(2, "again")]);
+    assert_eq!(turn.answered, [AnsweredChild { name: "c".into(), took_ms: 2_000, succeeded: true }]);
+    let turn = story.turn([child_failed(3, own_error("no"))]);
+    assert_eq!(turn.answered, [AnsweredChild { name: "d".into(), took_ms: 3_000, succeeded: false }]);
 }

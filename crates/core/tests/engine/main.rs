@@ -30,4 +30,5 @@ mod retry;
 mod session;
 mod signal;
 mod table;
+mod traceparent;
 mod verify;

@@ -26,6 +26,7 @@ pub(crate) struct Particulars {
     pub(crate) session_id: Option<String>,
     pub(crate) tag: Option<String>,
     pub(crate) attempt: u32,
+    pub(crate) traceparent: Option<String>,
 }
 
 /// Says why an activity should stop.
@@ -140,6 +141,11 @@ impl ActivityContext {
         self.particulars.tag.as_deref()
     }
 
+    /// Returns the W3C trace context that the orchestration was started with.
+    pub fn traceparent(&self) -> Option<&str> {
+        self.particulars.traceparent.as_deref()
+    }
+
     /// Logs at level INFO.
     pub fn trace_info(&self, message: impl Into<String>) {
         emit!(INFO, self, message);
@@ -183,7 +189,7 @@ impl ActivityContext {
         self.cancellation.reason.get().copied()
     }
 
-    /// Returns a client of the same store.
+    /// Returns a client of the same store. What it sends carries the trace context of the activity.
     pub fn get_client(&self) -> Client {
         self.client.clone()
     }

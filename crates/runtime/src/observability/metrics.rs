@@ -1,11 +1,16 @@
-//! What happened, counted.
+//! What happened, counted and emitted.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-use super::ObservabilityConfig;
+use metrics::{counter, gauge, histogram};
 
-/// Counts what a runtime does. Each `record_` method adds to the counts of [`MetricsSnapshot`] that it names; its
-/// other arguments say what a count is about and are not kept.
+use super::ObservabilityConfig;
+use super::catalogue as name_of;
+
+/// Counts what a runtime does, and emits it through the facade of the crate `metrics`.
+///
+/// Each `record_` method adds to the counts of [`MetricsSnapshot`] that it names, and emits the metrics that
+/// `docs/guide/observability.md` lists. Without a recorder in the process the emitted part goes nowhere.
 #[derive(Debug, Default)]
 pub struct MetricsProvider {
     pub(crate) counters: Counters,
@@ -15,12 +20,17 @@ pub struct MetricsProvider {
 }
 
 impl MetricsProvider {
-    /// Begins with nothing counted.
+    /// Begins with nothing counted, and describes the metrics to the recorder of the process.
     ///
     /// # Errors
     /// None today.
     pub fn new(_config: &ObservabilityConfig) -> Result<Self, String> {
-        Ok(Self::default())
+        Ok(Self::described())
+    }
+
+    pub(crate) fn described() -> Self {
+        name_of::describe();
+        Self::default()
     }
 
     /// Ends the counting.
@@ -37,91 +47,154 @@ impl MetricsProvider {
     }
 
     /// Counts an execution that began (`orch_starts`).
-    pub fn record_orchestration_start(&self, _name: &str, _version: &str, _initiated_by: &str) {
+    pub fn record_orchestration_start(&self, name: &str, version: &str, initiated_by: &str) {
         self.counters.orch_starts.up();
+        counter!(
+            name_of::STARTS,
+            "orchestration_name" => name.to_owned(),
+            "version" => version.to_owned(),
+            "initiated_by" => initiated_by.to_owned(),
+        )
+        .increment(1);
     }
 
-    /// Counts an execution that completed (`orch_completions`).
+    /// Counts an execution that completed (`orch_completions`), and tells what it took.
     pub fn record_orchestration_completion(
         &self,
-        _name: &str,
-        _version: &str,
-        _status: &str,
-        _duration_seconds: f64,
-        _turns: u64,
-        _history_events: u64,
+        name: &str,
+        version: &str,
+        status: &str,
+        duration_seconds: f64,
+        turns: u64,
+        history_events: u64,
     ) {
         self.counters.orch_completions.up();
+        self.record_end(name, version, status, duration_seconds, turns, history_events);
     }
 
-    /// Takes how an execution ended, and what it took.
+    /// Tells how an execution ended, and what it took. In no snapshot: failures and continuations have counts of their own
+    /// there.
     pub(crate) fn record_end(
         &self,
-        _name: &str,
-        _version: &str,
-        _status: &str,
-        _duration_seconds: f64,
-        _turns: u64,
-        _history_events: u64,
+        name: &str,
+        version: &str,
+        status: &str,
+        duration_seconds: f64,
+        turns: u64,
+        history_events: u64,
     ) {
+        counter!(
+            name_of::COMPLETIONS,
+            "orchestration_name" => name.to_owned(),
+            "version" => version.to_owned(),
+            "status" => status.to_owned(),
+            "final_turn_count" => turn_bucket(turns),
+        )
+        .increment(1);
+        let measured = [
+            (name_of::DURATION, duration_seconds),
+            (name_of::TURNS, turns as f64),
+            (name_of::HISTORY_SIZE, history_events as f64),
+        ];
+        for (metric, value) in measured {
+            histogram!(
+                metric,
+                "orchestration_name" => name.to_owned(),
+                "version" => version.to_owned(),
+                "status" => status.to_owned(),
+            )
+            .record(value);
+        }
     }
 
     /// Counts an execution that failed (`orch_failures`), and its category by `error_type`: `app_error`,
     /// `infrastructure_error` or `config_error`.
     pub fn record_orchestration_failure(
         &self,
-        _name: &str,
-        _version: &str,
+        name: &str,
+        version: &str,
         error_type: &str,
-        _error_category: &str,
+        error_category: &str,
     ) {
         self.counters.orch_failures.up();
+        counter!(
+            name_of::FAILURES,
+            "orchestration_name" => name.to_owned(),
+            "version" => version.to_owned(),
+            "error_type" => error_type.to_owned(),
+            "error_category" => error_category.to_owned(),
+        )
+        .increment(1);
         match error_type {
             "app_error" => self.counters.orch_application_errors.up(),
-            "infrastructure_error" => self.counters.orch_infrastructure_errors.up(),
-            "config_error" => self.counters.orch_configuration_errors.up(),
+            "infrastructure_error" => {
+                self.counters.orch_infrastructure_errors.up();
+                counter!(name_of::INFRASTRUCTURE_ERRORS).increment(1);
+            }
+            "config_error" => {
+                self.counters.orch_configuration_errors.up();
+                counter!(name_of::CONFIGURATION_ERRORS).increment(1);
+            }
             _ => {}
         }
     }
 
     /// Counts a failure of the application's own (`orch_failures`, `orch_application_errors`).
     pub fn record_orchestration_application_error(&self) {
-        self.counters.orch_failures.up();
-        self.counters.orch_application_errors.up();
+        self.record_orchestration_failure(UNKNOWN, UNKNOWN, "app_error", "application");
     }
 
     /// Counts a failure of the machinery (`orch_failures`, `orch_infrastructure_errors`).
     pub fn record_orchestration_infrastructure_error(&self) {
-        self.counters.orch_failures.up();
-        self.counters.orch_infrastructure_errors.up();
+        self.record_orchestration_failure(UNKNOWN, UNKNOWN, "infrastructure_error", "infrastructure");
     }
 
     /// Counts a failure of the deployment (`orch_failures`, `orch_configuration_errors`).
     pub fn record_orchestration_configuration_error(&self) {
-        self.counters.orch_failures.up();
-        self.counters.orch_configuration_errors.up();
+        self.record_orchestration_failure(UNKNOWN, UNKNOWN, "config_error", "configuration");
     }
 
     /// Counts an execution that was poison (`orch_poison`).
     pub fn record_orchestration_poison(&self) {
         self.counters.orch_poison.up();
+        counter!(name_of::POISON).increment(1);
     }
 
     /// Counts an execution that continued as new (`orch_continue_as_new`).
-    pub fn record_continue_as_new(&self, _name: &str, _execution_id: u64) {
+    pub fn record_continue_as_new(&self, name: &str, execution_id: u64) {
         self.counters.orch_continue_as_new.up();
+        counter!(
+            name_of::CONTINUED_AS_NEW,
+            "orchestration_name" => name.to_owned(),
+            "execution_id" => execution_id.to_string(),
+        )
+        .increment(1);
     }
 
     /// Counts an activity by its outcome: `success`, `app_error`, `infra_error` or `config_error`. Another outcome,
-    /// such as `cancelled`, is not counted.
+    /// such as `cancelled`, is emitted and not in the snapshot.
     pub fn record_activity_execution(
         &self,
-        _name: &str,
+        name: &str,
         outcome: &str,
-        _duration_seconds: f64,
-        _retry_attempt: u32,
-        _tag: Option<&str>,
+        duration_seconds: f64,
+        retry_attempt: u32,
+        tag: Option<&str>,
     ) {
+        counter!(
+            name_of::ACTIVITY_EXECUTIONS,
+            "activity_name" => name.to_owned(),
+            "outcome" => outcome.to_owned(),
+            "retry_attempt" => retry_bucket(retry_attempt),
+            "tag" => tag.unwrap_or("default").to_owned(),
+        )
+        .increment(1);
+        histogram!(
+            name_of::ACTIVITY_DURATION,
+            "activity_name" => name.to_owned(),
+            "outcome" => outcome.to_owned(),
+        )
+        .record(duration_seconds);
         match outcome {
             "success" => self.record_activity_success(),
             "app_error" => self.record_activity_app_error(),
@@ -131,12 +204,12 @@ impl MetricsProvider {
         }
     }
 
-    /// Counts an activity that succeeded (`activity_success`).
+    /// Counts an activity that succeeded (`activity_success`). Emits nothing: a run has its own metric.
     pub fn record_activity_success(&self) {
         self.counters.activity_success.up();
     }
 
-    /// Counts an activity that returned an error (`activity_app_errors`).
+    /// Counts an activity that returned an error (`activity_app_errors`). Emits nothing: a run has its own metric.
     pub fn record_activity_app_error(&self) {
         self.counters.activity_app_errors.up();
     }
@@ -144,61 +217,93 @@ impl MetricsProvider {
     /// Counts an activity whose outcome could not be handed back (`activity_infra_errors`).
     pub fn record_activity_infra_error(&self) {
         self.counters.activity_infra_errors.up();
+        counter!(name_of::ACTIVITY_INFRASTRUCTURE_ERRORS).increment(1);
     }
 
     /// Counts an activity that was not registered (`activity_config_errors`).
     pub fn record_activity_config_error(&self) {
         self.counters.activity_config_errors.up();
+        counter!(name_of::ACTIVITY_CONFIGURATION_ERRORS).increment(1);
     }
 
     /// Counts an activity that was poison (`activity_poison`).
     pub fn record_activity_poison(&self) {
         self.counters.activity_poison.up();
+        counter!(name_of::ACTIVITY_POISON).increment(1);
     }
 
     /// Counts a child that was started (`suborchestration_calls`).
-    pub fn record_suborchestration_call(&self, _parent: &str, _child: &str, _outcome: &str) {
+    pub fn record_suborchestration_call(&self, parent: &str, child: &str, outcome: &str) {
         self.counters.suborchestration_calls.up();
+        counter!(
+            name_of::CHILD_CALLS,
+            "parent_orchestration" => parent.to_owned(),
+            "child_orchestration" => child.to_owned(),
+            "outcome" => outcome.to_owned(),
+        )
+        .increment(1);
     }
 
-    /// Takes how long a child took.
-    pub fn record_suborchestration_duration(
-        &self,
-        _parent: &str,
-        _child: &str,
-        _seconds: f64,
-        _outcome: &str,
-    ) {
+    /// Tells how long a child took.
+    pub fn record_suborchestration_duration(&self, parent: &str, child: &str, seconds: f64, outcome: &str) {
+        histogram!(
+            name_of::CHILD_DURATION,
+            "parent_orchestration" => parent.to_owned(),
+            "child_orchestration" => child.to_owned(),
+            "outcome" => outcome.to_owned(),
+        )
+        .record(seconds);
     }
 
-    /// Takes how long a call of the store took.
-    pub fn record_provider_operation(&self, _operation: &str, _seconds: f64, _status: &str) {}
+    /// Tells how long a call of the store took.
+    pub fn record_provider_operation(&self, operation: &str, seconds: f64, status: &str) {
+        histogram!(
+            name_of::STORE_DURATION,
+            "operation" => operation.to_owned(),
+            "status" => status.to_owned(),
+        )
+        .record(seconds);
+    }
 
     /// Counts an error of the store (`provider_errors`).
-    pub fn record_provider_error(&self, _operation: &str, _error_type: &str) {
+    pub fn record_provider_error(&self, operation: &str, error_type: &str) {
         self.counters.provider_errors.up();
+        counter!(
+            name_of::STORE_ERRORS,
+            "operation" => operation.to_owned(),
+            "error_type" => error_type.to_owned(),
+        )
+        .increment(1);
     }
 
     /// Counts leased turns (`orch_dispatcher_items_fetched`).
     pub fn record_orch_dispatcher_items_fetched(&self, count: u64) {
         self.counters.orch_dispatcher_items_fetched.add(count);
+        counter!(name_of::TURNS_FETCHED).increment(count);
     }
 
-    /// Takes how long a turn took.
-    pub fn record_orch_dispatcher_processing_duration(&self, _milliseconds: u64) {}
+    /// Tells how long a turn took.
+    pub fn record_orch_dispatcher_processing_duration(&self, milliseconds: u64) {
+        histogram!(name_of::TURN_DURATION).record(milliseconds as f64);
+    }
 
     /// Counts leased activities (`worker_dispatcher_items_fetched`).
     pub fn record_worker_dispatcher_items_fetched(&self, count: u64) {
         self.counters.worker_dispatcher_items_fetched.add(count);
+        counter!(name_of::WORK_FETCHED).increment(count);
     }
 
-    /// Takes how long an activity took.
-    pub fn record_worker_dispatcher_execution_duration(&self, _milliseconds: u64) {}
+    /// Tells how long an activity took.
+    pub fn record_worker_dispatcher_execution_duration(&self, milliseconds: u64) {
+        histogram!(name_of::WORK_DURATION).record(milliseconds as f64);
+    }
 
     /// Takes how much waits for a turn and for a worker.
     pub fn update_queue_depths(&self, orchestrator_queue: u64, worker_queue: u64) {
         self.orchestrator_queue.store(orchestrator_queue, Ordering::Relaxed);
         self.worker_queue.store(worker_queue, Ordering::Relaxed);
+        gauge!(name_of::TURN_QUEUE).set(orchestrator_queue as f64);
+        gauge!(name_of::WORK_QUEUE).set(worker_queue as f64);
     }
 
     /// Returns how much waits for a turn and for a worker, as last told.
@@ -209,21 +314,70 @@ impl MetricsProvider {
     /// Counts one orchestration more that runs.
     pub fn increment_active_orchestrations(&self) {
         self.active_orchestrations.fetch_add(1, Ordering::Relaxed);
+        gauge!(name_of::ACTIVE).increment(1.0);
     }
 
     /// Counts one orchestration fewer that runs.
     pub fn decrement_active_orchestrations(&self) {
         self.active_orchestrations.fetch_sub(1, Ordering::Relaxed);
+        gauge!(name_of::ACTIVE).decrement(1.0);
     }
 
     /// Takes how many orchestrations run.
     pub fn set_active_orchestrations(&self, count: i64) {
         self.active_orchestrations.store(count, Ordering::Relaxed);
+        gauge!(name_of::ACTIVE).set(count as f64);
     }
 
     /// Returns how many orchestrations run, as last told.
     pub fn get_active_orchestrations(&self) -> i64 {
         self.active_orchestrations.load(Ordering::Relaxed)
+    }
+
+    /// Takes how many orchestrations stay in memory.
+    pub(crate) fn set_warm_orchestrations(&self, count: usize) {
+        gauge!(name_of::WARM).set(count as f64);
+    }
+
+    /// Counts a turn that went on in memory.
+    pub(crate) fn record_warm_hit(&self) {
+        counter!(name_of::WARM_HITS).increment(1);
+    }
+
+    /// Counts a turn of a begun execution that had to be replayed.
+    pub(crate) fn record_warm_miss(&self) {
+        counter!(name_of::WARM_MISSES).increment(1);
+    }
+
+    /// Counts a slot that panicked and is restarted.
+    pub(crate) fn record_slot_restart(&self, lane: &'static str) {
+        counter!(name_of::SLOTS_RESTARTED, "lane" => lane).increment(1);
+    }
+
+    /// Counts a slot whose place another takes.
+    pub(crate) fn record_slot_replacement(&self, lane: &'static str) {
+        counter!(name_of::SLOTS_REPLACED, "lane" => lane).increment(1);
+    }
+}
+
+/// What is said of an orchestration that is not named.
+const UNKNOWN: &str = "unknown";
+
+fn turn_bucket(turns: u64) -> &'static str {
+    match turns {
+        0..=5 => "1-5",
+        6..=10 => "6-10",
+        11..=50 => "11-50",
+        _ => "50+",
+    }
+}
+
+fn retry_bucket(retries: u32) -> &'static str {
+    match retries {
+        0 => "0",
+        1 => "1",
+        2 => "2",
+        _ => "3+",
     }
 }
 
@@ -318,6 +472,13 @@ mod tests {
             ..MetricsSnapshot::default()
         };
         assert_eq!(metrics.snapshot(), expected);
+    }
+
+    #[test]
+    fn buckets_meet_without_gaps() {
+        let turns = [0, 1, 5, 6, 10, 11, 50, 51, u64::MAX].map(turn_bucket);
+        assert_eq!(turns, ["1-5", "1-5", "1-5", "6-10", "6-10", "11-50", "11-50", "50+", "50+"]);
+        assert_eq!([0, 1, 2, 3, u32::MAX].map(retry_bucket), ["0", "1", "2", "3+", "3+"]);
     }
 
     #[test]

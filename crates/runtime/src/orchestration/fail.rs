@@ -4,15 +4,33 @@ use steadfast_core::replay::{Identity, Start, Turn, Verdict, fail_without_code};
 use steadfast_core::{ErrorDetails, Event, EventKind, WorkItem};
 use steadfast_store::{Message, ProviderError, TurnCommit};
 
+use tracing::Instrument;
+
 use super::{Committing, Known, Leased, Turns};
+use crate::observability;
 use crate::triage::{Fail, Standing};
 
 impl Turns {
     /// Ends an execution as triage decided.
     pub(super) async fn fail(&self, leased: Leased, fail: Fail, known: Known, standing: Standing) {
-        let Fail { execution_id, name, version, start, details, collisions } = fail;
-        let instance = leased.instance.clone();
-        if matches!(known, Known::Unreadable(_)) && self.shared.is_over(&instance).await {
+        let Fail { execution_id, name, version, .. } = &fail;
+        let (instance, execution_id) = (leased.instance.clone(), *execution_id);
+        let identity = Identity { instance, execution_id, name: name.clone(), version: version.clone() };
+        let span = observability::of_turn(&identity, traceparent_of(fail.start.as_ref(), &standing));
+        self.end_without_code(leased, identity, fail, known, standing).instrument(span).await;
+    }
+
+    async fn end_without_code(
+        &self,
+        leased: Leased,
+        identity: Identity,
+        fail: Fail,
+        known: Known,
+        standing: Standing,
+    ) {
+        let Fail { execution_id, start, details, collisions, .. } = fail;
+        let instance = &identity.instance;
+        if matches!(known, Known::Unreadable(_)) && self.shared.is_over(instance).await {
             self.shared.commit(&leased.token, TurnCommit::empty(execution_id)).await;
             return;
         }
@@ -24,7 +42,6 @@ impl Turns {
                 tracing::warn!(target: "steadfast::runtime", %instance, details = %details.display_message(), "the execution is ended without its code");
             }
         }
-        let identity = Identity { instance, execution_id, name, version };
         let history = match (&start, known) {
             (Some(_), _) => Ok(Vec::new()),
             (None, Known::Cold(events)) => Ok(events),
@@ -45,7 +62,10 @@ impl Turns {
         });
         let verdict = Verdict::Failed { details: details.clone() };
         let mut commit = match turn {
-            Some(turn) => self.shared.commit_of(turn, execution_id).await,
+            Some(turn) => {
+                let traceparent = traceparent_of(start.as_ref(), &standing);
+                self.shared.commit_of(turn, execution_id, traceparent).await
+            }
             None => {
                 let last = leased.last_event_id;
                 let mut commit = failed_by_hand(&identity, details.clone(), last, leased.now_ms);
@@ -91,7 +111,10 @@ impl Turns {
             return;
         };
         let verdict = turn.verdict.clone();
-        let mut commit = self.shared.commit_of(turn, identity.execution_id).await;
+        let mut commit = self
+            .shared
+            .commit_of(turn, identity.execution_id, traceparent_of(start.as_ref(), standing))
+            .await;
         commit.messages.extend(collisions.into_iter().map(Message::from));
         let cancelled = commit.cancelled.clone();
         let events = commit.events.last().map_or(0, Event::event_id);
@@ -121,6 +144,14 @@ impl Turns {
     }
 }
 
+/// The trace context of an execution: of its start, if that is now, else of the one that is recorded.
+fn traceparent_of<'a>(start: Option<&'a Start>, standing: &'a Standing) -> Option<&'a str> {
+    match start {
+        Some(start) => start.traceparent.as_deref(),
+        None => standing.traceparent(),
+    }
+}
+
 /// The first event of an execution that fails before its code ran.
 fn first_event(identity: &Identity, start: &Start, now_ms: u64) -> Event {
     let parent = start.parent.as_ref();
@@ -134,7 +165,9 @@ fn first_event(identity: &Identity, start: &Start, now_ms: u64) -> Event {
         carry_forward_events: (!start.carry_forward.is_empty()).then(|| start.carry_forward.clone()),
         initial_custom_status: None,
     };
-    Event::at(now_ms, 1, identity.instance.clone(), identity.execution_id, None, kind)
+    let mut event = Event::at(now_ms, 1, identity.instance.clone(), identity.execution_id, None, kind);
+    event.traceparent.clone_from(&start.traceparent);
+    event
 }
 
 /// The event id that marks the end of a history which cannot be read, while it is free.

@@ -1,6 +1,6 @@
 //! What a turn tells operators: log lines and counts.
 
-use steadfast_core::replay::{Identity, Notice, Start, Turn, Verdict};
+use steadfast_core::replay::{AnsweredChild, Identity, Notice, Start, Turn, Verdict};
 use steadfast_core::{ErrorDetails, WorkItem};
 
 use super::Turns;
@@ -85,21 +85,36 @@ impl Turns {
         }
     }
 
-    /// Counts the children that a committed turn started.
-    pub(super) fn count_children(&self, identity: &Identity, children: &[String]) {
-        for child in children {
-            self.shared.metrics().record_suborchestration_call(&identity.name, child, "started");
+    /// Counts the children that a committed turn started, and tells how long those took that answered.
+    pub(super) fn count_children(&self, identity: &Identity, children: &Children) {
+        let (metrics, parent) = (self.shared.metrics(), identity.name.as_str());
+        for child in &children.started {
+            metrics.record_suborchestration_call(parent, child, "started");
+        }
+        for child in &children.answered {
+            let outcome = if child.succeeded { "success" } else { "failed" };
+            let seconds = child.took_ms as f64 / 1_000.0;
+            metrics.record_suborchestration_duration(parent, &child.name, seconds, outcome);
         }
     }
 }
 
-/// Names the orchestrations of the children that a turn starts.
-pub(super) fn child_starts(turn: &Turn) -> Vec<String> {
-    let name = |message: &WorkItem| match message {
-        WorkItem::StartOrchestration { orchestration, parent_instance: Some(_), .. } => {
-            Some(orchestration.clone())
-        }
-        _ => None,
-    };
-    turn.effects.messages.iter().filter_map(name).collect()
+/// The children that a turn is about.
+pub(super) struct Children {
+    /// The orchestrations of those that it starts.
+    started: Vec<String>,
+    answered: Vec<AnsweredChild>,
+}
+
+impl Children {
+    pub(super) fn of(turn: &Turn) -> Self {
+        let name = |message: &WorkItem| match message {
+            WorkItem::StartOrchestration { orchestration, parent_instance: Some(_), .. } => {
+                Some(orchestration.clone())
+            }
+            _ => None,
+        };
+        let started = turn.effects.messages.iter().filter_map(name).collect();
+        Self { started, answered: turn.answered.clone() }
+    }
 }

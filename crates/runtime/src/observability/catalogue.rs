@@ -1,0 +1,80 @@
+//! The metrics: what each is called, and what it says.
+
+/// Names the metrics and describes them, each in one place.
+macro_rules! catalogue {
+    ($($kind:ident $constant:ident = $name:literal, $unit:ident, $says:literal;)+) => {
+        $(pub(super) const $constant: &str = $name;)+
+
+        /// Tells the recorder of the process what the metrics mean. One that is installed later is not told.
+        pub(super) fn describe() {
+            $(catalogue!(@describe $kind $constant, $unit, $says);)+
+        }
+    };
+    (@describe counter $constant:ident, $unit:ident, $says:literal) => {
+        metrics::describe_counter!($constant, metrics::Unit::$unit, $says)
+    };
+    (@describe gauge $constant:ident, $unit:ident, $says:literal) => {
+        metrics::describe_gauge!($constant, metrics::Unit::$unit, $says)
+    };
+    (@describe histogram $constant:ident, $unit:ident, $says:literal) => {
+        metrics::describe_histogram!($constant, metrics::Unit::$unit, $says)
+    };
+}
+
+catalogue! {
+    counter STARTS = "steadfast_orchestration_starts_total", Count, "Executions that began";
+    counter COMPLETIONS = "steadfast_orchestration_completions_total", Count, "Executions that ended, by how";
+    counter FAILURES = "steadfast_orchestration_failures_total", Count, "Executions that failed, by why";
+    counter INFRASTRUCTURE_ERRORS = "steadfast_orchestration_infrastructure_errors_total", Count,
+        "Executions that failed because of the machinery";
+    counter CONFIGURATION_ERRORS = "steadfast_orchestration_configuration_errors_total", Count,
+        "Executions that failed because code and history do not fit";
+    counter POISON = "steadfast_orchestration_poison_total", Count,
+        "Executions that failed because something was poison";
+    counter CONTINUED_AS_NEW = "steadfast_orchestration_continue_as_new_total", Count,
+        "Executions that continued as new";
+    histogram DURATION = "steadfast_orchestration_duration_seconds", Seconds,
+        "From the start of an execution to its end";
+    histogram TURNS = "steadfast_orchestration_turns", Count, "Turns of an execution, told when it ends";
+    histogram HISTORY_SIZE = "steadfast_orchestration_history_size", Count,
+        "Events of an execution, told when it ends";
+    gauge ACTIVE = "steadfast_active_orchestrations", Count, "Instances that run, in the whole store";
+
+    counter ACTIVITY_EXECUTIONS = "steadfast_activity_executions_total", Count,
+        "Runs of activities, by outcome";
+    counter ACTIVITY_INFRASTRUCTURE_ERRORS = "steadfast_activity_infrastructure_errors_total", Count,
+        "Runs of activities whose outcome could not be handed back";
+    counter ACTIVITY_CONFIGURATION_ERRORS = "steadfast_activity_configuration_errors_total", Count,
+        "Activities that were fetched and are not registered";
+    counter ACTIVITY_POISON = "steadfast_activity_poison_total", Count,
+        "Activities that failed because their attempts were used up";
+    histogram ACTIVITY_DURATION = "steadfast_activity_duration_seconds", Seconds,
+        "How long a run of an activity took";
+
+    counter CHILD_CALLS = "steadfast_suborchestration_calls_total", Count, "Children that were started";
+    histogram CHILD_DURATION = "steadfast_suborchestration_duration_seconds", Seconds,
+        "How long a child took, as its parent sees it";
+
+    histogram STORE_DURATION = "steadfast_provider_operation_duration_seconds", Seconds,
+        "How long a call of the store took; fetches wait for work";
+    counter STORE_ERRORS = "steadfast_provider_errors_total", Count, "Calls of the store that failed";
+
+    counter TURNS_FETCHED = "steadfast_orchestration_dispatcher_items_fetched", Count, "Turns that were leased";
+    histogram TURN_DURATION = "steadfast_orchestration_dispatcher_processing_duration_ms", Milliseconds,
+        "From the lease of a turn to its end";
+    counter WORK_FETCHED = "steadfast_worker_dispatcher_items_fetched", Count, "Activities that were leased";
+    histogram WORK_DURATION = "steadfast_worker_dispatcher_execution_duration_ms", Milliseconds,
+        "From the start of an activity to its recorded outcome";
+    gauge TURN_QUEUE = "steadfast_orchestrator_queue_depth", Count, "Messages that wait for a turn, in the whole store";
+    gauge WORK_QUEUE = "steadfast_worker_queue_depth", Count, "Activities that wait for a worker, in the whole store";
+
+    gauge WARM = "steadfast_warm_orchestrations", Count,
+        "Orchestrations that stay in memory between their turns";
+    counter WARM_HITS = "steadfast_warm_hits_total", Count,
+        "Turns of begun executions that went on in memory";
+    counter WARM_MISSES = "steadfast_warm_misses_total", Count,
+        "Turns of begun executions that had to be replayed from their history";
+    counter SLOTS_RESTARTED = "steadfast_slots_restarted_total", Count, "Slots that panicked and were restarted";
+    counter SLOTS_REPLACED = "steadfast_slots_replaced_total", Count,
+        "Slots whose turn took too long and whose place another took";
+}
