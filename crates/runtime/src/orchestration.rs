@@ -146,6 +146,7 @@ impl Turns {
             Known::Unreadable(error) => Err(error.as_str()),
         };
         let traces = traces_of(&messages);
+        let arrived = messages.len() as u64;
         let batch =
             Batch { instance: leased.instance.clone(), name, version, execution_id, messages, attempt };
         let runs = |version: &Version| self.shared.plan.versions.contains(version);
@@ -157,7 +158,9 @@ impl Turns {
                 tracing::debug!(target: "steadfast::runtime", instance = %leased.instance, "messages dropped: the instance has ended");
                 let messages = collisions.into_iter().map(Message::from).collect();
                 let commit = TurnCommit { messages, ..TurnCommit::empty(execution_id) };
-                self.shared.commit(&leased.token, commit).await;
+                if let Committing::Done(_) = self.shared.commit(&leased.token, commit).await {
+                    self.shared.metrics().record_messages_to_ended(arrived);
+                }
             }
             Triage::Wait(why) => self.wait(&leased, &why).await,
             Triage::Fail(fail) => self.fail(leased, fail, known, standing).await,

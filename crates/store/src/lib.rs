@@ -16,6 +16,7 @@ mod provider;
 mod session;
 mod set_aside;
 mod store;
+mod stray;
 mod turn;
 mod waiting;
 mod work;
@@ -36,6 +37,7 @@ pub use provider::Provider;
 pub use session::{Appetite, RenewSessions, SessionInfo, SessionRef, SessionsRenewed};
 pub use set_aside::{MAX_UNREADABLE_ATTEMPTS, Queue, SetAside, UNREADABLE_RETRY};
 pub use store::{Store, check_message};
+pub use stray::tell_of_strays;
 pub use turn::{
     Cold, Committed, Held, History, MAX_TURN_MESSAGES, Message, NewWork, OrchestrationItem, RunId,
     TurnCommit, TurnLease, TurnRequest, Warm,

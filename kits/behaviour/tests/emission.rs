@@ -312,6 +312,41 @@ on_every_full_store! {
         stage.stop().await;
     }
 
+    async fn f1_dropped_messages_and_stuck_orchestrations_are_counted(stage) {
+        let emitted = Emitted::default();
+        let _guard = emitted.listen();
+        let flow = flows().register("Stuck", |_, _| std::future::pending());
+        stage.run(works(), flow).await;
+        stage.ends_after("over", "Quick", "").await.expect("completes");
+        for instance in ["over", "nobody", "nobody"] {
+            stage.client.raise_event(instance, "news", "").await.expect("raises");
+        }
+        stage.start("stuck", "Stuck", "").await;
+        stage.has("stuck", "OrchestrationStarted", 1).await;
+        for n in 1..=2 {
+            stage.client.raise_event("stuck", "news", "").await.expect("raises");
+            stage.has("stuck", "ExternalEvent", n).await;
+        }
+        stage.until("all are settled", async || {
+            stage.observer().get_queue_depths().await.expect("counts").orchestrator_queue == 0
+        })
+        .await;
+        stage.stop().await;
+        assert_eq!(emitted.counter("steadfast_orchestrations_stuck_total"), 1);
+        let dropped = table([
+            ("steadfast_messages_dropped_total{reason=ended}", 1),
+            ("steadfast_messages_dropped_total{reason=unknown}", 2),
+        ]);
+        let told = emitted.counters("steadfast_messages_dropped_total");
+        // The thread that writes the SQLite file has the recorder of the process, which a test does not set.
+        let expected = if stage.kind == steadfast_behaviour::StoreKind::Memory {
+            dropped
+        } else {
+            table([("steadfast_messages_dropped_total{reason=ended}", 1)])
+        };
+        assert_eq!(told, expected);
+    }
+
     async fn a_turn_in_memory_is_a_hit_and_a_replay_is_a_miss(stage) {
         let emitted = Emitted::default();
         let _guard = emitted.listen();

@@ -8,7 +8,7 @@ use steadfast_core::{
 };
 use steadfast_store::{
     Abandon, Attempt, Committed, Held, LeaseToken, MAX_TURN_MESSAGES, Message, ProviderError, RunId,
-    TurnCommit, TurnLease, TurnRequest, check_message,
+    TurnCommit, TurnLease, TurnRequest, check_message, tell_of_strays,
 };
 
 use crate::execution::ExecutionRow;
@@ -77,12 +77,7 @@ impl State {
             dropped += u64::from(stray);
             !stray
         });
-        tracing::warn!(
-            target: "steadfast::store",
-            instance,
-            dropped,
-            "messages dropped: there is no such instance"
-        );
+        tell_of_strays(instance, dropped);
     }
 
     fn lease_turn(&mut self, instance: &str, request: TurnRequest<'_>, now: u64) -> TurnLease {

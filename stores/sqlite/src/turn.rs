@@ -5,7 +5,7 @@ use semver::Version;
 use steadfast_core::{DispatcherCapabilityFilter, Event, EventKind, WorkItem};
 use steadfast_store::{
     Abandon, Attempt, Committed, LeaseToken, MAX_TURN_MESSAGES, Message, ProviderError, RunId, TurnCommit,
-    check_message,
+    check_message, tell_of_strays,
 };
 
 use crate::db::{Db, sql, time, unsigned};
@@ -226,7 +226,7 @@ impl Db<'_> {
 
     fn settle_strays(&self, key: i64, instance: &str) -> Done<()> {
         let dropped = self.run(sql!("turn/drop_strays"), [key])?;
-        tracing::warn!(target: "steadfast::store", instance, dropped, "messages dropped: there is no such instance");
+        tell_of_strays(instance, dropped as u64);
         self.free_turn(key, self.now)?;
         self.run(sql!("instance/forget"), [key])?;
         Ok(())

@@ -28,6 +28,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum)]
     only: Option<Part>,
 
+    /// Show the behaviour warm, cold and with constant eviction on every store, not only on those that CI takes
+    #[arg(long)]
+    all: bool,
+
     /// Arguments for the test runner: cargo-nextest where installed, else `cargo test`
     #[arg(last = true, value_name = "ARGUMENTS")]
     runner: Vec<String>,
@@ -39,6 +43,7 @@ Examples:
   cargo xtask test --only tests -- a_dropped_timer          the tests whose name contains this
   cargo xtask test --only tests -- --no-capture a_dropped_timer
   cargo xtask test --only doctests
+  cargo xtask test --only cold --all                        the behaviour without a warm cache, on every store
 
 Tests run under cargo-nextest where it is installed (cargo install --locked cargo-nextest), else under
 `cargo test`. Arguments after -- go to that runner; doctests and examples do not receive them.";
@@ -47,6 +52,8 @@ Tests run under cargo-nextest where it is installed (cargo install --locked carg
 enum Part {
     /// Unit and integration tests
     Tests,
+    /// The behaviour again: cold, and with room for one warm orchestration
+    Cold,
     /// A store outside the workspace, through the adapter
     Foreign,
     /// The code blocks of the documentation
@@ -66,6 +73,11 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
         let runner: &[&str] = if nextest_is_installed(workspace) { &NEXTEST } else { &CARGO_TEST };
         steps.command("tests", workspace.cargo(runner.iter().copied()).args(&arguments.runner));
     }
+    if asked(Part::Cold) {
+        for pass in PASSES.iter().filter(|pass| arguments.all || !pass.by_hand) {
+            steps.command(pass.name, &mut pass.command(workspace));
+        }
+    }
     if asked(Part::Foreign) {
         steps.command("foreign", &mut workspace.cargo(FOREIGN));
     }
@@ -76,6 +88,54 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
         examples(workspace, &mut steps)?;
     }
     steps.finish("test")
+}
+
+/// The claims about what a user observes, with another number of orchestrations that stay warm.
+struct Pass {
+    name: &'static str,
+    warm: &'static str,
+    /// The store, as the names of the tests end.
+    store: &'static str,
+    by_hand: bool,
+}
+
+/// The run of all tests shows them with the default, on every store.
+const PASSES: &[Pass] = &[
+    Pass { name: "cold, memory", warm: "0", store: "memory", by_hand: false },
+    Pass { name: "one warm, memory", warm: "1", store: "memory", by_hand: false },
+    Pass { name: "one warm, sqlite", warm: "1", store: "sqlite", by_hand: false },
+    Pass { name: "cold, sqlite", warm: "0", store: "sqlite", by_hand: true },
+    Pass { name: "cold, wrapped", warm: "0", store: "wrapped", by_hand: true },
+    Pass { name: "one warm, wrapped", warm: "1", store: "wrapped", by_hand: true },
+];
+
+const BEHAVIOUR: [&str; 10] = [
+    "--package",
+    "steadfast-behaviour",
+    "--test",
+    "behaviour",
+    "--test",
+    "faults",
+    "--test",
+    "input",
+    "--test",
+    "trouble",
+];
+
+impl Pass {
+    fn command(&self, workspace: &Workspace) -> Command {
+        let mut command = if nextest_is_installed(workspace) {
+            let mut command = workspace.cargo(["nextest", "run", "--all-features"]);
+            command.args(BEHAVIOUR).args(["-E", &format!("test(/::{}$/)", self.store)]);
+            command
+        } else {
+            let mut command = workspace.cargo(["test", "--all-features"]);
+            command.args(BEHAVIOUR).args(["--", &format!("::{}", self.store)]);
+            command
+        };
+        command.env("STEADFAST_WARM", self.warm);
+        command
+    }
 }
 
 fn nextest_is_installed(workspace: &Workspace) -> bool {

@@ -68,6 +68,10 @@ catalogue! {
     gauge TURN_QUEUE = "steadfast_orchestrator_queue_depth", Count, "Messages that wait for a turn, in the whole store";
     gauge WORK_QUEUE = "steadfast_worker_queue_depth", Count, "Activities that wait for a worker, in the whole store";
 
+    counter MESSAGES_DROPPED = "steadfast_messages_dropped_total", Count,
+        "Messages that were dropped because their instance does not exist or has ended";
+    counter STUCK = "steadfast_orchestrations_stuck_total", Count,
+        "Orchestrations that began to wait for something that nobody can answer";
     gauge WARM = "steadfast_warm_orchestrations", Count,
         "Orchestrations that stay in memory between their turns";
     counter WARM_HITS = "steadfast_warm_hits_total", Count,

@@ -339,6 +339,16 @@ impl MetricsProvider {
         gauge!(name_of::WARM).set(count as f64);
     }
 
+    /// Counts messages that were dropped because their instance has ended. Those without any instance are the store's.
+    pub(crate) fn record_messages_to_ended(&self, count: u64) {
+        counter!(name_of::MESSAGES_DROPPED, "reason" => "ended").increment(count);
+    }
+
+    /// Counts an orchestration that began to wait for nothing that could answer it.
+    pub(crate) fn record_stuck(&self) {
+        counter!(name_of::STUCK).increment(1);
+    }
+
     /// Counts a turn that went on in memory.
     pub(crate) fn record_warm_hit(&self) {
         counter!(name_of::WARM_HITS).increment(1);

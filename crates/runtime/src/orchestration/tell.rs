@@ -25,6 +25,7 @@ impl Turns {
                     tracing::warn!(target: "steadfast::runtime", instance, %version, %error, "Invalid pinned version; replaying with this engine");
                 }
                 Notice::Stuck => {
+                    self.shared.metrics().record_stuck();
                     tracing::warn!(target: "steadfast::runtime", instance, "the orchestration waits for nothing that could answer it");
                 }
                 Notice::LongHistory { events } => {
