@@ -30,6 +30,7 @@ mod health;
 mod kv;
 mod leases;
 mod limits;
+mod list;
 mod logs;
 mod management;
 mod metrics;
