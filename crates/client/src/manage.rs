@@ -89,6 +89,16 @@ impl Client {
         Ok(self.store.set_aside(after).await?)
     }
 
+    /// Shows one row that was set aside; `None` when there is none of that number.
+    ///
+    /// # Errors
+    /// `Provider` when the store fails.
+    pub async fn get_set_aside(&self, id: u64) -> Result<Option<SetAside>, ClientError> {
+        // They are listed by rising number, so the first one after the number before it is the one, or it is not there.
+        let rows = self.store.set_aside(id.checked_sub(1)).await?;
+        Ok(rows.into_iter().next().filter(|row| row.id == id))
+    }
+
     /// Puts a row that was set aside back into its queue.
     ///
     /// # Errors

@@ -67,15 +67,25 @@ impl Db<'_> {
         filter: Option<&DispatcherCapabilityFilter>,
     ) -> Done<Fetched<Leased>> {
         self.sweep_turns()?;
+        let mut lease = self.lease_oldest(lock_timeout, filter)?;
+        if lease.is_none() && self.end_impossible_turns()? {
+            lease = self.lease_oldest(lock_timeout, filter)?;
+        }
+        let next = if lease.is_some() { None } else { self.next_turn_moment()? };
+        Ok(Fetched { lease, next })
+    }
+
+    fn lease_oldest(
+        &self,
+        lock_timeout: std::time::Duration,
+        filter: Option<&DispatcherCapabilityFilter>,
+    ) -> Done<Option<Leased>> {
         while let Some(key) = self.oldest_ready(filter)? {
             if let Some(lease) = self.try_lease(key, lock_timeout)? {
-                return Ok(Fetched { lease: Some(lease), next: None });
+                return Ok(Some(lease));
             }
         }
-        if self.end_impossible_turns()? {
-            return self.fetch_turn(lock_timeout, filter);
-        }
-        Ok(Fetched { lease: None, next: self.next_turn_moment()? })
+        Ok(None)
     }
 
     /// Ends leases that no clock of now can have granted. Looked for when there is nothing else to do, because it is rare.

@@ -66,15 +66,21 @@ impl Db<'_> {
         }
         self.sweep_work()?;
         self.sweep_sessions()?;
+        let mut lease = self.lease_oldest_work(request)?;
+        if lease.is_none() && (self.end_impossible_work()? | self.end_impossible_sessions()?) {
+            lease = self.lease_oldest_work(request)?;
+        }
+        let next = if lease.is_some() { None } else { self.next_work_moment()? };
+        Ok(Fetched { lease, next })
+    }
+
+    fn lease_oldest_work(&self, request: &WorkRequest) -> Done<Option<LeasedWork>> {
         while let Some(seq) = self.oldest_work(request)? {
             if let Some(lease) = self.try_lease_work(seq, request)? {
-                return Ok(Fetched { lease: Some(lease), next: None });
+                return Ok(Some(lease));
             }
         }
-        if self.end_impossible_work()? || self.end_impossible_sessions()? {
-            return self.fetch_work(request);
-        }
-        Ok(Fetched { lease: None, next: self.next_work_moment()? })
+        Ok(None)
     }
 
     /// Ends leases that no clock of now can have granted. Looked for when there is nothing else to do, because it is rare.

@@ -154,6 +154,7 @@ on_every_store! {
         assert_eq!(stage.ends_as_time_passes("a", ms(5)).await, Ok("x".to_owned()));
         stage.pass_slowly(ms(500), ms(5)).await;
         assert_eq!(stage.kinds("a").await, ["OrchestrationStarted", "OrchestrationCompleted"]);
+        stage.settle().await;
         assert_eq!(runtime.metrics_snapshot().expect("counts").orch_completions, 1);
         stage.stop().await;
         stage.nothing_waits().await;

@@ -122,6 +122,7 @@ on_every_store! {
         let info = stage.observer().get_instance_info("a").await.expect("is there");
         assert_eq!((info.orchestration_name.as_str(), info.orchestration_version.as_str()), ("Nobody", "3.0.0"));
         assert_eq!((info.status.as_str(), info.output), ("Failed", Some(details.display_message())));
+        stage.settle().await;
         let counts = runtime.metrics_snapshot().expect("counts");
         assert_eq!((counts.orch_poison, counts.orch_failures, counts.orch_starts), (1, 1, 1));
         stage.stop().await;
@@ -336,6 +337,7 @@ on_every_store! {
             EventKind::ActivityFailed { details: details.clone() },
             EventKind::OrchestrationFailed { details },
         ]);
+        stage.settle().await;
         assert_eq!(runtime.metrics_snapshot().expect("counts").activity_poison, 1);
         stage.stop().await;
         stage.nothing_waits().await;

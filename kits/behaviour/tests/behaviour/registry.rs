@@ -218,6 +218,7 @@ on_every_store! {
             assert_eq!((line.target.as_str(), line.field("instance")), ("steadfast::runtime", "a"));
             assert_eq!(line.field("message"), format!("{text}; did you mean 'Floe'? registered: Floe"));
         }
+        stage.settle().await;
         assert_eq!(runtime.metrics_snapshot().expect("counts").orch_poison, 1);
         stage.stop().await;
         stage.nothing_waits().await;

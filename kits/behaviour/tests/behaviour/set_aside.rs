@@ -184,6 +184,11 @@ on_every_full_store! {
         let rows = set_aside(&stage, 2).await;
         assert_eq!(rows.len(), 2);
         let rest = stage.client.list_set_aside(Some(rows[0].id)).await.expect("lists");
+        let shown = stage.client.get_set_aside(rows[1].id).await.expect("shows");
+        assert_eq!(shown.as_ref(), Some(&rows[1]));
+        for absent in [0, rows[1].id + 1, u64::MAX] {
+            assert_eq!(stage.client.get_set_aside(absent).await.expect("answers"), None, "{absent}");
+        }
         assert_eq!(rest, rows[1..]);
         assert_eq!(stage.client.list_set_aside(Some(rows[1].id)).await.expect("lists"), []);
         stage.client.delete_instance("a", true).await.expect("by force");

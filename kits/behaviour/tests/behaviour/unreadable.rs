@@ -139,6 +139,7 @@ on_every_store! {
         assert!(text.contains("deserialization failed"), "{text}");
         let info = stage.observer().get_execution_info("a", 1).await.expect("is there");
         assert_eq!((info.status.as_str(), info.event_count), ("Failed", 3));
+        stage.settle().await;
         assert_eq!(runtime.metrics_snapshot().expect("counts").orch_poison, 1);
         stage.stop().await;
         if stage.kind == StoreKind::Sqlite {
@@ -256,6 +257,7 @@ on_every_full_store! {
         assert_eq!(output, "fine");
         let info = stage.observer().get_execution_info("a", 1).await.expect("is there");
         assert_eq!((info.status.as_str(), info.event_count), ("Completed", 4));
+        stage.settle().await;
         assert_eq!(runtime.metrics_snapshot().expect("counts").orch_poison, 0);
         stage.stop().await;
     }
