@@ -1,8 +1,8 @@
 //! The page that maps the tests of the session designs to ours names only tests that exist.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::Path;
+use std::{fs, io};
 
 const MAP: &str = include_str!("../../../docs/sessions-test-map.md");
 
@@ -14,7 +14,7 @@ fn every_test_that_the_map_of_sessions_names_exists() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut functions = BTreeSet::new();
     for folder in ["crates", "kits", "stores", "steadfast"] {
-        collect(&root.join(folder), &mut functions);
+        collect(&root.join(folder), &mut functions).expect("the sources can be read");
     }
     let missing: Vec<_> = ours().filter(|name| !functions.contains(*name)).collect();
     assert_eq!(missing, [] as [&str; 0], "the map names tests that do not exist");
@@ -41,17 +41,18 @@ fn words() -> impl Iterator<Item = &'static str> {
 }
 
 /// Collects the names of all functions below a folder.
-fn collect(folder: &Path, functions: &mut BTreeSet<String>) {
-    for entry in fs::read_dir(folder).expect("the folder is there") {
-        let path = entry.expect("it can be read").path();
+fn collect(folder: &Path, functions: &mut BTreeSet<String>) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
         if path.is_dir() && !path.ends_with("target") {
-            collect(&path, functions);
+            collect(&path, functions)?;
         } else if path.extension().is_some_and(|extension| extension == "rs") {
-            let text = fs::read_to_string(&path).expect("it can be read");
+            let text = fs::read_to_string(&path)?;
             let names = text.split("fn ").skip(1).map(|rest| {
                 rest.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect::<String>()
             });
             functions.extend(names);
         }
     }
+    Ok(())
 }
