@@ -89,6 +89,7 @@ mod guide {
         "timers-and-events" TimersAndEvents,
         "errors-and-retries" ErrorsAndRetries,
         "children" Children,
+        "sessions" Sessions,
         "continue-as-new" ContinueAsNew,
         "versioning" Versioning,
         "observability" Observability,

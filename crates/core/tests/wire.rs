@@ -406,6 +406,26 @@ fn every_work_item_is_written_without_its_absent_options() {
 }
 
 #[test]
+fn the_session_and_the_tag_of_an_activity_are_written_in_their_place() {
+    let item = |session_id: Option<&str>, tag: Option<&str>| WorkItem::ActivityExecute {
+        instance: s("a"),
+        execution_id: 1,
+        id: 2,
+        name: s("n"),
+        input: s("i"),
+        session_id: session_id.map(s),
+        tag: tag.map(s),
+    };
+    let head = r#"{"ActivityExecute":{"instance":"a","execution_id":1,"id":2,"name":"n","input":"i""#;
+    assert_text(&item(Some("chat"), None), &format!(r#"{head},"session_id":"chat"}}}}"#));
+    assert_text(&item(Some("chat"), Some("gpu")), &format!(r#"{head},"session_id":"chat","tag":"gpu"}}}}"#));
+    assert_eq!(read::<WorkItem>(&format!(r#"{head},"session_id":null}}}}"#)), item(None, None));
+    let old = r#"{"type":"ActivityScheduled","name":"n","input":"i"}"#;
+    let EventKind::ActivityScheduled { session_id, tag, .. } = read(old) else { panic!("another kind") };
+    assert_eq!((session_id, tag), (None, None), "written before there were sessions");
+}
+
+#[test]
 fn a_work_item_is_named_after_its_variant_except_a_queue_message() {
     for (item, text) in bare_items() {
         let name = kind_of(&item).replace("ExternalRaisedPersistent", "QueueMessage");

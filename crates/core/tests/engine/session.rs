@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use steadfast_core::replay::{SessionChange, Turn, Verdict};
+use steadfast_core::replay::{Execution, SessionChange, Turn, Verdict};
 use steadfast_core::{
     CarriedSession, EventKind, OrchestrationContext, SessionConcurrency, SessionKey, SessionOptions,
     SessionPool, WorkItem, engine_session_id,
@@ -162,6 +162,81 @@ fn another_session_on_replay_is_a_mismatch() {
         assert_has(&failure_of(&turn).display_message(), "nondeterministic: schedule mismatch");
         assert_eq!(mismatch.position, 2);
     }
+}
+
+#[test]
+fn the_session_of_an_activity_is_in_its_event_and_in_its_work() {
+    let turn = first_turn(|ctx| async move {
+        let on = ctx.schedule_activity_on_session("a", "1", "x");
+        let off = ctx.schedule_activity("b", "2");
+        ctx.join2(on, off).await.0
+    });
+    let recorded: Vec<_> = turn
+        .events
+        .iter()
+        .filter_map(|event| match &event.kind {
+            EventKind::ActivityScheduled { name, session_id, .. } => {
+                Some((name.as_str(), session_id.as_deref()))
+            }
+            _ => None,
+        })
+        .collect();
+    assert_eq!(recorded, [("a", Some("x")), ("b", None)]);
+    let queued: Vec<_> = turn
+        .effects
+        .work
+        .iter()
+        .map(|work| match &work.item {
+            WorkItem::ActivityExecute { name, session_id, .. } => (name.as_str(), session_id.as_deref()),
+            other => panic!("queued for a worker: {other:?}"),
+        })
+        .collect();
+    assert_eq!(queued, recorded);
+    let keys: Vec<_> = turn.effects.work.iter().map(|work| work.session.clone()).collect();
+    assert_eq!(keys, [Some(SessionKey::shared("x")), None]);
+}
+
+#[test]
+fn a_recorded_session_is_matched_on_replay_and_the_next_activity_joins_it() {
+    let on_x = EventKind::ActivityScheduled {
+        name: "a".into(),
+        input: "1".into(),
+        session_id: Some("x".into()),
+        tag: None,
+    };
+    let mut execution =
+        Execution::replay(setup(), history([started("x"), (None, on_x)]), |ctx, session| async move {
+            let one = ctx.schedule_activity_on_session("a", "1", session.as_str()).await?;
+            ctx.schedule_activity_on_session("b", one, session).await
+        });
+    let turn = execution.turn(9_000, vec![done(2, "one")]);
+    assert_eq!(turn.verdict, Verdict::Waiting { stuck: false });
+    assert_eq!(sent(&turn), ["work 4 b(one) on x"], "what is recorded is not queued again");
+}
+
+#[test]
+fn a_typed_activity_on_a_session_is_the_same_activity() {
+    let mut story = story(|ctx, _| async move {
+        let sum: u32 = ctx.schedule_activity_on_session_typed("a", &vec![1, 2], "x").await?;
+        Ok((sum + 1).to_string())
+    });
+    assert_eq!(sent(&story.waits([])), ["work 2 a([1,2]) on x"]);
+    assert_eq!(story.output([done(2, "3")]), "4");
+}
+
+#[test]
+fn the_loser_of_a_race_is_withdrawn_and_its_session_goes_on() {
+    let mut story = story(|ctx, _| async move {
+        let turn = ctx.schedule_activity_on_session("keep alive", "", "x");
+        let go = ctx.schedule_wait("go");
+        ctx.select2(go, turn).await;
+        ctx.schedule_activity_on_session("turn", "", "x").await
+    });
+    assert_eq!(sent(&story.waits([])), ["work 2 keep alive() on x"]);
+    let turn = story.waits([raise("go", "")]);
+    assert_eq!(withdrawn(&turn), [2]);
+    assert!(sent(&turn).iter().any(|line| line.ends_with("turn() on x")), "{:?}", sent(&turn));
+    assert_eq!(turn.effects.sessions, [], "nothing happens to the session");
 }
 
 // --- opening and closing (rules 7-13)
@@ -452,6 +527,16 @@ fn a_successor_finds_the_carried_sessions_open_before_its_code_runs() {
     assert_eq!(lines(&turn.events)[..2], ["1 Started()", "2 SessionsCarried(x)"]);
     assert_eq!(sent(&turn), ["work 3 a() on i/x"]);
     assert_eq!(turn.effects.sessions, []);
+}
+
+#[test]
+fn a_child_shares_a_session_by_its_id_and_inherits_none() {
+    let mut story =
+        story(|ctx, session| async move { ctx.schedule_activity_on_session("a", "", session).await })
+            .owned_sessions()
+            .parent(parent())
+            .input("x");
+    assert_eq!(sent(&story.waits([])), ["work 2 a() on x"], "whatever its parent has open under that id");
 }
 
 #[test]

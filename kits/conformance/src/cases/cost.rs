@@ -20,6 +20,8 @@ cases![
     s20_an_idle_turn_fetch_does_not_look_at_future_timers,
     s20_work_of_other_tags_does_not_slow_a_work_fetch,
     s20_work_of_other_sessions_does_not_slow_a_work_fetch,
+    s20_idle_sessions_of_others_do_not_slow_a_work_fetch,
+    s20_idle_sessions_of_its_own_do_not_slow_a_work_fetch,
     s20_leased_work_does_not_slow_a_work_fetch,
     s20_delayed_work_does_not_slow_a_work_fetch,
     s20_the_backlog_does_not_slow_a_work_fetch,
@@ -165,6 +167,29 @@ async fn s20_work_of_other_sessions_does_not_slow_a_work_fetch(bench: Bench) -> 
     for id in 0..MANY {
         bench.enqueue(activity_with("other", 100 + id, Some(&format!("s-{}", id % 20)), None)).await;
     }
+    unchanged(before, need!(session_work_cost(&bench, "after").await, "cost"));
+    Verdict::Kept
+}
+
+/// Makes an owner hold many sessions that have no work.
+async fn idle_sessions(bench: &Bench, owner: &str) {
+    for session in 0..MANY {
+        bench.enqueue(activity_with("idle", session, Some(&format!("idle-{session}")), None)).await;
+        let (_, token, _) = bench.fetch_work_for(owner).await.expect("the session is free");
+        bench.finish(&token, None).await;
+    }
+}
+
+async fn s20_idle_sessions_of_others_do_not_slow_a_work_fetch(bench: Bench) -> Verdict {
+    let before = need!(session_work_cost(&bench, "before").await, "cost");
+    idle_sessions(&bench, "other node").await;
+    unchanged(before, need!(session_work_cost(&bench, "after").await, "cost"));
+    Verdict::Kept
+}
+
+async fn s20_idle_sessions_of_its_own_do_not_slow_a_work_fetch(bench: Bench) -> Verdict {
+    let before = need!(session_work_cost(&bench, "before").await, "cost");
+    idle_sessions(&bench, "node").await;
     unchanged(before, need!(session_work_cost(&bench, "after").await, "cost"));
     Verdict::Kept
 }

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use steadfast_core::{DispatcherCapabilityFilter, TagFilter};
+use steadfast_core::{DispatcherCapabilityFilter, SessionKey, TagFilter};
 use steadfast_sqlite::{SqliteOptions, SqliteProvider};
 use steadfast_store::{
-    Abandon, Attempt, LeaseToken, Owner, SessionRequest, SessionScope, Store, TurnRequest, WorkRequest,
+    Abandon, Attempt, LeaseToken, Owner, SessionRef, SessionRequest, SessionScope, Store, TurnRequest,
+    WorkRequest,
 };
 
 use crate::stage::{LONG, activity, asked, open, place, raw, start, turn_request, work_request};
@@ -191,5 +192,151 @@ async fn a_fetch_costs_the_same_whatever_else_is_stored() {
         let cost = bench.cost(fetch).await;
         eprintln!("{fetch:?}: {quiet} steps alone, {cost} with {rows} rows of each kind of noise");
         assert!(cost * 2 <= quiet * 3, "{fetch:?} costs {cost} steps, and {quiet} alone");
+    }
+}
+
+/// Sessions that somebody else holds, one for every ?2 rows, and ?1 activities of them: of every tag that is asked for.
+const PINNED: &[&str] = &[
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1 / ?2)
+     INSERT INTO sessions (id, instance, session_id, is_row, held, owner, locked_until, epoch)
+     SELECT i, '', 'theirs' || i, 1, 1, 'somebody', 1000 * unixepoch() + 3600000, i FROM n",
+    "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?1)
+     INSERT INTO work (key, execution, activity, state, tag, session, visible_at, since, item)
+     SELECT 3000000, 1, i, 1, iif(i % 4 = 0, ':plain', iif(i % 4 = 1, ':held', iif(i % 4 = 2, ':free', ':none'))),
+            1 + i % (?1 / ?2), 0, 0, '{}' FROM n",
+    "INSERT INTO heads (session, tag, head, owner)
+     SELECT session, tag, min(seq), ':somebody' FROM work WHERE ?1 + ?2 > 0 GROUP BY session, tag",
+];
+
+/// Sessions without work: of others, of the worker that asks, let go by all, opened and never attached.
+const IDLE: &[&str] = &[
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
+     INSERT INTO sessions (instance, session_id, is_row, held, owner, locked_until, epoch)
+     SELECT '', 'theirs' || i, 1, 1, 'somebody' || i % 100, 1000 * unixepoch() + 3600000, i FROM n WHERE ?2 > 0",
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
+     INSERT INTO sessions (instance, session_id, is_row, held, owner, locked_until, epoch)
+     SELECT '', 'mine' || i, 1, 1, 'me', 1000 * unixepoch() + 3600000, i FROM n WHERE ?2 > 0",
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
+     INSERT INTO sessions (instance, session_id, is_row, held, owner, locked_until, epoch)
+     SELECT '', 'released' || i, 1, 0, 'gone', 1000 * unixepoch() - 3600000, i FROM n WHERE ?2 > 0",
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
+     INSERT INTO sessions (instance, session_id, is_row) SELECT 'owner' || i, 'open', 1 FROM n WHERE ?2 > 0",
+];
+
+/// What a worker that serves sessions may be given.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Given {
+    Plain,
+    OfHeldSession,
+    OfHeldSessionWhenFull,
+    OfFreeSession,
+    OldestOfAnyTag,
+    Nothing,
+}
+
+impl Given {
+    const ALL: [Self; 6] = [
+        Self::Plain,
+        Self::OfHeldSession,
+        Self::OfHeldSessionWhenFull,
+        Self::OfFreeSession,
+        Self::OldestOfAnyTag,
+        Self::Nothing,
+    ];
+
+    fn request(self) -> WorkRequest {
+        let tags = match self {
+            Self::Plain => only("plain"),
+            Self::OfHeldSession | Self::OfHeldSessionWhenFull => only("held"),
+            Self::OfFreeSession => only("free"),
+            Self::OldestOfAnyTag => TagFilter::Any,
+            Self::Nothing => only("none"),
+        };
+        let scope = match self {
+            Self::OfHeldSessionWhenFull => SessionScope::Only(vec![SessionKey::shared("held")]),
+            _ => SessionScope::Claim,
+        };
+        // As long as the longest of the crowd's leases, so that none of them looks like that of a wrong clock (S16).
+        let lock_timeout = 60 * LONG;
+        let owner = Owner::unnamed("me");
+        let session = Some(SessionRequest { owner, lock_timeout, scope, leave_out: Vec::new() });
+        WorkRequest { session, ..work_request(Duration::ZERO, tags) }
+    }
+}
+
+fn only(tag: &str) -> TagFilter {
+    TagFilter::Tags(HashSet::from([tag.to_owned()]))
+}
+
+/// What each fetch costs behind a crowd of older rows: `rows` of each statement, and a statement's second number.
+async fn costs_behind(crowd: &[&str], rows: u64, share: u64) -> Vec<u64> {
+    let (_folder, path) = place();
+    let steps = Arc::new(AtomicU64::new(0));
+    let count_steps = Some(Arc::clone(&steps));
+    let store = open(&path, SqliteOptions { count_steps, ..SqliteOptions::default() }).await;
+    {
+        let mut file = raw(&path);
+        let all = file.transaction().expect("a transaction");
+        for statement in crowd {
+            let numbers = [rows, share].map(|number| i64::try_from(number).expect("a small number"));
+            let added =
+                all.execute(statement, numbers).unwrap_or_else(|error| panic!("{statement}: {error}"));
+            assert!(added > 0, "{statement}");
+        }
+        all.commit().expect("the crowd is there");
+    }
+    for (id, (session, tag)) in (1..).zip([(None, "plain"), (Some("held"), "held"), (Some("free"), "free")]) {
+        store.enqueue_work(activity("mine", id, session, Some(tag))).await.expect("it is queued");
+    }
+    let mut costs = Vec::new();
+    for given in Given::ALL {
+        // The first of the two prepares statements and claims the session that is to be held.
+        fetch_and_give_back(&store, given, &steps).await;
+        costs.push(fetch_and_give_back(&store, given, &steps).await);
+    }
+    costs
+}
+
+async fn fetch_and_give_back(store: &SqliteProvider, given: Given, steps: &AtomicU64) -> u64 {
+    if given == Given::OfHeldSessionWhenFull {
+        assert!(store.session(&SessionKey::shared("held")).await.is_ok_and(|held| held.is_some()));
+    }
+    let before = steps.load(Ordering::Relaxed);
+    let lease = store.fetch_work(given.request()).await.expect("it fetches");
+    let cost = steps.load(Ordering::Relaxed) - before;
+    let Some(lease) = lease else {
+        assert_eq!(given, Given::Nothing);
+        return cost;
+    };
+    assert!(
+        lease.item.instance() == "mine" && given != Given::Nothing,
+        "{given:?} was given {:?}",
+        lease.item
+    );
+    let how = Abandon { retry_after: None, attempt: Attempt::Uncounted };
+    store.abandon(&lease.token, how).await.expect("it can be given back");
+    if let (Given::OfFreeSession, Some(session)) = (given, lease.session) {
+        let attachment = SessionRef { key: session.key, epoch: session.epoch };
+        let released = store.release_sessions(&Owner::unnamed("me"), &[attachment]).await;
+        assert_eq!(released.expect("it is released").len(), 1);
+    }
+    cost
+}
+
+#[tokio::test]
+async fn a_fetch_costs_the_same_with_many_items_pinned_elsewhere_or_many_idle_sessions() {
+    let rows = asked("STEADFAST_NOISE", 100_000);
+    let alone = costs_behind(&[], 0, 1).await;
+    for (what, crowd, share) in [
+        ("items pinned to another owner, in ten sessions", PINNED, rows / 10),
+        ("items pinned to another owner, ten in each session", PINNED, 10),
+        ("items pinned to another owner, each in its own session", PINNED, 1),
+        ("idle sessions of each kind", IDLE, 1),
+    ] {
+        let costs = costs_behind(crowd, rows, share).await;
+        for ((given, alone), cost) in Given::ALL.into_iter().zip(&alone).zip(costs) {
+            eprintln!("{rows} {what}: {given:?} costs {cost} steps, {alone} alone");
+            assert!(cost * 2 <= alone * 3, "{rows} {what}: {given:?} costs {cost} steps, {alone} alone");
+        }
     }
 }

@@ -17,6 +17,7 @@ cases![
     s13_a_fetch_by_the_live_owner_extends_the_lease,
     s13_a_fetch_by_the_live_owner_never_shortens_the_lease,
     s13_a_takeover_names_the_former_owner,
+    s13_a_takeover_leaves_one_session,
     s13_an_owner_that_returns_after_its_lease_is_attached_anew,
     s13_epochs_rise_over_all_sessions,
     s13_an_item_without_a_session_is_attached_to_nothing,
@@ -29,6 +30,7 @@ cases![
     s13_a_new_owner_is_not_given_what_still_runs,
     s13_a_new_owner_is_given_what_the_old_one_left,
     s13_the_same_owner_may_take_up_what_it_left,
+    s13_lock_and_lease_may_end_together,
 ];
 
 async fn s13_a_claim_records_owner_lease_and_activity(bench: Bench) -> Verdict {
@@ -96,6 +98,18 @@ async fn s13_a_takeover_names_the_former_owner(bench: Bench) -> Verdict {
     assert!(attachment(&lease).epoch > before.epoch, "a new attachment has a higher epoch");
     assert_eq!(lease.session.map(|session| session.claim), Some(Claim::Taken { from: "A".to_owned() }));
     assert_eq!(desk.shared("S").await.owner, Some(Owner::unnamed("B")));
+    Verdict::Kept
+}
+
+async fn s13_a_takeover_leaves_one_session(bench: Bench) -> Verdict {
+    let desk = need!(desk(&bench), "Store");
+    for owner in ["A", "B", "C", "A"] {
+        desk.attach(owner, "S").await;
+        let sessions = ok(desk.store.sessions(None).await);
+        let held: Vec<_> = sessions.into_iter().map(|session| (session.key, session.owner)).collect();
+        assert_eq!(held, [(SessionKey::shared("S"), Some(Owner::unnamed(owner)))], "one session, one owner");
+        bench.advance(LEASE);
+    }
     Verdict::Kept
 }
 
@@ -249,5 +263,20 @@ async fn s13_the_same_owner_may_take_up_what_it_left(bench: Bench) -> Verdict {
     let again = desk.asked(request("A")).await;
     assert_eq!((id_of(&again.item), again.attempt), (1, 2));
     assert!(attachment(&again).epoch > attachment(&first).epoch);
+    Verdict::Kept
+}
+
+async fn s13_lock_and_lease_may_end_together(bench: Bench) -> Verdict {
+    let desk = need!(desk(&bench), "Store");
+    desk.queue("S", 1).await;
+    let left = desk.fetched("A").await;
+    bench.advance(LEASE);
+    let taken = desk.fetched("B").await;
+    assert_eq!((id_of(&taken.item), taken.attempt), (1, 2), "B is given the session and what A left of it");
+    assert!(attachment(&taken).epoch > attachment(&left).epoch);
+    lost(desk.store.finish_work(&left.token, super::completion("i", 1).into()).await);
+    lost(desk.store.renew(&left.token, LEASE).await);
+    assert!(desk.fetch("A").await.is_none(), "nothing of it is A's");
+    desk.finish(&taken).await;
     Verdict::Kept
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use steadfast_core::SessionKey;
 use steadfast_store::{Claim, RenewSessions};
 
-use super::{attachment, desk, leasing, owning, queue, renewal};
+use super::{attachment, desk, id_of, leasing, owning, queue, renewal};
 use crate::Verdict;
 use crate::bench::{Bench, LEASE, TICK, ok};
 use crate::case::{cases, need};
@@ -18,6 +18,7 @@ cases![
     s13_epochs_never_repeat_after_clean_up,
     s13_clean_up_changes_nothing_for_anybody,
     s13_a_former_attachment_is_fenced_after_clean_up,
+    s13_clean_up_beside_new_work_loses_nothing,
     s13_clean_up_of_nothing_removes_nothing,
     s13_clean_up_keeps_open_sessions_of_instances,
     s13_the_idle_timeout_of_a_clean_up_decides_nothing,
@@ -102,6 +103,24 @@ async fn s13_a_former_attachment_is_fenced_after_clean_up(bench: Bench) -> Verdi
     assert_eq!(desk.release("A", &[old]).await, [], "the old epoch is worth nothing");
     assert_eq!(desk.renew(renewal("A")).await.renewed, [new]);
     Verdict::Kept
+}
+
+async fn s13_clean_up_beside_new_work_loses_nothing(bench: Bench) {
+    let provider = bench.provider();
+    for round in 1..=20 {
+        queue(&bench, "S", 2 * round).await;
+        let (_, token, _) = bench.fetch_work_for("A").await.expect("nobody holds the session");
+        ok(provider.ack_work_item(&token, None).await);
+        bench.advance(LEASE);
+        let (removed, ()) =
+            tokio::join!(provider.cleanup_orphaned_sessions(LEASE), queue(&bench, "S", 2 * round + 1));
+        assert!(ok(removed) <= 1, "there is one session");
+        let (item, token, attempt) = bench.fetch_work_for("B").await.expect("the new work is there");
+        assert_eq!((id_of(&item), attempt), (2 * round + 1, 1));
+        assert!(bench.fetch_work_for("A").await.is_none(), "and B has claimed its session");
+        ok(provider.ack_work_item(&token, None).await);
+        bench.advance(LEASE);
+    }
 }
 
 async fn s13_clean_up_of_nothing_removes_nothing(bench: Bench) {

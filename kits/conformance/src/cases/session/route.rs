@@ -26,6 +26,8 @@ cases![
     s13_a_session_that_a_turn_names_is_kept,
     s13_two_instances_share_a_session_by_naming_it,
     s13_an_abandoned_item_keeps_its_session,
+    s13_an_abandoned_item_goes_with_its_session_to_the_next_owner,
+    s13_an_uncounted_try_at_session_work_leaves_no_trace,
     s13_a_cancelled_activity_leaves_its_session_attached,
     s13_an_item_held_back_claims_nothing,
     s13_any_id_names_a_session,
@@ -187,6 +189,29 @@ async fn s13_an_abandoned_item_keeps_its_session(bench: Bench) {
     assert!(bench.fetch_work_for("B").await.is_none(), "the session is still A's");
     let (_, _, attempt) = bench.fetch_work_for("A").await.expect("A is given the item again");
     assert_eq!(attempt, 2);
+}
+
+async fn s13_an_abandoned_item_goes_with_its_session_to_the_next_owner(bench: Bench) {
+    queue(&bench, "S", 1).await;
+    queue(&bench, "S", 2).await;
+    let (_, token, _) = bench.fetch_work_for("A").await.expect("A claims the session");
+    ok(bench.provider().abandon_work_item(&token, None, false).await);
+    bench.advance(LEASE);
+    let (item, _, attempt) = bench.fetch_work_for("B").await.expect("A's lease is over");
+    assert_eq!((id_of(&item), attempt), (1, 2), "it kept its place in the queue and its count");
+    let (item, ..) = bench.fetch_work_for("B").await.expect("the rest of the session came along");
+    assert_eq!(id_of(&item), 2);
+    assert!(bench.fetch_work_for("A").await.is_none(), "now the session is B's");
+}
+
+async fn s13_an_uncounted_try_at_session_work_leaves_no_trace(bench: Bench) {
+    queue(&bench, "S", 1).await;
+    for _ in 0..3 {
+        let (_, token, attempt) = bench.fetch_work_for("A").await.expect("A holds the session");
+        assert_eq!(attempt, 1, "a try that is taken back is as if it had not been");
+        ok(bench.provider().abandon_work_item(&token, None, true).await);
+        assert!(bench.fetch_work_for("B").await.is_none(), "the session is still A's");
+    }
 }
 
 async fn s13_a_cancelled_activity_leaves_its_session_attached(bench: Bench) {
