@@ -6,6 +6,8 @@
 #![allow(clippy::print_stdout, reason = "a benchmark prints its figures")]
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock of the machine")]
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -122,10 +124,10 @@ async fn idle() -> Result<()> {
     let statements = Arc::new(AtomicU64::new(0));
     let world = World::open(2, Some(Arc::clone(&statements))).await?;
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let (before, cpu) = (statements.load(Ordering::Relaxed), cpu_time()?);
+    let (before, cpu) = (statements.load(Ordering::Relaxed), cpu_times()?);
     let time = Duration::from_secs(20);
     tokio::time::sleep(time).await;
-    let used = cpu_time()?.saturating_sub(cpu);
+    let used = cpu_since(&cpu)?;
     let spent = statements.load(Ordering::Relaxed) - before;
     println!(
         "W7  idle for {time:?}: {spent} statements (looks at data_version apart), {:.3} % of a core (bar 0.2)",
@@ -263,15 +265,25 @@ fn load() -> String {
     std::fs::read_to_string("/proc/loadavg").unwrap_or_else(|_| "unknown".to_owned()).trim().to_owned()
 }
 
-/// The processor time of this process, where the system tells it: that of all its threads, in nanoseconds.
-fn cpu_time() -> Result<Duration> {
-    let mut nanos = 0;
+/// The processor time of each thread of this process so far, where the system tells it.
+fn cpu_times() -> Result<BTreeMap<PathBuf, Duration>> {
+    let mut times = BTreeMap::new();
     for task in std::fs::read_dir("/proc/self/task").context("this system does not tell processor time")? {
+        let task = task?.path();
         // A thread may end while we look.
-        let told = std::fs::read_to_string(task?.path().join("schedstat")).unwrap_or_default();
-        nanos += told.split_whitespace().next().and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
+        let told = std::fs::read_to_string(task.join("schedstat")).unwrap_or_default();
+        let nanos = told.split_whitespace().next().and_then(|field| field.parse().ok()).unwrap_or(0);
+        times.insert(task, Duration::from_nanos(nanos));
     }
-    Ok(Duration::from_nanos(nanos))
+    Ok(times)
+}
+
+/// What the threads that are there now have used since then; those that ended meanwhile belong to what ran before.
+fn cpu_since(before: &BTreeMap<PathBuf, Duration>) -> Result<Duration> {
+    let used = |(task, time): (PathBuf, Duration)| {
+        time.saturating_sub(before.get(&task).copied().unwrap_or_default())
+    };
+    Ok(cpu_times()?.into_iter().map(used).sum())
 }
 
 /// The memory of this process that is really there, in bytes.
