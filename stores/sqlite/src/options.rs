@@ -11,7 +11,8 @@ use steadfast_clock::{Clock, SystemClock};
 pub struct SqliteOptions {
     /// Says what an acknowledged commit survives.
     pub durability: Durability,
-    /// Says how often commits of other processes are looked for; `None` when no other process opens the file.
+    /// Says how often commits of other processes are looked for while somebody commits, and four times as rarely when nobody
+    /// has for ten seconds; `None` when no other process opens the file.
     pub other_processes: Option<Duration>,
     /// Bounds how long a call waits for another process that writes; after it the answer is `Busy`.
     pub busy_timeout: Duration,

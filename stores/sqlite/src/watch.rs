@@ -24,9 +24,17 @@ pub(crate) struct Watch {
     interval: Option<Duration>,
     due: Duration,
     seen: Option<i64>,
+    /// When somebody last committed, here or elsewhere.
+    stirred: Duration,
     log: PathBuf,
     trace: Option<Trace>,
 }
+
+/// How long after the last commit the looks stay frequent.
+const LIVELY: Duration = Duration::from_secs(10);
+
+/// How much rarer they are after that: an idle process should cost nothing that anybody could measure.
+const CALM: u32 = 4;
 
 /// What can be seen of the log from outside, and since when it looks so.
 #[derive(Debug)]
@@ -51,7 +59,7 @@ impl Watch {
             }
             Place::Memory => PathBuf::new(),
         };
-        Self { interval, due: Duration::ZERO, seen: None, log, trace: None }
+        Self { interval, due: Duration::ZERO, seen: None, stirred: Duration::ZERO, log, trace: None }
     }
 
     /// Waits until it is time to look.
@@ -62,6 +70,11 @@ impl Watch {
         }
     }
 
+    /// Notes that this process has committed something: where one is at work, others may be.
+    pub(crate) fn stir(&mut self, clock: &Arc<dyn Clock>) {
+        self.stirred = clock.monotonic();
+    }
+
     /// Looks, if it is time to. True when others have committed since the last look.
     pub(crate) fn sees_others(&mut self, connection: &Connection, clock: &Arc<dyn Clock>) -> bool {
         let Some(interval) = self.interval else { return false };
@@ -69,13 +82,20 @@ impl Watch {
         if now < self.due {
             return false;
         }
-        self.due = now.saturating_add(interval);
+        let is_lively = now.saturating_sub(self.stirred) < LIVELY;
+        self.due = now.saturating_add(if is_lively { interval } else { interval.saturating_mul(CALM) });
         if self.is_quiet(now) {
             return false;
         }
         let look = || connection.prepare_cached(DATA_VERSION)?.query_row([], |row| row.get::<_, i64>(0));
         match look() {
-            Ok(found) => self.seen.replace(found) != Some(found),
+            Ok(found) => {
+                let others = self.seen.replace(found) != Some(found);
+                if others {
+                    self.stirred = now;
+                }
+                others
+            }
             Err(error) => {
                 tracing::debug!(target: "steadfast::store", %error, "the data version cannot be read; the next look may");
                 false

@@ -409,6 +409,9 @@ impl Thread {
                 }
             }
             was_busy = !group.is_empty();
+            if was_busy {
+                self.watch.stir(self.clock.clock());
+            }
             undone = self.commit(group, &mut inbox);
             self.log.tidy(&self.connection);
             if self.watch.sees_others(&self.connection, self.clock.clock()) {
