@@ -409,10 +409,11 @@ impl Thread {
                 }
             }
             was_busy = !group.is_empty();
-            if was_busy {
+            let changes = self.connection.total_changes();
+            undone = self.commit(group, &mut inbox);
+            if self.connection.total_changes() != changes {
                 self.watch.stir(self.clock.clock());
             }
-            undone = self.commit(group, &mut inbox);
             self.log.tidy(&self.connection);
             if self.watch.sees_others(&self.connection, self.clock.clock()) {
                 self.waiters.wake_all();
