@@ -123,7 +123,8 @@ async fn long_chain() -> Result<()> {
 async fn idle() -> Result<()> {
     let statements = Arc::new(AtomicU64::new(0));
     let world = World::open(2, Some(Arc::clone(&statements))).await?;
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    // What the start wrote has been written, and the store has calmed down.
+    tokio::time::sleep(Duration::from_secs(11)).await;
     let (before, cpu) = (statements.load(Ordering::Relaxed), cpu_times()?);
     let time = Duration::from_secs(20);
     tokio::time::sleep(time).await;
