@@ -3,8 +3,8 @@
 pub use steadfast_clock::{Clock, SystemClock};
 pub use steadfast_core::replay::CarryForwardOverflow;
 pub use steadfast_runtime::{
-    ActivityHandler, FnActivity, FnOrchestration, Health, LogFormat, ObservabilityConfig, OptionsError,
-    OrchestrationDescriptor, OrchestrationHandler, OrchestrationRegistry, OrchestrationRegistryBuilder,
-    OrchestrationStatus, Runtime, RuntimeOptions, UnregisteredBackoffConfig, VersionPolicy, kind_of, limits,
-    observability, registry,
+    ActivityHandler, DetachReason, FnActivity, FnOrchestration, Health, LogFormat, ObservabilityConfig,
+    OptionsError, OrchestrationDescriptor, OrchestrationHandler, OrchestrationRegistry,
+    OrchestrationRegistryBuilder, OrchestrationStatus, Runtime, RuntimeOptions, Session, SessionHooks,
+    UnregisteredBackoffConfig, VersionPolicy, kind_of, limits, observability, registry,
 };

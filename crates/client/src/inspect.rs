@@ -2,8 +2,8 @@
 
 use steadfast_core::{Event, SessionKey, SystemStats};
 use steadfast_store::{
-    ExecutionInfo, InstanceInfo, InstancePage, InstanceQuery, InstanceTree, QueueDepths, SessionInfo,
-    SystemMetrics,
+    ExecutionInfo, InstanceInfo, InstancePage, InstanceQuery, InstanceTree, Owner, QueueDepths, SessionInfo,
+    SessionRef, SystemMetrics,
 };
 
 use crate::{Client, ClientError};
@@ -119,5 +119,23 @@ impl Client {
     /// `Provider` when the store fails or cannot show it.
     pub async fn get_session(&self, key: &SessionKey) -> Result<Option<SessionInfo>, ClientError> {
         Ok(self.store.session(key).await?)
+    }
+
+    /// Releases a session from the process that holds it, so that the next activity is claimed by whoever comes first.
+    /// Activities that run go on; the process learns of it when it renews. Returns whether anybody held it.
+    ///
+    /// # Errors
+    /// `Provider` when the store fails or cannot show sessions.
+    ///
+    /// # Cancel safety
+    /// A dropped call has released the session or not.
+    pub async fn release_session(&self, key: &SessionKey) -> Result<bool, ClientError> {
+        let Some(info) = self.store.session(key).await? else { return Ok(false) };
+        let Some(owner) = info.owner else { return Ok(false) };
+        // By name alone: also what an earlier start of a node left behind can be released. The epoch makes sure that no
+        // later attachment is.
+        let attachment = SessionRef { key: key.clone(), epoch: info.epoch };
+        let released = self.store.release_sessions(&Owner::unnamed(owner.id), &[attachment]).await?;
+        Ok(!released.is_empty())
     }
 }

@@ -9,7 +9,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use steadfast_client::Client;
 use steadfast_core::{AppErrorKind, ErrorDetails, PoisonMessageType, SESSION_LOST, SessionKey, WorkItem};
-use steadfast_store::{Attempt, LeaseToken, Outcome, ProviderError, WorkLease, WorkRequest};
+use steadfast_store::{
+    Attempt, LeaseToken, Outcome, ProviderError, ProviderErrorKind, SessionRef, WorkLease, WorkRequest,
+};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
 
@@ -19,9 +21,12 @@ pub(crate) use context::{Cancellation, Particulars};
 use crate::dispatch::{Lane, Slot, until_stopped};
 use crate::handler::ActivityHandler;
 use crate::keeper::Keeper;
-use crate::observability;
+use crate::observability::{self, Affinity};
 use crate::runtime::Shared;
-use crate::session::{Asking, Served};
+use crate::session::{self, Arrival, Asking, Served, Session};
+
+/// How long work is held back that came although it could not be taken: a store that cannot be told brings it again.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Runs activities.
 pub(crate) struct Activities {
@@ -74,7 +79,7 @@ impl Lane for Activities {
     async fn fetch(&self, slot: &Slot) -> Result<Option<Fetched>, ProviderError> {
         let plan = &self.shared.plan;
         loop {
-            let mut asking = self.shared.sessions.ask(plan.session_lease.lasts);
+            let mut asking = self.shared.sessions.ask(plan.session_lease.lasts, plan.clock.monotonic());
             let request = WorkRequest {
                 worker_id: self.shared.worker_id(slot.index),
                 lock_timeout: plan.work_lease.lasts,
@@ -84,9 +89,17 @@ impl Lane for Activities {
             };
             let lease = tokio::select! {
                 biased;
-                lease = self.shared.store.fetch_work(request) => lease?,
+                lease = self.shared.store.fetch_work(request) => lease,
                 // What this slot may take has changed: the parked call is dropped, which leaves nothing, and made anew.
-                () = asking.is_outdated() => continue,
+                () = asking.is_outdated(&*plan.clock) => continue,
+            };
+            let lease = match lease {
+                // Only a newer start of this node refuses a fetch so. Other work can still be taken.
+                Err(error) if error.kind == ProviderErrorKind::LeaseLost && asking.request.is_some() => {
+                    session::give_up_node(&self.shared, &error);
+                    continue;
+                }
+                lease => lease?,
             };
             if lease.is_some() {
                 self.shared.metrics().record_worker_dispatcher_items_fetched(1);
@@ -103,35 +116,50 @@ impl Lane for Activities {
             tracing::error!(target: "steadfast::runtime", "a message stood among the work; it is given back");
             return self.shared.abandon(&token, Some(Duration::from_secs(60)), Attempt::Counts).await;
         };
-        let served = match self.serve(&lease, &scheduled, asking) {
-            Ok(served) => served,
-            // One session too many: another slot was faster. Not an attempt.
-            Err(()) => {
-                return self
-                    .shared
-                    .abandon(&token, Some(Duration::from_millis(100)), Attempt::Uncounted)
-                    .await;
-            }
+        let (served, session) = match self.serve(&lease, &scheduled, asking) {
+            Ok(served) => served.unzip(),
+            // One session too many, because another slot was faster, or one that is being detached. Not an attempt.
+            Err(()) => return self.shared.abandon(&token, Some(PAUSE), Attempt::Uncounted).await,
         };
         if lease.attempt > self.shared.plan.max_attempts {
-            return self.poison(&token, &scheduled, lease.attempt, message).await;
+            self.poison(&token, &scheduled, lease.attempt, message).await;
+        } else {
+            match self.shared.activities.resolve_handler(&scheduled.name) {
+                Some((_, handler)) => self.run(slot, lease, scheduled, session.clone(), handler).await,
+                None => self.unregistered(&lease, &scheduled, session.as_ref()).await,
+            }
         }
-        match self.shared.activities.resolve_handler(&scheduled.name) {
-            Some((_, handler)) => self.run(slot, lease, scheduled, handler).await,
-            None => self.unregistered(&token, &scheduled, lease.attempt).await,
+        if let Some(session) = session {
+            self.shared.sessions.used(&session, self.shared.plan.clock.monotonic());
+            drop(served);
+            session::tidy(&self.shared);
         }
-        drop(served);
     }
 }
 
 impl Activities {
-    fn serve(&self, lease: &WorkLease, scheduled: &Scheduled, asking: Asking) -> Result<Option<Served>, ()> {
-        let attached = lease.session.as_ref().map(|attachment| attachment.key.clone());
-        let key = attached.or_else(|| scheduled.session_id.as_ref().map(SessionKey::shared));
-        match key {
-            None => Ok(None),
-            Some(key) => self.shared.sessions.enter(key, asking).map(Some).ok_or(()),
-        }
+    /// Enters an activity of a session. An error says that it must be given back.
+    fn serve(
+        &self,
+        lease: &WorkLease,
+        scheduled: &Scheduled,
+        asking: Asking,
+    ) -> Result<Option<(Served, Session)>, ()> {
+        let attached = lease.session.as_ref();
+        let attached =
+            attached.map(|attached| SessionRef { key: attached.key.clone(), epoch: attached.epoch });
+        // A store that counts no attachments knows the session by its id alone.
+        let named =
+            || scheduled.session_id.as_ref().map(|id| SessionRef { key: SessionKey::shared(id), epoch: 0 });
+        let Some(attached) = attached.or_else(named) else { return Ok(None) };
+        let now = self.shared.plan.clock.monotonic();
+        let deadline = now.saturating_add(self.shared.plan.session_proof());
+        let arrival = self.shared.sessions.enter(attached, asking, now, deadline).ok_or(())?;
+        session::tell_arrival(&self.shared, lease.session.as_ref());
+        let Arrival { served, session, replaced } = arrival;
+        session::lost(&self.shared, replaced.into_iter().collect());
+        session::tidy(&self.shared);
+        Ok(Some((served, session)))
     }
 
     async fn run(
@@ -139,6 +167,7 @@ impl Activities {
         slot: &Slot,
         lease: WorkLease,
         scheduled: Scheduled,
+        session: Option<Session>,
         handler: Arc<dyn ActivityHandler>,
     ) {
         let particulars = Particulars {
@@ -150,6 +179,7 @@ impl Activities {
             activity_id: scheduled.id,
             worker_id: self.shared.worker_id(slot.index),
             session_id: scheduled.session_id.clone(),
+            session,
             tag: scheduled.tag.clone(),
             attempt: lease.attempt,
             traceparent: lease.traceparent,
@@ -181,6 +211,14 @@ impl Activities {
         let keeper = Keeper::start(&self.shared, token.clone(), self.shared.plan.work_lease, move || {
             told.cancel(CancelReason::LeaseLost);
         });
+        let session = particulars.session.clone();
+        if let Some(session) = &session
+            && !self.is_ready(session).await
+        {
+            drop(keeper);
+            drop(entry);
+            return self.shared.abandon(&token, None, Attempt::Uncounted).await;
+        }
         let client = self.client_of(&particulars);
         let context = ActivityContext::new(particulars, cancellation.clone(), client);
         let input = scheduled.input.clone();
@@ -208,6 +246,10 @@ impl Activities {
                     Ok(Err(error)) => Err(error),
                     Err(error) => Err(panic_text(error)),
                 };
+                if let (Ok(_), Some(session)) = (&result, &session) {
+                    // Before the outcome is known to others, who may send the next activity at once.
+                    session.completed();
+                }
                 self.finish(&token, &scheduled, result).await
             }
             None => {
@@ -220,14 +262,20 @@ impl Activities {
         let took = clock.monotonic().saturating_sub(began);
         let metrics = self.shared.metrics();
         let retries = attempt.saturating_sub(1);
-        metrics.record_activity_execution(
-            &scheduled.name,
-            outcome,
-            took.as_secs_f64(),
-            retries,
-            scheduled.tag.as_deref(),
-        );
+        let affinity = Affinity { tag: scheduled.tag.as_deref(), session: session.is_some() };
+        metrics.record_activity_run(&scheduled.name, outcome, took.as_secs_f64(), retries, affinity);
         metrics.record_worker_dispatcher_execution_duration(took.as_millis() as u64);
+    }
+
+    /// Lets the application greet a session, and tells whether an activity of it may still begin here: its lease must be
+    /// provable now.
+    async fn is_ready(&self, session: &Session) -> bool {
+        tokio::select! {
+            biased;
+            () = session::greet(&self.shared, session) => {}
+            () = self.shared.abort.cancelled() => return false,
+        }
+        self.shared.sessions.holds(session, self.shared.plan.clock.monotonic())
     }
 
     /// Hands the result back, and says how that is counted.
@@ -324,7 +372,8 @@ impl Activities {
         }
     }
 
-    async fn unregistered(&self, token: &LeaseToken, scheduled: &Scheduled, attempt: u32) {
+    async fn unregistered(&self, lease: &WorkLease, scheduled: &Scheduled, session: Option<&Session>) {
+        let attempt = lease.attempt;
         let delay = self.shared.plan.unregistered.delay(attempt);
         let left = (u64::from(self.shared.plan.max_attempts) + 1).saturating_sub(u64::from(attempt));
         self.shared.metrics().record_activity_config_error();
@@ -336,7 +385,11 @@ impl Activities {
             delay.as_secs_f64(),
             self.shared.activities.instead_of(&scheduled.name),
         );
-        self.shared.abandon(token, Some(delay), Attempt::Counts).await;
+        self.shared.abandon(&lease.token, Some(delay), Attempt::Counts).await;
+        // A store without epochs cannot be told to release: there it is tried again here.
+        if let (Some(session), Some(_)) = (session, &lease.session) {
+            session::release_for_want_of_handler(&self.shared, session);
+        }
     }
 }
 

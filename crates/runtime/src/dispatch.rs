@@ -84,7 +84,7 @@ async fn supervise<L: Lane>(shared: Arc<Shared>, lane: Arc<L>, slot: usize) {
 /// the process.
 const GIVE_BACK: Duration = Duration::from_secs(1);
 
-async fn given_up(shared: &Shared) {
+pub(crate) async fn given_up(shared: &Shared) {
     shared.abort.cancelled().await;
     shared.plan.clock.sleep(GIVE_BACK).await;
 }

@@ -35,4 +35,5 @@ pub use options::{RuntimeOptions, UnregisteredBackoffConfig};
 pub use plan::OptionsError;
 pub use registry::{OrchestrationRegistry, OrchestrationRegistryBuilder, VersionPolicy};
 pub use runtime::{Health, OrchestrationDescriptor, Runtime};
+pub use session::{DetachReason, Session, SessionHooks};
 pub use steadfast_core::{OrchestrationStatus, kind_of, limits};

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 #[cfg(feature = "logging")]
 pub use logging::init_logging;
-pub(crate) use metrics::Counter;
+pub(crate) use metrics::{Affinity, Counter};
 pub use metrics::{MetricsProvider, MetricsSnapshot};
 pub(crate) use span::{of_activity, of_turn};
 

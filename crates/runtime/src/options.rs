@@ -9,6 +9,7 @@ use steadfast_core::replay::CarryForwardOverflow;
 use steadfast_core::{SemverRange, TagFilter};
 
 use crate::observability::ObservabilityConfig;
+use crate::session::SessionHooks;
 
 /// Says how a runtime works. The defaults suit one process on one machine.
 #[derive(Debug, Clone)]
@@ -49,6 +50,19 @@ pub struct RuntimeOptions {
     pub session_cleanup_interval: Duration,
     /// Bounds the sessions that have an activity running here; 0 takes no session work.
     pub max_sessions_per_runtime: usize,
+    /// Bounds the sessions that this process keeps, busy or idle: beyond it the least recently used idle one is released.
+    /// `None` keeps them until they are idle for long enough.
+    pub max_attached_sessions: Option<usize>,
+    /// Says how long work of a session may wait that this process will not take soon, before the session is handed on;
+    /// `None` is twice `session_lock_timeout`.
+    pub session_untaken_after: Option<Duration>,
+    /// Releases all sessions when the runtime stops, so that others claim them at once. A node that wants them back after
+    /// a restart says no, and has a `worker_node_id`.
+    pub release_sessions_on_shutdown: bool,
+    /// Is told when a session comes and goes.
+    pub session_hooks: Option<Arc<dyn SessionHooks>>,
+    /// Bounds each call of a hook.
+    pub session_hook_timeout: Duration,
     /// Names this process across restarts.
     pub worker_node_id: Option<String>,
     /// Says which tags the workers serve.
@@ -95,6 +109,11 @@ impl Default for RuntimeOptions {
             session_idle_timeout: Duration::from_secs(300),
             session_cleanup_interval: Duration::from_secs(300),
             max_sessions_per_runtime: 10,
+            max_attached_sessions: None,
+            session_untaken_after: None,
+            release_sessions_on_shutdown: true,
+            session_hooks: None,
+            session_hook_timeout: Duration::from_secs(5),
             worker_node_id: None,
             worker_tag_filter: TagFilter::DefaultOnly,
             max_sessions_per_orchestration: MAX_SESSIONS_PER_ORCHESTRATION,

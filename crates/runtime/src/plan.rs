@@ -9,6 +9,7 @@ use steadfast_core::{DispatcherCapabilityFilter, SemverRange, TagFilter};
 
 use crate::observability::ObservabilityConfig;
 use crate::options::{RuntimeOptions, UnregisteredBackoffConfig};
+use crate::session::SessionHooks;
 use crate::warm;
 
 /// Says what is wrong with options.
@@ -49,6 +50,11 @@ pub(crate) struct Plan {
     pub(crate) session_idle: Duration,
     pub(crate) session_cleanup: Duration,
     pub(crate) max_sessions: usize,
+    pub(crate) max_attached_sessions: Option<usize>,
+    pub(crate) session_untaken: Duration,
+    pub(crate) release_on_shutdown: bool,
+    pub(crate) session_hooks: Option<Arc<dyn SessionHooks>>,
+    pub(crate) session_hook_timeout: Duration,
     pub(crate) node_id: Option<String>,
     pub(crate) tags: TagFilter,
     pub(crate) unregistered: UnregisteredBackoffConfig,
@@ -68,6 +74,12 @@ impl Plan {
     /// Tells whether orchestrations may stay in memory between their turns.
     pub(crate) fn keeps_warm(&self) -> bool {
         self.warm.executions > 0
+    }
+
+    /// Says how long after it was extended the lease of a session is believed in: a little less than it lasts, so that
+    /// this process stops before another may begin.
+    pub(crate) fn session_proof(&self) -> Duration {
+        self.session_lease.lasts.saturating_sub(self.session_lease.lasts / 10)
     }
 }
 
@@ -104,6 +116,7 @@ impl TryFrom<RuntimeOptions> for Plan {
             ("orchestrator_lock_timeout", options.orchestrator_lock_timeout),
             ("worker_lock_timeout", options.worker_lock_timeout),
             ("session_lock_timeout", options.session_lock_timeout),
+            ("session_hook_timeout", options.session_hook_timeout),
             ("max_turn_time", options.max_turn_time),
         ] {
             if value.is_zero() {
@@ -136,6 +149,13 @@ impl TryFrom<RuntimeOptions> for Plan {
             session_idle: options.session_idle_timeout,
             session_cleanup: options.session_cleanup_interval,
             max_sessions: options.max_sessions_per_runtime,
+            max_attached_sessions: options.max_attached_sessions,
+            session_untaken: options
+                .session_untaken_after
+                .unwrap_or_else(|| options.session_lock_timeout.saturating_mul(2)),
+            release_on_shutdown: options.release_sessions_on_shutdown,
+            session_hooks: options.session_hooks,
+            session_hook_timeout: options.session_hook_timeout,
             node_id: options.worker_node_id,
             tags: options.worker_tag_filter,
             unregistered: options.unregistered_backoff,

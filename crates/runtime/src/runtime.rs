@@ -268,6 +268,16 @@ impl Runtime {
         shared.measure_warm();
     }
 
+    /// Hands all sessions on: no more work of sessions is taken, what runs may finish, and each session is released as
+    /// its last activity ends. Returns when none is attached. Turns and other activities go on until
+    /// [`shutdown`](Self::shutdown). For deployments: another process claims the sessions at once.
+    ///
+    /// # Cancel safety
+    /// A dropped call has still asked for it; call it again to wait.
+    pub async fn drain(&self) {
+        session::drain(&self.shared).await;
+    }
+
     /// Returns what the runtime has done so far.
     pub fn metrics_snapshot(&self) -> Option<MetricsSnapshot> {
         Some(self.shared.observability.metrics_snapshot())

@@ -1,26 +1,44 @@
-//! Sessions of this process: who it is, how many it serves, and keeping their leases.
+//! Sessions of this process: which it holds, what activities keep there, how many it serves, and how each one ends.
+//!
+//! The store decides who owns a session. What stands here is what the process believes, and it believes no longer than
+//! it can prove: an attachment that could not be renewed in time is given up before its lease ends.
+
+mod ask;
+mod attachment;
+mod detach;
+mod hooks;
+mod keep;
+mod table;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use steadfast_core::SessionKey;
-use steadfast_store::{Appetite, Owner, RenewSessions, SessionRequest, SessionScope};
-
+use steadfast_store::Owner;
 use tokio::sync::watch;
 
-use crate::dispatch::until_stopped;
-use crate::keeper::RETRY;
-use crate::runtime::Shared;
+pub(crate) use ask::{Asking, Served};
+pub use attachment::Session;
+pub(crate) use detach::{drain, give_up_node, lost, release_for_want_of_handler, tidy};
+pub(crate) use hooks::greet;
+pub use hooks::{DetachReason, SessionHooks};
+pub(crate) use keep::keep;
+pub(crate) use table::{Arrival, tell_arrival};
 
-/// The sessions that have an activity running here, and how many more may.
+use table::Entry;
+
+/// What the process knows of its sessions.
 #[derive(Debug)]
 pub(crate) struct Sessions {
     pub(crate) owner: Owner,
+    /// Bounds the sessions with an activity in flight.
     limit: usize,
     state: Mutex<State>,
     /// Rises when what a fetch may take changes.
     changes: watch::Sender<u64>,
+    /// Rises when an activity of a session ends, a fetch gives its room back, or a session is detached.
+    endings: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -28,175 +46,58 @@ struct State {
     in_flight: BTreeMap<SessionKey, usize>,
     /// Fetches that may claim one more session each.
     reserved: usize,
-}
-
-/// What a fetch may ask for, and the room that it has reserved for a session that it might claim.
-pub(crate) struct Asking {
-    pub(crate) request: Option<SessionRequest>,
-    sessions: Arc<Sessions>,
-    reservation: Option<Reservation>,
-    changes: watch::Receiver<u64>,
-}
-
-impl Asking {
-    /// Waits until another request would be made: the one that is parked is then dropped and made anew. A request that
-    /// may claim takes anything that another could, and stays.
-    pub(crate) async fn is_outdated(&mut self) {
-        loop {
-            if self.changes.changed().await.is_err() {
-                std::future::pending::<()>().await;
-            }
-            if let Some(SessionRequest { scope: SessionScope::Only(serving), .. }) = &self.request {
-                let state = self.sessions.lock();
-                if state.in_flight.len() + state.reserved < self.sessions.limit
-                    || !state.in_flight.keys().eq(serving)
-                {
-                    return;
-                }
-            }
-        }
-    }
+    /// The sessions that are attached here, or are being detached.
+    attached: BTreeMap<SessionKey, Entry>,
+    /// Sessions that fetches leave to others, until a time of the monotonic clock.
+    left_out: BTreeMap<SessionKey, Duration>,
+    /// Takes no more session work: the process is being drained, or another has its name.
+    is_closed: bool,
+    /// Orders the uses of sessions.
+    uses: u64,
 }
 
 impl Sessions {
     pub(crate) fn new(owner: Owner, limit: usize) -> Self {
-        Self { owner, limit, state: Mutex::default(), changes: watch::Sender::new(0) }
+        Self {
+            owner,
+            limit,
+            state: Mutex::default(),
+            changes: watch::Sender::new(0),
+            endings: watch::Sender::new(0),
+        }
     }
 
-    /// What a fetch may ask for: a claim while there is room for one more session, else only the sessions that are
-    /// served already. So no activity is fetched only to be given back.
-    pub(crate) fn ask(self: &Arc<Self>, lock_timeout: Duration) -> Asking {
-        let changes = self.changes.subscribe();
-        if self.limit == 0 {
-            return Asking { request: None, sessions: Arc::clone(self), reservation: None, changes };
-        }
-        let mut state = self.lock();
-        let room = state.in_flight.len() + state.reserved < self.limit;
-        let scope = if room {
-            state.reserved += 1;
-            SessionScope::Claim
-        } else {
-            SessionScope::Only(state.in_flight.keys().cloned().collect())
-        };
-        let reservation = room.then(|| Reservation { sessions: Arc::clone(self) });
-        let request =
-            SessionRequest { owner: self.owner.clone(), lock_timeout, scope, leave_out: Vec::new() };
-        Asking { request: Some(request), sessions: Arc::clone(self), reservation, changes }
-    }
-
-    /// Enters an activity of a session. None when that would be one session too many, which only a store that cannot
-    /// be told of the limit gives.
-    pub(crate) fn enter(self: &Arc<Self>, key: SessionKey, asking: Asking) -> Option<Served> {
-        let mut state = self.lock();
-        let claimed = usize::from(asking.reservation.is_some());
-        let others = state.in_flight.len() + state.reserved.saturating_sub(claimed);
-        if !state.in_flight.contains_key(&key) && others >= self.limit {
-            return None;
-        }
-        *state.in_flight.entry(key.clone()).or_insert(0) += 1;
-        drop(state);
+    /// Takes no more session work. False when that was so already.
+    fn close(&self) -> bool {
+        let was_closed = std::mem::replace(&mut self.lock().is_closed, true);
         self.changed();
-        drop(asking);
-        Some(Served { sessions: Arc::clone(self), key })
+        !was_closed
     }
 
-    /// Tells parked fetches that they may ask for something else now; far from the limit they all ask alike.
+    /// Waits until no activity of a session runs here and no fetch may bring one.
+    async fn are_at_rest(&self) {
+        self.until(|state| state.in_flight.is_empty() && state.reserved == 0).await;
+    }
+
+    async fn until(&self, holds: impl Fn(&State) -> bool) {
+        let mut endings = self.endings.subscribe();
+        while !holds(&self.lock()) {
+            if endings.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Tells parked fetches that they may ask for something else now.
     fn changed(&self) {
-        let near = {
-            let state = self.lock();
-            state.in_flight.len() + state.reserved + 1 >= self.limit
-        };
-        if near {
-            self.changes.send_modify(|change| *change = change.wrapping_add(1));
-        }
+        self.changes.send_modify(|change| *change = change.wrapping_add(1));
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+    fn ended(&self) {
+        self.endings.send_modify(|ending| *ending = ending.wrapping_add(1));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Room for one session that a fetch might claim.
-struct Reservation {
-    sessions: Arc<Sessions>,
-}
-
-impl Drop for Reservation {
-    fn drop(&mut self) {
-        {
-            let mut state = self.sessions.lock();
-            state.reserved = state.reserved.saturating_sub(1);
-        }
-        self.sessions.changed();
-    }
-}
-
-/// One activity of a session, while it runs.
-pub(crate) struct Served {
-    sessions: Arc<Sessions>,
-    key: SessionKey,
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        let mut state = self.sessions.lock();
-        if let Some(count) = state.in_flight.get_mut(&self.key) {
-            *count -= 1;
-            if *count == 0 {
-                state.in_flight.remove(&self.key);
-                drop(state);
-                self.sessions.changed();
-            }
-        }
-    }
-}
-
-/// Renews the leases of this process's sessions, and now and then removes what ended, until the runtime stops.
-pub(crate) async fn keep(shared: Arc<Shared>) {
-    let plan = &shared.plan;
-    let mut clean_at = plan.clock.monotonic().saturating_add(plan.session_cleanup);
-    let mut wait = plan.session_lease.renew_every;
-    while !shared.stop.is_cancelled() {
-        until_stopped(&shared.stop, plan.clock.sleep(wait)).await;
-        if shared.stop.is_cancelled() {
-            return;
-        }
-        let request = RenewSessions {
-            owner: shared.sessions.owner.clone(),
-            extend_for: plan.session_lease.lasts,
-            idle_timeout: plan.session_idle,
-            untaken_after: plan.session_lease.lasts.saturating_mul(2),
-            tags: plan.tags.clone(),
-            appetite: Appetite::Hungry,
-            held: Vec::new(),
-        };
-        let renewed = tokio::select! {
-            biased;
-            // A store that hangs must not keep the process.
-            () = shared.stop.cancelled() => return,
-            renewed = shared.store.renew_sessions(request) => renewed,
-        };
-        wait = plan.session_lease.renew_every;
-        match renewed {
-            Ok(renewed) => {
-                tracing::debug!(target: "steadfast::runtime", renewed = renewed.renewed.len(), idle = renewed.idle.len(), "sessions renewed");
-            }
-            Err(error) => {
-                tracing::warn!(target: "steadfast::runtime", %error, "sessions could not be renewed; trying again");
-                // Soon, because every lease ends at its own time (F7).
-                wait = wait.min(RETRY);
-            }
-        }
-        if plan.clock.monotonic() >= clean_at {
-            clean_at = plan.clock.monotonic().saturating_add(plan.session_cleanup);
-            let cleaned = tokio::select! {
-                biased;
-                () = shared.stop.cancelled() => return,
-                cleaned = shared.store.cleanup_sessions() => cleaned,
-            };
-            if let Err(error) = cleaned {
-                tracing::warn!(target: "steadfast::runtime", %error, "ended sessions could not be cleaned up; trying again later");
-            }
-        }
     }
 }

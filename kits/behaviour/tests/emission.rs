@@ -82,11 +82,11 @@ on_every_store! {
         ]);
         assert_eq!(emitted.counters("steadfast_orchestration_"), expected);
         let expected = table([
-            ("steadfast_activity_executions_total{activity_name=Fine,outcome=success,retry_attempt=0,tag=default}", 1),
+            ("steadfast_activity_executions_total{activity_name=Fine,outcome=success,retry_attempt=0,session=no,tag=default}", 1),
         ]);
         assert_eq!(emitted.counters("steadfast_activity_"), expected);
         assert_eq!(emitted.counter("steadfast_worker_dispatcher_items_fetched"), 1);
-        assert_eq!(emitted.histogram("steadfast_activity_duration_seconds{activity_name=Fine,outcome=success}"), [0.0]);
+        assert_eq!(emitted.histogram("steadfast_activity_duration_seconds{activity_name=Fine,outcome=success,session=no}"), [0.0]);
         assert_eq!(emitted.histogram("steadfast_worker_dispatcher_execution_duration_ms"), [0.0]);
         assert_eq!(emitted.histogram("steadfast_orchestration_dispatcher_processing_duration_ms"), [0.0, 0.0]);
         assert_eq!(emitted.counters("steadfast_provider_errors"), table([]));
@@ -125,7 +125,7 @@ on_every_store! {
             ("steadfast_orchestration_dispatcher_items_fetched", 2),
         ]);
         assert_eq!(emitted.counters("steadfast_orchestration_"), expected);
-        let run = "steadfast_activity_executions_total{activity_name=Fail,outcome=app_error,retry_attempt=0,tag=default}";
+        let run = "steadfast_activity_executions_total{activity_name=Fail,outcome=app_error,retry_attempt=0,session=no,tag=default}";
         assert_eq!(emitted.counters("steadfast_activity_"), table([(run, 1)]));
     }
 
@@ -205,9 +205,9 @@ on_every_store! {
         stage.ends_as_time_passes("b", Duration::from_millis(20)).await.expect("completes");
         stage.stop().await;
         let expected = table([
-            ("steadfast_activity_executions_total{activity_name=Fine,outcome=success,retry_attempt=0,tag=gpu}", 1),
-            ("steadfast_activity_executions_total{activity_name=Fine,outcome=infra_error,retry_attempt=0,tag=gpu}", 1),
-            ("steadfast_activity_executions_total{activity_name=Fine,outcome=success,retry_attempt=1,tag=gpu}", 1),
+            ("steadfast_activity_executions_total{activity_name=Fine,outcome=success,retry_attempt=0,session=no,tag=gpu}", 1),
+            ("steadfast_activity_executions_total{activity_name=Fine,outcome=infra_error,retry_attempt=0,session=no,tag=gpu}", 1),
+            ("steadfast_activity_executions_total{activity_name=Fine,outcome=success,retry_attempt=1,session=no,tag=gpu}", 1),
             ("steadfast_activity_infrastructure_errors_total", 1),
         ]);
         assert_eq!(emitted.counters("steadfast_activity_"), expected);
@@ -379,7 +379,7 @@ on_every_full_store! {
         stage.until("it runs", async || emitted.counter("steadfast_worker_dispatcher_items_fetched") == 1).await;
         stage.client.cancel_instance("a", "enough").await.expect("cancels");
         stage.ends("a").await.expect_err("is cancelled");
-        let run = "steadfast_activity_executions_total{activity_name=Late,outcome=cancelled,retry_attempt=0,tag=default}";
+        let run = "steadfast_activity_executions_total{activity_name=Late,outcome=cancelled,retry_attempt=0,session=no,tag=default}";
         stage.until("it has stopped", async || emitted.counter(run) == 1).await;
         stage.stop().await;
         assert_eq!(emitted.counters("steadfast_activity_"), table([(run, 1)]));

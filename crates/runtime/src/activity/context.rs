@@ -5,6 +5,8 @@ use std::sync::{Arc, OnceLock};
 use steadfast_client::Client;
 use tokio_util::sync::CancellationToken;
 
+use crate::session::Session;
+
 /// Gives an activity what it needs to know: who asked, whether to stop, how to reach others.
 #[derive(Clone)]
 pub struct ActivityContext {
@@ -24,6 +26,7 @@ pub(crate) struct Particulars {
     pub(crate) activity_id: u64,
     pub(crate) worker_id: String,
     pub(crate) session_id: Option<String>,
+    pub(crate) session: Option<Session>,
     pub(crate) tag: Option<String>,
     pub(crate) attempt: u32,
     pub(crate) traceparent: Option<String>,
@@ -134,6 +137,17 @@ impl ActivityContext {
     /// Returns the session that it runs on, as the orchestration wrote it.
     pub fn session_id(&self) -> Option<&str> {
         self.particulars.session_id.as_deref()
+    }
+
+    /// Returns the session that it runs on, as attached to this process.
+    pub fn session(&self) -> Option<&Session> {
+        self.particulars.session.as_ref()
+    }
+
+    /// Returns the error by which an activity says that it misses what its session should know here. It is recorded as
+    /// such, and [`is_session_lost`](steadfast_core::is_session_lost) recognises it in the orchestration.
+    pub fn session_lost(&self, reason: impl std::fmt::Display) -> String {
+        steadfast_core::session_lost(reason)
     }
 
     /// Returns the tag that it was scheduled with.

@@ -78,6 +78,16 @@ catalogue! {
         "Turns of begun executions that went on in memory";
     counter WARM_MISSES = "steadfast_warm_misses_total", Count,
         "Turns of begun executions that had to be replayed from their history";
+    gauge SESSIONS = "steadfast_attached_sessions", Count, "Sessions that are attached to this process";
+    counter SESSION_CLAIMS = "steadfast_session_claims_total", Count, "Sessions that this process claimed";
+    counter SESSION_MIGRATIONS = "steadfast_session_migrations_total", Count,
+        "Sessions that this process took over from another";
+    counter SESSION_RENEWALS = "steadfast_session_renewals_total", Count, "Leases of sessions that were extended";
+    counter SESSION_RENEWAL_FAILURES = "steadfast_session_renewal_failures_total", Count,
+        "Renewals of sessions that failed";
+    counter SESSIONS_LOST = "steadfast_sessions_lost_total", Count, "Sessions that this process lost";
+    counter SESSIONS_UNTAKEN = "steadfast_sessions_untaken_total", Count,
+        "Sessions that were handed on because their work was not taken here";
     counter SLOTS_RESTARTED = "steadfast_slots_restarted_total", Count, "Slots that panicked and were restarted";
     counter SLOTS_REPLACED = "steadfast_slots_replaced_total", Count,
         "Slots whose turn took too long and whose place another took";

@@ -181,18 +181,40 @@ impl MetricsProvider {
         retry_attempt: u32,
         tag: Option<&str>,
     ) {
+        self.record_activity_run(
+            name,
+            outcome,
+            duration_seconds,
+            retry_attempt,
+            Affinity { tag, session: false },
+        );
+    }
+
+    /// Counts an activity as [`record_activity_execution`](Self::record_activity_execution) does, and tells whether it
+    /// ran on a session.
+    pub(crate) fn record_activity_run(
+        &self,
+        name: &str,
+        outcome: &str,
+        duration_seconds: f64,
+        retry_attempt: u32,
+        affinity: Affinity<'_>,
+    ) {
+        let session = if affinity.session { "yes" } else { "no" };
         counter!(
             name_of::ACTIVITY_EXECUTIONS,
             "activity_name" => name.to_owned(),
             "outcome" => outcome.to_owned(),
             "retry_attempt" => retry_bucket(retry_attempt),
-            "tag" => tag.unwrap_or("default").to_owned(),
+            "tag" => affinity.tag.unwrap_or("default").to_owned(),
+            "session" => session,
         )
         .increment(1);
         histogram!(
             name_of::ACTIVITY_DURATION,
             "activity_name" => name.to_owned(),
             "outcome" => outcome.to_owned(),
+            "session" => session,
         )
         .record(duration_seconds);
         match outcome {
@@ -359,6 +381,41 @@ impl MetricsProvider {
         counter!(name_of::WARM_MISSES).increment(1);
     }
 
+    /// Takes how many sessions are attached to this process.
+    pub(crate) fn set_attached_sessions(&self, count: usize) {
+        gauge!(name_of::SESSIONS).set(count as f64);
+    }
+
+    /// Counts a session that this process claimed.
+    pub(crate) fn record_session_claim(&self) {
+        counter!(name_of::SESSION_CLAIMS).increment(1);
+    }
+
+    /// Counts a session that this process took over from another.
+    pub(crate) fn record_session_migration(&self) {
+        counter!(name_of::SESSION_MIGRATIONS).increment(1);
+    }
+
+    /// Counts leases of sessions that were extended.
+    pub(crate) fn record_session_renewals(&self, count: u64) {
+        counter!(name_of::SESSION_RENEWALS).increment(count);
+    }
+
+    /// Counts a renewal of sessions that failed.
+    pub(crate) fn record_session_renewal_failure(&self) {
+        counter!(name_of::SESSION_RENEWAL_FAILURES).increment(1);
+    }
+
+    /// Counts a session that this process lost.
+    pub(crate) fn record_session_lost(&self) {
+        counter!(name_of::SESSIONS_LOST).increment(1);
+    }
+
+    /// Counts a session that was handed on because its work was not taken here.
+    pub(crate) fn record_session_untaken(&self) {
+        counter!(name_of::SESSIONS_UNTAKEN).increment(1);
+    }
+
     /// Counts a slot that panicked and is restarted.
     pub(crate) fn record_slot_restart(&self, lane: &'static str) {
         counter!(name_of::SLOTS_RESTARTED, "lane" => lane).increment(1);
@@ -368,6 +425,13 @@ impl MetricsProvider {
     pub(crate) fn record_slot_replacement(&self, lane: &'static str) {
         counter!(name_of::SLOTS_REPLACED, "lane" => lane).increment(1);
     }
+}
+
+/// Says what chose the worker of an activity.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Affinity<'a> {
+    pub(crate) tag: Option<&'a str>,
+    pub(crate) session: bool,
 }
 
 /// What is said of an orchestration that is not named.
