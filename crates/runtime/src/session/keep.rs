@@ -111,14 +111,16 @@ async fn follow(shared: &Arc<Shared>, answer: SessionsRenewed, held: &[SessionRe
     for attachment in renewed.iter().chain(nameless) {
         sessions.proven(attachment, asked.saturating_add(plan.session_proof()));
     }
-    // What was given up and lives on in the store would wait for nobody.
-    let settled = sessions.settle_unproven();
-    let revived: Vec<SessionRef> = settled.into_iter().filter(|gone| renewed.contains(gone)).collect();
-    detach::release(shared, &revived).await;
     detach::start(shared, &idle, Busy::Stays, Why::Idle);
     let nameless = sessions.idle_without_epoch(plan.session_idle, asked);
     detach::start(shared, &nameless, Busy::Stays, Why::Idle);
     detach::start(shared, &untaken, Busy::Goes, Why::Untaken);
+    // From here on the store is asked, and the call may be dropped: the next answer tells what is left then.
+    // What was given up and lives on in the store would wait for nobody. No fetch brings it before it is released.
+    let mut revived = sessions.unproven();
+    revived.retain(|gone| renewed.contains(gone));
+    detach::release(shared, &revived).await;
+    sessions.settle_unproven();
     for attachment in lost {
         let why = if is_closed(shared, &attachment).await { Why::Closed } else { Why::Lost };
         detach::start(shared, &[attachment], Busy::Goes, why);

@@ -214,18 +214,18 @@ impl Sessions {
         given_up
     }
 
+    /// Names the attachments that were given up.
+    pub(super) fn unproven(&self) -> Vec<SessionRef> {
+        let state = self.lock();
+        let unproven = state.attached.values().filter(|entry| entry.phase == Phase::Unproven);
+        unproven.map(|entry| entry.session.reference()).collect()
+    }
+
     /// Forgets the attachments that were given up, once the store has answered.
-    pub(super) fn settle_unproven(&self) -> Vec<SessionRef> {
-        let settled: Vec<SessionRef> = {
-            let mut state = self.lock();
-            let gone = state.attached.extract_if(.., |_, entry| entry.phase == Phase::Unproven);
-            gone.map(|(_, entry)| entry.session.reference()).collect()
-        };
-        if !settled.is_empty() {
-            self.changed();
-            self.ended();
-        }
-        settled
+    pub(super) fn settle_unproven(&self) {
+        self.lock().attached.retain(|_, entry| entry.phase != Phase::Unproven);
+        self.changed();
+        self.ended();
     }
 
     /// Forgets an attachment whose procedure has ended.

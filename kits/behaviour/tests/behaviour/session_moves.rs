@@ -1,12 +1,12 @@
-//! Sessions that change hands: shutdown, drain, loss, fencing, limits (`sessions.md` 22–27, 31, 33, 34, 39, 40).
+//! Sessions that change hands: shutdown, drain, loss, fencing, limits (`sessions.md` 14, 22–27, 30, 31, 33, 34, 39, 40; A4, A13).
 
 use std::sync::Arc;
 
 use crate::session_bench::{Told, flows, let_go, node, shown, takes_turn, troubled, turns};
 use crate::workbench::{Gate, SECOND, pass_calmly};
-use steadfast::ActivityContext;
 use steadfast::providers::ProviderError;
 use steadfast::runtime::{DetachReason, RuntimeOptions, Session, SessionHooks};
+use steadfast::{ActivityContext, OrchestrationContext, TagFilter};
 use steadfast_behaviour::{Emitted, Faults, Lines, on_every_full_store, on_every_store};
 use steadfast_clock::Clock;
 
@@ -100,6 +100,26 @@ on_every_full_store! {
         node(&stage, "A", &Gate::new(), keeps).await;
         assert_eq!(stage.output("2").await, Ok("A first 1, attempt 1".to_owned()), "a new process knows nothing");
         stage.stop().await;
+    }
+
+    async fn s24_the_sessions_of_one_that_stops_are_shared_out_and_each_has_one_new_owner(stage) {
+        let first = node(&stage, "A", &Gate::new(), |_| {}).await;
+        for n in 0..6 {
+            assert_eq!(takes_turn(&stage, &format!("a{n}"), &n.to_string()).await, "A first 1, attempt 1");
+        }
+        node(&stage, "B", &Gate::new(), |_| {}).await;
+        node(&stage, "C", &Gate::new(), |_| {}).await;
+        first.shutdown(Some(0)).await;
+        for n in 0..6 {
+            let moved = takes_turn(&stage, &format!("b{n}"), &n.to_string()).await;
+            let (owner, _) = moved.split_once(' ').expect("names its node");
+            assert!(["B", "C"].contains(&owner), "{moved}");
+            assert_eq!(moved, format!("{owner} first 1, attempt 1"));
+            let later = takes_turn(&stage, &format!("c{n}"), &n.to_string()).await;
+            assert_eq!(later, format!("{owner} later 2, attempt 1"));
+        }
+        stage.stop().await;
+        stage.nothing_waits().await;
     }
 
     async fn s25_a_drain_hands_idle_sessions_on_at_once_and_busy_ones_when_they_are_done(stage) {
@@ -244,6 +264,27 @@ on_every_full_store! {
         assert_eq!((released[0].field("session_id"), released[0].field("reason")), ("two", "untaken"));
         gate.open();
         assert_eq!(stage.output("held").await, Ok("A first 1, attempt 1".to_owned()), "a running activity stays");
+        stage.stop().await;
+    }
+
+    async fn s30_work_whose_tag_the_owner_refuses_moves_on(stage) {
+        let flows = || {
+            flows().register("Tagged", |ctx: OrchestrationContext, _: String| async move {
+                ctx.schedule_activity("Turn", "").with_tag("gpu").on_session("chat").await
+            })
+        };
+        let plain = RuntimeOptions { worker_node_id: Some("A".to_owned()), ..stage.options() };
+        stage.run_with(turns(&Gate::new()), flows(), plain).await;
+        assert_eq!(takes_turn(&stage, "1", "chat").await, "A first 1, attempt 1");
+        let gpu = TagFilter::tags(["gpu"]);
+        let tagged = RuntimeOptions { worker_node_id: Some("B".to_owned()), worker_tag_filter: gpu, ..stage.options() };
+        stage.run_with(turns(&Gate::new()), flows(), tagged).await;
+        stage.start("2", "Tagged", "").await;
+        stage.has("2", "ActivityScheduled", 1).await;
+        pass_calmly(&stage, 59 * SECOND, SECOND).await;
+        assert_eq!(stage.kinds("2").await, ["OrchestrationStarted", "ActivityScheduled"], "A keeps it for two leases");
+        pass_calmly(&stage, 20 * SECOND, SECOND).await;
+        assert_eq!(stage.output("2").await, Ok("B first 1, attempt 1".to_owned()));
         stage.stop().await;
     }
 
