@@ -110,6 +110,7 @@ async fn settled(stage: &Stage) {
     loop {
         stage.until("all messages are settled", async || waiting().await == 0).await;
         stage.stop().await;
+        stage.settle().await;
         if waiting().await == 0 {
             return;
         }
