@@ -45,6 +45,7 @@ mod replaying;
 mod retries;
 mod session_bench;
 mod session_moves;
+mod session_scenarios;
 mod sessions;
 mod set_aside;
 mod shutdown;
