@@ -11,11 +11,14 @@ use std::time::Duration;
 
 use crate::workbench::{SECOND, pass_calmly};
 use steadfast::providers::sqlite::SqliteProvider;
-use steadfast::runtime::registry::ActivityRegistryBuilder;
+use steadfast::runtime::registry::{ActivityRegistryBuilder, OrchestrationRegistryBuilder};
 use steadfast::runtime::{Runtime, RuntimeOptions};
 use steadfast::{ActivityContext, Client, OrchestrationContext, OrchestrationStatus};
-use steadfast_behaviour::{Line, Lines, SOON, activities, on_every_store, orchestrations};
+use steadfast_behaviour::{
+    Faults, Faulty, Line, Lines, SOON, Stage, activities, on_every_full_store, on_every_store, orchestrations,
+};
 use steadfast_clock::{Clock, SystemClock};
+use steadfast_store::store_of;
 use tokio::sync::Barrier;
 
 /// What a worker keeps of a conversation: what was said.
@@ -26,24 +29,68 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Registers `Say`, which answers with its worker and all that was said there. First turns wait for each other, so that no
-/// worker can take all conversations.
-fn saying(all: &Arc<Barrier>) -> ActivityRegistryBuilder {
-    let all = Arc::clone(all);
+/// What lies outside of all workers: first turns of all conversations wait for each other, so that no worker can take all
+/// of them, and what was said is saved.
+#[derive(Debug)]
+struct Table {
+    all: Barrier,
+    saved: Mutex<BTreeMap<String, Vec<String>>>,
+    /// Who has read what was saved, in order.
+    hydrated: Mutex<Vec<String>>,
+}
+
+impl Table {
+    fn new(conversations: usize) -> Arc<Self> {
+        let all = Barrier::new(conversations);
+        Arc::new(Self { all, saved: Mutex::default(), hydrated: Mutex::default() })
+    }
+
+    /// Names who read conversations, sorted.
+    fn readers(&self) -> Vec<String> {
+        let mut readers = lock(&self.hydrated).clone();
+        readers.sort_unstable();
+        readers
+    }
+}
+
+/// Answers with its worker and all that was said.
+async fn say(table: &Table, ctx: ActivityContext, text: String) -> Result<String, String> {
+    let session = ctx.session().ok_or("it has no session")?;
+    let node = ctx.worker_id().split('-').nth(2).unwrap_or_default();
+    let saved = lock(&table.saved).get(session.id()).cloned();
+    if saved.is_none() {
+        table.all.wait().await;
+    }
+    let hydrate = async {
+        lock(&table.hydrated).push(format!("{} {node}", session.id()));
+        Ok(Said(Mutex::new(saved.unwrap_or_default())))
+    };
+    let said = session.state_or_init(hydrate).await?;
+    let mut said = lock(&said.0);
+    said.push(text);
+    lock(&table.saved).insert(session.id().to_owned(), said.clone());
+    Ok(format!("{node}: {}", said.join(" ")))
+}
+
+fn saying(table: &Arc<Table>) -> ActivityRegistryBuilder {
+    let table = Arc::clone(table);
     activities().register("Say", move |ctx: ActivityContext, text: String| {
-        let all = Arc::clone(&all);
-        async move {
-            let session = ctx.session().ok_or("it has no session")?;
-            if session.is_first_turn() {
-                all.wait().await;
-            }
-            let said = session.state_or_init(async { Ok(Said::default()) }).await?;
-            let mut said = lock(&said.0);
-            said.push(text);
-            let node = ctx.worker_id().split('-').nth(2).unwrap_or_default();
-            Ok(format!("{node}: {}", said.join(" ")))
-        }
+        let table = Arc::clone(&table);
+        async move { say(&table, ctx, text).await }
     })
+}
+
+fn flows() -> OrchestrationRegistryBuilder {
+    orchestrations().register("Simple", simple).register("Long", long)
+}
+
+fn options(stage: &Stage, node: &str) -> RuntimeOptions {
+    RuntimeOptions {
+        worker_node_id: Some(node.to_owned()),
+        worker_concurrency: 2,
+        dispatcher_long_poll_timeout: SECOND,
+        ..stage.options()
+    }
 }
 
 /// Three turns, one after the other.
@@ -63,17 +110,47 @@ async fn long(ctx: OrchestrationContext, input: String) -> Result<String, String
     if round == "1" { ctx.continue_as_new(format!("{session}/2")).await } else { Ok(said) }
 }
 
+/// Starts two long conversations, and returns when both wait for an answer.
+async fn begin_long(stage: &Stage) -> [&'static str; 2] {
+    for n in [1, 2] {
+        stage.start(&format!("long{n}"), "Long", &format!("l{n}/1")).await;
+    }
+    for instance in ["long1", "long2"] {
+        stage.has(instance, "ExternalSubscribed", 1).await;
+    }
+    ["long1", "long2"]
+}
+
+/// Answers each conversation in one of its executions, and lets the time pass that it takes to think: longer than a lease.
+async fn answer(stage: &Stage, instances: &[&str], round: usize) {
+    for instance in instances {
+        let begun = async || {
+            stage.observer().list_executions(instance).await.is_ok_and(|executions| executions.len() == round)
+        };
+        stage.until("the execution begins", begun).await;
+        stage.has(instance, "ExternalSubscribed", 1).await;
+        stage.client.raise_event(*instance, "answer", format!("answer{round}")).await.expect("raises");
+        stage.has(instance, "TimerCreated", 1).await;
+    }
+    pass_calmly(stage, 41 * SECOND, SECOND).await;
+}
+
+/// Both conversations began on `A`, end on `B`, and know everything.
+async fn went_on(stage: &Stage, table: &Table, instances: &[&str]) {
+    answer(stage, instances, 1).await;
+    answer(stage, instances, 2).await;
+    for instance in instances {
+        let said = stage.output(instance).await;
+        assert_eq!(said, Ok("B: ask1 answer1 ask2 answer2".to_owned()), "{instance}");
+    }
+    assert_eq!(table.readers(), ["l1 A", "l1 B", "l2 A", "l2 B"], "read once by each");
+}
+
 on_every_store! {
     async fn s14_four_conversations_keep_worker_and_state_over_waits_timers_and_executions(stage) {
-        let all = Arc::new(Barrier::new(4));
+        let table = Table::new(4);
         for node in ["A", "B"] {
-            let options = RuntimeOptions {
-                worker_node_id: Some(node.to_owned()),
-                worker_concurrency: 2,
-                ..stage.options()
-            };
-            let flows = orchestrations().register("Simple", simple).register("Long", long);
-            stage.run_with(saying(&all), flows, options).await;
+            stage.run_with(saying(&table), flows(), options(&stage, node)).await;
         }
         for n in [1, 2] {
             stage.start(&format!("simple{n}"), "Simple", &format!("s{n}")).await;
@@ -87,17 +164,8 @@ on_every_store! {
             nodes.push(node.to_owned());
         }
         let both = ["long1", "long2"];
-        for round in [1, 2] {
-            for instance in both {
-                let is_there = async || stage.observer().list_executions(instance).await.is_ok_and(|all| all.len() == round);
-                stage.until("the execution begins", is_there).await;
-                stage.has(instance, "ExternalSubscribed", 1).await;
-                stage.client.raise_event(instance, "answer", format!("answer{round}")).await.expect("raises");
-                stage.has(instance, "TimerCreated", 1).await;
-            }
-            // Longer than a lease: the sessions are renewed meanwhile.
-            pass_calmly(&stage, 41 * SECOND, SECOND).await;
-        }
+        answer(&stage, &both, 1).await;
+        answer(&stage, &both, 2).await;
         for instance in both {
             let said = stage.output(instance).await.expect("completes");
             let (node, said) = said.split_once(": ").expect("names its worker");
@@ -106,6 +174,37 @@ on_every_store! {
         }
         nodes.sort_unstable();
         assert_eq!(nodes, ["A", "A", "B", "B"]);
+        assert_eq!(lock(&table.hydrated).len(), 4, "each is read once");
+        stage.stop().await;
+        stage.nothing_waits().await;
+    }
+}
+
+on_every_full_store! {
+    async fn s25_conversations_of_a_drained_worker_go_on_elsewhere_from_what_was_saved(stage) {
+        let table = Table::new(2);
+        let first = stage.run_with(saying(&table), flows(), options(&stage, "A")).await;
+        let both = begin_long(&stage).await;
+        stage.run_with(saying(&table), flows(), options(&stage, "B")).await;
+        first.drain().await;
+        went_on(&stage, &table, &both).await;
+        stage.stop().await;
+        stage.nothing_waits().await;
+    }
+
+    async fn s31_conversations_of_a_dead_worker_go_on_elsewhere_from_what_was_saved(stage) {
+        let (table, faults) = (Table::new(2), Faults::default());
+        let store = store_of(stage.inner(), Arc::new(stage.clock.clone()));
+        let store = Arc::new(Faulty::new(store, faults.clone()));
+        let dead = Runtime::try_start(store, saying(&table).build(), flows().build(), options(&stage, "A")).await;
+        let dead = dead.expect("sound options");
+        let both = begin_long(&stage).await;
+        faults.outage();
+        // What it had asked before is answered, with nothing.
+        pass_calmly(&stage, 2 * SECOND, SECOND / 4).await;
+        stage.run_with(saying(&table), flows(), options(&stage, "B")).await;
+        went_on(&stage, &table, &both).await;
+        dead.shutdown(Some(0)).await;
         stage.stop().await;
         stage.nothing_waits().await;
     }
