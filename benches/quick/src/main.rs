@@ -1,10 +1,13 @@
 //! A quick look at the speed of the whole: workloads W1, W3, W4, W7 and W8 on a SQLite file with `synchronous = FULL`.
+//! Moves of a session are measured when they are asked for by name.
 //!
 //! The machine's own speed is measured in the same run: one bare durable commit. Ratios to it mean something on any
 //! machine; the figures themselves do not.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its figures")]
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock of the machine")]
+
+mod sessions;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -23,7 +26,10 @@ const ROUNDS: usize = 3;
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
-const WORKLOADS: [&str; 5] = ["W1", "W3", "W4", "W7", "W8"];
+const WORKLOADS: [&str; 6] = ["W1", "W3", "W4", "W7", "W8", SESSIONS];
+
+/// Has a bar of its own, so it runs only by name.
+const SESSIONS: &str = "sessions";
 
 #[tokio::main]
 async fn main() -> Result<()> {
@@ -49,6 +55,9 @@ async fn main() -> Result<()> {
     }
     if runs("W8") {
         parked().await?;
+    }
+    if asked.iter().any(|asked| asked == SESSIONS) {
+        sessions::run(commit).await?;
     }
     Ok(())
 }

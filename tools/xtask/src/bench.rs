@@ -21,6 +21,10 @@ pub(crate) enum Part {
         #[arg(long, value_name = "NAME")]
         workload: Vec<String>,
     },
+    /// Move a session 100 times between two runtimes on a SQLite file; p99 of release to next activity is below 250 ms
+    ///
+    /// The work waits when the owner, which is being shut down, lets go: what is measured is what a deploy adds.
+    Sessions,
     /// Compare the SQLite store with its own statements on a bare connection, at 64 callers and at one
     ///
     /// Both sides are durable and take turns in the same run, so that what else the machine does is in both.
@@ -36,11 +40,12 @@ pub(crate) fn run(workspace: &Workspace, part: &Part) -> Result<()> {
     match part {
         Part::Core => core::run(workspace),
         Part::Quick { workload } => quick(workspace, workload),
+        Part::Sessions => quick(workspace, &["sessions".to_owned()]),
         Part::Store => store::run(workspace),
     }
 }
 
-/// The figures are for a person to read; nothing is judged.
+/// The figures are for a person to read; only moves of sessions are judged, by the program.
 fn quick(workspace: &Workspace, workloads: &[String]) -> Result<()> {
     let mut steps = crate::step::Steps::default();
     let program = ["run", "--release", "--package", "steadfast-bench-quick", "--"];

@@ -18,6 +18,7 @@ mod codec;
 mod collisions;
 mod commits;
 mod continuing;
+mod conversations;
 mod custom_status;
 mod damaged;
 mod deletion;
