@@ -150,7 +150,14 @@ impl Turns {
         let batch =
             Batch { instance: leased.instance.clone(), name, version, execution_id, messages, attempt };
         let runs = |version: &Version| self.shared.plan.versions.contains(version);
+        let starts = batch.messages.iter().filter(|message| is_start(message)).count();
         let decision = triage(batch, standing, self.shared.plan.max_attempts, runs);
+        let is_left = matches!(decision, Triage::Wait(Wait::Incompatible { .. }));
+        if !is_left && standing.is_ok_and(|standing| !standing.is_empty) {
+            for _ in 0..starts {
+                tracing::warn!(target: "steadfast::runtime", instance = %leased.instance, "a start is ignored: the instance has begun already");
+            }
+        }
         let standing = standing.cloned().unwrap_or_default();
         match decision {
             Triage::Run(run) => self.run(leased, run, known, standing, traces).await,
@@ -335,6 +342,10 @@ impl Turns {
         };
         self.shared.abandon(&leased.token, Some(delay), Attempt::Counts).await;
     }
+}
+
+fn is_start(message: &Message) -> bool {
+    matches!(message.item, WorkItem::StartOrchestration { .. })
 }
 
 /// How an execution stands whose first turn this was.

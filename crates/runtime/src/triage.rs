@@ -266,7 +266,6 @@ fn sort(messages: Vec<Message>, standing: &Standing, instance: &str) -> Sorted {
             WorkItem::StartOrchestration { parent_instance, parent_id, parent_execution_id, .. }
                 if !standing.is_empty =>
             {
-                tracing::warn!(target: "steadfast::runtime", instance, "a start is ignored: the instance has begun already");
                 let parent = ParentLink::of(parent_instance.as_deref(), parent_id, parent_execution_id);
                 sorted.collisions.extend(parent.and_then(|parent| collision(parent, standing, instance)));
             }

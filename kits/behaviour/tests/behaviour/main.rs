@@ -43,6 +43,7 @@ mod recorders;
 mod registry;
 mod replay;
 mod replaying;
+mod reruns;
 mod retries;
 mod session_bench;
 mod session_moves;

@@ -8,12 +8,13 @@ use std::time::Duration;
 use futures::channel::{mpsc, oneshot};
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
-use steadfast::providers::WorkItem;
-use steadfast::runtime::registry::{ActivityRegistryBuilder, OrchestrationRegistryBuilder};
+use steadfast::runtime::registry::OrchestrationRegistryBuilder;
 use steadfast::{
     AppErrorKind, ConfigErrorKind, ErrorDetails, OrchestrationContext, OrchestrationStatus, RuntimeOptions,
 };
 use steadfast_behaviour::{Lines, Stage, activities, on_every_full_store, on_every_store, orchestrations};
+
+use crate::reruns::{completed, echo, send, stop_at};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -25,28 +26,6 @@ where
     F: Future<Output = Result<String, String>> + Send + 'static,
 {
     orchestrations().register("Flow", handler)
-}
-
-fn echo() -> ActivityRegistryBuilder {
-    activities().register("Echo", |_, input: String| async move { Ok(input) })
-}
-
-/// Runs `Flow` as `a` until history has some events of a kind, and stops the runtime.
-async fn stop_at(stage: &Stage, flow: OrchestrationRegistryBuilder, kind: &str, count: usize) {
-    stage.run(echo(), flow).await;
-    stage.start("a", "Flow", "").await;
-    stage.has("a", kind, count).await;
-    stage.stop().await;
-}
-
-async fn send(stage: &Stage, items: impl IntoIterator<Item = WorkItem>) {
-    for item in items {
-        stage.inner().enqueue_for_orchestrator(item, None).await.expect("is sent");
-    }
-}
-
-fn completed(id: u64, result: &str) -> WorkItem {
-    WorkItem::ActivityCompleted { instance: "a".to_owned(), execution_id: 1, id, result: result.to_owned() }
 }
 
 /// Writes when it is dropped, whenever that is.

@@ -5,11 +5,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use steadfast::providers::WorkItem;
-use steadfast::runtime::registry::{ActivityRegistryBuilder, OrchestrationRegistryBuilder};
+use steadfast::runtime::registry::OrchestrationRegistryBuilder;
 use steadfast::{
     AppErrorKind, Either2, ErrorDetails, EventKind, OrchestrationContext, PoisonMessageType, RuntimeOptions,
 };
 use steadfast_behaviour::{Stage, activities, on_every_full_store, on_every_store, orchestrations};
+
+use crate::reruns::{completed, echo, send, stop_at};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -22,28 +24,6 @@ where
 {
     let kid = |ctx: OrchestrationContext, _| async move { Ok(ctx.schedule_wait("done").await) };
     orchestrations().register("Flow", handler).register("Kid", kid)
-}
-
-fn echo() -> ActivityRegistryBuilder {
-    activities().register("Echo", |_, input: String| async move { Ok(input) })
-}
-
-/// Runs `Flow` as `a` until history has some events of a kind, and stops the runtime.
-async fn stop_at(stage: &Stage, flow: OrchestrationRegistryBuilder, kind: &str, count: usize) {
-    stage.run(echo(), flow).await;
-    stage.start("a", "Flow", "").await;
-    stage.has("a", kind, count).await;
-    stage.stop().await;
-}
-
-async fn send(stage: &Stage, items: impl IntoIterator<Item = WorkItem>) {
-    for item in items {
-        stage.inner().enqueue_for_orchestrator(item, None).await.expect("is sent");
-    }
-}
-
-fn completed(id: u64, result: &str) -> WorkItem {
-    WorkItem::ActivityCompleted { instance: "a".to_owned(), execution_id: 1, id, result: result.to_owned() }
 }
 
 fn failed(id: u64, details: ErrorDetails) -> WorkItem {
