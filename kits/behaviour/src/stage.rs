@@ -172,7 +172,11 @@ impl Stage {
     }
 
     /// Stops every runtime of the stage, and waits until what it ran has ended.
+    ///
+    /// What was under way ends first if it can without time: the stop of a runtime gives such work back, and then it
+    /// waits in the store.
     pub async fn stop(&self) {
+        self.settle().await;
         let runtimes = std::mem::take(&mut *self.runtimes.lock().unwrap_or_else(PoisonError::into_inner));
         for runtime in runtimes {
             // The clock stands still, so a shutdown that waits would wait for ever: what runs is given back.
