@@ -177,6 +177,11 @@ impl Stage {
     /// waits in the store.
     pub async fn stop(&self) {
         self.settle().await;
+        self.stop_at_once().await;
+    }
+
+    /// Stops every runtime of the stage in the middle of what it does.
+    pub async fn stop_at_once(&self) {
         let runtimes = std::mem::take(&mut *self.runtimes.lock().unwrap_or_else(PoisonError::into_inner));
         for runtime in runtimes {
             // The clock stands still, so a shutdown that waits would wait for ever: what runs is given back.

@@ -175,7 +175,7 @@ on_every_store! {
             let beside = format!("beside {operation}");
             assert_eq!(stage.ends_after(&beside, "Plain", "y").await, Ok("y".to_owned()));
             // The slot is given up a second after it was told to stop.
-            tokio::join!(stage.stop(), stage.pass_slowly(Duration::from_secs(2), Duration::from_millis(100)));
+            tokio::join!(stage.stop_at_once(), stage.pass_slowly(Duration::from_secs(2), Duration::from_millis(100)));
             assert!(stage.observer().wait_for_orchestration(operation, Duration::ZERO).await.is_err());
             // Another process, once the lease has ended.
             stage.pass(Duration::from_secs(lease));

@@ -54,7 +54,7 @@ async fn let_go(stage: &Stage) {
         stage.settle().await;
         stage.pass(Duration::from_secs(1));
     };
-    tokio::join!(stage.stop(), time);
+    tokio::join!(stage.stop_at_once(), time);
 }
 
 on_every_store! {
