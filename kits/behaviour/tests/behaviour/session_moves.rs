@@ -404,4 +404,25 @@ on_every_full_store! {
         assert_eq!(emitted.counter(run), 2);
         stage.stop().await;
     }
+
+    async fn s40_the_wait_before_a_claim_is_told_and_no_other(stage) {
+        let emitted = Emitted::default();
+        let _listening = emitted.listen();
+        node(&stage, "turns", &Gate::new(), |options| options.worker_concurrency = 0).await;
+        stage.start("1", "One", "Turn/chat").await;
+        stage.has("1", "ActivityScheduled", 1).await;
+        pass_calmly(&stage, 7 * SECOND, SECOND).await;
+        let first = node(&stage, "A", &Gate::new(), |_| {}).await;
+        assert_eq!(stage.output("1").await, Ok("A first 1, attempt 1".to_owned()));
+        takes_turn(&stage, "2", "chat").await;
+        takes_turn(&stage, "plain", "").await;
+        first.shutdown(Some(0)).await;
+        stage.start("3", "One", "Turn/chat").await;
+        stage.has("3", "ActivityScheduled", 1).await;
+        pass_calmly(&stage, 3 * SECOND, SECOND).await;
+        node(&stage, "B", &Gate::new(), |_| {}).await;
+        assert_eq!(stage.output("3").await, Ok("B first 1, attempt 1".to_owned()));
+        assert_eq!(emitted.histogram("steadfast_session_claim_wait_seconds"), [7.0, 3.0]);
+        stage.stop().await;
+    }
 }
