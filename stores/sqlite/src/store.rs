@@ -410,6 +410,7 @@ fn work_lease(leased: LeasedWork) -> WorkLease {
         orchestration_version,
         traceparent: leased.traceparent,
         session: leased.session,
+        waiting_since_ms: Some(unsigned(leased.since)),
         now_ms: unsigned(leased.now),
     }
 }
