@@ -8,6 +8,8 @@ CREATE OR REPLACE FUNCTION {schema}.cleanup_sessions(
 LANGUAGE plpgsql
 SET enable_seqscan TO off
 SET enable_bitmapscan TO off
+SET enable_hashjoin TO off
+SET enable_mergejoin TO off
 SET plan_cache_mode TO force_generic_plan
 AS $function$
 #variable_conflict use_column
@@ -38,13 +40,14 @@ BEGIN
         JOIN {schema}.lines AS l ON l.instance_id = named.scope AND l.session_id = named.session
         LEFT JOIN {schema}.sessions AS s ON s.instance_id = l.instance_id AND s.session_id = l.session_id
         WHERE NOT coalesce(s.held AND s.locked_until > v_now, false)
-          AND (s.session_id IS NULL OR l.instance_id = '' OR NOT EXISTS (
+          AND (s.session_id IS NULL OR l.instance_id = '' OR (
               SELECT 1 FROM {schema}.instances AS i WHERE i.instance_id = l.instance_id
-          ))
-          AND NOT EXISTS (
+          ) IS NULL)
+          AND (
               SELECT 1 FROM {schema}.worker_queue AS w
               WHERE w.session_id = l.session_id AND w.session_scope = l.instance_id
-          )
+              LIMIT 1
+          ) IS NULL
         ORDER BY l.instance_id, l.session_id
         FOR UPDATE OF l SKIP LOCKED
     ) AS locked;
@@ -55,26 +58,28 @@ BEGIN
             USING unnest(v_scopes, v_sessions) AS locked (scope, session)
             WHERE s.instance_id = locked.scope AND s.session_id = locked.session
               AND NOT (s.held AND s.locked_until > v_now)
-              AND (s.instance_id = '' OR NOT EXISTS (
+              AND (s.instance_id = '' OR (
                   SELECT 1 FROM {schema}.instances AS i WHERE i.instance_id = s.instance_id
-              ))
-              AND NOT EXISTS (
+              ) IS NULL)
+              AND (
                   SELECT 1 FROM {schema}.worker_queue AS w
                   WHERE w.session_id = s.session_id AND w.session_scope = s.instance_id
-              )
+                  LIMIT 1
+              ) IS NULL
             RETURNING 1
         )
         SELECT count(*) INTO v_removed FROM gone;
         DELETE FROM {schema}.lines AS l
         USING unnest(v_scopes, v_sessions) AS locked (scope, session)
         WHERE l.instance_id = locked.scope AND l.session_id = locked.session
-          AND NOT EXISTS (
+          AND (
               SELECT 1 FROM {schema}.sessions AS s WHERE s.instance_id = l.instance_id AND s.session_id = l.session_id
-          )
-          AND NOT EXISTS (
+          ) IS NULL
+          AND (
               SELECT 1 FROM {schema}.worker_queue AS w
               WHERE w.session_id = l.session_id AND w.session_scope = l.instance_id
-          );
+              LIMIT 1
+          ) IS NULL;
     END IF;
     RETURN QUERY SELECT v_removed, v_last_scope, v_last_session;
 END

@@ -5,6 +5,8 @@ CREATE OR REPLACE FUNCTION {schema}.hold_watchers(p_scopes TEXT[], p_sessions TE
 LANGUAGE plpgsql
 SET enable_seqscan TO off
 SET enable_bitmapscan TO off
+SET enable_hashjoin TO off
+SET enable_mergejoin TO off
 SET plan_cache_mode TO force_generic_plan
 AS $function$
 #variable_conflict use_column
@@ -21,7 +23,7 @@ BEGIN
     END IF;
     INSERT INTO {schema}.instance_locks (instance_id)
     SELECT told FROM unnest(v_told) AS told
-    WHERE NOT EXISTS (SELECT 1 FROM {schema}.instance_locks AS l WHERE l.instance_id = told)
+    WHERE (SELECT 1 FROM {schema}.instance_locks AS l WHERE l.instance_id = told) IS NULL
     ORDER BY told COLLATE "C"
     ON CONFLICT DO NOTHING;
     RETURN ARRAY(

@@ -5,6 +5,8 @@ CREATE OR REPLACE FUNCTION {schema}.refresh_serial_heads(p_scopes TEXT[], p_sess
 LANGUAGE plpgsql
 SET enable_seqscan TO off
 SET enable_bitmapscan TO off
+SET enable_hashjoin TO off
+SET enable_mergejoin TO off
 SET plan_cache_mode TO force_generic_plan
 AS $function$
 #variable_conflict use_column
@@ -27,9 +29,10 @@ BEGIN
         ORDER BY w.session_id, w.session_scope, w.id LIMIT 1
     ) AS first
     WHERE first.state = 1
-      AND NOT EXISTS (
+      AND (
           SELECT 1 FROM {schema}.worker_queue AS w
           WHERE w.session_id = line.session AND w.session_scope = line.scope AND w.state = 2
-      );
+          LIMIT 1
+      ) IS NULL;
 END
 $function$

@@ -4,6 +4,8 @@ CREATE OR REPLACE FUNCTION {schema}.register_node(p_node TEXT) RETURNS BIGINT
 LANGUAGE plpgsql
 SET enable_seqscan TO off
 SET enable_bitmapscan TO off
+SET enable_hashjoin TO off
+SET enable_mergejoin TO off
 SET plan_cache_mode TO force_generic_plan
 AS $function$
 #variable_conflict use_column

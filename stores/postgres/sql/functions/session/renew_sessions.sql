@@ -11,6 +11,8 @@ CREATE OR REPLACE FUNCTION {schema}.renew_sessions(
 LANGUAGE plpgsql
 SET enable_seqscan TO off
 SET enable_bitmapscan TO off
+SET enable_hashjoin TO off
+SET enable_mergejoin TO off
 SET plan_cache_mode TO force_generic_plan
 AS $function$
 #variable_conflict use_column
@@ -41,21 +43,24 @@ BEGIN
     INTO v_scopes, v_sessions, v_epochs, v_outcomes
     FROM (
         SELECT s.instance_id, s.session_id, s.epoch,
-            EXISTS (
+            (
                 SELECT 1 FROM {schema}.worker_queue AS w
                 WHERE w.session_id = s.session_id AND w.session_scope = s.instance_id AND w.state = 2
                   AND w.locked_until > v_now
-            ) AS is_running,
-            EXISTS (
+                LIMIT 1
+            ) IS NOT NULL AS is_running,
+            (
                 SELECT 1 FROM {schema}.heads AS h
                 WHERE h.instance_id = s.instance_id AND h.session_id = s.session_id
                   AND (p_full OR h.tag <> ALL (p_tags))
-                  AND EXISTS (
+                  AND (
                       SELECT 1 FROM {schema}.worker_queue AS w
                       WHERE w.session_id = h.session_id AND w.session_scope = h.instance_id AND w.state = 1
                         AND w.tag = h.tag AND w.since < v_now - least(p_untaken_ms, v_now)
-                  )
-            ) AS waits,
+                      LIMIT 1
+                  ) = 1
+                LIMIT 1
+            ) IS NOT NULL AS waits,
             CASE
                 WHEN s.instance_id = '' THEN {schema}.after_ms(s.last_activity_at, p_idle_ms) <= v_now
                 ELSE coalesce({schema}.after_ms(s.last_activity_at, s.idle_timeout) <= v_now, false)

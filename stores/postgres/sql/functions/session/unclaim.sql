@@ -4,6 +4,8 @@ CREATE OR REPLACE FUNCTION {schema}.unclaim(p_scopes TEXT[], p_sessions TEXT[], 
 LANGUAGE plpgsql
 SET enable_seqscan TO off
 SET enable_bitmapscan TO off
+SET enable_hashjoin TO off
+SET enable_mergejoin TO off
 SET plan_cache_mode TO force_generic_plan
 AS $function$
 #variable_conflict use_column
@@ -15,10 +17,11 @@ BEGIN
     PERFORM {schema}.lock_lines(p_scopes, p_sessions);
     SELECT array_agg(claim.scope), array_agg(claim.session), array_agg(claim.epoch) INTO v_scopes, v_sessions, v_epochs
     FROM unnest(p_scopes, p_sessions, p_epochs) AS claim (scope, session, epoch)
-    WHERE NOT EXISTS (
+    WHERE (
         SELECT 1 FROM {schema}.worker_queue AS w
         WHERE w.session_id = claim.session AND w.session_scope = claim.scope AND w.state = 2 AND w.epoch = claim.epoch
-    );
+        LIMIT 1
+    ) IS NULL;
     IF v_sessions IS NOT NULL THEN
         PERFORM {schema}.let_go(v_scopes, v_sessions, v_epochs, p_now);
     END IF;

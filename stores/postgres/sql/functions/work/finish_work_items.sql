@@ -10,6 +10,8 @@ CREATE OR REPLACE FUNCTION {schema}.finish_work_items(
 LANGUAGE plpgsql
 SET enable_seqscan TO off
 SET enable_bitmapscan TO off
+SET enable_hashjoin TO off
+SET enable_mergejoin TO off
 SET plan_cache_mode TO force_generic_plan
 AS $function$
 #variable_conflict use_column
@@ -114,7 +116,7 @@ BEGIN
     SELECT f.place::integer,
         CASE
             WHEN f.place = ANY (v_places) THEN 'ok'
-            WHEN EXISTS (SELECT 1 FROM {schema}.worker_queue AS w WHERE w.lock_token = f.token) THEN 'ended'
+            WHEN (SELECT 1 FROM {schema}.worker_queue AS w WHERE w.lock_token = f.token) = 1 THEN 'ended'
             ELSE 'lost'
         END,
         v_serial_tags[f.place]

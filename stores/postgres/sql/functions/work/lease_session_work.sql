@@ -12,6 +12,8 @@ CREATE OR REPLACE FUNCTION {schema}.lease_session_work(
 LANGUAGE plpgsql
 SET enable_seqscan TO off
 SET enable_bitmapscan TO off
+SET enable_hashjoin TO off
+SET enable_mergejoin TO off
 SET plan_cache_mode TO force_generic_plan
 AS $function$
 #variable_conflict use_column
@@ -57,9 +59,9 @@ BEGIN
     ) AS row
     RIGHT JOIN unnest(v_scopes, v_sessions) AS line (scope, session)
         ON line.scope = row.instance_id AND line.session = row.session_id
-    WHERE row.session_id IS NOT NULL OR NOT EXISTS (
+    WHERE row.session_id IS NOT NULL OR (
         SELECT 1 FROM {schema}.sessions AS s WHERE s.instance_id = line.scope AND s.session_id = line.session
-    );
+    ) IS NULL;
 
     v_ids := ARRAY(
         SELECT c.id
@@ -76,16 +78,17 @@ BEGIN
                   -- It can be claimed: nobody holds it, or an earlier start of the same node does, and who watches it can be told.
                   ELSE p_claim
                       AND NOT coalesce(s.held AND s.locked_until > p_now AND s.worker_id <> p_owner, false)
-                      AND NOT EXISTS (
+                      AND (
                           SELECT 1 FROM {schema}.watchers AS w
                           WHERE w.session_scope = c.scope AND w.session_id = c.session AND w.has_seen
                             AND w.instance_id <> ALL (v_told)
-                      )
+                          LIMIT 1
+                      ) IS NULL
               END
-              AND (s.serial IS NOT TRUE OR EXISTS (
+              AND (s.serial IS NOT TRUE OR (
                   SELECT 1 FROM {schema}.heads AS h
                   WHERE h.instance_id = c.scope AND h.session_id = c.session AND h.head = c.id
-              )))
+              ) = 1))
     );
     v_taken := ARRAY(
         SELECT w.id FROM {schema}.worker_queue AS w

@@ -7,6 +7,8 @@ CREATE OR REPLACE FUNCTION {schema}.renew_work_items(
 LANGUAGE plpgsql
 SET enable_seqscan TO off
 SET enable_bitmapscan TO off
+SET enable_hashjoin TO off
+SET enable_mergejoin TO off
 SET plan_cache_mode TO force_generic_plan
 AS $function$
 #variable_conflict use_column
@@ -47,7 +49,7 @@ BEGIN
     SELECT f.place::integer,
         CASE
             WHEN f.token = ANY (v_tokens) THEN 'ok'
-            WHEN EXISTS (SELECT 1 FROM {schema}.worker_queue AS w WHERE w.lock_token = f.token) THEN 'ended'
+            WHEN (SELECT 1 FROM {schema}.worker_queue AS w WHERE w.lock_token = f.token) = 1 THEN 'ended'
             ELSE 'lost'
         END
     FROM unnest(p_tokens) WITH ORDINALITY AS f (token, place)
