@@ -216,6 +216,25 @@ fn what_a_machine_that_was_switched_off_has_left_is_replaced() {
 }
 
 #[test]
+fn what_a_durable_server_of_a_machine_that_was_switched_off_has_left_is_deleted() {
+    let world = World::new("0");
+    let stale = world.folder.path().join("own-stale");
+    fs::create_dir_all(stale.join("cluster-stale/data")).unwrap();
+    for lock in ["members", "reaper", "start"] {
+        fs::write(stale.join(lock), "").unwrap();
+    }
+    let mut first = Process::spawn(world.command().arg("durable"));
+    assert!(answers(&first.url()));
+    assert!(!stale.exists());
+    let mut second = Process::spawn(world.command().arg("durable"));
+    assert!(answers(&second.url()));
+    assert_eq!(world.clusters().len(), 2, "the first is in use");
+    first.end();
+    second.end();
+    assert_eq!(world.clusters(), Vec::<PathBuf>::new());
+}
+
+#[test]
 fn a_given_server_is_joined_instead() {
     let (world, given) = (World::new("0"), Server::durable().unwrap());
     let mut process = Process::spawn(world.command().env("TEST_DATABASE_URL", given.url()));
@@ -243,7 +262,6 @@ fn a_missing_server_is_an_error_with_the_command_that_installs_one() {
 #[test]
 fn a_server_that_does_not_start_is_an_error_with_what_it_said() {
     let world = World::new("0");
-    // A folder that the account of the server cannot reach, or programs that are no programs: both are told.
     let programs = world.folder.path().join("bin");
     fs::create_dir(&programs).unwrap();
     for program in ["initdb", "pg_ctl", "postgres"] {
