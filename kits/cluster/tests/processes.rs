@@ -58,6 +58,19 @@ impl World {
         Process::spawn(&mut self.command())
     }
 
+    /// Finds the process that will stop and delete the shared cluster.
+    fn reaper(&self) -> Option<String> {
+        let folder = self.folder.path().join("shared");
+        let processes = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+        let mut reapers = processes.filter(|process| {
+            let words = fs::read(process.join("cmdline")).unwrap_or_default();
+            let words: Vec<&[u8]> = words.split(|byte| *byte == 0).collect();
+            words.contains(&b"steadfast-cluster-reaper".as_slice())
+                && words.contains(&folder.as_os_str().as_encoded_bytes())
+        });
+        reapers.next()?.file_name()?.to_str().map(str::to_owned)
+    }
+
     /// Lists what is left of clusters: the folders of shared ones, and everything of durable ones.
     fn clusters(&self) -> Vec<PathBuf> {
         let entries = |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten();
@@ -188,6 +201,34 @@ fn the_cluster_stays_over_a_pause_between_processes() {
     let mut second = world.process();
     assert_eq!(second.url(), url);
     second.end();
+}
+
+#[test]
+fn a_reaper_that_was_killed_is_replaced() {
+    let world = World::new("0.1");
+    let mut first = world.process();
+    let url = first.url();
+    let reaper = world.reaper().unwrap();
+    assert!(Command::new("kill").args(["-9", &reaper]).status().unwrap().success());
+    until("the reaper to end", || world.reaper().is_none_or(|other| other != reaper));
+    let mut second = world.process();
+    assert_eq!(second.url(), url);
+    first.end();
+    second.end();
+}
+
+#[test]
+fn a_server_that_was_killed_is_replaced() {
+    let world = World::new("0.1");
+    let (mut first, mut second) = (world.process(), world.process());
+    let (url, _) = (first.url(), second.url());
+    let pid_file = fs::read_to_string(world.clusters()[0].join("data/postmaster.pid")).unwrap();
+    let server = pid_file.lines().next().unwrap();
+    assert!(Command::new("kill").args(["-9", server]).status().unwrap().success());
+    until("the server to end", || !answers(&url));
+    let mut third = world.process();
+    assert!(answers(&third.url()));
+    [first, second, third].into_iter().for_each(Process::end);
 }
 
 #[test]
