@@ -10,6 +10,7 @@ mod check;
 mod conformance;
 mod layers;
 mod metadata;
+mod server;
 mod step;
 mod test;
 mod workspace;
