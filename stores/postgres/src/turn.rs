@@ -26,7 +26,6 @@ pub(crate) const FUNCTIONS: &[Function] = functions![
     "turn/has_turn",
     "turn/next_turn_moment",
     "turn/look_for_turns",
-    "turn/longest_waiting_turn",
     "turn/firm_turns",
     "turn/settle_strays",
     "turn/lease_turns",
@@ -281,6 +280,14 @@ impl Db {
             )
             .await?;
         Ok(rows.iter().zip(&tokens).map(|(row, token)| judge_lease(OPERATION, row, token)).collect())
+    }
+
+    /// Gives back leases that nobody came to take: no attempt is counted, and what is gone is gone (S5).
+    pub(crate) async fn untake_turns(&self, tokens: Vec<String>) -> Result<(), ProviderError> {
+        if tokens.is_empty() {
+            return Ok(());
+        }
+        self.rows("fetch_turn", sql!("turn/untake"), params![tokens, self.now()]).await.map(drop)
     }
 
     /// Is there a turn to lease, and when will there be one by itself?

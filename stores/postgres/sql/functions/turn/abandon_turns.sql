@@ -1,10 +1,11 @@
 -- Gives leased messages back, and only those (S4, S6): with a delay they wait that long, without one their times stay as they
 -- were; attempts can be uncounted. One row for each token, in order: `ok`, `ended` (with its instance) or `lost`; a token that
--- is named twice is lost the second time.
+-- is named twice is lost the second time. With p_ended_too a lease that has ended is given back like a live one, as long as
+-- nobody has noticed: for leases that nobody came to take (S5).
 -- Locks: instance_locks in the order of instance_id.
 CREATE OR REPLACE FUNCTION {schema}.abandon_turns(
     p_tokens TEXT[], p_delay_ms BIGINT[], p_uncounted BOOLEAN[], p_now_ms BIGINT,
-    p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL
+    p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL, p_ended_too BOOLEAN DEFAULT false
 ) RETURNS TABLE (code TEXT, instance_id TEXT)
 LANGUAGE plpgsql
 SET enable_seqscan TO off
@@ -17,8 +18,12 @@ DECLARE
 BEGIN
     PERFORM 1 FROM {schema}.instance_locks AS l WHERE l.lock_token = ANY (p_tokens) ORDER BY l.instance_id FOR UPDATE;
 
-    SELECT array_agg(CASE WHEN t.nth > 1 AND l.locked_until > v_now THEN 'lost'
-            ELSE {schema}.code_of_lease(l.locked_until, v_now) END ORDER BY t.place),
+    SELECT array_agg(CASE
+            WHEN l.instance_id IS NULL THEN 'lost'
+            WHEN l.locked_until <= v_now AND NOT p_ended_too THEN 'ended'
+            WHEN t.nth > 1 THEN 'lost'
+            ELSE 'ok'
+        END ORDER BY t.place),
         array_agg(l.instance_id ORDER BY t.place)
     INTO v_codes, v_instances
     FROM (
