@@ -18,4 +18,4 @@ LANGUAGE sql STABLE AS $function$
            SELECT 1 FROM {schema}.orchestrator_queue AS message
            WHERE message.instance_id = given.id AND message.starts
        )
-$function$;
+$function$

@@ -35,4 +35,4 @@ BEGIN
     RETURN QUERY SELECT * FROM {schema}.erase_instances(v_tree, v_now);
     PERFORM {schema}.notify(p_notify, p_me);
 END;
-$function$;
+$function$

@@ -48,4 +48,4 @@ BEGIN
     PERFORM {schema}.notify(p_notify, p_me);
     RETURN NEXT;
 END;
-$function$;
+$function$

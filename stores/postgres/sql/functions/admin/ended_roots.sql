@@ -23,4 +23,4 @@ LANGUAGE sql STABLE AS $function$
           AND execution.completed_at < to_timestamp(least(p_completed_before, 9000000000000000) / 1000.0)
     ))
     ORDER BY root.ord
-$function$;
+$function$

@@ -81,4 +81,4 @@ BEGIN
     DELETE FROM {schema}.instance_locks AS lock WHERE lock.instance_id = ANY (p_instances);
     RETURN NEXT;
 END;
-$function$;
+$function$

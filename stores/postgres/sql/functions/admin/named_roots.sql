@@ -17,4 +17,4 @@ LANGUAGE sql STABLE AS $function$
       AND (p_completed_before IS NULL
           OR execution.completed_at < to_timestamp(least(p_completed_before, 9000000000000000) / 1000.0))
     ORDER BY root.ord
-$function$;
+$function$

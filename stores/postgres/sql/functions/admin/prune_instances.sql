@@ -38,4 +38,4 @@ BEGIN
     GET DIAGNOSTICS executions = ROW_COUNT;
     RETURN NEXT;
 END;
-$function$;
+$function$

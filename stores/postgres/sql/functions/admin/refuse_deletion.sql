@@ -29,4 +29,4 @@ BEGIN
             USING ERRCODE = 'SF006';
     END IF;
 END;
-$function$;
+$function$

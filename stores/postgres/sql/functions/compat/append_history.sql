@@ -25,4 +25,4 @@ BEGIN
             USING ERRCODE = 'SF009';
     END IF;
 END;
-$function$;
+$function$

@@ -15,4 +15,4 @@ BEGIN
             USING ERRCODE = 'SF010';
     END IF;
 END;
-$function$;
+$function$

@@ -20,4 +20,4 @@ BEGIN
         {schema}.steadfast_functions, {schema}.steadfast_migrations;
     DROP SEQUENCE IF EXISTS {schema}.numbers;
 END;
-$function$;
+$function$

@@ -17,4 +17,4 @@ BEGIN
     RETURN QUERY SELECT * FROM {schema}.erase_instances(p_instance_ids, {schema}.now_ms(p_now_ms));
     PERFORM {schema}.notify(p_notify, p_me);
 END;
-$function$;
+$function$

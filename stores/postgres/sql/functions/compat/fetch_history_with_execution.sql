@@ -6,4 +6,4 @@ LANGUAGE sql STABLE AS $function$
     SELECT event.event_data FROM {schema}.history AS event
     WHERE event.instance_id = p_instance_id AND event.execution_id = p_execution_id
     ORDER BY event.event_id
-$function$;
+$function$

@@ -12,4 +12,4 @@ LANGUAGE sql STABLE AS $function$
          WHERE event.instance_id = execution.instance_id AND event.execution_id = execution.execution_id)
     FROM {schema}.executions AS execution
     WHERE execution.instance_id = p_instance_id AND execution.execution_id = p_execution_id
-$function$;
+$function$

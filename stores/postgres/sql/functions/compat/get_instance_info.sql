@@ -15,4 +15,4 @@ LANGUAGE sql STABLE AS $function$
     LEFT JOIN {schema}.executions AS execution
       ON execution.instance_id = known.instance_id AND execution.execution_id = known.current_execution_id
     WHERE known.instance_id = p_instance_id
-$function$;
+$function$

@@ -5,4 +5,4 @@ CREATE OR REPLACE FUNCTION {schema}.get_parent_id(p_instance_id TEXT)
 RETURNS TABLE(out_parent_instance_id TEXT)
 LANGUAGE sql STABLE AS $function$
     SELECT known.parent_instance_id FROM {schema}.instances AS known WHERE known.instance_id = p_instance_id
-$function$;
+$function$

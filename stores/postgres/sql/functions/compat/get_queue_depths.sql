@@ -17,4 +17,4 @@ BEGIN
         (SELECT count(*) FROM {schema}.worker_queue)
         - (SELECT count(*) FROM {schema}.worker_queue AS work WHERE work.state = 2 AND work.locked_until > v_now);
 END;
-$function$;
+$function$

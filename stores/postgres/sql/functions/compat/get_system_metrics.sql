@@ -15,4 +15,4 @@ LANGUAGE sql STABLE AS $function$
         count(*) FILTER (WHERE known.status = 'Failed'),
         (SELECT count(*) FROM {schema}.history)
     FROM {schema}.instances AS known
-$function$;
+$function$

@@ -5,4 +5,4 @@ RETURNS BIGINT
 LANGUAGE sql STABLE AS $function$
     SELECT coalesce(max(execution.execution_id), 1) FROM {schema}.executions AS execution
     WHERE execution.instance_id = p_instance_id
-$function$;
+$function$

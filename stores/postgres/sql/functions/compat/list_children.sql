@@ -6,4 +6,4 @@ RETURNS TABLE(out_instance_id TEXT)
 LANGUAGE sql STABLE AS $function$
     SELECT child.instance_id FROM {schema}.instances AS child
     WHERE child.parent_instance_id = p_instance_id ORDER BY child.instance_id
-$function$;
+$function$

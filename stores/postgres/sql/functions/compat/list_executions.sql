@@ -5,4 +5,4 @@ RETURNS TABLE(out_execution_id BIGINT)
 LANGUAGE sql STABLE AS $function$
     SELECT execution.execution_id FROM {schema}.executions AS execution
     WHERE execution.instance_id = p_instance_id ORDER BY execution.execution_id
-$function$;
+$function$

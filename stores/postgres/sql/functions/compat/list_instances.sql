@@ -4,4 +4,4 @@ CREATE OR REPLACE FUNCTION {schema}.list_instances()
 RETURNS TABLE(out_instance_id TEXT)
 LANGUAGE sql STABLE AS $function$
     SELECT known.instance_id FROM {schema}.instances AS known ORDER BY known.ord DESC
-$function$;
+$function$

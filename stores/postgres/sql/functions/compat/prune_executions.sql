@@ -14,4 +14,4 @@ BEGIN
     END IF;
     RETURN QUERY SELECT * FROM {schema}.prune_instances(ARRAY[p_instance_id], p_keep_last, p_completed_before_ms);
 END;
-$function$;
+$function$
