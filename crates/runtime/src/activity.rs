@@ -155,7 +155,7 @@ impl Activities {
         let now = self.shared.plan.clock.monotonic();
         let deadline = now.saturating_add(self.shared.plan.session_proof());
         let arrival = self.shared.sessions.enter(attached, asking, now, deadline).ok_or(())?;
-        session::tell_arrival(&self.shared, lease.session.as_ref());
+        session::tell_arrival(&self.shared, lease);
         let Arrival { served, session, replaced } = arrival;
         session::lost(&self.shared, replaced.into_iter().collect());
         session::tidy(&self.shared);

@@ -26,11 +26,13 @@ pub enum OptionsError {
         /// Holds the time between two renewals of an activity.
         renewal: Duration,
     },
-    /// A lease that ends at once leases nothing.
-    #[error("{option} must not be zero")]
+    /// Nothing can be done in no time: a lease would lease nothing, a hook or a turn would be over before it began.
+    #[error("{option} must not be zero: give it some time, the default is {default:?}")]
     Zero {
         /// Names the option.
         option: &'static str,
+        /// Holds what it is when nobody says otherwise.
+        default: Duration,
     },
     /// A node without a name is none.
     #[error("worker_node_id is empty: give the process a name, or leave the option out")]
@@ -112,17 +114,7 @@ impl TryFrom<RuntimeOptions> for Plan {
     type Error = OptionsError;
 
     fn try_from(options: RuntimeOptions) -> Result<Self, OptionsError> {
-        for (option, value) in [
-            ("orchestrator_lock_timeout", options.orchestrator_lock_timeout),
-            ("worker_lock_timeout", options.worker_lock_timeout),
-            ("session_lock_timeout", options.session_lock_timeout),
-            ("session_hook_timeout", options.session_hook_timeout),
-            ("max_turn_time", options.max_turn_time),
-        ] {
-            if value.is_zero() {
-                return Err(OptionsError::Zero { option });
-            }
-        }
+        refuse_zeros(&options)?;
         let renewal = options
             .worker_lock_timeout
             .checked_sub(options.worker_lock_renewal_buffer)
@@ -179,6 +171,22 @@ impl TryFrom<RuntimeOptions> for Plan {
     }
 }
 
+fn refuse_zeros(options: &RuntimeOptions) -> Result<(), OptionsError> {
+    let defaults = RuntimeOptions::default();
+    for (option, value, default) in [
+        ("orchestrator_lock_timeout", options.orchestrator_lock_timeout, defaults.orchestrator_lock_timeout),
+        ("worker_lock_timeout", options.worker_lock_timeout, defaults.worker_lock_timeout),
+        ("session_lock_timeout", options.session_lock_timeout, defaults.session_lock_timeout),
+        ("session_hook_timeout", options.session_hook_timeout, defaults.session_hook_timeout),
+        ("max_turn_time", options.max_turn_time, defaults.max_turn_time),
+    ] {
+        if value.is_zero() {
+            return Err(OptionsError::Zero { option, default });
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -214,7 +222,7 @@ mod tests {
         let options = RuntimeOptions { worker_lock_timeout: Duration::ZERO, ..RuntimeOptions::default() };
         assert_eq!(
             Plan::try_from(options).expect_err("is refused"),
-            OptionsError::Zero { option: "worker_lock_timeout" }
+            OptionsError::Zero { option: "worker_lock_timeout", default: 30 * SECOND }
         );
     }
 }

@@ -136,6 +136,7 @@ impl Store for Adapter {
             orchestration_version,
             traceparent: None,
             session: None,
+            waiting_since_ms: None,
             now_ms: self.clock.now_ms(),
         }))
     }

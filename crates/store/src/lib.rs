@@ -16,8 +16,10 @@ mod provider;
 mod session;
 mod set_aside;
 mod store;
+mod store_clock;
 mod stray;
 mod turn;
+mod waiters;
 mod waiting;
 mod work;
 
@@ -37,11 +39,13 @@ pub use provider::Provider;
 pub use session::{Appetite, RenewSessions, SessionInfo, SessionRef, SessionsRenewed};
 pub use set_aside::{MAX_UNREADABLE_ATTEMPTS, Queue, SetAside, UNREADABLE_RETRY};
 pub use store::{Store, check_message};
+pub use store_clock::StoreClock;
 pub use stray::tell_of_strays;
 pub use turn::{
     Cold, Committed, Held, History, MAX_TURN_MESSAGES, Message, NewWork, OrchestrationItem, RunId,
     TurnCommit, TurnLease, TurnRequest, Warm,
 };
+pub use waiters::{Interest, Waiter, Waiters, Woken};
 pub use waiting::{OldestWaiting, TurnState, WorkPhase, WorkState};
 pub use work::{
     Attachment, Claim, Outcome, Owner, SessionFetchConfig, SessionRequest, SessionScope, WorkLease,

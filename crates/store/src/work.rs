@@ -76,6 +76,8 @@ pub struct WorkLease {
     pub traceparent: Option<String>,
     /// Tells how its session is attached; `None` without a session, or when the store knows no epochs.
     pub session: Option<Attachment>,
+    /// Tells since when it could have been taken; `None` when the store cannot tell what waits.
+    pub waiting_since_ms: Option<u64>,
     /// Holds the store's time, in milliseconds since the Unix epoch.
     pub now_ms: u64,
 }

@@ -497,6 +497,7 @@ async fn a1_12_options_that_make_no_sense_are_refused_by_name() {
         (RuntimeOptions { orchestrator_lock_timeout: zero, ..stage.options() }, "orchestrator_lock_timeout"),
         (RuntimeOptions { worker_lock_timeout: zero, ..stage.options() }, "worker_lock_timeout"),
         (RuntimeOptions { session_lock_timeout: zero, ..stage.options() }, "session_lock_timeout"),
+        (RuntimeOptions { session_hook_timeout: zero, ..stage.options() }, "session_hook_timeout"),
         (RuntimeOptions { session_idle_timeout: zero, ..stage.options() }, "session_idle_timeout"),
         (RuntimeOptions { worker_node_id: Some(String::new()), ..stage.options() }, "worker_node_id"),
     ] {

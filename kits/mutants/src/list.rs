@@ -449,6 +449,20 @@ pub const MUTANTS: &[Mutant] = &[
         replace: "String::new()",
     },
     Mutant {
+        name: "a_leased_activity_forgets_that_it_was_given_back",
+        clause: "S5",
+        file: "work.rs",
+        find: "row.waiting_since()",
+        replace: "row.visible_at_ms",
+    },
+    Mutant {
+        name: "a_leased_activity_waited_for_no_time",
+        clause: "S5",
+        file: "work.rs",
+        find: "waiting_since_ms: Some(waiting_since)",
+        replace: "waiting_since_ms: Some({ let _ = waiting_since; now })",
+    },
+    Mutant {
         name: "messages_that_are_held_back_are_told_to_wait",
         clause: "S9",
         file: "waiting.rs",

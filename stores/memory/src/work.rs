@@ -76,6 +76,7 @@ impl State {
         let token = self.next_token("work");
         let row = self.work.get_mut(&place)?;
         let Stored::Readable(item) = &row.item else { return None };
+        let waiting_since = row.waiting_since();
         let lock = Lock { token: token.clone(), until_ms: after(now, Some(request.lock_timeout)) };
         let (worker, epoch) = (request.worker_id.clone(), session.as_ref().map(|session| session.epoch));
         row.lock = Some(WorkLock { lock, worker, epoch });
@@ -91,6 +92,7 @@ impl State {
             attempt,
             traceparent,
             session,
+            waiting_since_ms: Some(waiting_since),
             now_ms: now,
         })
     }

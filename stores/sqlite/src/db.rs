@@ -3,9 +3,9 @@
 use std::cell::RefCell;
 
 use rusqlite::{Connection, OptionalExtension, Params, Row};
+use steadfast_store::Woken;
 
 use crate::error::Done;
-use crate::wake::Woken;
 
 /// Returns the text of a statement, which has a file of its own.
 macro_rules! sql {

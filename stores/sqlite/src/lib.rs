@@ -32,7 +32,6 @@ mod store;
 mod turn;
 mod wait;
 mod waiting;
-mod wake;
 mod watch;
 mod work;
 mod writer;

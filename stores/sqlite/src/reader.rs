@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::Connection;
-use steadfast_store::{ProviderError, ProviderErrorKind};
+use steadfast_store::{ProviderError, ProviderErrorKind, StoreClock};
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::connection::{Place, open_reader};
@@ -11,7 +11,7 @@ use crate::db::Db;
 use crate::error::Done;
 use crate::open::OpenError;
 use crate::options::SqliteOptions;
-use crate::writer::{StoreClock, Writer};
+use crate::writer::Writer;
 
 /// Reads a database: on its own connections, or through the writer when there can be no second connection.
 #[derive(Debug)]

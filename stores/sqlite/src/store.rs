@@ -7,10 +7,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use steadfast_core::{Event, SessionKey, SystemStats, TagFilter, WorkItem, kind_of};
 use steadfast_store::{
-    Abandon, Committed, InstancePage, InstanceQuery, InstanceState, LeaseToken, NewWork, OldestWaiting,
-    Outcome, Owner, ProviderAdmin, ProviderError, ProviderErrorKind, RenewSessions, Sent, SessionInfo,
-    SessionRef, SessionsRenewed, SetAside, Started, Store, TurnCommit, TurnLease, TurnRequest, TurnState,
-    WaitFor, Waited, WorkLease, WorkRequest, WorkState, check_message,
+    Abandon, Committed, InstancePage, InstanceQuery, InstanceState, Interest, LeaseToken, NewWork,
+    OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, ProviderErrorKind, RenewSessions, Sent,
+    SessionInfo, SessionRef, SessionsRenewed, SetAside, Started, Store, StoreClock, TurnCommit, TurnLease,
+    TurnRequest, TurnState, WaitFor, Waited, Waiters, WorkLease, WorkRequest, WorkState, check_message,
 };
 
 use crate::connection::{Place, open_writer};
@@ -23,9 +23,8 @@ use crate::open::{OpenError, place_of};
 use crate::options::SqliteOptions;
 use crate::reader::Reader;
 use crate::turn::{Leased, Prepared};
-use crate::wake::{Interest, Waiters};
 use crate::work::LeasedWork;
-use crate::writer::{StoreClock, Writer};
+use crate::writer::Writer;
 
 /// Keeps everything in one SQLite file, or in memory.
 #[derive(Debug)]
@@ -411,6 +410,7 @@ fn work_lease(leased: LeasedWork) -> WorkLease {
         orchestration_version,
         traceparent: leased.traceparent,
         session: leased.session,
+        waiting_since_ms: Some(unsigned(leased.since)),
         now_ms: unsigned(leased.now),
     }
 }

@@ -3,13 +3,12 @@
 
 use std::time::Duration;
 
-use steadfast_store::ProviderError;
+use steadfast_store::{Interest, ProviderError, Waiter};
 
 use crate::db::{Db, sql};
 use crate::error::Done;
 use crate::store::SqliteProvider;
 use crate::turn::Fetched;
-use crate::wake::Interest;
 use crate::writer::{Taken, Undo};
 
 impl SqliteProvider {
@@ -42,12 +41,7 @@ impl SqliteProvider {
     }
 
     /// Waits until a look may find something. False when the time is over.
-    pub(crate) async fn rest(
-        &self,
-        waiter: &crate::wake::Waiter,
-        next: Option<i64>,
-        deadline: Duration,
-    ) -> bool {
+    pub(crate) async fn rest(&self, waiter: &Waiter, next: Option<i64>, deadline: Duration) -> bool {
         let clock = self.clock.clock();
         let monotonic = clock.monotonic();
         if monotonic >= deadline {

@@ -22,6 +22,7 @@ pub(crate) struct LeasedWork {
     pub(crate) orchestration: Option<(String, String)>,
     pub(crate) traceparent: Option<String>,
     pub(crate) session: Option<Attachment>,
+    pub(crate) since: i64,
     pub(crate) now: i64,
 }
 
@@ -50,6 +51,8 @@ struct Row {
     attempts: u32,
     item: String,
     traceparent: Option<String>,
+    /// Since when it could have been taken.
+    since: i64,
 }
 
 /// An activity that becomes ready: its number, session and tag.
@@ -210,6 +213,7 @@ impl Db<'_> {
             orchestration,
             traceparent: row.traceparent,
             session: attachment,
+            since: row.since,
             now: self.now,
         }))
     }
@@ -306,6 +310,7 @@ fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
         attempts: row.get(4)?,
         item: text_of(row, 5)?,
         traceparent: row.get(6)?,
+        since: row.get(7)?,
     })
 }
 

@@ -3,20 +3,17 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use rusqlite::Connection;
-use steadfast_clock::Clock;
-use steadfast_store::{ProviderError, ProviderErrorKind};
+use steadfast_store::{ProviderError, ProviderErrorKind, StoreClock, Waiters, Woken};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::connection::Place;
-use crate::db::{Db, time};
+use crate::db::Db;
 use crate::error::{Done, provider_error};
 use crate::log::Log;
 use crate::open::OpenError;
 use crate::options::SqliteOptions;
-use crate::wake::{Waiters, Woken};
 use crate::watch::Watch;
 
 /// Sends requests to the writing thread. The thread ends when this is dropped.
@@ -26,30 +23,6 @@ pub(crate) struct Writer {
     /// What must be undone because nobody took the answer. Unbounded: each entry stands for a call that has ended.
     undos: mpsc::UnboundedSender<Box<dyn Request>>,
     thread: Option<JoinHandle<()>>,
-}
-
-/// Tells the time of the store: wall time when it was opened, moved on by monotonic time.
-#[derive(Debug, Clone)]
-pub(crate) struct StoreClock {
-    clock: Arc<dyn Clock>,
-    opened_at_ms: u64,
-    opened_at: Duration,
-}
-
-impl StoreClock {
-    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
-        let (opened_at_ms, opened_at) = (clock.now_ms(), clock.monotonic());
-        Self { clock, opened_at_ms, opened_at }
-    }
-
-    pub(crate) fn now_ms(&self) -> i64 {
-        let elapsed = self.clock.monotonic().saturating_sub(self.opened_at).as_millis();
-        time(self.opened_at_ms.saturating_add(u64::try_from(elapsed).unwrap_or(u64::MAX)))
-    }
-
-    pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
-        &self.clock
-    }
 }
 
 impl Writer {

@@ -82,6 +82,8 @@ catalogue! {
     counter SESSION_CLAIMS = "steadfast_session_claims_total", Count, "Sessions that this process claimed";
     counter SESSION_MIGRATIONS = "steadfast_session_migrations_total", Count,
         "Sessions that this process took over from another";
+    histogram SESSION_CLAIM_WAIT = "steadfast_session_claim_wait_seconds", Seconds,
+        "How long the activity waited with which a session was claimed";
     counter SESSION_RENEWALS = "steadfast_session_renewals_total", Count, "Leases of sessions that were extended";
     counter SESSION_RENEWAL_FAILURES = "steadfast_session_renewal_failures_total", Count,
         "Renewals of sessions that failed";

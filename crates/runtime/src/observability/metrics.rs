@@ -396,6 +396,11 @@ impl MetricsProvider {
         counter!(name_of::SESSION_MIGRATIONS).increment(1);
     }
 
+    /// Tells how long an activity waited until its session was claimed with it.
+    pub(crate) fn record_session_claim_wait(&self, seconds: f64) {
+        histogram!(name_of::SESSION_CLAIM_WAIT).record(seconds);
+    }
+
     /// Counts leases of sessions that were extended.
     pub(crate) fn record_session_renewals(&self, count: u64) {
         counter!(name_of::SESSION_RENEWALS).increment(count);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steadfast_core::SessionKey;
-use steadfast_store::{Appetite, Attachment, Claim, SessionRef};
+use steadfast_store::{Appetite, Attachment, Claim, SessionRef, WorkLease};
 
 use super::{Asking, Served, Session, Sessions};
 use crate::runtime::Shared;
@@ -52,8 +52,8 @@ pub(crate) struct Arrival {
 }
 
 /// Tells who reads the log how a session came to be attached here. A store without epochs does not say.
-pub(crate) fn tell_arrival(shared: &Shared, attachment: Option<&Attachment>) {
-    let Some(Attachment { key, epoch, claim }) = attachment else {
+pub(crate) fn tell_arrival(shared: &Shared, lease: &WorkLease) {
+    let Some(Attachment { key, epoch, claim }) = &lease.session else {
         return shared.metrics().set_attached_sessions(shared.sessions.count());
     };
     let (session_id, epoch, owner) = (key.session_id.as_str(), *epoch, shared.sessions.owner.id.as_str());
@@ -65,6 +65,10 @@ pub(crate) fn tell_arrival(shared: &Shared, attachment: Option<&Attachment>) {
     let is_reclaim = from == Some(owner);
     tracing::info!(target: "steadfast::runtime", session_id, owner, epoch, from, is_new_claim = from.is_none(), is_reclaim, "session claimed");
     shared.metrics().record_session_claim();
+    if let Some(since) = lease.waiting_since_ms {
+        let waited = Duration::from_millis(lease.now_ms.saturating_sub(since));
+        shared.metrics().record_session_claim_wait(waited.as_secs_f64());
+    }
     if let Some(from) = from.filter(|_| !is_reclaim) {
         tracing::info!(target: "steadfast::runtime", session_id, owner, epoch, from, "session migrated");
         shared.metrics().record_session_migration();

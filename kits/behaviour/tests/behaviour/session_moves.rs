@@ -1,5 +1,6 @@
 //! Sessions that change hands: shutdown, drain, loss, fencing, limits (`sessions.md` 14, 22–27, 30, 31, 33, 34, 39, 40; A4, A13).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::session_bench::{Told, flows, let_go, node, shown, takes_turn, troubled, turns};
@@ -9,6 +10,14 @@ use steadfast::runtime::{DetachReason, RuntimeOptions, Session, SessionHooks};
 use steadfast::{ActivityContext, OrchestrationContext, TagFilter};
 use steadfast_behaviour::{Emitted, Faults, Lines, on_every_full_store, on_every_store};
 use steadfast_clock::Clock;
+
+const LOST: &str = "steadfast_sessions_lost_total";
+
+const UNTAKEN: &str = "steadfast_sessions_untaken_total";
+
+fn table<const N: usize>(counters: [(&str, u64); N]) -> BTreeMap<String, u64> {
+    counters.into_iter().map(|(name, count)| (name.to_owned(), count)).collect()
+}
 
 /// Keeps `on_attach` at a gate.
 #[derive(Debug)]
@@ -163,6 +172,8 @@ on_every_full_store! {
     }
 
     async fn a4_what_was_given_up_and_lives_on_in_the_store_is_released_when_the_store_answers(stage) {
+        let emitted = Emitted::default();
+        let _listening = emitted.listen();
         let (faults, told) = (Faults::default(), Told::default());
         let back = troubled(&stage, "A", &Gate::new(), &faults, |options| options.session_hooks = told.hooks()).await;
         takes_turn(&stage, "1", "chat").await;
@@ -176,6 +187,7 @@ on_every_full_store! {
         let again = stage.ends_as_time_passes("2", SECOND / 4).await;
         assert_eq!(again, Ok("A first 1, attempt 1".to_owned()), "the state of before is not used again");
         assert!(shown(&stage, "chat").await.epoch > before, "a new attachment");
+        assert_eq!(emitted.counters("steadfast_sessions_"), table([(LOST, 1)]), "also after the store answered");
         back.shutdown(Some(0)).await;
     }
 
@@ -246,6 +258,8 @@ on_every_full_store! {
 
     async fn s22_work_that_a_full_owner_does_not_take_moves_on(stage) {
         let (lines, _guard) = Lines::collect();
+        let emitted = Emitted::default();
+        let _listening = emitted.listen();
         let gate = Gate::new();
         let full = |options: &mut RuntimeOptions| options.max_sessions_per_runtime = 1;
         node(&stage, "A", &gate, full).await;
@@ -262,6 +276,7 @@ on_every_full_store! {
         let released = lines.saying("INFO", "session released");
         assert_eq!(released.len(), 1);
         assert_eq!((released[0].field("session_id"), released[0].field("reason")), ("two", "untaken"));
+        assert_eq!(emitted.counters("steadfast_sessions_"), table([(UNTAKEN, 1)]));
         gate.open();
         assert_eq!(stage.output("held").await, Ok("A first 1, attempt 1".to_owned()), "a running activity stays");
         stage.stop().await;
@@ -402,6 +417,46 @@ on_every_full_store! {
         assert_eq!(emitted.counter("steadfast_session_migrations_total"), 1);
         let run = "steadfast_activity_executions_total{activity_name=Turn,outcome=success,retry_attempt=0,session=yes,tag=default}";
         assert_eq!(emitted.counter(run), 2);
+        stage.stop().await;
+    }
+
+    async fn s40_renewals_that_fail_are_counted_and_lose_nothing_until_a_session_is_taken_away(stage) {
+        let emitted = Emitted::default();
+        let _listening = emitted.listen();
+        node(&stage, "A", &Gate::new(), |_| {}).await;
+        takes_turn(&stage, "1", "chat").await;
+        let down = ProviderError::retryable("renew_session_lock", "down");
+        stage.faults.refuse("renew_sessions", 2, down);
+        pass_calmly(&stage, 20 * SECOND, SECOND / 4).await;
+        assert_eq!(emitted.counter("steadfast_session_renewal_failures_total"), 2);
+        assert_eq!(emitted.counter("steadfast_session_renewals_total"), 1, "the third try");
+        assert_eq!(emitted.counters("steadfast_sessions_"), table([]));
+        assert!(let_go(&stage, "chat").await);
+        pass_calmly(&stage, 16 * SECOND, SECOND).await;
+        stage.until("A knows", async || emitted.counter(LOST) == 1).await;
+        assert_eq!(emitted.counters("steadfast_sessions_"), table([(LOST, 1)]));
+        assert_eq!(emitted.counter("steadfast_session_renewal_failures_total"), 2);
+        stage.stop().await;
+    }
+
+    async fn s40_the_wait_before_a_claim_is_told_and_no_other(stage) {
+        let emitted = Emitted::default();
+        let _listening = emitted.listen();
+        node(&stage, "turns", &Gate::new(), |options| options.worker_concurrency = 0).await;
+        stage.start("1", "One", "Turn/chat").await;
+        stage.has("1", "ActivityScheduled", 1).await;
+        pass_calmly(&stage, 7 * SECOND, SECOND).await;
+        let first = node(&stage, "A", &Gate::new(), |_| {}).await;
+        assert_eq!(stage.output("1").await, Ok("A first 1, attempt 1".to_owned()));
+        takes_turn(&stage, "2", "chat").await;
+        takes_turn(&stage, "plain", "").await;
+        first.shutdown(Some(0)).await;
+        stage.start("3", "One", "Turn/chat").await;
+        stage.has("3", "ActivityScheduled", 1).await;
+        pass_calmly(&stage, 3 * SECOND, SECOND).await;
+        node(&stage, "B", &Gate::new(), |_| {}).await;
+        assert_eq!(stage.output("3").await, Ok("B first 1, attempt 1".to_owned()));
+        assert_eq!(emitted.histogram("steadfast_session_claim_wait_seconds"), [7.0, 3.0]);
         stage.stop().await;
     }
 }

@@ -2,13 +2,14 @@
 //! (`sessions.md` 12–14, 18, 23, 26, 28). `docs/sessions-test-map.md` says which test of the designs each stands for.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::session_bench::{flows, node, shown, takes_turn, troubled, turns};
 use crate::workbench::{Gate, SECOND, pass_calmly};
 use steadfast::runtime::registry::OrchestrationRegistryBuilder;
 use steadfast::runtime::{Runtime, RuntimeOptions};
-use steadfast::{ActivityContext, EventKind, OrchestrationContext};
+use steadfast::{ActivityContext, Either2, EventKind, OrchestrationContext};
 use steadfast_behaviour::{Faults, Stage, activities, on_every_full_store, orchestrations};
 use steadfast_clock::Clock;
 
@@ -155,7 +156,56 @@ async fn simple(ctx: OrchestrationContext, id: String) -> Result<String, String>
     Ok(said)
 }
 
+/// Waits on a session for what does not come, or for a signal; then has a turn on the same session.
+async fn race(ctx: OrchestrationContext, session: String) -> Result<String, String> {
+    let work = ctx.schedule_activity_on_session("Stay", "", &session);
+    match ctx.select2(work, ctx.schedule_wait("enough")).await {
+        Either2::First(result) => result,
+        Either2::Second(_) => ctx.schedule_activity_on_session("Turn", "", &session).await,
+    }
+}
+
+/// Starts a runtime whose `Stay` ends when it is cancelled, and then says so.
+async fn racer(stage: &Stage, id: &str, stays: &Arc<AtomicUsize>, left: &Arc<AtomicUsize>) -> Arc<Runtime> {
+    let (stays, left) = (Arc::clone(stays), Arc::clone(left));
+    let works = turns(&Gate::new()).register("Stay", move |ctx: ActivityContext, _: String| {
+        let (stays, left) = (Arc::clone(&stays), Arc::clone(&left));
+        async move {
+            stays.fetch_add(1, Ordering::Relaxed);
+            ctx.cancelled().await;
+            left.fetch_add(1, Ordering::Relaxed);
+            Err("nobody wants it".to_owned())
+        }
+    });
+    let options = RuntimeOptions { worker_node_id: Some(id.to_owned()), ..stage.options() };
+    stage.run_with(works, flows().register("Race", race), options).await
+}
+
 on_every_full_store! {
+    async fn s19_the_loser_of_a_race_is_cancelled_and_its_session_goes_on_with_its_owner(stage) {
+        let (stays, left) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        racer(&stage, "A", &stays, &left).await;
+        assert_eq!(takes_turn(&stage, "1", "chat").await, "A first 1, attempt 1");
+        let before = shown(&stage, "chat").await.epoch;
+        stage.start("2", "Race", "chat").await;
+        stage.has("2", "ExternalSubscribed", 1).await;
+        stage.until("it runs", async || stays.load(Ordering::Relaxed) == 1).await;
+        // Turns may run in either from now on: a runtime that did not run the turn hears of it when it renews.
+        racer(&stage, "B", &stays, &left).await;
+        stage.client.raise_event("2", "enough", "").await.expect("raises");
+        assert_eq!(stage.output("2").await, Ok("A later 2, attempt 1".to_owned()));
+        assert_eq!(shown(&stage, "chat").await.epoch, before, "one attachment in all");
+        pass_calmly(&stage, 16 * SECOND, SECOND).await;
+        stage.until("it is cancelled", async || left.load(Ordering::Relaxed) == 1).await;
+        assert_eq!(takes_turn(&stage, "3", "chat").await, "A later 3, attempt 1");
+        assert_eq!(shown(&stage, "chat").await.epoch, before);
+        assert_eq!(stays.load(Ordering::Relaxed), 1, "it does not run again");
+        let kinds = stage.kinds("2").await;
+        assert_eq!(kinds.iter().filter(|kind| *kind == "ActivityCancelRequested").count(), 1, "{kinds:?}");
+        stage.stop().await;
+        stage.nothing_waits().await;
+    }
+
     async fn s18_an_activity_that_dies_with_its_owner_runs_again_elsewhere_under_a_new_epoch(stage) {
         let (faults, gate, other) = (Faults::default(), Gate::new(), Gate::new());
         let dead = troubled(&stage, "A", &gate, &faults, asks_often).await;

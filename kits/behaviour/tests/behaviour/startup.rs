@@ -195,18 +195,20 @@ async fn r2_17_a_start_says_which_engine_versions_it_was_told_to_run() {
 }
 
 #[tokio::test]
-async fn a1_12_leases_and_turns_that_end_at_once_are_refused() {
+async fn a1_12_leases_hooks_and_turns_that_end_at_once_are_refused() {
     let zero = Duration::ZERO;
     let defaults = RuntimeOptions::default;
-    for (options, option) in [
-        (RuntimeOptions { orchestrator_lock_timeout: zero, ..defaults() }, "orchestrator_lock_timeout"),
-        (RuntimeOptions { worker_lock_timeout: zero, ..defaults() }, "worker_lock_timeout"),
-        (RuntimeOptions { session_lock_timeout: zero, ..defaults() }, "session_lock_timeout"),
-        (RuntimeOptions { max_turn_time: zero, ..defaults() }, "max_turn_time"),
+    for (options, option, seconds) in [
+        (RuntimeOptions { orchestrator_lock_timeout: zero, ..defaults() }, "orchestrator_lock_timeout", 5),
+        (RuntimeOptions { worker_lock_timeout: zero, ..defaults() }, "worker_lock_timeout", 30),
+        (RuntimeOptions { session_lock_timeout: zero, ..defaults() }, "session_lock_timeout", 30),
+        (RuntimeOptions { session_hook_timeout: zero, ..defaults() }, "session_hook_timeout", 5),
+        (RuntimeOptions { max_turn_time: zero, ..defaults() }, "max_turn_time", 30),
     ] {
         let error = refusal(options).await;
-        assert_eq!(error, OptionsError::Zero { option });
-        assert_eq!(error.to_string(), format!("{option} must not be zero"));
+        assert_eq!(error, OptionsError::Zero { option, default: seconds * SECOND });
+        let remedy = format!("{option} must not be zero: give it some time, the default is {seconds}s");
+        assert_eq!(error.to_string(), remedy);
     }
 }
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use steadfast_core::{SessionKey, TagFilter};
 use steadfast_store::{
-    Abandon, Attempt, LeaseToken, MAX_PAGE, OldestWaiting, ProviderErrorKind, Store, TurnState, WorkPhase,
-    WorkRequest, WorkState,
+    Abandon, Attempt, LeaseToken, MAX_PAGE, OldestWaiting, Owner, ProviderErrorKind, SessionRequest,
+    SessionScope, Store, TurnState, WorkPhase, WorkRequest, WorkState,
 };
 
 use crate::bench::{
@@ -24,6 +24,8 @@ cases![
     s5_a_leased_activity_names_its_worker,
     s5_an_activity_of_an_ended_lease_waits_since_then,
     s5_an_activity_that_was_given_back_waits_since_then,
+    s5_a_leased_activity_tells_since_when_it_waited,
+    s5_an_activity_of_a_session_tells_since_when_it_waited,
     s5_activities_are_told_by_execution_and_in_order,
     s5_activities_are_told_up_to_a_page,
     s9_messages_that_are_held_back_are_counted_apart,
@@ -194,6 +196,57 @@ async fn s5_an_activity_that_was_given_back_waits_since_then(bench: Bench) -> Ve
     let told = work_of(store, "a").await;
     assert_eq!((told.attempts, told.phase), (1, WorkPhase::Waiting { since_ms: DAWN_MS + WHILE_MS }));
     assert_eq!(oldest(store).await, (None, Some(DAWN_MS + WHILE_MS)));
+    Verdict::Kept
+}
+
+/// Leases the one activity, and returns the lease with since when the activity waited, counted from the beginning.
+async fn leased_since(store: &dyn Store, request: WorkRequest) -> (LeaseToken, Option<u64>) {
+    let lease = ok(store.fetch_work(request).await).expect("an activity should be ready");
+    (lease.token, lease.waiting_since_ms.map(|since| since.saturating_sub(DAWN_MS)))
+}
+
+async fn s5_a_leased_activity_tells_since_when_it_waited(bench: Bench) -> Verdict {
+    let store = need!(telling(&bench).await, "oldest_waiting");
+    bench.advance(TICK);
+    bench.begun_with_work("a").await;
+    bench.advance(WHILE);
+    let (_, since) = leased_since(store, request("w")).await;
+    assert_eq!(since, Some(1), "since it was queued");
+    bench.advance(LEASE + WHILE);
+    let ended = 1 + WHILE_MS + LEASE_MS;
+    let (token, since) = leased_since(store, request("w")).await;
+    assert_eq!(since, Some(ended), "since its lease ended");
+    bench.advance(TICK);
+    ok(store.abandon(&token, Abandon { retry_after: None, attempt: Attempt::Uncounted }).await);
+    bench.advance(TICK);
+    let given_back = ended + WHILE_MS + 1;
+    let (token, since) = leased_since(store, request("w")).await;
+    assert_eq!(since, Some(given_back), "since it was given back");
+    ok(store.abandon(&token, Abandon { retry_after: Some(WHILE), attempt: Attempt::Counts }).await);
+    bench.advance(WHILE + TICK);
+    let (_, since) = leased_since(store, request("w")).await;
+    assert_eq!(since, Some(given_back + 1 + WHILE_MS), "since its delay was over");
+    Verdict::Kept
+}
+
+async fn s5_an_activity_of_a_session_tells_since_when_it_waited(bench: Bench) -> Verdict {
+    let store = need!(telling(&bench).await, "oldest_waiting");
+    let session = |owner: &str| SessionRequest {
+        owner: Owner::unnamed(owner),
+        lock_timeout: LEASE,
+        scope: SessionScope::Claim,
+        leave_out: Vec::new(),
+    };
+    let asks = |owner: &str| WorkRequest { session: Some(session(owner)), ..request("w") };
+    bench.enqueue(activity_with("a", 2, Some("S"), None)).await;
+    let (token, since) = leased_since(store, asks("one")).await;
+    assert_eq!(since, Some(0));
+    ok(store.finish_work(&token, completion("a", 2).into()).await);
+    bench.advance(TICK);
+    bench.enqueue(activity_with("a", 3, Some("S"), None)).await;
+    bench.advance(LEASE);
+    let (_, since) = leased_since(store, asks("other")).await;
+    assert_eq!(since, Some(1), "the time for which its session was another's counts");
     Verdict::Kept
 }
 

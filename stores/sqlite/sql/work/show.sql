@@ -1,2 +1,2 @@
 -- Reads an activity.
-SELECT seq, key, tag, session, attempts, item, traceparent FROM work WHERE seq = ?1
+SELECT seq, key, tag, session, attempts, item, traceparent, since FROM work WHERE seq = ?1

@@ -20,6 +20,7 @@ const MACROS: &str = "steadfast-macros";
 const MEMORY: &str = "steadfast-memory";
 const SQLITE: &str = "steadfast-sqlite";
 const POSTGRES: &str = "steadfast-postgres";
+const CLUSTER: &str = "steadfast-cluster";
 const CONFORMANCE: &str = "steadfast-conformance";
 const TESTING: &str = "steadfast-testing";
 const FACADE: &str = "steadfast";
@@ -29,6 +30,9 @@ const KITS: &[&str] = &[CONFORMANCE, TESTING];
 
 /// The memory store is the oracle and the test mode, so tests name it as they name a kit.
 const KITS_AND_MEMORY: &[&str] = &[CONFORMANCE, TESTING, MEMORY];
+
+/// Tests of what speaks to a PostgreSQL server need one.
+const KITS_MEMORY_AND_CLUSTER: &[&str] = &[CONFORMANCE, TESTING, MEMORY, CLUSTER];
 
 pub(super) const TABLE: &[Row] = &[
     Row { package: CORE, may_use: &[], tests_may_use: KITS },
@@ -42,7 +46,9 @@ pub(super) const TABLE: &[Row] = &[
     Row { package: MACROS, may_use: &[], tests_may_use: &[FACADE] },
     Row { package: MEMORY, may_use: &[CORE, CLOCK, STORE], tests_may_use: KITS },
     Row { package: SQLITE, may_use: &[CORE, CLOCK, STORE], tests_may_use: KITS_AND_MEMORY },
-    Row { package: POSTGRES, may_use: &[CORE, CLOCK, STORE], tests_may_use: KITS_AND_MEMORY },
+    Row { package: POSTGRES, may_use: &[CORE, CLOCK, STORE], tests_may_use: KITS_MEMORY_AND_CLUSTER },
+    // It knows a server and nothing of the project, so that everything may take a server from it.
+    Row { package: CLUSTER, may_use: &[], tests_may_use: &[] },
     Row { package: CONFORMANCE, may_use: &[CORE, CLOCK, STORE], tests_may_use: KITS_AND_MEMORY },
     Row {
         package: TESTING,
@@ -77,14 +83,15 @@ pub(super) const TABLE: &[Row] = &[
     Row {
         package: "steadfast-behaviour",
         may_use: &[FACADE, CLOCK, STORE, MEMORY, COMPAT],
-        tests_may_use: &[CORE, SQLITE],
+        tests_may_use: &[CORE, SQLITE, CLUSTER],
     },
     // It measures the core alone, so that nothing else is in its figures.
     Row { package: "steadfast-bench-core", may_use: &[CORE], tests_may_use: KITS },
     // It measures the store alone, without the runtime that the facade would bring.
     Row { package: "steadfast-bench-store", may_use: &[CORE, CLOCK, STORE, SQLITE], tests_may_use: KITS },
     Row { package: "steadfast-bench-quick", may_use: &[FACADE], tests_may_use: KITS },
-    Row { package: "xtask", may_use: &[], tests_may_use: &[] },
+    // It sees to it that there is a server to test with.
+    Row { package: "xtask", may_use: &[CLUSTER], tests_may_use: &[] },
 ];
 
 /// Names packages that `core` must not pull in, directly or through another.

@@ -9,19 +9,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use steadfast_core::TagFilter;
 use tokio::sync::Notify;
 
-/// What a transaction made runnable, or changed.
-#[derive(Debug, Default)]
-pub(crate) struct Woken {
-    pub(crate) turns: usize,
-    /// The tag of each activity that became ready, and whether it belongs to a session.
-    pub(crate) work: Vec<(Option<String>, bool)>,
-    /// Activities of any number and kind may have become somebody else's.
-    pub(crate) any_work: bool,
-    pub(crate) instances: Vec<String>,
+/// Says what a transaction made runnable, or changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Woken {
+    /// Counts the instances that became ready.
+    pub turns: usize,
+    /// Holds the tag of each activity that became ready, and whether it belongs to a session.
+    pub work: Vec<(Option<String>, bool)>,
+    /// Says that activities of any number and kind may have become somebody else's.
+    pub any_work: bool,
+    /// Names the instances that changed.
+    pub instances: Vec<String>,
 }
 
 impl Woken {
-    pub(crate) fn absorb(&mut self, other: Self) {
+    /// Adds what another transaction made runnable.
+    pub fn absorb(&mut self, other: Self) {
         self.turns += other.turns;
         self.work.extend(other.work);
         self.any_work |= other.any_work;
@@ -29,12 +32,21 @@ impl Woken {
     }
 }
 
-/// What somebody waits for.
+/// Says what somebody waits for.
 #[derive(Debug, Clone)]
-pub(crate) enum Interest {
+pub enum Interest {
+    /// A turn.
     Turn,
-    Work { tags: TagFilter, sessions: bool },
+    /// An activity that a fetch accepts.
+    Work {
+        /// Says which tags the fetch accepts.
+        tags: TagFilter,
+        /// Says whether it accepts activities on sessions.
+        sessions: bool,
+    },
+    /// An activity of any kind.
     AnyWork,
+    /// A change of this instance.
     Instance(String),
 }
 
@@ -87,9 +99,9 @@ impl Errand {
     }
 }
 
-/// Everybody who waits.
+/// Holds everybody who waits.
 #[derive(Debug, Default)]
-pub(crate) struct Waiters {
+pub struct Waiters {
     waiting: Mutex<Vec<Arc<Seat>>>,
 }
 
@@ -103,7 +115,7 @@ struct Seat {
 
 impl Waiters {
     /// Takes a seat. Whatever is committed from now on is not missed.
-    pub(crate) fn sit(self: &Arc<Self>, interest: Interest) -> Waiter {
+    pub fn sit(self: &Arc<Self>, interest: Interest) -> Waiter {
         let seat = Arc::new(Seat {
             interest,
             called: AtomicBool::new(false),
@@ -114,7 +126,8 @@ impl Waiters {
         Waiter { waiters: Arc::clone(self), seat }
     }
 
-    pub(crate) fn wake(&self, woken: &Woken) {
+    /// Wakes whom it concerns: one for each thing that became runnable.
+    pub fn wake(&self, woken: &Woken) {
         for _ in 0..woken.turns {
             self.call_one(&Item::Turn);
         }
@@ -131,8 +144,8 @@ impl Waiters {
         }
     }
 
-    /// Something changed that this process knows nothing of: everybody looks again.
-    pub(crate) fn wake_all(&self) {
+    /// Wakes everybody: something changed that this process knows nothing of.
+    pub fn wake_all(&self) {
         self.call_all(&Item::Anything);
     }
 
@@ -167,19 +180,24 @@ impl Seat {
     }
 }
 
-/// Somebody who waits.
-pub(crate) struct Waiter {
+/// Waits. Dropping it gives the seat up.
+#[derive(Debug)]
+pub struct Waiter {
     waiters: Arc<Waiters>,
     seat: Arc<Seat>,
 }
 
 impl Waiter {
-    pub(crate) async fn called(&self) {
+    /// Waits until it is called.
+    ///
+    /// # Cancel safety
+    /// A call that came is not lost when the future is dropped.
+    pub async fn called(&self) {
         self.seat.bell.notified().await;
     }
 
     /// Looks again: what it was called for up to now is dealt with by that.
-    pub(crate) fn look(&self) {
+    pub fn look(&self) {
         // Under the lock of those who call, so that no call falls between the two.
         let _calling = self.waiters.lock();
         self.seat.called.store(false, Ordering::Release);

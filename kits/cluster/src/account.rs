@@ -1,0 +1,86 @@
+//! The account that runs the server, which refuses to be root.
+
+use std::{
+    env, fs, io,
+    os::unix::{fs::chown, process::CommandExt},
+    path::Path,
+    process::Command,
+};
+
+use crate::ServerError;
+
+/// Accounts that root hands the server to, the best first.
+const UNPRIVILEGED: [&str; 2] = ["postgres", "nobody"];
+
+/// Says as whom the programs of PostgreSQL run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Account {
+    /// Whoever runs the tests.
+    Ours,
+    /// Another one, because the tests run as root.
+    Other { uid: u32, gid: u32 },
+}
+
+impl Account {
+    /// Chooses the account for this process.
+    pub(crate) fn choose() -> Result<Self, ServerError> {
+        if !rustix::process::geteuid().is_root() {
+            return Ok(Account::Ours);
+        }
+        let accounts = fs::read_to_string("/etc/passwd").map_err(ServerError::file("read", "/etc/passwd"))?;
+        UNPRIVILEGED.iter().find_map(|name| find(&accounts, name)).ok_or(ServerError::NoAccount)
+    }
+
+    /// Prepares a program that runs as this account, without the settings that a user may have for clients.
+    pub(crate) fn command(self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        for (variable, _) in env::vars_os() {
+            if variable.as_encoded_bytes().starts_with(b"PG") {
+                command.env_remove(variable);
+            }
+        }
+        if let Account::Other { uid, gid } = self {
+            command.uid(uid).gid(gid);
+        }
+        command
+    }
+
+    /// Gives a file or folder to this account.
+    pub(crate) fn own(self, path: &Path) -> io::Result<()> {
+        match self {
+            Account::Ours => Ok(()),
+            Account::Other { uid, gid } => chown(path, Some(uid), Some(gid)),
+        }
+    }
+}
+
+/// Finds an account in the text of `/etc/passwd`.
+fn find(accounts: &str, name: &str) -> Option<Account> {
+    accounts.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        if fields.next() != Some(name) {
+            return None;
+        }
+        let uid = fields.nth(1)?.parse().ok()?;
+        let gid = fields.next()?.parse().ok()?;
+        (uid != 0).then_some(Account::Other { uid, gid })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PASSWD: &str =
+        "root:x:0:0:root:/root:/bin/bash\npostgres:x:101:104:,,,:/var/lib/postgresql:/bin/bash\n";
+
+    #[test]
+    fn an_account_is_found_with_its_group() {
+        assert_eq!(find(PASSWD, "postgres"), Some(Account::Other { uid: 101, gid: 104 }));
+    }
+
+    #[test]
+    fn root_and_strangers_are_no_accounts_for_a_server() {
+        assert_eq!((find(PASSWD, "root"), find(PASSWD, "post")), (None, None));
+    }
+}

@@ -1,0 +1,240 @@
+//! One cluster: the data of a server, and the server that runs on it.
+
+use std::{
+    fs,
+    io::ErrorKind,
+    net::Ipv4Addr,
+    os::unix::net::UnixStream,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use crate::{ServerError, account::Account, binaries::Binaries, place::Place, port, run::run, wait};
+
+const USER: &str = "postgres";
+const DATABASE: &str = "postgres";
+
+/// A second as a rule; a machine under load needs more.
+const INITDB_LIMIT: Duration = Duration::from_secs(60);
+/// Includes the recovery after a crash. `pg_ctl` gives up earlier than we do, so that it can say why.
+const START_LIMIT: Duration = Duration::from_secs(60);
+const STOP_LIMIT: Duration = Duration::from_secs(30);
+const MARGIN: Duration = Duration::from_secs(5);
+/// How long a server that already answers may take until it accepts sessions.
+const READY_LIMIT: Duration = Duration::from_secs(30);
+/// A free port may be taken by another between the look and the start.
+const STARTS: usize = 3;
+/// A new cluster has 40 MiB, its first journal files as much again.
+const NEEDED: u64 = 128 << 20;
+/// The end of the server's log that goes into an error.
+const LOG_LINES: usize = 20;
+
+/// Says what a server is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Settings {
+    /// Fast and forgetful.
+    Throwaway,
+    /// As in production.
+    Durable,
+}
+
+impl Settings {
+    fn text(self) -> &'static str {
+        match self {
+            Settings::Throwaway => include_str!("../settings/shared.conf"),
+            Settings::Durable => include_str!("../settings/durable.conf"),
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Cluster {
+    folder: PathBuf,
+    port: u16,
+}
+
+impl Cluster {
+    /// Makes a cluster in a place and starts its server; call it with the place's start lock, or in an own place.
+    ///
+    /// # Errors
+    ///
+    /// [`ServerError::NotInstalled`], [`ServerError::NoAccount`], [`ServerError::NoSpace`],
+    /// [`ServerError::NoPort`], [`ServerError::File`], [`ServerError::Command`], [`ServerError::Waited`].
+    pub(crate) fn start_new(place: &Place, settings: Settings) -> Result<Self, ServerError> {
+        // A new name each time: what a killed process has left running keeps writing to its own folder.
+        let made = tempfile::Builder::new().prefix("cluster-").tempdir_in(place.folder());
+        let folder = made.map_err(ServerError::file("make a folder in", place.folder()))?;
+        let started = Self::initialize_and_start(folder.path(), settings);
+        let cluster = started.map_err(|error| with_space(error, place.folder()))?;
+        let path = place.current();
+        fs::write(&path, cluster.written()).map_err(ServerError::file("write", &path))?;
+        // Only now does it stay: a cluster that did not start is deleted here.
+        drop(folder.keep());
+        Ok(cluster)
+    }
+
+    /// Returns the cluster of a place if its server runs.
+    pub(crate) fn running(place: &Place) -> Result<Option<Self>, ServerError> {
+        let Some(cluster) = Self::read(place) else { return Ok(None) };
+        if !cluster.answers() {
+            return Ok(None);
+        }
+        // It may be recovering from the crash of a session, or its starter was killed a moment ago.
+        let ready = wait::until("the server to be ready", READY_LIMIT, || {
+            if cluster.is_ready() || !cluster.answers() { Ok(Some(cluster.is_ready())) } else { Ok(None) }
+        });
+        Ok(if ready? { Some(cluster) } else { None })
+    }
+
+    /// Deletes what earlier servers of a place have left: a machine that was switched off, a crash.
+    pub(crate) fn remove_all(place: &Place) -> Result<(), ServerError> {
+        let failed = || ServerError::file("look into", place.folder());
+        for entry in fs::read_dir(place.folder()).map_err(failed())? {
+            let path = entry.map_err(failed())?.path();
+            let is_cluster =
+                path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"cluster-"));
+            if is_cluster {
+                remove(&path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the address of the server.
+    pub(crate) fn url(&self) -> String {
+        format!("postgres://{USER}@{}:{}/{DATABASE}", Ipv4Addr::LOCALHOST, self.port)
+    }
+
+    /// Tells whether the server is there: the socket is in its own folder, so nobody else can answer.
+    pub(crate) fn answers(&self) -> bool {
+        UnixStream::connect(self.folder.join("socket").join(format!(".s.PGSQL.{}", self.port))).is_ok()
+    }
+
+    /// Starts the server on the data that is there.
+    pub(crate) fn start(&self) -> Result<(), ServerError> {
+        let arguments = ["start", "--wait", "--log", &self.log().to_string_lossy()].map(str::to_owned);
+        self.pg_ctl(&arguments, START_LIMIT).map_err(|error| with_log(error, &self.log()))
+    }
+
+    /// Stops the server as a crash would.
+    pub(crate) fn stop(&self) -> Result<(), ServerError> {
+        self.pg_ctl(&["stop", "--wait", "--mode=immediate"].map(str::to_owned), STOP_LIMIT)
+    }
+
+    fn initialize_and_start(folder: &Path, settings: Settings) -> Result<Self, ServerError> {
+        let binaries = Binaries::find()?;
+        let account = Account::choose()?;
+        account.own(folder).map_err(ServerError::file("change the owner of", folder))?;
+        let mut cluster = Self { folder: folder.to_path_buf(), port: 0 };
+        let socket = cluster.folder.join("socket");
+        fs::create_dir(&socket)
+            .and_then(|()| account.own(&socket))
+            .map_err(ServerError::file("make", &socket))?;
+        let mut initdb = account.command(&binaries.initdb());
+        initdb.arg("--pgdata").arg(cluster.data()).args([
+            "--username",
+            USER,
+            "--auth=trust",
+            "--encoding=UTF8",
+            "--no-locale",
+            "--no-sync",
+            "--no-instructions",
+        ]);
+        run(initdb.current_dir(folder), INITDB_LIMIT)?;
+        for attempt in 1.. {
+            cluster.port = port::free()?;
+            cluster.configure(settings)?;
+            match cluster.start() {
+                Ok(()) => break,
+                Err(_) if attempt < STARTS && !port::is_free(cluster.port) => continue,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(cluster)
+    }
+
+    /// Writes the settings into the server's own file; its account owns the file already.
+    fn configure(&self, settings: Settings) -> Result<(), ServerError> {
+        let path = self.data().join("postgresql.conf");
+        let text = format!(
+            "{}port = {}\nunix_socket_directories = '{}'\n",
+            settings.text(),
+            self.port,
+            self.folder.join("socket").display()
+        );
+        fs::write(&path, text).map_err(ServerError::file("write", &path))
+    }
+
+    fn pg_ctl(&self, arguments: &[String], limit: Duration) -> Result<(), ServerError> {
+        let mut command = Account::choose()?.command(&Binaries::find()?.pg_ctl());
+        command.arg("--pgdata").arg(self.data()).args(arguments);
+        command.args(["--timeout", &limit.as_secs().to_string()]).current_dir(&self.folder);
+        run(&mut command, limit + MARGIN).map(drop)
+    }
+
+    fn is_ready(&self) -> bool {
+        // The eighth line of the pid file is the state, for `pg_ctl` and for us.
+        let pid_file = fs::read_to_string(self.data().join("postmaster.pid")).unwrap_or_default();
+        pid_file.lines().nth(7).is_some_and(|state| state.trim() == "ready")
+    }
+
+    fn read(place: &Place) -> Option<Self> {
+        let text = fs::read_to_string(place.current()).ok()?;
+        let (folder, port) = text.trim_end().split_once('\n')?;
+        Some(Self { folder: place.folder().join(folder), port: port.parse().ok()? })
+    }
+
+    fn written(&self) -> String {
+        let name = self.folder.file_name().unwrap_or_default();
+        format!("{}\n{}\n", name.to_string_lossy(), self.port)
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.join("data")
+    }
+
+    fn log(&self) -> PathBuf {
+        self.folder.join("log")
+    }
+}
+
+fn remove(folder: &Path) -> Result<(), ServerError> {
+    match fs::remove_dir_all(folder) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(ServerError::file("delete", folder)(error)),
+    }
+}
+
+/// Adds the end of the server's log to what `pg_ctl` said, which is never the reason.
+fn with_log(error: ServerError, log: &Path) -> ServerError {
+    let text = fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<&str> = text.lines().collect();
+    let tail = lines[lines.len().saturating_sub(LOG_LINES)..].join("\n");
+    let more = |output: String| format!("{output}\nthe end of its log:\n{tail}");
+    match error {
+        ServerError::Command { command, status, output } => {
+            ServerError::Command { command, status, output: more(output) }
+        }
+        ServerError::Waited { what, limit, output } => {
+            ServerError::Waited { what, limit, output: more(output) }
+        }
+        other => other,
+    }
+}
+
+/// Names the lack of space where there is one: the programs say it among much else, or not at all.
+fn with_space(error: ServerError, folder: &Path) -> ServerError {
+    let Ok(disk) = rustix::fs::statvfs(folder) else { return error };
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    if free >= NEEDED {
+        return error;
+    }
+    ServerError::NoSpace {
+        path: folder.to_path_buf(),
+        free_mib: free >> 20,
+        needed_mib: NEEDED >> 20,
+        output: error.to_string(),
+    }
+}

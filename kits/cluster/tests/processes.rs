@@ -1,0 +1,265 @@
+//! Processes that share a cluster, come, go and are killed.
+//!
+//! Each test has a folder of its own for its clusters, and runs the program of this package as its processes.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "what a test relies on, it panics without")]
+
+use std::{
+    fs::{self, Permissions},
+    io::{BufRead, BufReader, Read},
+    net::TcpStream,
+    os::unix::fs::PermissionsExt,
+    path::PathBuf,
+    process::{Child, ChildStdout, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use steadfast_cluster::{INSTALL, Server};
+use tempfile::TempDir;
+
+/// For what takes a second on a machine at rest.
+const LIMIT: Duration = Duration::from_secs(60);
+/// Longer than one process needs to begin after another has ended, on a machine under load.
+const LONG_GRACE: &str = "5";
+
+#[expect(clippy::disallowed_methods, reason = "other processes do not know a told clock")]
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !holds() {
+        assert!(started.elapsed() < LIMIT, "waited {LIMIT:?} for {what}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A folder for clusters.
+struct World {
+    folder: TempDir,
+    grace: &'static str,
+}
+
+impl World {
+    fn new(grace: &'static str) -> Self {
+        let open = Permissions::from_mode(0o755);
+        let folder = tempfile::Builder::new().prefix("world-").permissions(open).tempdir().unwrap();
+        Self { folder, grace }
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_steadfast-cluster"));
+        command
+            .env_remove("TEST_DATABASE_URL")
+            .env("STEADFAST_CLUSTER_DIR", self.folder.path())
+            .env("STEADFAST_CLUSTER_GRACE", self.grace);
+        command
+    }
+
+    fn process(&self) -> Process {
+        Process::spawn(&mut self.command())
+    }
+
+    /// Lists what is left of clusters: the folders of shared ones, and everything of durable ones.
+    fn clusters(&self) -> Vec<PathBuf> {
+        let entries = |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten();
+        let shared = entries(self.folder.path().join("shared")).map(|entry| entry.path());
+        let own = entries(self.folder.path().to_path_buf()).map(|entry| entry.path());
+        let named = |path: &PathBuf, start: &str| {
+            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(start))
+        };
+        shared.filter(|path| named(path, "cluster-")).chain(own.filter(|path| named(path, "own-"))).collect()
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        if !thread::panicking() {
+            until("the reaper", || self.clusters().is_empty());
+        }
+    }
+}
+
+/// A process that has a server and keeps it until it is told to end.
+struct Process {
+    child: Child,
+    output: BufReader<ChildStdout>,
+}
+
+impl Process {
+    fn spawn(command: &mut Command) -> Self {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Self { child, output }
+    }
+
+    /// Returns the first line that the process prints: the address.
+    fn url(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
+    fn end(mut self) {
+        drop(self.child.stdin.take());
+        assert!(self.child.wait().unwrap().success());
+    }
+
+    /// Ends it as `kill -9` does.
+    fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    fn fail(mut self) -> String {
+        drop(self.child.stdin.take());
+        let mut text = String::new();
+        self.output.read_to_string(&mut text).unwrap();
+        assert!(!self.child.wait().unwrap().success(), "{text}");
+        text
+    }
+}
+
+fn answers(url: &str) -> bool {
+    let address = url.strip_prefix("postgres://postgres@").and_then(|rest| rest.strip_suffix("/postgres"));
+    TcpStream::connect(address.unwrap_or_else(|| panic!("not an address: {url}"))).is_ok()
+}
+
+#[test]
+fn processes_that_start_at_once_share_one_cluster() {
+    let world = World::new("0.1");
+    let mut processes: Vec<Process> = (0..4).map(|_| world.process()).collect();
+    let urls: Vec<String> = processes.iter_mut().map(Process::url).collect();
+    assert!(urls.iter().all(|url| *url == urls[0] && answers(url)), "{urls:?}");
+    assert_eq!(world.clusters().len(), 1);
+    processes.into_iter().for_each(Process::end);
+}
+
+#[test]
+fn a_killed_process_leaves_no_cluster() {
+    let world = World::new("0.1");
+    let mut process = world.process();
+    let url = process.url();
+    assert!(answers(&url));
+    process.kill();
+    until("the cluster to go", || world.clusters().is_empty());
+    assert!(!answers(&url));
+}
+
+#[test]
+fn a_process_that_is_killed_while_it_starts_a_cluster_leaves_none() {
+    let world = World::new("0.1");
+    let process = world.process();
+    until("the cluster to appear", || !world.clusters().is_empty());
+    process.kill();
+    until("the cluster to go", || world.clusters().is_empty());
+}
+
+#[test]
+fn a_killed_process_leaves_no_durable_cluster() {
+    let world = World::new("0.1");
+    let mut process = Process::spawn(world.command().arg("durable"));
+    let url = process.url();
+    assert!(answers(&url));
+    process.kill();
+    until("the cluster to go", || world.clusters().is_empty());
+    assert!(!answers(&url));
+}
+
+#[test]
+fn the_cluster_stays_while_one_of_its_processes_lives() {
+    let world = World::new("0");
+    let (mut first, mut second) = (world.process(), world.process());
+    let url = first.url();
+    assert_eq!(second.url(), url);
+    first.kill();
+    // Without grace the reaper would be done at once if it did not see the second.
+    let mut third = world.process();
+    assert_eq!(third.url(), url);
+    third.end();
+    assert!(answers(&url));
+    second.end();
+}
+
+#[test]
+fn the_cluster_stays_over_a_pause_between_processes() {
+    let world = World::new(LONG_GRACE);
+    let mut first = world.process();
+    let url = first.url();
+    first.end();
+    let mut second = world.process();
+    assert_eq!(second.url(), url);
+    second.end();
+}
+
+#[test]
+fn whoever_joins_while_the_cluster_is_stopped_gets_one_that_answers() {
+    let world = World::new("0");
+    for _ in 0..5 {
+        let mut process = world.process();
+        let url = process.url();
+        assert!(answers(&url), "{url}");
+        process.end();
+    }
+}
+
+#[test]
+fn what_a_machine_that_was_switched_off_has_left_is_replaced() {
+    let world = World::new("0.1");
+    let stale = world.folder.path().join("shared/cluster-stale");
+    fs::create_dir_all(stale.join("data")).unwrap();
+    // The number in the pid file is that of a process which has nothing to do with it: this one.
+    fs::write(stale.join("data/postmaster.pid"), format!("{}\n", std::process::id())).unwrap();
+    fs::write(world.folder.path().join("shared/current"), "cluster-stale\n25999\n").unwrap();
+    let mut process = world.process();
+    assert!(answers(&process.url()));
+    assert!(!stale.exists());
+    process.end();
+}
+
+#[test]
+fn a_given_server_is_joined_instead() {
+    let (world, given) = (World::new("0"), Server::durable().unwrap());
+    let mut process = Process::spawn(world.command().env("TEST_DATABASE_URL", given.url()));
+    assert_eq!(process.url(), given.url());
+    process.end();
+    assert!(!world.folder.path().join("shared").exists());
+}
+
+#[test]
+fn a_given_server_that_does_not_answer_is_an_error_with_its_variable() {
+    let world = World::new("0");
+    let url = "postgres://postgres@127.0.0.1:1/postgres";
+    let text = Process::spawn(world.command().env("TEST_DATABASE_URL", url)).fail();
+    assert!(text.contains("TEST_DATABASE_URL") && text.contains("refused"), "{text}");
+}
+
+#[test]
+fn a_missing_server_is_an_error_with_the_command_that_installs_one() {
+    let world = World::new("0");
+    let text = Process::spawn(world.command().env("PG_BIN", "/nowhere")).fail();
+    assert!(text.contains(INSTALL) && text.contains("PG_BIN=/nowhere"), "{text}");
+    assert_eq!(world.clusters(), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_server_that_does_not_start_is_an_error_with_what_it_said() {
+    let world = World::new("0");
+    // A folder that the account of the server cannot reach, or programs that are no programs: both are told.
+    let programs = world.folder.path().join("bin");
+    fs::create_dir(&programs).unwrap();
+    for program in ["initdb", "pg_ctl", "postgres"] {
+        let path = programs.join(program);
+        fs::write(&path, "#!/bin/sh\necho the disk is on fire\nexit 1\n").unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+    }
+    let text = Process::spawn(world.command().env("PG_BIN", &programs)).fail();
+    assert!(text.contains("initdb") && text.contains("the disk is on fire"), "{text}");
+}
+
+#[test]
+fn a_folder_that_is_none_is_an_error_with_the_variable_that_moves_it() {
+    let world = World::new("0");
+    let file = world.folder.path().join("file");
+    fs::write(&file, "").unwrap();
+    let text = Process::spawn(world.command().env("STEADFAST_CLUSTER_DIR", &file)).fail();
+    assert!(text.contains("STEADFAST_CLUSTER_DIR"), "{text}");
+}

@@ -1,0 +1,2 @@
+-- Counts the rows that were kept.
+SELECT count(*) FROM "{name}".kept

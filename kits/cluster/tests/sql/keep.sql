@@ -1,0 +1,2 @@
+-- Adds a row, which is committed when the statement returns.
+INSERT INTO "{name}".kept VALUES (7)

@@ -1,0 +1,126 @@
+//! The database as the rest of the store sees it: statements by name, in one schema, each a transaction of its own.
+
+use std::sync::Arc;
+
+use deadpool_postgres::Pool;
+use steadfast_store::{ProviderError, ProviderErrorKind, StoreClock};
+use tokio_postgres::Row;
+
+use crate::error::{chain, is_conflict, provider_error};
+use crate::param::Param;
+
+/// Returns the text of a statement, which has a file of its own.
+macro_rules! sql {
+    ($name:literal) => {
+        include_str!(concat!("../sql/", $name, ".sql"))
+    };
+}
+pub(crate) use sql;
+
+/// A function of the database, which has a file of its own.
+pub(crate) struct Function {
+    pub(crate) name: &'static str,
+    pub(crate) text: &'static str,
+}
+
+/// Names functions by their files; each file makes the function of its name.
+macro_rules! functions {
+    ($($name:literal),* $(,)?) => {
+        &[$($crate::db::Function {
+            name: $name,
+            text: include_str!(concat!("../sql/functions/", $name, ".sql")),
+        }),*]
+    };
+}
+pub(crate) use functions;
+
+/// Bounds how often a statement is sent again whose transaction lost against another one.
+const MAX_CONFLICTS: usize = 10;
+
+/// A pool of connections to one schema.
+#[derive(Debug, Clone)]
+pub(crate) struct Db {
+    pub(crate) pool: Pool,
+    schema: Arc<str>,
+    clock: Option<StoreClock>,
+}
+
+impl Db {
+    /// `schema` is the quoted name.
+    pub(crate) fn new(pool: Pool, schema: String, clock: Option<StoreClock>) -> Self {
+        Self { pool, schema: schema.into(), clock }
+    }
+
+    /// The time to decide by: the database's, unless a test gave a clock.
+    pub(crate) fn now(&self) -> Option<i64> {
+        self.clock.as_ref().map(StoreClock::now_ms)
+    }
+
+    /// Runs a statement that gives rows.
+    pub(crate) async fn rows(
+        &self,
+        operation: &'static str,
+        sql: &'static str,
+        params: &[Param<'_>],
+    ) -> Result<Vec<Row>, ProviderError> {
+        let text = in_schema(sql, &self.schema);
+        let mut conflicts = 0;
+        loop {
+            let connection = self.pool.get().await.map_err(|error| pool_error(operation, &error))?;
+            match connection.query_typed(&text, params).await {
+                Ok(rows) => return Ok(rows),
+                Err(error) if is_conflict(&error) && conflicts < MAX_CONFLICTS => conflicts += 1,
+                Err(error) => return Err(provider_error(operation, error)),
+            }
+        }
+    }
+
+    /// Runs a statement that gives at most one row.
+    pub(crate) async fn one(
+        &self,
+        operation: &'static str,
+        sql: &'static str,
+        params: &[Param<'_>],
+    ) -> Result<Option<Row>, ProviderError> {
+        Ok(self.rows(operation, sql, params).await?.into_iter().next())
+    }
+}
+
+/// Puts the schema into a text.
+pub(crate) fn in_schema(text: &str, schema: &str) -> String {
+    text.replace("{schema}", schema)
+}
+
+fn pool_error(operation: &'static str, error: &deadpool_postgres::PoolError) -> ProviderError {
+    let text = format!("no connection to the database: {}", chain(error));
+    ProviderError::new(ProviderErrorKind::Unavailable, operation, text)
+}
+
+/// Reads a column.
+///
+/// # Errors
+/// `Corrupt`, naming the column: the schema is not the one that this build made.
+pub(crate) fn column<'r, T: tokio_postgres::types::FromSql<'r>>(
+    operation: &'static str,
+    row: &'r Row,
+    name: &str,
+) -> Result<T, ProviderError> {
+    row.try_get(name).map_err(|error| {
+        let text = format!("column '{name}' cannot be read: {}", chain(&error));
+        ProviderError::new(ProviderErrorKind::Corrupt, operation, text)
+    })
+}
+
+/// Times beyond what the database can say are as good as for ever.
+pub(crate) fn time(ms: u64) -> i64 {
+    i64::try_from(ms).unwrap_or(i64::MAX)
+}
+
+/// A duration in milliseconds, as far as the database can say it.
+pub(crate) fn millis(duration: std::time::Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+pub(crate) fn unsigned(value: i64) -> u64 {
+    u64::try_from(value).unwrap_or(0)
+}

@@ -1,0 +1,40 @@
+//! Options of the store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use steadfast_clock::Clock;
+
+/// Says how a database is used. Every field has a sensible default.
+#[derive(Debug, Clone)]
+pub struct PostgresOptions {
+    /// Bounds the connections of this process, the one that listens apart.
+    pub max_connections: usize,
+    /// Bounds how long a connection may take to be made, or to become free.
+    pub connect_timeout: Duration,
+    /// Bounds how long a statement may take.
+    pub statement_timeout: Duration,
+    /// Bounds how many requests of one kind become one call.
+    pub max_batch: usize,
+    /// Listens for what other processes commit. Without it, and through a pooler that gives every transaction another
+    /// connection, they are noticed every `poll_interval`.
+    pub listen: bool,
+    /// Says how often a waiting fetch looks although nobody told it to.
+    pub poll_interval: Duration,
+    /// Gives the store a clock instead of the database's: for tests.
+    pub clock: Option<Arc<dyn Clock>>,
+}
+
+impl Default for PostgresOptions {
+    fn default() -> Self {
+        Self {
+            max_connections: 10,
+            connect_timeout: Duration::from_secs(10),
+            statement_timeout: Duration::from_secs(30),
+            max_batch: 64,
+            listen: true,
+            poll_interval: Duration::from_secs(5),
+            clock: None,
+        }
+    }
+}

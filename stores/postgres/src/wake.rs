@@ -1,0 +1,93 @@
+//! What other processes are told, and how they are heard (L2).
+//!
+//! One connection of a process listens. A notification says what became runnable, so that a process that it does not concern runs
+//! no statement. It is a hint and never the truth: whoever waits also looks by himself from time to time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use steadfast_store::{Waiters, Woken};
+
+use crate::db::{Function, functions};
+
+pub(crate) const FUNCTIONS: &[Function] = functions!["wake/notify"];
+
+/// Bounds a notification; Postgres refuses 8,000 bytes and more.
+const MAX_PAYLOAD_BYTES: usize = 7_000;
+
+/// What a notification says.
+#[derive(Debug, Serialize, Deserialize)]
+struct Payload {
+    /// The process that sent it.
+    from: String,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    turns: usize,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    work: Vec<(Option<String>, bool)>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    any_work: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    instances: Vec<String>,
+    /// There was more than a notification can say.
+    #[serde(default, skip_serializing_if = "is_false")]
+    all: bool,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+/// Writes what a transaction makes runnable as a notification; `None` when it makes nothing runnable.
+pub(crate) fn payload(me: &str, woken: &Woken) -> Option<String> {
+    if *woken == Woken::default() {
+        return None;
+    }
+    let Woken { turns, work, any_work, instances } = woken.clone();
+    let whole = Payload { from: me.to_owned(), turns, work, any_work, instances, all: false };
+    let text = serde_json::to_string(&whole).ok().filter(|text| text.len() <= MAX_PAYLOAD_BYTES);
+    text.or_else(|| serde_json::to_string(&serde_json::json!({ "from": me, "all": true })).ok())
+}
+
+/// Wakes those whom a notification of another process concerns. One that cannot be read wakes everybody.
+pub(crate) fn hear(me: &str, text: &str, waiters: &Arc<Waiters>) {
+    match serde_json::from_str::<Payload>(text) {
+        Ok(payload) if payload.from == me => {}
+        Ok(Payload { turns, work, any_work, instances, all: false, .. }) => {
+            waiters.wake(&Woken { turns, work, any_work, instances });
+        }
+        Ok(_) | Err(_) => waiters.wake_all(),
+    }
+}
+
+/// Says how long a process is taken to listen after it said so, and says so again after a third of that.
+pub(crate) const LISTENS_FOR: Duration = Duration::from_secs(30);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_runnable_is_no_notification() {
+        assert_eq!(payload("me", &Woken::default()), None);
+    }
+
+    #[test]
+    fn what_is_too_long_to_say_says_that() {
+        let woken = Woken { instances: vec!["x".repeat(100); 100], ..Woken::default() };
+        assert_eq!(payload("me", &woken).as_deref(), Some(r#"{"all":true,"from":"me"}"#));
+    }
+
+    #[test]
+    fn a_notification_says_what_became_runnable() {
+        let woken = Woken { turns: 2, work: vec![(Some("gpu".to_owned()), true)], ..Woken::default() };
+        let text = payload("me", &woken).unwrap_or_default();
+        assert_eq!(text, r#"{"from":"me","turns":2,"work":[["gpu",true]]}"#);
+    }
+}
