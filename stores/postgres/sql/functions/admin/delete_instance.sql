@@ -3,13 +3,12 @@
 -- A tree that grows meanwhile is looked at again.
 -- Locks: instance_locks of the whole tree, then those of erase_instances.
 CREATE OR REPLACE FUNCTION {schema}.delete_instance(
-    p_instance TEXT, p_force BOOLEAN, p_now_ms BIGINT DEFAULT NULL, p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL
+    p_instance TEXT, p_force BOOLEAN, p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL
 )
 RETURNS TABLE(instances BIGINT, executions BIGINT, events BIGINT, queued BIGINT)
 LANGUAGE plpgsql AS $function$
 #variable_conflict use_column
 DECLARE
-    v_now    BIGINT := {schema}.now_ms(p_now_ms);
     v_parent TEXT;
     v_tree   TEXT[];
     v_seen   TEXT[] := '{}';
@@ -32,7 +31,7 @@ BEGIN
             USING ERRCODE = 'SF008';
     END IF;
     PERFORM {schema}.refuse_deletion(v_tree, p_force);
-    RETURN QUERY SELECT * FROM {schema}.erase_instances(v_tree, v_now);
+    RETURN QUERY SELECT * FROM {schema}.erase_instances(v_tree);
     PERFORM {schema}.notify(p_notify, p_me);
-END;
+END
 $function$

@@ -4,13 +4,12 @@
 -- Locks: instance_locks of all that is deleted, then those of erase_instances.
 CREATE OR REPLACE FUNCTION {schema}.delete_instance_bulk(
     p_instances TEXT[], p_completed_before BIGINT, p_limit BIGINT,
-    p_now_ms BIGINT DEFAULT NULL, p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL
+    p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL
 )
 RETURNS TABLE(instances BIGINT, executions BIGINT, events BIGINT, queued BIGINT, deleted TEXT[])
 LANGUAGE plpgsql AS $function$
 #variable_conflict use_column
 DECLARE
-    v_now    BIGINT := {schema}.now_ms(p_now_ms);
     v_cursor REFCURSOR;
     v_roots  TEXT[] := '{}';
     v_all    TEXT[] := '{}';
@@ -44,8 +43,8 @@ BEGIN
     END LOOP;
     SELECT erased.instances, erased.executions, erased.events, erased.queued
     INTO instances, executions, events, queued
-    FROM {schema}.erase_instances(deleted, v_now) AS erased;
+    FROM {schema}.erase_instances(deleted) AS erased;
     PERFORM {schema}.notify(p_notify, p_me);
     RETURN NEXT;
-END;
+END
 $function$

@@ -1,67 +1,48 @@
--- Removes all that there is of the given instances, and counts it. Their sessions end and the work of those goes with
--- them; shared sessions whose work goes keep their rows, and their heads are found anew.
--- What is in flight fails afterwards: its token is found nowhere (S4).
--- Locks: the caller has locked the instance_locks of all of them; then lines, then worker_queue by id.
-CREATE OR REPLACE FUNCTION {schema}.erase_instances(p_instances TEXT[], p_now BIGINT)
+-- Removes all that there is of the given instances, and counts it. Their sessions are closed, which withdraws the work of
+-- those; of shared sessions whose work goes the heads are found anew. What is in flight fails afterwards: its token is found
+-- nowhere (S4).
+-- Locks: the caller has locked the instance_locks of all of them; then lines, then worker_queue in the order of id.
+CREATE OR REPLACE FUNCTION {schema}.erase_instances(p_instances TEXT[])
 RETURNS TABLE(instances BIGINT, executions BIGINT, events BIGINT, queued BIGINT)
-LANGUAGE plpgsql AS $function$
+LANGUAGE plpgsql
+SET enable_seqscan TO off
+AS $function$
 #variable_conflict use_column
 DECLARE
-    v_scopes   TEXT[];
-    v_sessions TEXT[];
     v_work     BIGINT[];
+    v_scopes   TEXT[];  -- of the sessions of that work, and of their own
+    v_sessions TEXT[];
+    v_tags     TEXT[];  -- NULL for a session of their own
     v_count    BIGINT;
 BEGIN
-    SELECT count(DISTINCT id) INTO instances FROM unnest(p_instances) AS given(id);
+    SELECT count(DISTINCT id) INTO instances FROM unnest(p_instances) AS given (id);
 
-    SELECT coalesce(array_agg(touched.scope), '{}'), coalesce(array_agg(touched.session_id), '{}')
-    INTO v_scopes, v_sessions
+    v_work := ARRAY(SELECT w.id FROM {schema}.worker_queue AS w WHERE w.instance_id = ANY (p_instances));
+    SELECT array_agg(touched.scope), array_agg(touched.session_id), array_agg(touched.tag)
+    INTO v_scopes, v_sessions, v_tags
     FROM (
-        SELECT work.session_scope AS scope, work.session_id
-        FROM {schema}.worker_queue AS work
-        WHERE work.instance_id = ANY (p_instances) AND work.session_id IS NOT NULL
-        UNION
-        SELECT line.instance_id, line.session_id
-        FROM {schema}.lines AS line
-        WHERE line.instance_id = ANY (p_instances) AND line.instance_id <> ''
+        SELECT DISTINCT w.session_scope AS scope, w.session_id, w.tag FROM {schema}.worker_queue AS w
+        WHERE w.id = ANY (v_work) AND w.session_id IS NOT NULL AND (w.session_scope = '' OR w.session_scope <> ALL (p_instances))
+        UNION ALL
+        SELECT l.instance_id, l.session_id, NULL FROM {schema}.lines AS l
+        WHERE l.instance_id = ANY (p_instances) AND l.instance_id <> ''
     ) AS touched;
-    IF cardinality(v_scopes) > 0 THEN
-        PERFORM {schema}.lock_lines(v_scopes, v_sessions);
-    END IF;
+    PERFORM {schema}.lock_lines(v_scopes, v_sessions);
 
-    SELECT array_agg(locked.id) INTO v_work
-    FROM (
-        SELECT work.id FROM {schema}.worker_queue AS work
-        WHERE work.instance_id = ANY (p_instances)
-        ORDER BY work.id FOR UPDATE
-    ) AS locked;
-    DELETE FROM {schema}.worker_queue AS work WHERE work.id = ANY (v_work);
-    GET DIAGNOSTICS queued = ROW_COUNT;
-
-    -- Work of other instances on a session that ends is withdrawn and not counted.
-    DELETE FROM {schema}.worker_queue AS work
-    WHERE work.id IN (
-        SELECT stray.id
-        FROM unnest(v_scopes, v_sessions) AS touched(scope, session_id)
-        JOIN {schema}.worker_queue AS stray
-          ON stray.session_id = touched.session_id AND stray.session_scope = touched.scope
-        WHERE touched.scope = ANY (p_instances) AND touched.scope <> ''
+    DELETE FROM {schema}.worker_queue AS w WHERE w.id IN (
+        SELECT gone.id FROM {schema}.worker_queue AS gone WHERE gone.id = ANY (v_work) ORDER BY gone.id FOR UPDATE
     );
-    DELETE FROM {schema}.sessions AS session
-    WHERE session.instance_id = ANY (p_instances) AND session.instance_id <> '';
-    DELETE FROM {schema}.heads AS head WHERE head.instance_id = ANY (p_instances) AND head.instance_id <> '';
-    DELETE FROM {schema}.lines AS line WHERE line.instance_id = ANY (p_instances) AND line.instance_id <> '';
-    IF cardinality(v_scopes) > 0 THEN
-        PERFORM {schema}.refresh_heads(
-            array_agg(touched.scope), array_agg(touched.session_id), p_now
-        )
-        FROM unnest(v_scopes, v_sessions) AS touched(scope, session_id)
-        WHERE touched.scope = '' OR touched.scope <> ALL (p_instances)
-        HAVING count(*) > 0;
+    GET DIAGNOSTICS queued = ROW_COUNT;
+    IF v_sessions IS NOT NULL THEN
+        PERFORM {schema}.close_lines(array_agg(own.scope), array_agg(own.session_id))
+        FROM unnest(v_scopes, v_sessions, v_tags) AS own (scope, session_id, tag)
+        WHERE own.tag IS NULL HAVING count(*) > 0;
+        PERFORM {schema}.refresh_heads(array_agg(shared.scope), array_agg(shared.session_id), array_agg(shared.tag))
+        FROM unnest(v_scopes, v_sessions, v_tags) AS shared (scope, session_id, tag)
+        WHERE shared.tag IS NOT NULL HAVING count(*) > 0;
     END IF;
 
-    DELETE FROM {schema}.orchestrator_queue AS message
-    WHERE message.id IN (
+    DELETE FROM {schema}.orchestrator_queue AS q WHERE q.id IN (
         SELECT delayed.id FROM {schema}.orchestrator_queue AS delayed
         WHERE delayed.instance_id = ANY (p_instances) AND delayed.state = 0
         UNION ALL
@@ -70,15 +51,15 @@ BEGIN
     );
     GET DIAGNOSTICS v_count = ROW_COUNT;
     queued := queued + v_count;
-    DELETE FROM {schema}.history AS event WHERE event.instance_id = ANY (p_instances);
+    DELETE FROM {schema}.history AS h WHERE h.instance_id = ANY (p_instances);
     GET DIAGNOSTICS events = ROW_COUNT;
-    DELETE FROM {schema}.executions AS execution WHERE execution.instance_id = ANY (p_instances);
+    DELETE FROM {schema}.executions AS e WHERE e.instance_id = ANY (p_instances);
     GET DIAGNOSTICS executions = ROW_COUNT;
-    DELETE FROM {schema}.kv AS entry WHERE entry.instance_id = ANY (p_instances);
-    DELETE FROM {schema}.watchers AS watcher WHERE watcher.instance_id = ANY (p_instances);
-    DELETE FROM {schema}.set_aside AS aside WHERE aside.instance_id = ANY (p_instances);
-    DELETE FROM {schema}.instances AS instance WHERE instance.instance_id = ANY (p_instances);
-    DELETE FROM {schema}.instance_locks AS lock WHERE lock.instance_id = ANY (p_instances);
+    DELETE FROM {schema}.kv AS k WHERE k.instance_id = ANY (p_instances);
+    DELETE FROM {schema}.watchers AS w WHERE w.instance_id = ANY (p_instances);
+    DELETE FROM {schema}.set_aside AS s WHERE s.instance_id = ANY (p_instances);
+    DELETE FROM {schema}.instances AS i WHERE i.instance_id = ANY (p_instances);
+    DELETE FROM {schema}.instance_locks AS l WHERE l.instance_id = ANY (p_instances);
     RETURN NEXT;
-END;
+END
 $function$

@@ -19,5 +19,5 @@ BEGIN
             ORDER BY level.place, child.instance_id
         );
     END LOOP;
-END;
+END
 $function$

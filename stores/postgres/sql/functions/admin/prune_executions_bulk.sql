@@ -32,5 +32,5 @@ BEGIN
         );
     END IF;
     RETURN QUERY SELECT * FROM {schema}.prune_instances(v_chosen, p_keep_last, p_completed_before);
-END;
+END
 $function$

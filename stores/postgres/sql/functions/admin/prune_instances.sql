@@ -37,5 +37,5 @@ BEGIN
     WHERE execution.instance_id = old.instance_id AND execution.execution_id = old.execution_id;
     GET DIAGNOSTICS executions = ROW_COUNT;
     RETURN NEXT;
-END;
+END
 $function$

@@ -28,5 +28,5 @@ BEGIN
             v_child, v_parent
             USING ERRCODE = 'SF006';
     END IF;
-END;
+END
 $function$

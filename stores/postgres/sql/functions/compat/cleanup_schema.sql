@@ -19,5 +19,5 @@ BEGIN
         {schema}.heads, {schema}.watchers, {schema}.nodes, {schema}.set_aside, {schema}.listeners,
         {schema}.steadfast_functions, {schema}.steadfast_migrations;
     DROP SEQUENCE IF EXISTS {schema}.numbers;
-END;
+END
 $function$

@@ -4,7 +4,7 @@
 -- Locks: instance_locks of all of them, then those of erase_instances.
 CREATE OR REPLACE FUNCTION {schema}.delete_instances_atomic(
     p_instance_ids TEXT[], p_force BOOLEAN,
-    p_now_ms BIGINT DEFAULT NULL, p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL
+    p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL
 )
 RETURNS TABLE(
     out_instances_deleted BIGINT, out_executions_deleted BIGINT, out_events_deleted BIGINT, out_queue_messages_deleted BIGINT
@@ -14,7 +14,7 @@ LANGUAGE plpgsql AS $function$
 BEGIN
     PERFORM {schema}.lock_instances(p_instance_ids);
     PERFORM {schema}.refuse_deletion(p_instance_ids, p_force);
-    RETURN QUERY SELECT * FROM {schema}.erase_instances(p_instance_ids, {schema}.now_ms(p_now_ms));
+    RETURN QUERY SELECT * FROM {schema}.erase_instances(p_instance_ids);
     PERFORM {schema}.notify(p_notify, p_me);
-END;
+END
 $function$

@@ -16,5 +16,5 @@ BEGIN
            WHERE lock.lock_token IS NOT NULL AND lock.locked_until > v_now),
         (SELECT count(*) FROM {schema}.worker_queue)
         - (SELECT count(*) FROM {schema}.worker_queue AS work WHERE work.state = 2 AND work.locked_until > v_now);
-END;
+END
 $function$

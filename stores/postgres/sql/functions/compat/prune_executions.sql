@@ -13,5 +13,5 @@ BEGIN
         RAISE EXCEPTION 'instance ''%'' was not found', p_instance_id USING ERRCODE = 'SF007';
     END IF;
     RETURN QUERY SELECT * FROM {schema}.prune_instances(ARRAY[p_instance_id], p_keep_last, p_completed_before_ms);
-END;
+END
 $function$
