@@ -11,6 +11,7 @@ mod conformance;
 mod layers;
 mod metadata;
 mod migration_diff;
+mod server;
 mod step;
 mod test;
 mod workspace;
