@@ -3,14 +3,13 @@
 use steadfast_store::{ProviderError, ProviderErrorKind};
 use tokio_postgres::error::SqlState;
 
-use crate::escape::unescape;
-use crate::exception;
-
 /// Says what an error of the driver means.
 pub(crate) fn provider_error(operation: &str, error: tokio_postgres::Error) -> ProviderError {
+    if let Some(raised) = crate::exception::raised(operation, &error) {
+        return raised;
+    }
     let kind = kind_of(&error);
     let text = match error.as_db_error() {
-        Some(db) if exception::kind_of(db.code().code()).is_some() => unescape(db.message().to_owned()),
         Some(db) => format!("{} (SQLSTATE {})", db.message(), db.code().code()),
         None => format!("the database cannot be reached: {}", chain(&error)),
     };
@@ -19,9 +18,6 @@ pub(crate) fn provider_error(operation: &str, error: tokio_postgres::Error) -> P
 
 fn kind_of(error: &tokio_postgres::Error) -> ProviderErrorKind {
     let Some(code) = error.code() else { return ProviderErrorKind::Unavailable };
-    if let Some(kind) = exception::kind_of(code.code()) {
-        return kind;
-    }
     match code.code() {
         "40001" | "40P01" | "55P03" | "57014" => ProviderErrorKind::Busy,
         "23505" => ProviderErrorKind::Conflict,

@@ -2,7 +2,9 @@
 //!
 //! Class `SF` is ours. The texts are for people and for callers of the functions; code decides by these.
 
-use steadfast_store::ProviderErrorKind;
+use steadfast_store::{ProviderError, ProviderErrorKind};
+
+use crate::escape::unescape;
 
 /// Every SQLSTATE of class `SF`, and what it means for a caller.
 pub(crate) const EXCEPTIONS: &[(&str, ProviderErrorKind)] = &[
@@ -33,8 +35,10 @@ pub(crate) const EXCEPTIONS: &[(&str, ProviderErrorKind)] = &[
 ];
 
 /// What an exception of ours means; `None` when it is not ours.
-pub(crate) fn kind_of(sqlstate: &str) -> Option<ProviderErrorKind> {
-    EXCEPTIONS.iter().find(|(code, _)| *code == sqlstate).map(|(_, kind)| *kind)
+pub(crate) fn raised(operation: &str, error: &tokio_postgres::Error) -> Option<ProviderError> {
+    let said = error.as_db_error()?;
+    let (_, kind) = EXCEPTIONS.iter().find(|(code, _)| *code == said.code().code())?;
+    Some(ProviderError::new(*kind, operation, unescape(said.message().to_owned())))
 }
 
 #[cfg(test)]
@@ -51,9 +55,9 @@ mod tests {
     #[test]
     fn what_functions_raise_and_what_is_known_are_the_same() {
         let known: BTreeSet<&str> = EXCEPTIONS.iter().map(|(code, _)| *code).collect();
-        let functions = crate::migrate::functions().map(|function| function.text);
-        let raised: BTreeSet<&str> =
-            functions.flat_map(raised).filter(|code| code.starts_with("SF")).collect();
+        let areas = [crate::admin::FUNCTIONS, crate::compat::FUNCTIONS];
+        let texts = areas.iter().flat_map(|area| area.iter()).map(|function| function.text);
+        let raised: BTreeSet<&str> = texts.flat_map(raised).collect();
         assert_eq!(raised, known);
     }
 }

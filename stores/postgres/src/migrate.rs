@@ -29,10 +29,6 @@ const FUNCTIONS: &[&[Function]] = &[
     crate::compat::FUNCTIONS,
 ];
 
-pub(crate) fn functions() -> impl Iterator<Item = &'static Function> {
-    FUNCTIONS.iter().flat_map(|area| area.iter())
-}
-
 /// Brings a schema to the form of this build.
 pub(crate) async fn migrate(client: &mut Client, schema: &str) -> Result<(), OpenError> {
     let quoted = quoted(schema)?;
@@ -114,7 +110,7 @@ impl Work<'_> {
     async fn make_functions(&self) -> Result<(), OpenError> {
         let rows = self.rows("look", sql!("schema/functions"), &[]).await?;
         let made: HashMap<String, String> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
-        for function in functions() {
+        for function in FUNCTIONS.iter().flat_map(|area| area.iter()) {
             let (name, hash) = (short(function), hash(function.text));
             if made.get(name) == Some(&hash) {
                 continue;
