@@ -14,6 +14,7 @@ mod connect;
 mod db;
 mod error;
 mod escape;
+mod exception;
 mod history;
 mod instance;
 mod kv;
