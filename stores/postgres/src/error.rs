@@ -5,6 +5,9 @@ use tokio_postgres::error::SqlState;
 
 /// Says what an error of the driver means.
 pub(crate) fn provider_error(operation: &str, error: tokio_postgres::Error) -> ProviderError {
+    if let Some(raised) = crate::exception::raised(operation, &error) {
+        return raised;
+    }
     let kind = kind_of(&error);
     let text = match error.as_db_error() {
         Some(db) => format!("{} (SQLSTATE {})", db.message(), db.code().code()),

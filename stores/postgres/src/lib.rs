@@ -8,11 +8,13 @@
 
 mod admin;
 mod batch;
+mod commit;
 mod compat;
 mod connect;
 mod db;
 mod error;
 mod escape;
+mod exception;
 mod history;
 mod instance;
 mod kv;

@@ -52,7 +52,12 @@ pub(crate) fn payload(me: &str, woken: &Woken) -> Option<String> {
     let Woken { turns, work, any_work, instances } = woken.clone();
     let whole = Payload { from: me.to_owned(), turns, work, any_work, instances, all: false };
     let text = serde_json::to_string(&whole).ok().filter(|text| text.len() <= MAX_PAYLOAD_BYTES);
-    text.or_else(|| serde_json::to_string(&serde_json::json!({ "from": me, "all": true })).ok())
+    Some(text.unwrap_or_else(|| everything(me)))
+}
+
+/// Writes a notification for everybody: what became runnable cannot be said.
+pub(crate) fn everything(me: &str) -> String {
+    serde_json::json!({ "from": me, "all": true }).to_string()
 }
 
 /// Wakes those whom a notification of another process concerns. One that cannot be read wakes everybody.
