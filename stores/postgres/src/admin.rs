@@ -42,7 +42,8 @@ impl ProviderAdmin for PostgresProvider {
     }
 
     async fn list_executions(&self, instance: &str) -> Result<Vec<u64>, ProviderError> {
-        let rows = self.db.rows("list_executions", sql!("admin/executions"), params![escape(instance)]).await?;
+        let rows =
+            self.db.rows("list_executions", sql!("admin/executions"), params![escape(instance)]).await?;
         rows.iter().map(|row| column("list_executions", row, "id").map(unsigned)).collect()
     }
 
@@ -105,8 +106,12 @@ impl ProviderAdmin for PostgresProvider {
         let Some(row) = self.db.one(OPERATION, sql!("admin/queue_depths"), params![now]).await? else {
             return Ok(QueueDepths::default());
         };
-        let depth = |name| Ok(usize::try_from(count(OPERATION, &row, name)?).unwrap_or(usize::MAX));
-        Ok(QueueDepths { orchestrator_queue: depth("messages")?, worker_queue: depth("work")?, timer_queue: 0 })
+        let depth = |name| count(OPERATION, &row, name).map(|n| usize::try_from(n).unwrap_or(usize::MAX));
+        Ok(QueueDepths {
+            orchestrator_queue: depth("messages")?,
+            worker_queue: depth("work")?,
+            timer_queue: 0,
+        })
     }
 
     async fn list_children(&self, instance_id: &str) -> Result<Vec<String>, ProviderError> {
@@ -200,7 +205,6 @@ impl PostgresProvider {
             Err(error) => format!("the database cannot be read: {error}"),
         }
     }
-
 }
 
 impl Db {
@@ -268,7 +272,7 @@ fn pruned(operation: &'static str, row: Option<Row>) -> Result<PruneResult, Prov
 fn instance_info(row: &Row) -> Result<InstanceInfo, ProviderError> {
     const OPERATION: &str = "get_instance_info";
     let text = |name| column::<String>(OPERATION, row, name).map(unescape);
-    let maybe = |name| Ok(column::<Option<String>>(OPERATION, row, name)?.map(unescape));
+    let maybe = |name| column::<Option<String>>(OPERATION, row, name).map(|text| text.map(unescape));
     Ok(InstanceInfo {
         instance_id: text("instance_id")?,
         orchestration_name: text("name")?,

@@ -1,13 +1,15 @@
 //! The database as the rest of the store sees it: statements by name, in one schema, each a transaction of its own.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use deadpool_postgres::Pool;
 use steadfast_store::{ProviderError, ProviderErrorKind, StoreClock};
 use tokio_postgres::Row;
 
 use crate::error::{chain, is_conflict, provider_error};
-use crate::param::Param;
+use crate::options::Counts;
+use crate::param::{Param, params, typed};
 
 /// Returns the text of a statement, which has a file of its own.
 macro_rules! sql {
@@ -43,12 +45,18 @@ pub(crate) struct Db {
     pub(crate) pool: Pool,
     schema: Arc<str>,
     clock: Option<StoreClock>,
+    counts: Option<Arc<Counts>>,
 }
 
 impl Db {
     /// `schema` is the quoted name.
-    pub(crate) fn new(pool: Pool, schema: String, clock: Option<StoreClock>) -> Self {
-        Self { pool, schema: schema.into(), clock }
+    pub(crate) fn new(
+        pool: Pool,
+        schema: String,
+        clock: Option<StoreClock>,
+        counts: Option<Arc<Counts>>,
+    ) -> Self {
+        Self { pool, schema: schema.into(), clock, counts }
     }
 
     /// The time to decide by: the database's, unless a test gave a clock.
@@ -66,13 +74,37 @@ impl Db {
         let text = in_schema(sql, &self.schema);
         let mut conflicts = 0;
         loop {
-            let connection = self.pool.get().await.map_err(|error| pool_error(operation, &error))?;
-            match connection.query_typed(&text, params).await {
+            let mut connection = self.pool.get().await.map_err(|error| pool_error(operation, &error))?;
+            let _sent = self.counts.as_ref().map(Counts::send);
+            let answer = match &self.counts {
+                Some(counts) if counts.with_blocks => {
+                    self.counted(&mut connection, &text, params, &counts.blocks).await
+                }
+                _ => connection.query_typed(&text, &typed(params)).await,
+            };
+            match answer {
                 Ok(rows) => return Ok(rows),
                 Err(error) if is_conflict(&error) && conflicts < MAX_CONFLICTS => conflicts += 1,
                 Err(error) => return Err(provider_error(operation, error)),
             }
         }
+    }
+
+    /// Runs a statement and counts the blocks that it looked at.
+    async fn counted(
+        &self,
+        connection: &mut deadpool_postgres::Object,
+        text: &str,
+        params: &[Param<'_>],
+        blocks: &AtomicU64,
+    ) -> Result<Vec<Row>, tokio_postgres::Error> {
+        let transaction = connection.transaction().await?;
+        let rows = transaction.query_typed(text, &typed(params)).await?;
+        let counted = transaction.query_typed(sql!("schema/blocks"), &typed(params![&*self.schema])).await?;
+        transaction.commit().await?;
+        let count = counted.first().map_or(0, |row| row.get::<_, i64>(0));
+        blocks.fetch_add(unsigned(count), Ordering::Relaxed);
+        Ok(rows)
     }
 
     /// Runs a statement that gives at most one row.

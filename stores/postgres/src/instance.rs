@@ -77,16 +77,7 @@ impl Db {
             .rows(
                 OPERATION,
                 sql!("instance/page"),
-                params![
-                    before,
-                    params.0,
-                    params.1,
-                    prefix,
-                    params.2,
-                    params.3,
-                    query.roots_only,
-                    limit + 1
-                ],
+                params![before, params.0, params.1, prefix, params.2, params.3, query.roots_only, limit + 1],
             )
             .await?;
         let mut found = Vec::with_capacity(rows.len());
@@ -104,8 +95,7 @@ impl Db {
         let Some(size) = self.one(OPERATION, sql!("history/size"), params![escape(instance)]).await? else {
             return Ok(None);
         };
-        let started =
-            self.started(OPERATION, instance, column(OPERATION, &size, "execution_id")?).await?;
+        let started = self.started(OPERATION, instance, column(OPERATION, &size, "execution_id")?).await?;
         let carried = match started.map(|event| event.kind) {
             Some(EventKind::OrchestrationStarted { carry_forward_events, .. }) => carry_forward_events,
             _ => None,

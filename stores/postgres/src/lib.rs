@@ -8,6 +8,7 @@
 
 mod admin;
 mod batch;
+mod calls;
 mod commit;
 mod compat;
 mod connect;
@@ -15,9 +16,11 @@ mod db;
 mod error;
 mod escape;
 mod exception;
+mod giving_back;
 mod history;
 mod instance;
 mod kv;
+mod listen;
 mod message;
 mod migrate;
 mod open;
@@ -27,10 +30,11 @@ mod session;
 mod set_aside;
 mod store;
 mod turn;
+mod wait;
 mod waiting;
 mod wake;
 mod work;
 
 pub use open::OpenError;
-pub use options::PostgresOptions;
+pub use options::{Counts, PostgresOptions};
 pub use store::PostgresProvider;

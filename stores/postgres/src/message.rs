@@ -68,6 +68,11 @@ impl Start {
         let also = also.into_iter().map(|sent| Letter::new(OPERATION, sent)).collect::<Result<_, _>>()?;
         Ok(Self { start, also })
     }
+
+    /// Counts the messages.
+    pub(crate) fn count(&self) -> usize {
+        1 + self.also.len()
+    }
 }
 
 /// Letters as the columns of a call.
@@ -102,16 +107,21 @@ impl Db {
         let mut all = Letters::default();
         requests.into_iter().flatten().for_each(|letter| all.push(letter));
         if !all.items.is_empty() {
-            self.rows("send", sql!("message/send"), params![
-                all.instances,
-                all.items,
-                all.delays,
-                all.starts,
-                all.traceparents,
-                self.now(),
-                notify,
-                me
-            ]).await?;
+            self.rows(
+                "send",
+                sql!("message/send"),
+                params![
+                    all.instances,
+                    all.items,
+                    all.delays,
+                    all.starts,
+                    all.traceparents,
+                    self.now(),
+                    notify,
+                    me
+                ],
+            )
+            .await?;
         }
         Ok(answers)
     }
@@ -132,21 +142,27 @@ impl Db {
                 also.push(letter);
             }
         }
-        let rows = self.rows(OPERATION, sql!("message/start"), params![
-            starts.instances,
-            starts.items,
-            starts.delays,
-            starts.traceparents,
-            also_of,
-            also.instances,
-            also.items,
-            also.delays,
-            also.starts,
-            also.traceparents,
-            self.now(),
-            notify,
-            me
-        ]).await?;
+        let rows = self
+            .rows(
+                OPERATION,
+                sql!("message/start"),
+                params![
+                    starts.instances,
+                    starts.items,
+                    starts.delays,
+                    starts.traceparents,
+                    also_of,
+                    also.instances,
+                    also.items,
+                    also.delays,
+                    also.starts,
+                    also.traceparents,
+                    self.now(),
+                    notify,
+                    me
+                ],
+            )
+            .await?;
         let read = |row: &tokio_postgres::Row| {
             let is_new: bool = column(OPERATION, row, "is_new")?;
             Ok(if is_new { Started::New } else { Started::Existing })

@@ -42,7 +42,9 @@ impl Db {
             }
             (
                 Queue::Worker,
-                Some(WorkItem::ActivityExecute { instance, execution_id, id: activity, session_id, tag, .. }),
+                Some(WorkItem::ActivityExecute {
+                    instance, execution_id, id: activity, session_id, tag, ..
+                }),
             ) => {
                 let tag = stored_tag(tag.as_deref());
                 let asked = params![

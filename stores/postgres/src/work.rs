@@ -4,18 +4,20 @@ use std::collections::HashSet;
 
 use steadfast_core::{SessionKey, TagFilter, WorkItem, kind_of};
 use steadfast_store::{
-    Abandon, Attachment, Attempt, Claim, LeaseToken, MAX_UNREADABLE_ATTEMPTS, Outcome, Owner, ProviderError,
-    ProviderErrorKind, SessionScope, UNREADABLE_RETRY, Woken, WorkLease, WorkRequest,
+    Abandon, Attachment, Attempt, Claim, LeaseToken, MAX_UNREADABLE_ATTEMPTS, NewWork, Outcome, Owner,
+    ProviderError, ProviderErrorKind, SessionScope, UNREADABLE_RETRY, Woken, WorkLease, WorkRequest,
 };
 use tokio_postgres::Row;
 
 use crate::db::{Db, Function, column, functions, millis, sql, time, unsigned};
 use crate::escape::{escape, unescape};
+use crate::message::{check_work, text};
 use crate::param::params;
-use crate::session::{fenced, keys, scope_of};
+use crate::session::{fenced, keys, scope_of, stored_scope};
 use crate::wake::payload;
 
 pub(crate) const FUNCTIONS: &[Function] = functions![
+    "work/enqueue_work",
     "work/queue_work",
     "work/withdraw_work",
     "work/sweep_work",
@@ -273,6 +275,33 @@ impl Db {
             }
         }
         Ok(())
+    }
+
+    /// Queues an activity that no turn asked for, and tells what that made runnable.
+    pub(crate) async fn enqueue_work(&self, me: &str, work: &NewWork) -> Result<Woken, ProviderError> {
+        const OPERATION: &str = "enqueue_work";
+        check_work(OPERATION, &work.item)?;
+        let WorkItem::ActivityExecute { instance, execution_id, id, tag, .. } = &work.item else {
+            return Err(ProviderError::permanent(OPERATION, "only activities are work"));
+        };
+        let session = work.session_key();
+        let stored = stored_tag(tag.as_deref());
+        let woken = Woken { work: vec![(tag.clone(), session.is_some())], ..Woken::default() };
+        let columns = params![
+            text(OPERATION, &work.item)?,
+            escape(instance),
+            time(*execution_id),
+            time(*id),
+            escape(&stored),
+            session.as_ref().map(|key| escape(stored_scope(key))),
+            session.as_ref().map(|key| escape(&key.session_id)),
+            work.traceparent.as_deref().map(escape),
+            self.now(),
+            payload(me, &woken),
+            me,
+        ];
+        self.rows(OPERATION, sql!("work/enqueue"), columns).await?;
+        Ok(woken)
     }
 
     /// Removes activities and sends their completions, each together (S11).
