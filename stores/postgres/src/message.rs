@@ -164,11 +164,6 @@ pub(crate) fn is_start(item: &WorkItem) -> bool {
     )
 }
 
-/// Tags as they are stored: no tag is none of the tags that anybody can give.
-pub(crate) fn stored_tag(tag: Option<&str>) -> String {
-    tag.map_or_else(String::new, |tag| format!(":{tag}"))
-}
-
 /// Refuses what is no activity.
 pub(crate) fn check_work(operation: &str, item: &WorkItem) -> Result<(), ProviderError> {
     match item {
