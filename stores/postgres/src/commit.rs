@@ -7,10 +7,9 @@ use tokio_postgres::Row;
 use crate::db::{Db, sql, time};
 use crate::escape::escape;
 use crate::history::EventColumns;
-use crate::message::is_start;
+use crate::message::{is_start, stored_tag};
 use crate::param::params;
 use crate::turn::{Prepared, SessionChange};
-use crate::work::stored_tag;
 
 /// The columns: those in front have one place for each commit, the others say whose a place is.
 #[derive(Default)]

@@ -9,6 +9,7 @@ use steadfast_store::{Message, ProviderError, ProviderErrorKind, Sent, Started, 
 use crate::db::{Db, Function, column, functions, millis, sql};
 use crate::escape::escape;
 use crate::param::params;
+pub(crate) use crate::work::stored_tag;
 
 pub(crate) const FUNCTIONS: &[Function] = functions![
     "clock/now_ms",
