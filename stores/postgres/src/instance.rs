@@ -11,7 +11,7 @@ use crate::escape::{escape, unescape};
 use crate::history::events_of;
 use crate::param::params;
 
-pub(crate) const FUNCTIONS: &[Function] = functions!["instance/lock_instances", "instance/forget_instance"];
+pub(crate) const FUNCTIONS: &[Function] = functions!["instance/lock_instances", "instance/forget_instances"];
 
 impl Db {
     pub(crate) async fn state(&self, instance: &str) -> Result<Option<InstanceState>, ProviderError> {

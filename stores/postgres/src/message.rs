@@ -9,6 +9,7 @@ use steadfast_store::{Message, ProviderError, ProviderErrorKind, Sent, Started, 
 use crate::db::{Db, Function, column, functions, millis, sql};
 use crate::escape::escape;
 use crate::param::params;
+pub(crate) use crate::work::stored_tag;
 
 pub(crate) const FUNCTIONS: &[Function] = functions![
     "clock/now_ms",
@@ -178,11 +179,6 @@ pub(crate) fn is_start(item: &WorkItem) -> bool {
             | WorkItem::ContinueAsNew { .. }
             | WorkItem::ContinueAsNewWithSessions { .. }
     )
-}
-
-/// Tags as they are stored: no tag is none of the tags that anybody can give.
-pub(crate) fn stored_tag(tag: Option<&str>) -> String {
-    tag.map_or_else(String::new, |tag| format!(":{tag}"))
 }
 
 /// Refuses what is no activity.
