@@ -25,6 +25,8 @@ pub(crate) const FUNCTIONS: &[Function] = functions![
     "session/close_sessions_of",
     "session/watch_session",
     "session/unwatch_sessions",
+    "session/hold_lines",
+    "session/own_heads",
     "session/hold_watchers",
     "session/tell_watchers",
     "session/json_text",

@@ -19,6 +19,7 @@ use crate::wake::payload;
 pub(crate) const FUNCTIONS: &[Function] = functions![
     "work/enqueue_work",
     "work/queue_work",
+    "work/lock_work",
     "work/withdraw_work",
     "work/sweep_work",
     "work/next_work_moment",

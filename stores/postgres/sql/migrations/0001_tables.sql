@@ -143,18 +143,19 @@ CREATE TABLE {schema}.worker_queue (
     worker_id     TEXT,
     traceparent   TEXT
 ) WITH (fillfactor = 80);
-CREATE INDEX worker_queue_free ON {schema}.worker_queue (tag, id) WHERE state = 1 AND session_id IS NULL;
--- By an expression, so that no plan takes it for the work of one tag and steps over all the others.
-CREATE INDEX worker_queue_free_any ON {schema}.worker_queue ((id + 0)) WHERE state = 1 AND session_id IS NULL;
+-- What is looked for in the order of `id` has an expression in its index that orders the same, and is looked for by that
+-- expression: so no plan takes another index that has the order, the primary key above all, and steps over everything else.
+CREATE INDEX worker_queue_free ON {schema}.worker_queue (tag, (id + 0)) WHERE state = 1 AND session_id IS NULL;
+CREATE INDEX worker_queue_free_any ON {schema}.worker_queue ((id - 0)) WHERE state = 1 AND session_id IS NULL;
 CREATE INDEX worker_queue_since ON {schema}.worker_queue (since) WHERE state = 1 AND session_id IS NULL;
 CREATE INDEX worker_queue_due ON {schema}.worker_queue (visible_ms) WHERE state = 0;
 CREATE INDEX worker_queue_leased ON {schema}.worker_queue (locked_until) WHERE state = 2;
 CREATE UNIQUE INDEX worker_queue_token ON {schema}.worker_queue (lock_token) WHERE lock_token IS NOT NULL;
 CREATE INDEX worker_queue_identity ON {schema}.worker_queue (instance_id, execution_id, activity_id);
 CREATE INDEX idx_worker_queue_session_id
-    ON {schema}.worker_queue (session_id, session_scope, state, tag, id) WHERE session_id IS NOT NULL;
+    ON {schema}.worker_queue (session_id, session_scope, state, tag, (id + 0)) WHERE session_id IS NOT NULL;
 CREATE INDEX worker_queue_session_order
-    ON {schema}.worker_queue (session_id, session_scope, id) WHERE session_id IS NOT NULL;
+    ON {schema}.worker_queue (session_id, session_scope, (id - 0)) WHERE session_id IS NOT NULL;
 CREATE INDEX worker_queue_session_since
     ON {schema}.worker_queue (session_id, session_scope, tag, since) WHERE state = 1 AND session_id IS NOT NULL;
 
@@ -196,7 +197,7 @@ CREATE TABLE {schema}.heads (
     PRIMARY KEY (instance_id, session_id, tag)
 ) WITH (fillfactor = 70);
 CREATE INDEX heads_by_tag ON {schema}.heads (owner, tag, head);
-CREATE INDEX heads_any ON {schema}.heads (owner, head);
+CREATE INDEX heads_any ON {schema}.heads (owner, (head + 0));
 CREATE INDEX heads_since ON {schema}.heads (since);
 
 -- Executions that want to hear of the next attachments of a session.

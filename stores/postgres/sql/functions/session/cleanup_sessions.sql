@@ -11,6 +11,7 @@ SET enable_bitmapscan TO off
 SET enable_hashjoin TO off
 SET enable_mergejoin TO off
 SET plan_cache_mode TO force_generic_plan
+SET jit TO off
 AS $function$
 #variable_conflict use_column
 DECLARE
@@ -33,11 +34,10 @@ BEGIN
         v_last_session := v_sessions[v_page];
     END IF;
 
-    SELECT array_agg(locked.instance_id), array_agg(locked.session_id) INTO v_scopes, v_sessions
+    SELECT array_agg(l.instance_id), array_agg(l.session_id) INTO v_scopes, v_sessions
     FROM (
         SELECT l.instance_id, l.session_id
-        FROM unnest(v_scopes, v_sessions) AS named (scope, session)
-        JOIN {schema}.lines AS l ON l.instance_id = named.scope AND l.session_id = named.session
+        FROM unnest(v_scopes, v_sessions) AS l (instance_id, session_id)
         LEFT JOIN {schema}.sessions AS s ON s.instance_id = l.instance_id AND s.session_id = l.session_id
         WHERE NOT coalesce(s.held AND s.locked_until > v_now, false)
           AND (s.session_id IS NULL OR l.instance_id = '' OR (
@@ -48,9 +48,9 @@ BEGIN
               WHERE w.session_id = l.session_id AND w.session_scope = l.instance_id
               LIMIT 1
           ) IS NULL
-        ORDER BY l.instance_id, l.session_id
-        FOR UPDATE OF l SKIP LOCKED
-    ) AS locked;
+    ) AS l;
+    SELECT array_agg(locked.scope), array_agg(locked.session) INTO v_scopes, v_sessions
+    FROM {schema}.hold_lines(v_scopes, v_sessions) AS locked;
     IF v_sessions IS NOT NULL THEN
         -- Under the locks nobody queues work or claims: what is found now stays so.
         WITH gone AS (

@@ -8,14 +8,18 @@ SET enable_bitmapscan TO off
 SET enable_hashjoin TO off
 SET enable_mergejoin TO off
 SET plan_cache_mode TO force_generic_plan
+SET jit TO off
 AS $function$
 #variable_conflict use_column
 DECLARE
     v_told TEXT[] := ARRAY(
         SELECT DISTINCT w.instance_id
         FROM unnest(p_scopes, p_sessions) AS claim (scope, session)
-        JOIN {schema}.watchers AS w ON w.session_scope = claim.scope AND w.session_id = claim.session
-        WHERE w.has_seen
+        CROSS JOIN LATERAL (
+            SELECT w.instance_id FROM {schema}.watchers AS w
+            WHERE w.session_scope = claim.scope AND w.session_id = claim.session AND w.has_seen
+            OFFSET 0
+        ) AS w
     );
 BEGIN
     IF cardinality(v_told) = 0 THEN
@@ -27,10 +31,12 @@ BEGIN
     ORDER BY told COLLATE "C"
     ON CONFLICT DO NOTHING;
     RETURN ARRAY(
-        SELECT l.instance_id FROM {schema}.instance_locks AS l
-        WHERE l.instance_id = ANY (v_told)
-        ORDER BY l.instance_id
-        FOR UPDATE SKIP LOCKED
+        SELECT l.instance_id
+        FROM (SELECT told.id COLLATE "C" AS id FROM unnest(v_told) AS told (id) ORDER BY 1) AS told
+        CROSS JOIN LATERAL (
+            SELECT l.instance_id FROM {schema}.instance_locks AS l WHERE l.instance_id = told.id
+            FOR UPDATE SKIP LOCKED
+        ) AS l
     );
 END
 $function$

@@ -9,29 +9,34 @@ SET enable_bitmapscan TO off
 SET enable_hashjoin TO off
 SET enable_mergejoin TO off
 SET plan_cache_mode TO force_generic_plan
+SET jit TO off
 AS $function$
 #variable_conflict use_column
 DECLARE
+    v_rows TID[];
+    v_scopes TEXT[];
+    v_sessions TEXT[];
     v_places BIGINT[];
 BEGIN
-    WITH live AS (
-        SELECT s.instance_id, s.session_id, asked.place
+    SELECT array_agg(s.ctid), array_agg(asked.scope), array_agg(asked.session), array_agg(asked.place ORDER BY asked.place)
+    INTO v_rows, v_scopes, v_sessions, v_places
+    FROM (
+        SELECT asked.scope COLLATE "C" AS scope, asked.session COLLATE "C" AS session, asked.epoch, min(asked.place) AS place
         FROM unnest(p_scopes, p_sessions, p_epochs) WITH ORDINALITY AS asked (scope, session, epoch, place)
-        JOIN {schema}.sessions AS s ON s.instance_id = asked.scope AND s.session_id = asked.session
-        WHERE s.epoch = asked.epoch AND s.held AND s.locked_until > p_now
-        ORDER BY s.instance_id, s.session_id, asked.place
-        FOR UPDATE OF s
-    ), ended AS (
-        UPDATE {schema}.sessions AS s SET held = false, locked_until = p_now
-        FROM (SELECT DISTINCT instance_id, session_id FROM live) AS live
-        WHERE s.instance_id = live.instance_id AND s.session_id = live.session_id
-        RETURNING s.instance_id, s.session_id
-    ), freed AS (
-        UPDATE {schema}.heads AS h SET owner = ''
-        FROM ended WHERE h.instance_id = ended.instance_id AND h.session_id = ended.session_id
-    )
-    SELECT array_agg(first.place ORDER BY first.place) INTO v_places
-    FROM (SELECT min(live.place) AS place FROM live GROUP BY live.instance_id, live.session_id) AS first;
-    RETURN coalesce(v_places, '{}');
+        GROUP BY 1, 2, 3
+        ORDER BY 1, 2
+    ) AS asked
+    CROSS JOIN LATERAL (
+        SELECT s.ctid FROM {schema}.sessions AS s
+        WHERE s.instance_id = asked.scope AND s.session_id = asked.session AND s.epoch = asked.epoch
+          AND s.held AND s.locked_until > p_now
+        FOR UPDATE
+    ) AS s;
+    IF v_rows IS NULL THEN
+        RETURN '{}';
+    END IF;
+    UPDATE {schema}.sessions AS s SET held = false, locked_until = p_now WHERE s.ctid = ANY (v_rows);
+    PERFORM {schema}.own_heads(v_scopes, v_sessions, '');
+    RETURN v_places;
 END
 $function$

@@ -8,6 +8,7 @@ SET enable_bitmapscan TO off
 SET enable_hashjoin TO off
 SET enable_mergejoin TO off
 SET plan_cache_mode TO force_generic_plan
+SET jit TO off
 AS $function$
 #variable_conflict use_column
 DECLARE
@@ -15,21 +16,23 @@ DECLARE
     v_sessions TEXT[];
     v_locked INTEGER;
 BEGIN
-    SELECT array_agg(scope), array_agg(session) INTO v_scopes, v_sessions
+    SELECT array_agg(wanted.scope), array_agg(wanted.session) INTO v_scopes, v_sessions
     FROM (
-        SELECT DISTINCT wanted.scope, wanted.session
-        FROM unnest(p_scopes, p_sessions) AS wanted (scope, session)
-        WHERE wanted.session IS NOT NULL
+        SELECT DISTINCT line.scope COLLATE "C" AS scope, line.session COLLATE "C" AS session
+        FROM unnest(p_scopes, p_sessions) AS line (scope, session)
+        WHERE line.session IS NOT NULL
+        ORDER BY 1, 2
     ) AS wanted;
     IF v_sessions IS NULL THEN
         RETURN;
     END IF;
     FOR v_try IN 1..100 LOOP
-        SELECT count(*) INTO v_locked FROM (
-            SELECT 1 FROM unnest(v_scopes, v_sessions) AS wanted (scope, session)
-            JOIN {schema}.lines AS l ON l.instance_id = wanted.scope AND l.session_id = wanted.session
-            ORDER BY l.instance_id, l.session_id
-            FOR UPDATE OF l
+        SELECT count(*) INTO v_locked
+        FROM unnest(v_scopes, v_sessions) AS wanted (scope, session)
+        CROSS JOIN LATERAL (
+            SELECT 1 FROM {schema}.lines AS l
+            WHERE l.instance_id = wanted.scope AND l.session_id = wanted.session
+            FOR UPDATE
         ) AS locked;
         IF v_locked = cardinality(v_sessions) THEN
             RETURN;
@@ -37,7 +40,6 @@ BEGIN
         INSERT INTO {schema}.lines (instance_id, session_id)
         SELECT wanted.scope, wanted.session
         FROM unnest(v_scopes, v_sessions) AS wanted (scope, session)
-        ORDER BY wanted.scope COLLATE "C", wanted.session COLLATE "C"
         ON CONFLICT DO NOTHING;
     END LOOP;
     RAISE EXCEPTION 'sessions are removed as fast as they are named' USING ERRCODE = 'serialization_failure';

@@ -8,6 +8,7 @@ SET enable_bitmapscan TO off
 SET enable_hashjoin TO off
 SET enable_mergejoin TO off
 SET plan_cache_mode TO force_generic_plan
+SET jit TO off
 AS $function$
 #variable_conflict use_column
 DECLARE
@@ -20,8 +21,11 @@ BEGIN
         FROM unnest(p_scopes, p_sessions) AS asked (scope, session)
         WHERE asked.session IS NOT NULL
     ) AS line
-    JOIN {schema}.sessions AS s ON s.instance_id = line.scope AND s.session_id = line.session
-    WHERE s.serial;
+    CROSS JOIN LATERAL (
+        SELECT s.instance_id, s.session_id FROM {schema}.sessions AS s
+        WHERE s.instance_id = line.scope AND s.session_id = line.session AND s.serial
+        OFFSET 0
+    ) AS s;
 
     WITH first AS (
         SELECT place.scope, place.session, place.tag, oldest.id, longest.since,
@@ -41,7 +45,7 @@ BEGIN
         LEFT JOIN LATERAL (
             SELECT w.id FROM {schema}.worker_queue AS w
             WHERE w.session_id = place.session AND w.session_scope = place.scope AND w.state = 1 AND w.tag = place.tag
-            ORDER BY w.session_id, w.session_scope, w.state, w.tag, w.id LIMIT 1
+            ORDER BY w.id + 0 LIMIT 1
         ) AS oldest ON true
         LEFT JOIN LATERAL (
             SELECT w.since FROM {schema}.worker_queue AS w
@@ -50,9 +54,15 @@ BEGIN
             ORDER BY w.since LIMIT 1
         ) AS longest ON true
     ), gone AS (
-        DELETE FROM {schema}.heads AS h USING first
-        WHERE first.id IS NULL
-          AND h.instance_id = first.scope AND h.session_id = first.session AND h.tag = first.tag
+        DELETE FROM {schema}.heads AS h
+        WHERE h.ctid = ANY (ARRAY(
+            SELECT old.ctid FROM first CROSS JOIN LATERAL (
+                SELECT h.ctid FROM {schema}.heads AS h
+                WHERE h.instance_id = first.scope AND h.session_id = first.session AND h.tag = first.tag
+                OFFSET 0
+            ) AS old
+            WHERE first.id IS NULL
+        ))
     )
     INSERT INTO {schema}.heads AS h (instance_id, session_id, tag, head, owner, since)
     SELECT first.scope, first.session, first.tag, first.id, first.owner, first.since

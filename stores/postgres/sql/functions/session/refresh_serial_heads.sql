@@ -8,12 +8,19 @@ SET enable_bitmapscan TO off
 SET enable_hashjoin TO off
 SET enable_mergejoin TO off
 SET plan_cache_mode TO force_generic_plan
+SET jit TO off
 AS $function$
 #variable_conflict use_column
 BEGIN
     DELETE FROM {schema}.heads AS h
-    USING unnest(p_scopes, p_sessions) AS line (scope, session)
-    WHERE h.instance_id = line.scope AND h.session_id = line.session;
+    WHERE h.ctid = ANY (ARRAY(
+        SELECT old.ctid FROM unnest(p_scopes, p_sessions) AS line (scope, session)
+        CROSS JOIN LATERAL (
+            SELECT h.ctid FROM {schema}.heads AS h
+            WHERE h.instance_id = line.scope AND h.session_id = line.session
+            OFFSET 0
+        ) AS old
+    ));
 
     INSERT INTO {schema}.heads (instance_id, session_id, tag, head, owner, since)
     SELECT line.scope, line.session, first.tag, first.id,
@@ -26,7 +33,7 @@ BEGIN
     CROSS JOIN LATERAL (
         SELECT w.id, w.state, w.tag, w.since FROM {schema}.worker_queue AS w
         WHERE w.session_id = line.session AND w.session_scope = line.scope AND NOT w.unreadable
-        ORDER BY w.session_id, w.session_scope, w.id LIMIT 1
+        ORDER BY w.id - 0 LIMIT 1
     ) AS first
     WHERE first.state = 1
       AND (

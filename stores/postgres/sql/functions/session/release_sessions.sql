@@ -11,6 +11,7 @@ SET enable_bitmapscan TO off
 SET enable_hashjoin TO off
 SET enable_mergejoin TO off
 SET plan_cache_mode TO force_generic_plan
+SET jit TO off
 AS $function$
 #variable_conflict use_column
 DECLARE
@@ -32,9 +33,13 @@ BEGIN
     SELECT array_agg(s.instance_id), array_agg(s.session_id), array_agg(s.epoch), array_agg(asked.place)
     INTO v_scopes, v_sessions, v_epochs, v_asked
     FROM unnest(p_scopes, p_sessions, p_epochs) WITH ORDINALITY AS asked (scope, session, epoch, place)
-    JOIN {schema}.sessions AS s ON s.instance_id = asked.scope AND s.session_id = asked.session
-    WHERE s.epoch = asked.epoch AND s.held AND s.locked_until > v_now AND s.worker_id = p_owner
-      AND (p_incarnation IS NULL OR s.incarnation IS NOT DISTINCT FROM p_incarnation);
+    CROSS JOIN LATERAL (
+        SELECT s.instance_id, s.session_id, s.epoch FROM {schema}.sessions AS s
+        WHERE s.instance_id = asked.scope AND s.session_id = asked.session AND s.epoch = asked.epoch
+          AND s.held AND s.locked_until > v_now AND s.worker_id = p_owner
+          AND (p_incarnation IS NULL OR s.incarnation IS NOT DISTINCT FROM p_incarnation)
+        OFFSET 0
+    ) AS s;
     IF v_sessions IS NULL THEN
         RETURN;
     END IF;

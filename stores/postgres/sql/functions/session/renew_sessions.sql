@@ -14,6 +14,7 @@ SET enable_bitmapscan TO off
 SET enable_hashjoin TO off
 SET enable_mergejoin TO off
 SET plan_cache_mode TO force_generic_plan
+SET jit TO off
 AS $function$
 #variable_conflict use_column
 DECLARE
@@ -28,6 +29,7 @@ DECLARE
     v_untaken_sessions TEXT[];
     v_untaken_epochs BIGINT[];
     v_places BIGINT[];
+    v_rows TID[];
 BEGIN
     IF p_incarnation IS NOT NULL THEN
         v_newest := {schema}.check_incarnation(p_owner, p_incarnation);
@@ -83,18 +85,26 @@ BEGIN
         PERFORM {schema}.notify(p_notify, p_me);
     END IF;
 
+    -- What was claimed or let go meanwhile is lost.
+    v_rows := ARRAY(
+        SELECT s.ctid
+        FROM (
+            SELECT judged.scope COLLATE "C" AS scope, judged.session COLLATE "C" AS session, judged.epoch
+            FROM unnest(v_scopes, v_sessions, v_epochs, v_outcomes) AS judged (scope, session, epoch, outcome)
+            WHERE judged.outcome = 'renewed'
+            ORDER BY 1, 2
+        ) AS judged
+        CROSS JOIN LATERAL (
+            SELECT s.ctid FROM {schema}.sessions AS s
+            WHERE s.instance_id = judged.scope AND s.session_id = judged.session AND s.epoch = judged.epoch
+              AND s.held AND s.locked_until > v_now
+            FOR UPDATE
+        ) AS s
+    );
     RETURN QUERY
-    WITH live AS (
-        SELECT s.instance_id, s.session_id, s.epoch
-        FROM unnest(v_scopes, v_sessions, v_epochs, v_outcomes) AS judged (scope, session, epoch, outcome)
-        JOIN {schema}.sessions AS s ON s.instance_id = judged.scope AND s.session_id = judged.session
-        -- What was claimed or let go meanwhile is lost.
-        WHERE judged.outcome = 'renewed' AND s.epoch = judged.epoch AND s.held AND s.locked_until > v_now
-        ORDER BY s.instance_id, s.session_id
-        FOR UPDATE OF s
-    ), renewed AS (
+    WITH renewed AS (
         UPDATE {schema}.sessions AS s SET locked_until = v_until
-        FROM live WHERE s.instance_id = live.instance_id AND s.session_id = live.session_id
+        WHERE s.ctid = ANY (v_rows)
         RETURNING s.instance_id, s.session_id, s.epoch
     )
     SELECT told.outcome, told.scope, told.session, told.epoch

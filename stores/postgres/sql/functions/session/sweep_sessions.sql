@@ -9,14 +9,15 @@ SET enable_bitmapscan TO off
 SET enable_hashjoin TO off
 SET enable_mergejoin TO off
 SET plan_cache_mode TO force_generic_plan
+SET jit TO off
 AS $function$
 #variable_conflict use_column
 DECLARE
     v_bound CONSTANT INTEGER := 256;
     v_scopes TEXT[];
     v_sessions TEXT[];
+    v_rows TID[];
     v_found INTEGER;
-    v_moved INTEGER;
 BEGIN
     SELECT array_agg(ended.instance_id), array_agg(ended.session_id) INTO v_scopes, v_sessions
     FROM (
@@ -29,31 +30,17 @@ BEGIN
     END IF;
     v_found := cardinality(v_sessions);
 
-    SELECT array_agg(locked.instance_id), array_agg(locked.session_id) INTO v_scopes, v_sessions
-    FROM (
-        SELECT l.instance_id, l.session_id
-        FROM unnest(v_scopes, v_sessions) AS ended (scope, session)
-        JOIN {schema}.lines AS l ON l.instance_id = ended.scope AND l.session_id = ended.session
-        ORDER BY l.instance_id, l.session_id
-        FOR UPDATE OF l SKIP LOCKED
-    ) AS locked;
-
-    WITH ended AS (
-        SELECT s.instance_id, s.session_id
-        FROM unnest(v_scopes, v_sessions) AS locked (scope, session)
-        JOIN {schema}.sessions AS s ON s.instance_id = locked.scope AND s.session_id = locked.session
-        WHERE s.held AND s.locked_until <= p_now
-        ORDER BY s.instance_id, s.session_id
-        FOR UPDATE OF s SKIP LOCKED
-    ), moved AS (
-        UPDATE {schema}.sessions AS s SET held = false
-        FROM ended WHERE s.instance_id = ended.instance_id AND s.session_id = ended.session_id
-        RETURNING s.instance_id, s.session_id
-    ), freed AS (
-        UPDATE {schema}.heads AS h SET owner = ''
-        FROM moved WHERE h.instance_id = moved.instance_id AND h.session_id = moved.session_id
-    )
-    SELECT count(*) INTO v_moved FROM moved;
-    RETURN v_moved < v_found OR v_found >= v_bound;
+    SELECT array_agg(s.ctid), array_agg(line.scope), array_agg(line.session) INTO v_rows, v_scopes, v_sessions
+    FROM {schema}.hold_lines(v_scopes, v_sessions) AS line
+    CROSS JOIN LATERAL (
+        SELECT s.ctid FROM {schema}.sessions AS s
+        WHERE s.instance_id = line.scope AND s.session_id = line.session AND s.held AND s.locked_until <= p_now
+        FOR UPDATE SKIP LOCKED
+    ) AS s;
+    IF v_rows IS NOT NULL THEN
+        UPDATE {schema}.sessions AS s SET held = false WHERE s.ctid = ANY (v_rows);
+        PERFORM {schema}.own_heads(v_scopes, v_sessions, '');
+    END IF;
+    RETURN v_found >= v_bound OR coalesce(cardinality(v_rows), 0) < v_found;
 END
 $function$

@@ -9,18 +9,27 @@ SET enable_bitmapscan TO off
 SET enable_hashjoin TO off
 SET enable_mergejoin TO off
 SET plan_cache_mode TO force_generic_plan
+SET jit TO off
 AS $function$
 #variable_conflict use_column
+DECLARE
+    v_rows TID[] := ARRAY(
+        SELECT s.ctid
+        FROM (
+            SELECT DISTINCT held.scope COLLATE "C" AS scope, held.session COLLATE "C" AS session, held.epoch
+            FROM unnest(p_scopes, p_sessions, p_epochs) AS held (scope, session, epoch)
+            ORDER BY 1, 2
+        ) AS held
+        CROSS JOIN LATERAL (
+            SELECT s.ctid FROM {schema}.sessions AS s
+            WHERE s.instance_id = held.scope AND s.session_id = held.session AND s.epoch = held.epoch
+              AND s.held AND s.locked_until > p_now AND s.last_activity_at <> p_now
+            FOR UPDATE
+        ) AS s
+    );
 BEGIN
-    WITH live AS (
-        SELECT s.instance_id, s.session_id
-        FROM (SELECT DISTINCT * FROM unnest(p_scopes, p_sessions, p_epochs)) AS held (scope, session, epoch)
-        JOIN {schema}.sessions AS s ON s.instance_id = held.scope AND s.session_id = held.session
-        WHERE s.epoch = held.epoch AND s.held AND s.locked_until > p_now AND s.last_activity_at <> p_now
-        ORDER BY s.instance_id, s.session_id
-        FOR UPDATE OF s
-    )
-    UPDATE {schema}.sessions AS s SET last_activity_at = p_now
-    FROM live WHERE s.instance_id = live.instance_id AND s.session_id = live.session_id;
+    IF cardinality(v_rows) > 0 THEN
+        UPDATE {schema}.sessions AS s SET last_activity_at = p_now WHERE s.ctid = ANY (v_rows);
+    END IF;
 END
 $function$

@@ -9,6 +9,7 @@ SET enable_bitmapscan TO off
 SET enable_hashjoin TO off
 SET enable_mergejoin TO off
 SET plan_cache_mode TO force_generic_plan
+SET jit TO off
 AS $function$
 #variable_conflict use_column
 DECLARE
@@ -16,7 +17,7 @@ DECLARE
     v_again BOOLEAN := {schema}.sweep_work(v_now);
 BEGIN
     RETURN QUERY SELECT
-        EXISTS (SELECT 1 FROM {schema}.worker_queue AS w WHERE w.state = 1 AND w.session_id IS NULL ORDER BY w.id + 0)
+        EXISTS (SELECT 1 FROM {schema}.worker_queue AS w WHERE w.state = 1 AND w.session_id IS NULL ORDER BY w.id - 0)
             OR EXISTS (SELECT 1 FROM {schema}.heads),
         v_again, {schema}.next_work_moment(v_now), v_now;
 END

@@ -12,6 +12,7 @@ SET enable_bitmapscan TO off
 SET enable_hashjoin TO off
 SET enable_mergejoin TO off
 SET plan_cache_mode TO force_generic_plan
+SET jit TO off
 AS $function$
 #variable_conflict use_column
 DECLARE
@@ -25,7 +26,9 @@ BEGIN
     SELECT array_agg(w.lock_token), array_agg(w.tag), array_agg(w.session_id IS NOT NULL)
     INTO v_before, v_tags, v_has_session
     FROM (SELECT DISTINCT * FROM unnest(p_tokens)) AS f (token)
-    JOIN {schema}.worker_queue AS w ON w.lock_token = f.token;
+    CROSS JOIN LATERAL (
+        SELECT w.lock_token, w.tag, w.session_id FROM {schema}.worker_queue AS w WHERE w.lock_token = f.token OFFSET 0
+    ) AS w;
     IF v_before IS NOT NULL THEN
         v_given := {schema}.give_work_back(p_tokens, p_delay_ms, p_uncounted, true, v_now);
         IF v_given IS NOT NULL THEN

@@ -27,6 +27,7 @@ SET enable_bitmapscan TO off
 SET enable_hashjoin TO off
 SET enable_mergejoin TO off
 SET plan_cache_mode TO force_generic_plan
+SET jit TO off
 AS $function$
 #variable_conflict use_column
 DECLARE
@@ -75,7 +76,7 @@ BEGIN
             RETURN QUERY SELECT l.*, v_now, NULL::boolean, NULL::bigint, NULL::bigint
             FROM {schema}.lease_session_work(
                 v_ids, v_scopes, v_sessions, p_worker_ids[v_leased + 1:], v_leased, v_until, p_owner, p_incarnation,
-                {schema}.after_ms(v_now, p_session_lock_ms), p_claim, v_now
+                {schema}.after_ms(v_now, coalesce(p_session_lock_ms, p_lock_ms)), p_claim, v_now
             ) AS l;
             GET DIAGNOSTICS v_found = ROW_COUNT;
             v_leased := v_leased + v_found;

@@ -7,6 +7,7 @@ SET enable_bitmapscan TO off
 SET enable_hashjoin TO off
 SET enable_mergejoin TO off
 SET plan_cache_mode TO force_generic_plan
+SET jit TO off
 AS $function$
 #variable_conflict use_column
 BEGIN
@@ -14,7 +15,7 @@ BEGIN
         RETURN QUERY
         SELECT w.id FROM {schema}.worker_queue AS w
         WHERE w.state = 1 AND w.session_id IS NULL
-        ORDER BY w.id + 0 LIMIT p_count;
+        ORDER BY w.id - 0 LIMIT p_count;
     ELSE
         RETURN QUERY
         SELECT oldest.id
@@ -22,7 +23,7 @@ BEGIN
         CROSS JOIN LATERAL (
             SELECT w.id FROM {schema}.worker_queue AS w
             WHERE w.state = 1 AND w.session_id IS NULL AND w.tag = wanted.tag
-            ORDER BY w.tag, w.id LIMIT p_count
+            ORDER BY w.id + 0 LIMIT p_count
         ) AS oldest
         ORDER BY oldest.id LIMIT p_count;
     END IF;

@@ -12,6 +12,7 @@ SET enable_bitmapscan TO off
 SET enable_hashjoin TO off
 SET enable_mergejoin TO off
 SET plan_cache_mode TO force_generic_plan
+SET jit TO off
 AS $function$
 #variable_conflict use_column
 DECLARE
@@ -38,7 +39,7 @@ BEGIN
             SELECT h.head, h.instance_id, h.session_id, h.tag FROM {schema}.heads AS h
             WHERE h.owner = holder.owner
               AND length(h.instance_id) || ':' || h.instance_id || h.session_id <> ALL (p_out)
-            ORDER BY h.owner, h.head LIMIT p_count
+            ORDER BY h.head + 0 LIMIT p_count
         ) AS oldest;
     ELSE
         SELECT array_agg(oldest.head), array_agg(oldest.instance_id), array_agg(oldest.session_id), array_agg(oldest.tag)
@@ -49,7 +50,7 @@ BEGIN
             SELECT h.head, h.instance_id, h.session_id, h.tag FROM {schema}.heads AS h
             WHERE h.owner = holder.owner AND h.tag = wanted.tag
               AND length(h.instance_id) || ':' || h.instance_id || h.session_id <> ALL (p_out)
-            ORDER BY h.owner, h.tag, h.head LIMIT p_count
+            ORDER BY h.head LIMIT p_count
         ) AS oldest;
     END IF;
     IF v_heads IS NULL THEN
@@ -70,8 +71,8 @@ BEGIN
     LEFT JOIN {schema}.sessions AS s ON s.instance_id = h.scope AND s.session_id = h.session
     CROSS JOIN LATERAL (
         SELECT w.id FROM {schema}.worker_queue AS w
-        WHERE w.session_id = h.session AND w.session_scope = h.scope AND w.state = 1 AND w.tag = h.tag AND w.id >= h.head
-        ORDER BY w.session_id, w.session_scope, w.state, w.tag, w.id
+        WHERE w.session_id = h.session AND w.session_scope = h.scope AND w.state = 1 AND w.tag = h.tag AND w.id + 0 >= h.head
+        ORDER BY w.id + 0
         LIMIT CASE WHEN s.serial THEN 1 ELSE p_count END
     ) AS ready
     ORDER BY ready.id LIMIT p_count;

@@ -13,6 +13,7 @@ SET enable_bitmapscan TO off
 SET enable_hashjoin TO off
 SET enable_mergejoin TO off
 SET plan_cache_mode TO force_generic_plan
+SET jit TO off
 AS $function$
 #variable_conflict use_column
 DECLARE
@@ -33,8 +34,11 @@ BEGIN
         array_agg(w.session_id) FILTER (WHERE w.session_id IS NOT NULL)
     INTO v_ids, v_targets, v_scopes, v_sessions
     FROM unnest(p_tokens) WITH ORDINALITY AS f (token, place)
-    JOIN {schema}.worker_queue AS w ON w.lock_token = f.token
-    WHERE w.locked_until > v_now;
+    CROSS JOIN LATERAL (
+        SELECT w.id, w.session_scope, w.session_id FROM {schema}.worker_queue AS w
+        WHERE w.lock_token = f.token AND w.locked_until > v_now
+        OFFSET 0
+    ) AS w;
 
     IF v_ids IS NOT NULL THEN
         IF v_targets IS NOT NULL THEN
@@ -43,25 +47,30 @@ BEGIN
         IF v_sessions IS NOT NULL THEN
             SELECT array_agg(s.instance_id), array_agg(s.session_id) INTO v_serial_scopes, v_serial_sessions
             FROM (SELECT DISTINCT * FROM unnest(v_scopes, v_sessions)) AS line (scope, session)
-            JOIN {schema}.sessions AS s ON s.instance_id = line.scope AND s.session_id = line.session
-            WHERE s.serial;
+            CROSS JOIN LATERAL (
+                SELECT s.instance_id, s.session_id FROM {schema}.sessions AS s
+                WHERE s.instance_id = line.scope AND s.session_id = line.session AND s.serial
+                OFFSET 0
+            ) AS s;
             IF v_serial_sessions IS NOT NULL THEN
                 PERFORM {schema}.lock_lines(v_serial_scopes, v_serial_sessions);
             END IF;
         END IF;
 
-        WITH live AS (
-            SELECT w.id, w.lock_token FROM {schema}.worker_queue AS w
-            WHERE w.id = ANY (v_ids) AND w.lock_token = ANY (p_tokens) AND w.locked_until > v_now
-            ORDER BY w.id
-            FOR UPDATE
-        ), gone AS (
-            DELETE FROM {schema}.worker_queue AS w USING live WHERE w.id = live.id
+        v_ids := ARRAY(
+            SELECT w.id
+            FROM (SELECT DISTINCT held.id FROM unnest(v_ids) AS held (id) ORDER BY 1) AS held
+            CROSS JOIN LATERAL (
+                SELECT w.id FROM {schema}.worker_queue AS w
+                WHERE w.id = held.id AND w.lock_token = ANY (p_tokens) AND w.locked_until > v_now
+                FOR UPDATE
+            ) AS w
+        );
+        WITH gone AS (
+            DELETE FROM {schema}.worker_queue AS w WHERE w.id = ANY (v_ids)
             RETURNING w.lock_token, w.session_scope, w.session_id, w.epoch
         ), first AS (
-            SELECT gone.*, (SELECT min(f.place) FROM unnest(p_tokens) WITH ORDINALITY AS f (token, place)
-                WHERE f.token = gone.lock_token) AS place
-            FROM gone
+            SELECT gone.*, array_position(p_tokens, gone.lock_token) AS place FROM gone
         )
         SELECT array_agg(first.place ORDER BY first.place),
             array_agg(first.session_scope) FILTER (WHERE first.session_id IS NOT NULL),
@@ -74,8 +83,12 @@ BEGIN
             PERFORM {schema}.touch_sessions(v_scopes, v_sessions, v_epochs, v_now);
             IF EXISTS (
                 SELECT 1 FROM unnest(v_scopes, v_sessions) AS line (scope, session)
-                JOIN {schema}.sessions AS s ON s.instance_id = line.scope AND s.session_id = line.session
-                WHERE s.serial AND (v_serial_sessions IS NULL OR NOT EXISTS (
+                CROSS JOIN LATERAL (
+                    SELECT 1 FROM {schema}.sessions AS s
+                    WHERE s.instance_id = line.scope AND s.session_id = line.session AND s.serial
+                    OFFSET 0
+                ) AS s
+                WHERE (v_serial_sessions IS NULL OR NOT EXISTS (
                     SELECT 1 FROM unnest(v_serial_scopes, v_serial_sessions) AS serial (scope, session)
                     WHERE serial.scope = line.scope AND serial.session = line.session
                 ))
@@ -83,8 +96,11 @@ BEGIN
                 -- It was opened as a serial one since it was looked at.
                 SELECT array_agg(s.instance_id), array_agg(s.session_id) INTO v_serial_scopes, v_serial_sessions
                 FROM (SELECT DISTINCT * FROM unnest(v_scopes, v_sessions)) AS line (scope, session)
-                JOIN {schema}.sessions AS s ON s.instance_id = line.scope AND s.session_id = line.session
-                WHERE s.serial;
+                CROSS JOIN LATERAL (
+                    SELECT s.instance_id, s.session_id FROM {schema}.sessions AS s
+                    WHERE s.instance_id = line.scope AND s.session_id = line.session AND s.serial
+                    OFFSET 0
+                ) AS s;
                 PERFORM {schema}.lock_lines(v_serial_scopes, v_serial_sessions);
             END IF;
         END IF;
@@ -92,7 +108,11 @@ BEGIN
             PERFORM {schema}.refresh_serial_heads(v_serial_scopes, v_serial_sessions);
             SELECT array_agg(h.tag) INTO v_serial_tags
             FROM unnest(v_serial_scopes, v_serial_sessions) AS line (scope, session)
-            JOIN {schema}.heads AS h ON h.instance_id = line.scope AND h.session_id = line.session;
+            CROSS JOIN LATERAL (
+                SELECT h.tag FROM {schema}.heads AS h
+                WHERE h.instance_id = line.scope AND h.session_id = line.session
+                OFFSET 0
+            ) AS h;
         END IF;
         IF v_places IS NOT NULL AND v_targets IS NOT NULL THEN
             PERFORM {schema}.queue_messages(

@@ -12,6 +12,7 @@ SET enable_bitmapscan TO off
 SET enable_hashjoin TO off
 SET enable_mergejoin TO off
 SET plan_cache_mode TO force_generic_plan
+SET jit TO off
 AS $function$
 #variable_conflict use_column
 DECLARE
@@ -21,24 +22,27 @@ BEGIN
         v_ids := ARRAY(
             SELECT w.id FROM {schema}.worker_queue AS w
             WHERE w.state = 1 AND w.session_id IS NULL
-            ORDER BY w.id + 0 LIMIT p_count
+            ORDER BY w.id - 0 LIMIT p_count
             FOR UPDATE SKIP LOCKED
         );
     ELSIF cardinality(p_tags) = 1 THEN
         v_ids := ARRAY(
             SELECT w.id FROM {schema}.worker_queue AS w
             WHERE w.state = 1 AND w.session_id IS NULL AND w.tag = p_tags[1]
-            ORDER BY w.tag, w.id LIMIT p_count
+            ORDER BY w.id + 0 LIMIT p_count
             FOR UPDATE SKIP LOCKED
         );
     ELSE
         -- Twice as many are looked at as are taken, because others may have some of them.
         v_ids := ARRAY(
-            SELECT w.id FROM {schema}.worker_queue AS w
-            WHERE w.id = ANY (ARRAY(SELECT {schema}.find_free_work(2 * p_count, p_tags)))
-              AND w.state = 1 AND w.session_id IS NULL
-            ORDER BY w.id LIMIT p_count
-            FOR UPDATE SKIP LOCKED
+            SELECT w.id
+            FROM {schema}.find_free_work(2 * p_count, p_tags) AS found (id)
+            CROSS JOIN LATERAL (
+                SELECT w.id FROM {schema}.worker_queue AS w
+                WHERE w.id = found.id AND w.state + 0 = 1
+                FOR UPDATE SKIP LOCKED
+            ) AS w
+            LIMIT p_count
         );
     END IF;
     IF cardinality(v_ids) = 0 THEN

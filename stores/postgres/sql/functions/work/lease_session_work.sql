@@ -15,6 +15,7 @@ SET enable_bitmapscan TO off
 SET enable_hashjoin TO off
 SET enable_mergejoin TO off
 SET plan_cache_mode TO force_generic_plan
+SET jit TO off
 AS $function$
 #variable_conflict use_column
 DECLARE
@@ -36,30 +37,23 @@ DECLARE
 BEGIN
     IF EXISTS (
         SELECT 1 FROM unnest(p_scopes, p_sessions) AS c (scope, session)
-        JOIN {schema}.watchers AS w ON w.session_scope = c.scope AND w.session_id = c.session
-        WHERE w.has_seen
+        CROSS JOIN LATERAL (
+            SELECT 1 FROM {schema}.watchers AS w
+            WHERE w.session_scope = c.scope AND w.session_id = c.session AND w.has_seen
+            LIMIT 1
+        ) AS w
     ) THEN
         v_told := {schema}.hold_watchers(p_scopes, p_sessions);
     END IF;
-    SELECT array_agg(locked.instance_id), array_agg(locked.session_id) INTO v_scopes, v_sessions
-    FROM (
-        SELECT l.instance_id, l.session_id
-        FROM (SELECT DISTINCT * FROM unnest(p_scopes, p_sessions)) AS c (scope, session)
-        JOIN {schema}.lines AS l ON l.instance_id = c.scope AND l.session_id = c.session
-        ORDER BY l.instance_id, l.session_id
-        FOR UPDATE OF l SKIP LOCKED
-    ) AS locked;
     SELECT array_agg(line.scope), array_agg(line.session) INTO v_scopes, v_sessions
-    FROM (
-        SELECT s.instance_id, s.session_id
-        FROM unnest(v_scopes, v_sessions) AS line (scope, session)
-        JOIN {schema}.sessions AS s ON s.instance_id = line.scope AND s.session_id = line.session
-        ORDER BY s.instance_id, s.session_id
-        FOR UPDATE OF s SKIP LOCKED
-    ) AS row
-    RIGHT JOIN unnest(v_scopes, v_sessions) AS line (scope, session)
-        ON line.scope = row.instance_id AND line.session = row.session_id
-    WHERE row.session_id IS NOT NULL OR (
+    FROM {schema}.hold_lines(p_scopes, p_sessions) AS line
+    LEFT JOIN LATERAL (
+        SELECT 1 AS locked FROM {schema}.sessions AS s
+        WHERE s.instance_id = line.scope AND s.session_id = line.session
+        FOR UPDATE SKIP LOCKED
+    ) AS s ON true
+    -- Without a row it cannot have one before the line is free again.
+    WHERE s.locked = 1 OR (
         SELECT 1 FROM {schema}.sessions AS s WHERE s.instance_id = line.scope AND s.session_id = line.session
     ) IS NULL;
 
@@ -91,10 +85,13 @@ BEGIN
               ) = 1))
     );
     v_taken := ARRAY(
-        SELECT w.id FROM {schema}.worker_queue AS w
-        WHERE w.id = ANY (v_ids) AND w.state = 1
-        ORDER BY w.id
-        FOR UPDATE SKIP LOCKED
+        SELECT w.id
+        FROM (SELECT found.id FROM unnest(v_ids) AS found (id) ORDER BY 1) AS found
+        CROSS JOIN LATERAL (
+            SELECT w.id FROM {schema}.worker_queue AS w
+            WHERE w.id = found.id AND w.state + 0 = 1
+            FOR UPDATE SKIP LOCKED
+        ) AS w
     );
     IF cardinality(v_taken) = 0 THEN
         RETURN;
@@ -131,9 +128,10 @@ BEGIN
                 ELSE excluded.locked_until END,
             last_activity_at = excluded.last_activity_at,
             epoch = excluded.epoch;
-        UPDATE {schema}.heads AS h SET owner = ':' || p_owner
+        PERFORM {schema}.own_heads(array_agg(o.scope), array_agg(o.session), ':' || p_owner)
         FROM unnest(v_of_scopes, v_of_sessions, v_of_claims) AS o (scope, session, claim)
-        WHERE o.claim <> 'held' AND h.instance_id = o.scope AND h.session_id = o.session;
+        WHERE o.claim <> 'held'
+        HAVING count(*) > 0;
     END IF;
 
     RETURN QUERY
@@ -163,11 +161,15 @@ BEGIN
     IF v_of_sessions IS NOT NULL THEN
         SELECT array_agg(w.session_scope), array_agg(w.session_id), array_agg(w.tag) INTO v_scopes, v_sessions, v_tags
         FROM {schema}.worker_queue AS w
-        WHERE w.id = ANY (v_taken) AND w.session_id IS NOT NULL;
+        WHERE w.id = ANY (v_taken);
         PERFORM {schema}.refresh_heads(v_scopes, v_sessions, v_tags);
         IF EXISTS (
             SELECT 1 FROM unnest(v_of_scopes, v_of_sessions, v_of_claims) AS o (scope, session, claim)
-            JOIN {schema}.watchers AS w ON w.session_scope = o.scope AND w.session_id = o.session
+            CROSS JOIN LATERAL (
+                SELECT 1 FROM {schema}.watchers AS w
+                WHERE w.session_scope = o.scope AND w.session_id = o.session
+                LIMIT 1
+            ) AS w
             WHERE o.claim <> 'held'
         ) THEN
             SELECT array_agg(o.scope), array_agg(o.session), array_agg(o.epoch), array_agg(o.claimed_from)

@@ -10,30 +10,41 @@ SET enable_bitmapscan TO off
 SET enable_hashjoin TO off
 SET enable_mergejoin TO off
 SET plan_cache_mode TO force_generic_plan
+SET jit TO off
 AS $function$
 #variable_conflict use_column
 DECLARE
     v_now BIGINT := {schema}.now_ms(p_now_ms);
+    v_ids BIGINT[];
     v_tokens TEXT[];
     v_scopes TEXT[];
     v_sessions TEXT[];
     v_epochs BIGINT[];
 BEGIN
-    WITH live AS (
-        SELECT w.id, w.lock_token
-        FROM (SELECT DISTINCT * FROM unnest(p_tokens)) AS f (token)
-        JOIN {schema}.worker_queue AS w ON w.lock_token = f.token
-        WHERE w.locked_until > v_now
-        ORDER BY w.id
-        FOR UPDATE OF w
-    ), renewed AS (
+    v_ids := ARRAY(
+        SELECT w.id
+        FROM (
+            SELECT DISTINCT held.id
+            FROM unnest(p_tokens) AS f (token)
+            CROSS JOIN LATERAL (
+                SELECT w.id FROM {schema}.worker_queue AS w WHERE w.lock_token = f.token OFFSET 0
+            ) AS held
+            ORDER BY 1
+        ) AS held
+        CROSS JOIN LATERAL (
+            SELECT w.id FROM {schema}.worker_queue AS w
+            WHERE w.id = held.id AND w.lock_token = ANY (p_tokens) AND w.locked_until > v_now
+            FOR UPDATE
+        ) AS w
+    );
+    WITH renewed AS (
         UPDATE {schema}.worker_queue AS w
         -- The last element with the token decides, as if they came one after the other.
         SET locked_until = {schema}.after_ms(v_now, (
             SELECT p_extend_ms[f.place] FROM unnest(p_tokens) WITH ORDINALITY AS f (token, place)
-            WHERE f.token = live.lock_token ORDER BY f.place DESC LIMIT 1
+            WHERE f.token = w.lock_token ORDER BY f.place DESC LIMIT 1
         ))
-        FROM live WHERE w.id = live.id
+        WHERE w.id = ANY (v_ids)
         RETURNING w.lock_token, w.session_scope, w.session_id, w.epoch
     )
     SELECT array_agg(renewed.lock_token),

@@ -9,6 +9,7 @@ SET enable_bitmapscan TO off
 SET enable_hashjoin TO off
 SET enable_mergejoin TO off
 SET plan_cache_mode TO force_generic_plan
+SET jit TO off
 AS $function$
 #variable_conflict use_column
 DECLARE
@@ -19,6 +20,7 @@ DECLARE
     v_tags TEXT[];
     v_locked_scopes TEXT[];
     v_locked_sessions TEXT[];
+    v_free BIGINT[];
     v_moved BIGINT;
 BEGIN
     SELECT array_agg(due.id),
@@ -43,32 +45,30 @@ BEGIN
     END IF;
 
     IF v_sessions IS NOT NULL THEN
-        SELECT array_agg(locked.instance_id), array_agg(locked.session_id) INTO v_locked_scopes, v_locked_sessions
-        FROM (
-            SELECT l.instance_id, l.session_id
-            FROM (SELECT DISTINCT * FROM unnest(v_scopes, v_sessions)) AS line (scope, session)
-            JOIN {schema}.lines AS l ON l.instance_id = line.scope AND l.session_id = line.session
-            ORDER BY l.instance_id, l.session_id
-            FOR UPDATE OF l SKIP LOCKED
-        ) AS locked;
+        SELECT array_agg(locked.scope), array_agg(locked.session) INTO v_locked_scopes, v_locked_sessions
+        FROM {schema}.hold_lines(v_scopes, v_sessions) AS locked;
     END IF;
 
-    WITH free AS (
-        SELECT w.id FROM {schema}.worker_queue AS w
-        WHERE w.id = ANY (v_due)
-          AND ((w.state = 0 AND w.visible_ms <= p_now) OR (w.state = 2 AND w.locked_until <= p_now))
-          AND (w.session_id IS NULL OR EXISTS (
-              SELECT 1 FROM unnest(v_locked_scopes, v_locked_sessions) AS locked (scope, session)
-              WHERE locked.scope = w.session_scope AND locked.session = w.session_id
-          ))
-        ORDER BY w.id
-        FOR UPDATE OF w SKIP LOCKED
-    ), moved AS (
+    v_free := ARRAY(
+        SELECT w.id
+        FROM (SELECT due.id FROM unnest(v_due) AS due (id) ORDER BY 1) AS due
+        CROSS JOIN LATERAL (
+            SELECT w.id FROM {schema}.worker_queue AS w
+            WHERE w.id = due.id
+              AND ((w.state = 0 AND w.visible_ms <= p_now) OR (w.state = 2 AND w.locked_until <= p_now))
+              AND (w.session_id IS NULL OR (
+                  SELECT 1 FROM unnest(v_locked_scopes, v_locked_sessions) AS locked (scope, session)
+                  WHERE locked.scope = w.session_scope AND locked.session = w.session_id
+              ) = 1)
+            FOR UPDATE OF w SKIP LOCKED
+        ) AS w
+    );
+    WITH moved AS (
         -- It has waited since its time came or its lease ended.
         UPDATE {schema}.worker_queue AS w
         SET state = 1, since = greatest(w.visible_ms, w.locked_until), unreadable = false, lock_token = NULL,
             locked_until = NULL, epoch = NULL
-        FROM free WHERE w.id = free.id
+        WHERE w.id = ANY (v_free)
         RETURNING w.session_scope, w.session_id, w.tag
     )
     SELECT count(*),

@@ -10,6 +10,7 @@ SET enable_bitmapscan TO off
 SET enable_hashjoin TO off
 SET enable_mergejoin TO off
 SET plan_cache_mode TO force_generic_plan
+SET jit TO off
 AS $function$
 #variable_conflict use_column
 DECLARE
@@ -20,7 +21,9 @@ DECLARE
 BEGIN
     SELECT array_agg(w.session_scope), array_agg(w.session_id), array_agg(w.epoch) INTO v_scopes, v_sessions, v_epochs
     FROM unnest(p_tokens, p_claimed) AS f (token, claimed)
-    JOIN {schema}.worker_queue AS w ON w.lock_token = f.token
+    CROSS JOIN LATERAL (
+        SELECT w.session_scope, w.session_id, w.epoch FROM {schema}.worker_queue AS w WHERE w.lock_token = f.token OFFSET 0
+    ) AS w
     WHERE f.claimed AND w.session_id IS NOT NULL;
     PERFORM {schema}.give_work_back(
         p_tokens, array_fill(NULL::bigint, ARRAY[cardinality(p_tokens)]),

@@ -10,6 +10,7 @@ SET enable_bitmapscan TO off
 SET enable_hashjoin TO off
 SET enable_mergejoin TO off
 SET plan_cache_mode TO force_generic_plan
+SET jit TO off
 AS $function$
 #variable_conflict use_column
 DECLARE
@@ -24,19 +25,20 @@ BEGIN
         array_agg(w.tag) FILTER (WHERE w.session_id IS NOT NULL)
     INTO v_ids, v_scopes, v_sessions, v_tags
     FROM unnest(p_instances, p_executions, p_activities) AS gone (instance_id, execution_id, activity_id)
-    JOIN {schema}.worker_queue AS w
-        ON w.instance_id = gone.instance_id AND w.execution_id = gone.execution_id
-        AND w.activity_id = gone.activity_id;
+    CROSS JOIN LATERAL (
+        SELECT w.id, w.session_scope, w.session_id, w.tag FROM {schema}.worker_queue AS w
+        WHERE w.instance_id = gone.instance_id AND w.execution_id = gone.execution_id
+          AND w.activity_id = gone.activity_id
+        OFFSET 0
+    ) AS w;
     IF v_ids IS NULL THEN
         RETURN;
     END IF;
     IF v_sessions IS NOT NULL THEN
         PERFORM {schema}.lock_lines(v_scopes, v_sessions);
     END IF;
-    DELETE FROM {schema}.worker_queue AS w
-    WHERE w.id IN (
-        SELECT gone.id FROM {schema}.worker_queue AS gone WHERE gone.id = ANY (v_ids) ORDER BY gone.id FOR UPDATE
-    );
+    PERFORM {schema}.lock_work(v_ids);
+    DELETE FROM {schema}.worker_queue AS w WHERE w.id = ANY (v_ids);
     IF v_sessions IS NOT NULL THEN
         PERFORM {schema}.refresh_heads(v_scopes, v_sessions, v_tags);
     END IF;
