@@ -8,6 +8,7 @@
 
 mod admin;
 mod batch;
+mod commit;
 mod compat;
 mod connect;
 mod db;

@@ -144,7 +144,8 @@ CREATE TABLE {schema}.worker_queue (
     traceparent   TEXT
 ) WITH (fillfactor = 80);
 CREATE INDEX worker_queue_free ON {schema}.worker_queue (tag, id) WHERE state = 1 AND session_id IS NULL;
-CREATE INDEX worker_queue_free_any ON {schema}.worker_queue (id) WHERE state = 1 AND session_id IS NULL;
+-- By an expression, so that no plan takes it for the work of one tag and steps over all the others.
+CREATE INDEX worker_queue_free_any ON {schema}.worker_queue ((id + 0)) WHERE state = 1 AND session_id IS NULL;
 CREATE INDEX worker_queue_since ON {schema}.worker_queue (since) WHERE state = 1 AND session_id IS NULL;
 CREATE INDEX worker_queue_due ON {schema}.worker_queue (visible_ms) WHERE state = 0;
 CREATE INDEX worker_queue_leased ON {schema}.worker_queue (locked_until) WHERE state = 2;
