@@ -7,6 +7,7 @@
 #![allow(dead_code, unused_macros, unused_imports, reason = "the areas that use it follow")]
 
 mod admin;
+mod backoff;
 mod batch;
 mod compat;
 mod connect;
@@ -21,14 +22,18 @@ mod migrate;
 mod open;
 mod options;
 mod param;
+mod pending;
 mod session;
 mod set_aside;
 mod store;
+mod tls;
 mod turn;
+mod url;
 mod waiting;
 mod wake;
 mod work;
 
 pub use open::OpenError;
 pub use options::PostgresOptions;
+pub use pending::{FunctionChange, PendingFunction, PendingMigration, PendingMigrations};
 pub use store::PostgresProvider;

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
+use deadpool_postgres::{Object, Pool};
 use steadfast_store::{StoreClock, Waiters};
 
-use crate::connect::{config_of, pool_of};
+use crate::connect::Connector;
 use crate::db::Db;
-use crate::error::chain;
-use crate::migrate::migrate;
+use crate::error::unreached;
+use crate::migrate::{Build, migrate, pending};
 use crate::open::{OpenError, quoted};
-use crate::options::PostgresOptions;
+use crate::options::{Plan, PostgresOptions};
+use crate::pending::PendingMigrations;
 
 /// Keeps everything in one schema of a Postgres database.
 #[derive(Debug)]
@@ -47,17 +49,62 @@ impl PostgresProvider {
         schema: Option<&str>,
         options: PostgresOptions,
     ) -> Result<Self, OpenError> {
+        let plan = Plan::try_from(options)?;
+        let connector = Connector::new(database_url, &plan)?;
+        let pool = connector.pool(&plan)?;
+        Self::open(pool, Some(connector), schema, plan).await
+    }
+
+    /// Opens a database in a schema, with a pool that exists already.
+    ///
+    /// How connections are made is the pool's affair: its URL, its TLS, its bounds and timeouts. No connection listens, because
+    /// a pool keeps to itself how it connects; what other processes commit is noticed every `poll_interval`.
+    ///
+    /// # Errors
+    /// What is wrong with the options, the server, the rights of the user or the schema.
+    pub async fn with_pool(
+        pool: deadpool_postgres::Pool,
+        schema: Option<&str>,
+        options: PostgresOptions,
+    ) -> Result<Self, OpenError> {
+        Self::open(pool, None, schema, Plan::try_from(options)?).await
+    }
+
+    /// Says what opening a schema with this build would do to it, and does nothing.
+    ///
+    /// # Errors
+    /// As opening it would give.
+    pub async fn pending_migrations(
+        database_url: &str,
+        schema: Option<&str>,
+    ) -> Result<PendingMigrations, OpenError> {
+        let schema = schema.unwrap_or(DEFAULT_SCHEMA);
+        quoted(schema)?;
+        let plan = Plan::try_from(PostgresOptions { max_connections: 1, ..PostgresOptions::default() })?;
+        let connector = Connector::new(database_url, &plan)?;
+        let mut connection = first(&connector.pool(&plan)?, Some(&connector)).await?;
+        pending(&mut connection, schema, &Build::this()).await
+    }
+
+    async fn open(
+        pool: Pool,
+        connector: Option<Connector>,
+        schema: Option<&str>,
+        plan: Plan,
+    ) -> Result<Self, OpenError> {
         let schema = schema.unwrap_or(DEFAULT_SCHEMA);
         let quoted = quoted(schema)?;
-        let config = config_of(database_url, &options)?;
-        let pool = pool_of(&config, &options)?;
-        let mut connection = pool
-            .get()
-            .await
-            .map_err(|error| OpenError::Connect { server: "the server".to_owned(), why: chain(&error) })?;
-        migrate(&mut connection, schema).await?;
+        let mut connection = first(&pool, connector.as_ref()).await?;
+        migrate(&mut connection, schema, &Build::this(), plan.migration_timeout).await?;
         drop(connection);
-        let clock = options.clock.clone().map(StoreClock::new);
-        Ok(Self { db: Db::new(pool, quoted, clock), waiters: Arc::new(Waiters::default()) })
+        let clock = plan.clock.clone().map(StoreClock::new);
+        let db = Db::new(pool, quoted, clock).bounded(plan.statement_timeout, connector);
+        Ok(Self { db, waiters: Arc::new(Waiters::default()) })
     }
+}
+
+/// Makes the first connection, whose failure says what is wrong.
+async fn first(pool: &Pool, connector: Option<&Connector>) -> Result<Object, OpenError> {
+    let server = connector.map_or("the server of the pool", Connector::server);
+    pool.get().await.map_err(|error| OpenError::Connect { server: server.to_owned(), why: unreached(&error) })
 }
