@@ -2,7 +2,7 @@
 
 use deadpool_postgres::{PoolError, TimeoutType};
 use steadfast_store::{ProviderError, ProviderErrorKind};
-use tokio_postgres::error::SqlState;
+use tokio_postgres::error::{Severity, SqlState};
 
 /// Says what the error of a statement means.
 pub(crate) fn provider_error(operation: &str, error: tokio_postgres::Error) -> ProviderError {
@@ -136,9 +136,13 @@ pub(crate) fn is_conflict(error: &tokio_postgres::Error) -> bool {
     })
 }
 
-/// Is the connection of no use any more, although it is open? Another one may reach another server.
+/// Is the connection of no use any more, although it may still look open? The server has ended it, or it came to only read, and
+/// another one may reach another server.
 pub(crate) fn is_spent(error: &tokio_postgres::Error) -> bool {
-    error.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION)
+    error.as_db_error().is_none_or(|db| {
+        matches!(db.parsed_severity(), Some(Severity::Fatal | Severity::Panic))
+            || *db.code() == SqlState::READ_ONLY_SQL_TRANSACTION
+    })
 }
 
 /// The text of an error and of those underneath.

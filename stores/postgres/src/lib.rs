@@ -26,6 +26,8 @@ mod pending;
 mod session;
 mod set_aside;
 mod store;
+#[cfg(test)]
+mod tests;
 mod tls;
 mod turn;
 mod url;

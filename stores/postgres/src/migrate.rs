@@ -43,9 +43,9 @@ const OLDEST_SERVER: i32 = 130_000;
 
 /// The form that a schema is brought to.
 pub(crate) struct Build {
-    migrations: Vec<&'static str>,
-    functions: Vec<&'static Function>,
-    version: Version,
+    pub(crate) migrations: Vec<&'static str>,
+    pub(crate) functions: Vec<&'static Function>,
+    pub(crate) version: Version,
 }
 
 impl Build {
@@ -69,7 +69,7 @@ impl Build {
             .collect()
     }
 
-    fn functions(&self) -> Vec<&'static str> {
+    pub(crate) fn functions(&self) -> Vec<&'static str> {
         self.functions.iter().map(|function| short(function)).collect()
     }
 }
@@ -123,8 +123,16 @@ pub(crate) async fn pending(
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Routine {
     name: String,
+    arguments: String,
     oid: i64,
     mark: String,
+}
+
+/// What the ledger says about a function.
+struct Made {
+    arguments: String,
+    hash: String,
+    by: String,
 }
 
 /// A look at a schema.
@@ -251,6 +259,7 @@ impl Look<'_> {
         let read = |row: &Row| {
             Ok(Routine {
                 name: self.get(row, "name")?,
+                arguments: self.get(row, "arguments")?,
                 oid: self.get(row, "oid")?,
                 mark: self.get(row, "mark")?,
             })
@@ -286,10 +295,15 @@ impl Look<'_> {
         has_ledger: bool,
         routines: &[Routine],
     ) -> Result<Vec<PendingFunction>, OpenError> {
-        let mut made: HashMap<String, (String, String)> = HashMap::new();
+        let mut made: HashMap<String, Made> = HashMap::new();
         if has_ledger {
             for row in self.rows("read the ledger", sql!("schema/functions"), params![]).await? {
-                made.insert(self.get(&row, "name")?, (self.get(&row, "hash")?, self.get(&row, "made_by")?));
+                let entry = Made {
+                    arguments: self.get(&row, "arguments")?,
+                    hash: self.get(&row, "hash")?,
+                    by: self.get(&row, "made_by")?,
+                };
+                made.insert(self.get(&row, "name")?, entry);
             }
         }
         let there: HashSet<&str> = routines.iter().map(|routine| routine.name.as_str()).collect();
@@ -299,11 +313,16 @@ impl Look<'_> {
             let change = match made.get(name) {
                 None if there.contains(name) => return Err(self.foreign(format!("function '{name}'"))),
                 _ if !there.contains(name) => FunctionChange::New,
-                Some((made, by)) if *made == hash || self.is_newer(by) => continue,
+                Some(made) if made.hash == hash || self.is_newer(&made.by) => continue,
                 _ => FunctionChange::Replaced,
             };
-            let sql = self.text(function.text);
-            pending.push(PendingFunction { name: name.to_owned(), change, sql, hash });
+            pending.push(PendingFunction {
+                name: name.to_owned(),
+                change,
+                sql: self.text(function.text),
+                hash,
+                former: made.remove(name).map(|made| made.arguments),
+            });
         }
         Ok(pending)
     }
@@ -318,7 +337,7 @@ impl Look<'_> {
     }
 
     fn text(&self, sql: &str) -> String {
-        in_schema(sql, self.quoted).replace("{channel}", &literal(&channel(self.schema)))
+        in_schema(&sql.replace("{channel}", &literal(&channel(self.schema))), self.quoted)
     }
 
     async fn rows(&self, step: &str, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>, OpenError> {
@@ -341,7 +360,7 @@ async fn apply(
     quoted: &str,
     build: &Build,
     pending: &PendingMigrations,
-    routines: &[Routine],
+    before: &[Routine],
 ) -> Result<(), OpenError> {
     let by = build.version.to_string();
     for sql in &pending.setup {
@@ -355,36 +374,37 @@ async fn apply(
     for function in &pending.functions {
         match function.change {
             FunctionChange::New => {
-                batch(transaction, schema, &format!("function {}", function.name), &function.sql).await?;
+                batch(transaction, schema, &step(function), &function.sql).await?;
             }
             FunctionChange::Replaced => {
-                let before: Vec<&Routine> =
-                    routines.iter().filter(|routine| routine.name == function.name).collect();
-                replace(transaction, schema, quoted, build, function, &before).await?;
+                replace(transaction, schema, quoted, build, function, before).await?;
             }
         }
     }
-    if !pending.functions.is_empty() {
-        let names: Vec<&str> = pending.functions.iter().map(|function| function.name.as_str()).collect();
-        let hashes: Vec<&str> = pending.functions.iter().map(|function| function.hash.as_str()).collect();
-        let note = in_schema(sql!("schema/made"), quoted);
-        rows(transaction, schema, "writing the ledger", &note, params![names, hashes, by]).await?;
+    if pending.functions.is_empty() {
+        return Ok(());
     }
+    let made = made(&Look { transaction, schema, quoted, build }, pending, before).await?;
+    let names: Vec<&str> = made.iter().map(|(function, _)| function.name.as_str()).collect();
+    let arguments: Vec<&str> = made.iter().map(|(_, arguments)| arguments.as_str()).collect();
+    let hashes: Vec<&str> = made.iter().map(|(function, _)| function.hash.as_str()).collect();
+    let note = in_schema(sql!("schema/made"), quoted);
+    rows(transaction, schema, "writing the ledger", &note, params![names, arguments, hashes, by]).await?;
     Ok(())
 }
 
-/// Makes a function anew: in its place if it can be, else in place of its older forms.
+/// Makes a function anew: in its place if it can be, else in place of its older form.
 async fn replace(
     transaction: &mut Transaction<'_>,
     schema: &str,
     quoted: &str,
     build: &Build,
     function: &PendingFunction,
-    before: &[&Routine],
+    before: &[Routine],
 ) -> Result<(), OpenError> {
-    let step = format!("function {}", function.name);
     let in_place = {
-        let tried = transaction.transaction().await.map_err(|error| failed(schema, &step, &error))?;
+        let tried =
+            transaction.transaction().await.map_err(|error| failed(schema, &step(function), &error))?;
         match tried.batch_execute(&function.sql).await {
             Ok(()) => tried.commit().await.map(|()| true),
             // What it returns has changed, or a parameter its name.
@@ -394,14 +414,37 @@ async fn replace(
             Err(error) => Err(error),
         }
     };
-    let in_place = in_place.map_err(|error| failed(schema, &step, &error))?;
-    let look = Look { transaction, schema, quoted, build };
-    let now = look.routines(&[function.name.as_str()]).await?;
-    for routine in now.iter().filter(|routine| before.contains(routine)) {
-        let drop = sql!("schema/drop").replace("{oid}", &routine.oid.to_string());
-        batch(transaction, schema, &step, &drop).await?;
+    let in_place = in_place.map_err(|error| failed(schema, &step(function), &error))?;
+    let now = Look { transaction, schema, quoted, build }.routines(&[function.name.as_str()]).await?;
+    // Forms that somebody else added beside ours stay.
+    let is_former = |routine: &&Routine| Some(&routine.arguments) == function.former.as_ref();
+    for former in now.iter().filter(|routine| before.contains(routine)).filter(is_former) {
+        let drop = sql!("schema/drop").replace("{oid}", &former.oid.to_string());
+        batch(transaction, schema, &step(function), &drop).await?;
     }
-    if in_place { Ok(()) } else { batch(transaction, schema, &step, &function.sql).await }
+    if in_place { Ok(()) } else { batch(transaction, schema, &step(function), &function.sql).await }
+}
+
+/// Returns the functions that were made, with their parameters.
+async fn made<'p>(
+    look: &Look<'_>,
+    pending: &'p PendingMigrations,
+    before: &[Routine],
+) -> Result<Vec<(&'p PendingFunction, String)>, OpenError> {
+    let names: Vec<&str> = pending.functions.iter().map(|function| function.name.as_str()).collect();
+    let now = look.routines(&names).await?;
+    let find = |function: &'p PendingFunction| {
+        let is_it = |routine: &&Routine| routine.name == function.name && !before.contains(routine);
+        now.iter().find(is_it).map(|routine| (function, routine.arguments.clone())).ok_or_else(|| {
+            let why = "its file makes no function of that name".to_owned();
+            OpenError::Migration { schema: look.schema.to_owned(), step: step(function), why }
+        })
+    };
+    pending.functions.iter().map(find).collect()
+}
+
+fn step(function: &PendingFunction) -> String {
+    format!("function {}", function.name)
 }
 
 async fn rows(

@@ -102,7 +102,10 @@ pub enum OpenError {
 const MAX_NAME_BYTES: usize = 63;
 
 /// Says what a usable name looks like.
-const USE_INSTEAD: &str = "use 1 to 63 bytes that do not begin with pg_";
+const USE_INSTEAD: &str = "use 1 to 63 bytes that do not begin with pg_, without ' $ % { }";
+
+/// Letters that mean something inside the texts of functions, where the name stands too.
+const NOT_IN_NAMES: [char; 5] = ['\'', '$', '%', '{', '}'];
 
 /// Returns a schema name as SQL writes it.
 pub(crate) fn quoted(name: &str) -> Result<String, OpenError> {
@@ -121,6 +124,9 @@ pub(crate) fn quoted(name: &str) -> Result<String, OpenError> {
     if name.contains('\0') {
         return refuse("it contains U+0000".to_owned());
     }
+    if let Some(letter) = name.chars().find(|letter| NOT_IN_NAMES.contains(letter)) {
+        return refuse(format!("it contains {letter}"));
+    }
     if name.starts_with("pg_") || name == "information_schema" {
         return refuse("it is reserved by Postgres".to_owned());
     }
@@ -138,6 +144,8 @@ mod tests {
             ("", "it is empty"),
             (long.as_str(), "it has 64 bytes, and at most 63 are allowed"),
             ("a\0b", "it contains U+0000"),
+            ("it's", "it contains '"),
+            ("$function$", "it contains $"),
             ("pg_mine", "it is reserved by Postgres"),
             ("information_schema", "it is reserved by Postgres"),
         ] {

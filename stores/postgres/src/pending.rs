@@ -40,6 +40,8 @@ pub struct PendingFunction {
     /// Holds its text.
     pub sql: String,
     pub(crate) hash: String,
+    /// The parameters of its older form.
+    pub(crate) former: Option<String>,
 }
 
 /// Says what happens to a function.

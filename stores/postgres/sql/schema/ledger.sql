@@ -1,5 +1,5 @@
--- What was applied to this schema: migrations by version, functions by name, each with the hash of its file and the version of
--- Steadfast that did it. An older version leaves functions alone that a newer one made.
+-- What was applied to this schema: migrations by version, functions by name and parameters, each with the hash of its file and
+-- the version of Steadfast that did it. An older version leaves functions alone that a newer one made.
 CREATE TABLE {schema}.steadfast_migrations (
     version    BIGINT PRIMARY KEY,
     hash       TEXT NOT NULL,
@@ -7,8 +7,9 @@ CREATE TABLE {schema}.steadfast_migrations (
     applied_at TIMESTAMPTZ NOT NULL DEFAULT now()
 );
 CREATE TABLE {schema}.steadfast_functions (
-    name    TEXT COLLATE "C" PRIMARY KEY,
-    hash    TEXT NOT NULL,
-    made_by TEXT NOT NULL,
-    made_at TIMESTAMPTZ NOT NULL DEFAULT now()
+    name      TEXT COLLATE "C" PRIMARY KEY,
+    arguments TEXT NOT NULL,
+    hash      TEXT NOT NULL,
+    made_by   TEXT NOT NULL,
+    made_at   TIMESTAMPTZ NOT NULL DEFAULT now()
 )
