@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use steadfast_core::Event;
 use steadfast_store::{
     DEFAULT_BULK_LIMIT, DeleteInstanceResult, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceTree,
-    ProviderAdmin, ProviderError, ProviderErrorKind, PruneOptions, PruneResult, QueueDepths, Store,
-    SystemMetrics, Woken,
+    ProviderAdmin, ProviderError, ProviderErrorKind, PruneOptions, PruneResult, QueueDepths, SystemMetrics,
+    Woken,
 };
 use tokio_postgres::Row;
 
@@ -42,7 +42,8 @@ impl ProviderAdmin for PostgresProvider {
     }
 
     async fn list_executions(&self, instance: &str) -> Result<Vec<u64>, ProviderError> {
-        let rows = self.db.rows("list_executions", sql!("admin/executions"), params![escape(instance)]).await?;
+        let rows =
+            self.db.rows("list_executions", sql!("admin/executions"), params![escape(instance)]).await?;
         rows.iter().map(|row| column("list_executions", row, "id").map(unsigned)).collect()
     }
 
@@ -51,11 +52,11 @@ impl ProviderAdmin for PostgresProvider {
         instance: &str,
         execution_id: u64,
     ) -> Result<Vec<Event>, ProviderError> {
-        Store::read_history(self, instance, Some(execution_id)).await
+        self.db.read_history(instance, Some(execution_id)).await
     }
 
     async fn read_history(&self, instance: &str) -> Result<Vec<Event>, ProviderError> {
-        Store::read_history(self, instance, None).await
+        self.db.read_history(instance, None).await
     }
 
     async fn latest_execution_id(&self, instance: &str) -> Result<u64, ProviderError> {
@@ -75,8 +76,14 @@ impl ProviderAdmin for PostgresProvider {
         instance: &str,
         execution_id: u64,
     ) -> Result<ExecutionInfo, ProviderError> {
-        let asked = params![escape(instance), time(execution_id)];
-        let row = self.db.one("get_execution_info", sql!("admin/execution_info"), asked).await?;
+        let row = self
+            .db
+            .one(
+                "get_execution_info",
+                sql!("admin/execution_info"),
+                params![escape(instance), time(execution_id)],
+            )
+            .await?;
         let row = row.ok_or_else(|| {
             let text = format!("execution {execution_id} of instance '{instance}' was not found");
             ProviderError::new(ProviderErrorKind::NotFound, "get_execution_info", text)
@@ -105,8 +112,13 @@ impl ProviderAdmin for PostgresProvider {
         let Some(row) = self.db.one(OPERATION, sql!("admin/queue_depths"), params![now]).await? else {
             return Ok(QueueDepths::default());
         };
-        let depth = |name| Ok(usize::try_from(count(OPERATION, &row, name)?).unwrap_or(usize::MAX));
-        Ok(QueueDepths { orchestrator_queue: depth("messages")?, worker_queue: depth("work")?, timer_queue: 0 })
+        let depth =
+            |name| count(OPERATION, &row, name).map(|count| usize::try_from(count).unwrap_or(usize::MAX));
+        Ok(QueueDepths {
+            orchestrator_queue: depth("messages")?,
+            worker_queue: depth("work")?,
+            timer_queue: 0,
+        })
     }
 
     async fn list_children(&self, instance_id: &str) -> Result<Vec<String>, ProviderError> {
@@ -120,8 +132,8 @@ impl ProviderAdmin for PostgresProvider {
     }
 
     async fn get_instance_tree(&self, instance_id: &str) -> Result<InstanceTree, ProviderError> {
-        let asked = params![escape(instance_id)];
-        let all_ids = self.db.names("get_instance_tree", sql!("admin/tree"), asked).await?;
+        let all_ids =
+            self.db.names("get_instance_tree", sql!("admin/tree"), params![escape(instance_id)]).await?;
         Ok(InstanceTree { root_id: instance_id.to_owned(), all_ids })
     }
 
@@ -130,8 +142,14 @@ impl ProviderAdmin for PostgresProvider {
         instance_id: &str,
         force: bool,
     ) -> Result<DeleteInstanceResult, ProviderError> {
-        let asked = params![escape(instance_id), force, everything(NOBODY), None::<String>];
-        let row = self.db.one("delete_instance", sql!("admin/delete_instance"), asked).await?;
+        let row = self
+            .db
+            .one(
+                "delete_instance",
+                sql!("admin/delete_instance"),
+                params![escape(instance_id), force, everything(NOBODY), None::<String>],
+            )
+            .await?;
         self.waiters.wake_all();
         deleted("delete_instance", row)
     }
@@ -142,8 +160,14 @@ impl ProviderAdmin for PostgresProvider {
         force: bool,
     ) -> Result<DeleteInstanceResult, ProviderError> {
         let woken = Woken { instances: ids.to_vec(), ..Woken::default() };
-        let asked = params![escaped(ids), force, payload(NOBODY, &woken), None::<String>];
-        let row = self.db.one("delete_instances", sql!("admin/delete_instances"), asked).await?;
+        let row = self
+            .db
+            .one(
+                "delete_instances",
+                sql!("admin/delete_instances"),
+                params![escaped(ids), force, payload(NOBODY, &woken), None::<String>],
+            )
+            .await?;
         self.waiters.wake(&woken);
         deleted("delete_instances", row)
     }
@@ -152,14 +176,20 @@ impl ProviderAdmin for PostgresProvider {
         &self,
         filter: InstanceFilter,
     ) -> Result<DeleteInstanceResult, ProviderError> {
-        let asked = params![
-            filter.instance_ids.as_deref().map(escaped),
-            filter.completed_before.map(time),
-            i64::from(filter.limit.unwrap_or(DEFAULT_BULK_LIMIT)),
-            everything(NOBODY),
-            None::<String>,
-        ];
-        let row = self.db.one("delete_instance_bulk", sql!("admin/delete_instance_bulk"), asked).await?;
+        let row = self
+            .db
+            .one(
+                "delete_instance_bulk",
+                sql!("admin/delete_instance_bulk"),
+                params![
+                    filter.instance_ids.as_deref().map(escaped),
+                    filter.completed_before.map(time),
+                    i64::from(filter.limit.unwrap_or(DEFAULT_BULK_LIMIT)),
+                    everything(NOBODY),
+                    None::<String>,
+                ],
+            )
+            .await?;
         self.waiters.wake_all();
         deleted("delete_instance_bulk", row)
     }
@@ -170,8 +200,14 @@ impl ProviderAdmin for PostgresProvider {
         options: PruneOptions,
     ) -> Result<PruneResult, ProviderError> {
         let keep = options.keep_last.map(|keep| i32::try_from(keep).unwrap_or(i32::MAX));
-        let asked = params![escape(instance_id), keep, options.completed_before.map(time)];
-        let row = self.db.one("prune_executions", sql!("admin/prune"), asked).await?;
+        let row = self
+            .db
+            .one(
+                "prune_executions",
+                sql!("admin/prune"),
+                params![escape(instance_id), keep, options.completed_before.map(time)],
+            )
+            .await?;
         pruned("prune_executions", row)
     }
 
@@ -180,14 +216,20 @@ impl ProviderAdmin for PostgresProvider {
         filter: InstanceFilter,
         options: PruneOptions,
     ) -> Result<PruneResult, ProviderError> {
-        let asked = params![
-            filter.instance_ids.as_deref().map(escaped),
-            filter.completed_before.map(time),
-            i64::from(filter.limit.unwrap_or(DEFAULT_BULK_LIMIT)),
-            options.keep_last.map(i64::from),
-            options.completed_before.map(time),
-        ];
-        let row = self.db.one("prune_executions_bulk", sql!("admin/prune_bulk"), asked).await?;
+        let row = self
+            .db
+            .one(
+                "prune_executions_bulk",
+                sql!("admin/prune_bulk"),
+                params![
+                    filter.instance_ids.as_deref().map(escaped),
+                    filter.completed_before.map(time),
+                    i64::from(filter.limit.unwrap_or(DEFAULT_BULK_LIMIT)),
+                    options.keep_last.map(i64::from),
+                    options.completed_before.map(time),
+                ],
+            )
+            .await?;
         pruned("prune_executions_bulk", row)
     }
 }
@@ -200,7 +242,6 @@ impl PostgresProvider {
             Err(error) => format!("the database cannot be read: {error}"),
         }
     }
-
 }
 
 impl Db {
@@ -268,7 +309,7 @@ fn pruned(operation: &'static str, row: Option<Row>) -> Result<PruneResult, Prov
 fn instance_info(row: &Row) -> Result<InstanceInfo, ProviderError> {
     const OPERATION: &str = "get_instance_info";
     let text = |name| column::<String>(OPERATION, row, name).map(unescape);
-    let maybe = |name| Ok(column::<Option<String>>(OPERATION, row, name)?.map(unescape));
+    let maybe = |name| column::<Option<String>>(OPERATION, row, name).map(|text| text.map(unescape));
     Ok(InstanceInfo {
         instance_id: text("instance_id")?,
         orchestration_name: text("name")?,

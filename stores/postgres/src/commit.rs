@@ -155,7 +155,9 @@ impl Columns {
 
     fn push_work(&mut self, of: i32, prepared: &mut Prepared) {
         for (work, item) in prepared.commit.work.iter().zip(prepared.work.drain(..)) {
-            let WorkItem::ActivityExecute { instance, execution_id, id, tag, .. } = &work.item else { continue };
+            let WorkItem::ActivityExecute { instance, execution_id, id, tag, .. } = &work.item else {
+                continue;
+            };
             let session = work.session_key();
             let scope = session.as_ref().and_then(|session| session.instance.as_deref());
             self.work.of.push(of);

@@ -92,15 +92,21 @@ impl Db {
         }
         let instances: Vec<_> = requests.iter().map(|request| escape(&request.instance)).collect();
         let executions: Vec<_> = requests.iter().map(|request| time(request.execution)).collect();
-        let rows = self.rows(OPERATION, sql!("history/append"), params![
-            instances,
-            executions,
-            columns.of,
-            columns.ids,
-            columns.kinds,
-            columns.texts,
-            self.now()
-        ]).await?;
+        let rows = self
+            .rows(
+                OPERATION,
+                sql!("history/append"),
+                params![
+                    instances,
+                    executions,
+                    columns.of,
+                    columns.ids,
+                    columns.kinds,
+                    columns.texts,
+                    self.now()
+                ],
+            )
+            .await?;
         let judge = |(row, request): (&tokio_postgres::Row, &Append)| {
             let code: &str = column(OPERATION, row, "code")?;
             let at = column(OPERATION, row, "event_at")?;
@@ -123,7 +129,9 @@ impl Db {
         execution: i64,
         after: u64,
     ) -> Result<Vec<String>, ProviderError> {
-        let rows = self.rows(operation, sql!("history/after"), params![escape(instance), execution, time(after)]).await?;
+        let rows = self
+            .rows(operation, sql!("history/after"), params![escape(instance), execution, time(after)])
+            .await?;
         rows.iter().map(|row| column(operation, row, "event_data")).collect()
     }
 
@@ -134,8 +142,11 @@ impl Db {
         execution: Option<u64>,
     ) -> Result<Vec<Event>, ProviderError> {
         const OPERATION: &str = "read_history";
-        let rows = self.rows(OPERATION, sql!("history/of_execution"), params![escape(instance), execution.map(time)]).await?;
-        let texts = rows.iter().map(|row| column(OPERATION, row, "event_data")).collect::<Result<Vec<_>, _>>()?;
+        let rows = self
+            .rows(OPERATION, sql!("history/of_execution"), params![escape(instance), execution.map(time)])
+            .await?;
+        let texts =
+            rows.iter().map(|row| column(OPERATION, row, "event_data")).collect::<Result<Vec<_>, _>>()?;
         events_of(&texts).map_err(|error| {
             let text = format!("the history of '{instance}' cannot be read: {error}");
             ProviderError::new(ProviderErrorKind::Corrupt, OPERATION, text).with_source(error)

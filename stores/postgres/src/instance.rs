@@ -11,7 +11,7 @@ use crate::escape::{escape, unescape};
 use crate::history::events_of;
 use crate::param::params;
 
-pub(crate) const FUNCTIONS: &[Function] = functions!["instance/lock_instances", "instance/forget_instance"];
+pub(crate) const FUNCTIONS: &[Function] = functions!["instance/lock_instances", "instance/forget_instances"];
 
 impl Db {
     pub(crate) async fn state(&self, instance: &str) -> Result<Option<InstanceState>, ProviderError> {
@@ -77,16 +77,7 @@ impl Db {
             .rows(
                 OPERATION,
                 sql!("instance/page"),
-                params![
-                    before,
-                    params.0,
-                    params.1,
-                    prefix,
-                    params.2,
-                    params.3,
-                    query.roots_only,
-                    limit + 1
-                ],
+                params![before, params.0, params.1, prefix, params.2, params.3, query.roots_only, limit + 1],
             )
             .await?;
         let mut found = Vec::with_capacity(rows.len());
@@ -104,8 +95,7 @@ impl Db {
         let Some(size) = self.one(OPERATION, sql!("history/size"), params![escape(instance)]).await? else {
             return Ok(None);
         };
-        let started =
-            self.started(OPERATION, instance, column(OPERATION, &size, "execution_id")?).await?;
+        let started = self.started(OPERATION, instance, column(OPERATION, &size, "execution_id")?).await?;
         let carried = match started.map(|event| event.kind) {
             Some(EventKind::OrchestrationStarted { carry_forward_events, .. }) => carry_forward_events,
             _ => None,

@@ -52,7 +52,8 @@ impl Db {
         let rows = self.rows(operation, sql!("kv/snapshot"), params![escape(instance)]).await?;
         let read = |row: &tokio_postgres::Row| {
             let updated = unsigned(column(operation, row, "updated_ms")?);
-            let entry = KvEntry { value: unescape(column(operation, row, "value")?), last_updated_at_ms: updated };
+            let entry =
+                KvEntry { value: unescape(column(operation, row, "value")?), last_updated_at_ms: updated };
             Ok((unescape(column(operation, row, "key")?), entry))
         };
         rows.iter().map(read).collect()

@@ -9,6 +9,7 @@ use steadfast_store::{Message, ProviderError, ProviderErrorKind, Sent, Started, 
 use crate::db::{Db, Function, column, functions, millis, sql};
 use crate::escape::escape;
 use crate::param::params;
+pub(crate) use crate::work::stored_tag;
 
 pub(crate) const FUNCTIONS: &[Function] = functions![
     "clock/now_ms",
@@ -68,6 +69,11 @@ impl Start {
         let also = also.into_iter().map(|sent| Letter::new(OPERATION, sent)).collect::<Result<_, _>>()?;
         Ok(Self { start, also })
     }
+
+    /// Counts the messages.
+    pub(crate) fn count(&self) -> usize {
+        1 + self.also.len()
+    }
 }
 
 /// Letters as the columns of a call.
@@ -102,16 +108,21 @@ impl Db {
         let mut all = Letters::default();
         requests.into_iter().flatten().for_each(|letter| all.push(letter));
         if !all.items.is_empty() {
-            self.rows("send", sql!("message/send"), params![
-                all.instances,
-                all.items,
-                all.delays,
-                all.starts,
-                all.traceparents,
-                self.now(),
-                notify,
-                me
-            ]).await?;
+            self.rows(
+                "send",
+                sql!("message/send"),
+                params![
+                    all.instances,
+                    all.items,
+                    all.delays,
+                    all.starts,
+                    all.traceparents,
+                    self.now(),
+                    notify,
+                    me
+                ],
+            )
+            .await?;
         }
         Ok(answers)
     }
@@ -132,21 +143,27 @@ impl Db {
                 also.push(letter);
             }
         }
-        let rows = self.rows(OPERATION, sql!("message/start"), params![
-            starts.instances,
-            starts.items,
-            starts.delays,
-            starts.traceparents,
-            also_of,
-            also.instances,
-            also.items,
-            also.delays,
-            also.starts,
-            also.traceparents,
-            self.now(),
-            notify,
-            me
-        ]).await?;
+        let rows = self
+            .rows(
+                OPERATION,
+                sql!("message/start"),
+                params![
+                    starts.instances,
+                    starts.items,
+                    starts.delays,
+                    starts.traceparents,
+                    also_of,
+                    also.instances,
+                    also.items,
+                    also.delays,
+                    also.starts,
+                    also.traceparents,
+                    self.now(),
+                    notify,
+                    me
+                ],
+            )
+            .await?;
         let read = |row: &tokio_postgres::Row| {
             let is_new: bool = column(OPERATION, row, "is_new")?;
             Ok(if is_new { Started::New } else { Started::Existing })
@@ -162,11 +179,6 @@ pub(crate) fn is_start(item: &WorkItem) -> bool {
             | WorkItem::ContinueAsNew { .. }
             | WorkItem::ContinueAsNewWithSessions { .. }
     )
-}
-
-/// Tags as they are stored: no tag is none of the tags that anybody can give.
-pub(crate) fn stored_tag(tag: Option<&str>) -> String {
-    tag.map_or_else(String::new, |tag| format!(":{tag}"))
 }
 
 /// Refuses what is no activity.

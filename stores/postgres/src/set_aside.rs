@@ -15,8 +15,8 @@ pub(crate) const FUNCTIONS: &[Function] =
 impl Db {
     pub(crate) async fn set_aside(&self, after: Option<u64>) -> Result<Vec<SetAside>, ProviderError> {
         let page = i64::try_from(MAX_PAGE).unwrap_or(i64::MAX);
-        let asked = params![after.map_or(-1, time), page];
-        let rows = self.rows("set_aside", sql!("set_aside/page"), asked).await?;
+        let rows =
+            self.rows("set_aside", sql!("set_aside/page"), params![after.map_or(-1, time), page]).await?;
         rows.iter().map(|row| read("set_aside", row)).collect()
     }
 
@@ -37,31 +37,44 @@ impl Db {
             (Queue::Orchestrator, item) => {
                 let starts = item.as_ref().is_some_and(is_start);
                 let to = item.as_ref().map_or(instance.as_str(), WorkItem::instance);
-                let asked = params![time(id), escape(to), starts, now, notify, me];
-                self.one(OPERATION, sql!("set_aside/retry_message"), asked).await?
+                self.one(
+                    OPERATION,
+                    sql!("set_aside/retry_message"),
+                    params![time(id), escape(to), starts, now, notify, me],
+                )
+                .await?
             }
             (
                 Queue::Worker,
-                Some(WorkItem::ActivityExecute { instance, execution_id, id: activity, session_id, tag, .. }),
+                Some(WorkItem::ActivityExecute {
+                    instance, execution_id, id: activity, session_id, tag, ..
+                }),
             ) => {
                 let tag = stored_tag(tag.as_deref());
-                let asked = params![
-                    time(id),
-                    escape(&instance),
-                    time(execution_id),
-                    time(activity),
-                    escape(&tag),
-                    session_id.as_deref().map(escape),
-                    now,
-                    notify,
-                    me
-                ];
-                self.one(OPERATION, sql!("set_aside/retry_work"), asked).await?
+                self.one(
+                    OPERATION,
+                    sql!("set_aside/retry_work"),
+                    params![
+                        time(id),
+                        escape(&instance),
+                        time(execution_id),
+                        time(activity),
+                        escape(&tag),
+                        session_id.as_deref().map(escape),
+                        now,
+                        notify,
+                        me
+                    ],
+                )
+                .await?
             }
             (Queue::Worker, _) => {
-                let asked =
-                    params![time(id), escape(&instance), 0_i64, 0_i64, "", None::<String>, now, notify, me];
-                self.one(OPERATION, sql!("set_aside/retry_work"), asked).await?
+                self.one(
+                    OPERATION,
+                    sql!("set_aside/retry_work"),
+                    params![time(id), escape(&instance), 0_i64, 0_i64, "", None::<String>, now, notify, me],
+                )
+                .await?
             }
         };
         match found.map(|row| column::<bool>(OPERATION, &row, "found")).transpose()? {

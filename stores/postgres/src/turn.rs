@@ -26,7 +26,9 @@ pub(crate) const FUNCTIONS: &[Function] = functions![
     "turn/has_turn",
     "turn/next_turn_moment",
     "turn/look_for_turns",
+    "turn/ready_turns",
     "turn/firm_turns",
+    "turn/lock_strays",
     "turn/settle_strays",
     "turn/lease_turns",
     "turn/fetch_turns",
@@ -282,20 +284,13 @@ impl Db {
         Ok(rows.iter().zip(&tokens).map(|(row, token)| judge_lease(OPERATION, row, token)).collect())
     }
 
-    /// Gives back leases that nobody came to take: no attempt is counted, and what is gone is gone (S5).
-    pub(crate) async fn untake_turns(&self, tokens: Vec<String>) -> Result<(), ProviderError> {
-        if tokens.is_empty() {
-            return Ok(());
-        }
-        self.rows("fetch_turn", sql!("turn/untake"), params![tokens, self.now()]).await.map(drop)
-    }
-
     /// Is there a turn to lease, and when will there be one by itself?
-    pub(crate) async fn look_for_turns(&self) -> Result<(bool, Option<i64>), ProviderError> {
+    pub(crate) async fn look_for_turns(&self) -> Result<(bool, Option<i64>, i64), ProviderError> {
         const OPERATION: &str = "wait";
         let row = self.one(OPERATION, sql!("turn/look"), params![self.now()]).await?;
-        let Some(row) = row else { return Ok((false, None)) };
-        Ok((column(OPERATION, &row, "ready")?, column(OPERATION, &row, "next_ms")?))
+        let row = row.ok_or_else(|| ProviderError::permanent(OPERATION, "a look answered nothing"))?;
+        let next = column(OPERATION, &row, "next_ms")?;
+        Ok((column(OPERATION, &row, "ready")?, next, column(OPERATION, &row, "now")?))
     }
 }
 
@@ -332,7 +327,9 @@ impl Leased {
         let attempts: Vec<i32> = column(operation, row, "attempts")?;
         let traceparents: Vec<Option<String>> = column(operation, row, "traceparents")?;
         let mut unreadable = Vec::new();
-        for (((id, item), attempts), traceparent) in ids.into_iter().zip(items).zip(attempts).zip(traceparents) {
+        for (((id, item), attempts), traceparent) in
+            ids.into_iter().zip(items).zip(attempts).zip(traceparents)
+        {
             match serde_json::from_str(item) {
                 Ok(item) => {
                     leased.attempt = leased.attempt.max(u32::try_from(attempts).unwrap_or(0));
@@ -348,6 +345,8 @@ impl Leased {
 /// A commit whose texts are written before it is merged with others, so that a call only sends them.
 #[derive(Debug)]
 pub(crate) struct Prepared {
+    /// The instance, as far as its events name it: for those who wait for it elsewhere.
+    instance: Option<String>,
     pub(crate) execution: i64,
     pub(crate) events: Events,
     pub(crate) commit: TurnCommit,
@@ -363,8 +362,14 @@ pub(crate) struct Prepared {
 /// What an event says about the sessions of its instance.
 #[derive(Debug)]
 pub(crate) enum SessionChange {
-    Open { id: String, idle_timeout: Option<i64>, serial: Option<bool> },
-    Close { id: String },
+    Open {
+        id: String,
+        idle_timeout: Option<i64>,
+        serial: Option<bool>,
+    },
+    Close {
+        id: String,
+    },
     /// All of them end.
     End,
 }
@@ -389,6 +394,7 @@ impl Prepared {
         });
         let text = |item: &WorkItem| crate::message::text(OPERATION, item);
         Ok(Self {
+            instance: events.first().map(|event| event.instance_id.clone()),
             execution: time(commit.execution_id),
             work: commit.work.iter().map(|work| text(&work.item)).collect::<Result<_, _>>()?,
             messages: commit.messages.iter().map(|message| text(&message.item)).collect::<Result<_, _>>()?,
@@ -407,7 +413,8 @@ impl Prepared {
             WorkItem::ActivityExecute { tag, .. } => (tag.clone(), work.session_key().is_some()),
             _ => (None, false),
         });
-        Woken { turns: self.messages.len(), work: work.collect(), ..Woken::default() }
+        let instances = self.instance.iter().cloned().collect();
+        Woken { turns: self.messages.len(), work: work.collect(), instances, ..Woken::default() }
     }
 }
 

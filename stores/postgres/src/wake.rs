@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use steadfast_store::{Waiters, Woken};
+use steadfast_store::{ProviderError, Waiters, Woken};
 
-use crate::db::{Function, functions};
+use crate::db::{Db, Function, functions, sql};
+use crate::param::params;
 
 pub(crate) const FUNCTIONS: &[Function] = functions!["wake/notify"];
 
@@ -68,6 +69,13 @@ pub(crate) fn hear(me: &str, text: &str, waiters: &Arc<Waiters>) {
             waiters.wake(&Woken { turns, work, any_work, instances });
         }
         Ok(_) | Err(_) => waiters.wake_all(),
+    }
+}
+
+impl Db {
+    /// Tells other processes what became runnable.
+    pub(crate) async fn notify(&self, notify: Option<String>, me: &str) -> Result<(), ProviderError> {
+        self.rows("notify", sql!("wake/notify"), params![notify, me]).await.map(drop)
     }
 }
 

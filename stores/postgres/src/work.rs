@@ -4,18 +4,20 @@ use std::collections::HashSet;
 
 use steadfast_core::{SessionKey, TagFilter, WorkItem, kind_of};
 use steadfast_store::{
-    Abandon, Attachment, Attempt, Claim, LeaseToken, MAX_UNREADABLE_ATTEMPTS, Outcome, Owner, ProviderError,
-    ProviderErrorKind, SessionScope, UNREADABLE_RETRY, Woken, WorkLease, WorkRequest,
+    Abandon, Attachment, Attempt, Claim, LeaseToken, MAX_UNREADABLE_ATTEMPTS, NewWork, Outcome, Owner,
+    ProviderError, ProviderErrorKind, SessionScope, UNREADABLE_RETRY, Woken, WorkLease, WorkRequest,
 };
 use tokio_postgres::Row;
 
 use crate::db::{Db, Function, column, functions, millis, sql, time, unsigned};
 use crate::escape::{escape, unescape};
+use crate::message::{check_work, text};
 use crate::param::params;
-use crate::session::{fenced, keys, scope_of};
+use crate::session::{fenced, keys, scope_of, stored_scope};
 use crate::wake::payload;
 
 pub(crate) const FUNCTIONS: &[Function] = functions![
+    "work/enqueue_work",
     "work/queue_work",
     "work/lock_work",
     "work/withdraw_work",
@@ -281,6 +283,33 @@ impl Db {
         Ok(())
     }
 
+    /// Queues an activity that no turn asked for, and tells what that made runnable.
+    pub(crate) async fn enqueue_work(&self, me: &str, work: &NewWork) -> Result<Woken, ProviderError> {
+        const OPERATION: &str = "enqueue_work";
+        check_work(OPERATION, &work.item)?;
+        let WorkItem::ActivityExecute { instance, execution_id, id, tag, .. } = &work.item else {
+            return Err(ProviderError::permanent(OPERATION, "only activities are work"));
+        };
+        let session = work.session_key();
+        let stored = stored_tag(tag.as_deref());
+        let woken = Woken { work: vec![(tag.clone(), session.is_some())], ..Woken::default() };
+        let columns = params![
+            text(OPERATION, &work.item)?,
+            escape(instance),
+            time(*execution_id),
+            time(*id),
+            escape(&stored),
+            session.as_ref().map(|key| escape(stored_scope(key))),
+            session.as_ref().map(|key| escape(&key.session_id)),
+            work.traceparent.as_deref().map(escape),
+            self.now(),
+            payload(me, &woken),
+            me,
+        ];
+        self.rows(OPERATION, sql!("work/enqueue"), columns).await?;
+        Ok(woken)
+    }
+
     /// Removes activities and sends their completions, each together (S11).
     pub(crate) async fn finish_work(&self, me: &str, ends: &[Finish]) -> Result<Told, ProviderError> {
         const OPERATION: &str = "finish_work";
@@ -362,14 +391,6 @@ impl Db {
         )
         .await?;
         Ok(any_work())
-    }
-
-    /// Counts the activities that are not leased.
-    pub(crate) async fn waiting_work(&self, operation: &'static str) -> Result<u64, ProviderError> {
-        match self.one(operation, sql!("work/waiting"), params![self.now()]).await? {
-            Some(row) => Ok(unsigned(column(operation, &row, "waiting")?)),
-            None => Ok(0),
-        }
     }
 }
 

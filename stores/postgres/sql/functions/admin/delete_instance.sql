@@ -6,7 +6,10 @@ CREATE OR REPLACE FUNCTION {schema}.delete_instance(
     p_instance TEXT, p_force BOOLEAN, p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL
 )
 RETURNS TABLE(instances BIGINT, executions BIGINT, events BIGINT, queued BIGINT)
-LANGUAGE plpgsql AS $function$
+LANGUAGE plpgsql
+SET enable_seqscan TO off
+SET jit TO off
+AS $function$
 #variable_conflict use_column
 DECLARE
     v_parent TEXT;

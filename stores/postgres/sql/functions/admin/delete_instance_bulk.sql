@@ -1,13 +1,20 @@
 -- Deletes roots that have ended and match the filter, each with all below it, oldest first. What is alive stays, and so
 -- does a tree that changes while it is looked at. A child whose parent is gone counts as a root (F12, F13).
 -- p_instances NULL: any; p_completed_before NULL: whenever it ended; p_limit bounds the roots.
+-- Without sorts and scans the roots are read in their order, as many as are needed; with them a server that knows its tables
+-- reads all of them first.
 -- Locks: instance_locks of all that is deleted, then those of erase_instances.
 CREATE OR REPLACE FUNCTION {schema}.delete_instance_bulk(
     p_instances TEXT[], p_completed_before BIGINT, p_limit BIGINT,
     p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL
 )
 RETURNS TABLE(instances BIGINT, executions BIGINT, events BIGINT, queued BIGINT, deleted TEXT[])
-LANGUAGE plpgsql AS $function$
+LANGUAGE plpgsql
+SET enable_seqscan TO off
+SET jit TO off
+SET enable_bitmapscan TO off
+SET enable_sort TO off
+AS $function$
 #variable_conflict use_column
 DECLARE
     v_cursor REFCURSOR;

@@ -4,7 +4,10 @@
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.instance_tree(p_root TEXT)
 RETURNS TABLE(instance_id TEXT)
-LANGUAGE plpgsql STABLE AS $function$
+LANGUAGE plpgsql STABLE
+SET enable_seqscan TO off
+SET jit TO off
+AS $function$
 #variable_conflict use_column
 DECLARE
     v_level TEXT[] := ARRAY[p_root];

@@ -5,21 +5,23 @@ CREATE OR REPLACE FUNCTION {schema}.prune_executions_bulk(
     p_instances TEXT[], p_ended_before BIGINT, p_limit BIGINT, p_keep_last BIGINT, p_completed_before BIGINT
 )
 RETURNS TABLE(instances BIGINT, executions BIGINT, events BIGINT)
-LANGUAGE plpgsql AS $function$
+LANGUAGE plpgsql
+SET enable_seqscan TO off
+SET jit TO off
+AS $function$
 #variable_conflict use_column
 DECLARE
-    v_before TIMESTAMPTZ := to_timestamp(least(p_ended_before, 9000000000000000) / 1000.0);
+    v_before TIMESTAMPTZ := CASE WHEN p_ended_before IS NOT NULL
+        THEN to_timestamp(least(p_ended_before, 9000000000000000) / 1000.0) END;
     v_chosen TEXT[];
 BEGIN
     IF p_instances IS NULL THEN
         v_chosen := ARRAY(
             SELECT known.instance_id FROM {schema}.instances AS known
-            WHERE v_before IS NULL OR EXISTS (
-                SELECT 1 FROM {schema}.executions AS execution
-                WHERE execution.instance_id = known.instance_id
-                  AND execution.execution_id = known.current_execution_id
-                  AND execution.completed_at < v_before
-            )
+            WHERE v_before IS NULL OR (
+                SELECT execution.completed_at FROM {schema}.executions AS execution
+                WHERE execution.instance_id = known.instance_id AND execution.execution_id = known.current_execution_id
+            ) < v_before
             ORDER BY known.ord LIMIT p_limit
         );
     ELSE

@@ -3,7 +3,10 @@
 -- Locks: none; the caller has locked the instance_locks of all of them.
 CREATE OR REPLACE FUNCTION {schema}.refuse_deletion(p_instances TEXT[], p_force BOOLEAN)
 RETURNS VOID
-LANGUAGE plpgsql AS $function$
+LANGUAGE plpgsql
+SET enable_seqscan TO off
+SET jit TO off
+AS $function$
 #variable_conflict use_column
 DECLARE
     v_alive  TEXT;

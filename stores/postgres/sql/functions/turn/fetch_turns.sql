@@ -19,7 +19,7 @@ SET plan_cache_mode TO force_generic_plan
 AS $function$
 #variable_conflict use_column
 DECLARE
-    -- Bounds the rounds of one fetch in which it meets nothing but strays and messages that wait for their start.
+    -- Bounds the rounds of one fetch in which it meets strays and messages that wait for their start.
     v_rounds CONSTANT INTEGER := 64;
     v_now BIGINT := {schema}.now_ms(p_now_ms);
     v_left INTEGER := p_count;
@@ -31,21 +31,10 @@ BEGIN
         -- Others may have locked the oldest: it looks at more than it takes.
         v_taken := ARRAY(
             SELECT l.instance_id
-            FROM (
-                SELECT c.instance_id, c.head, p.pin
-                FROM {schema}.pins AS p
-                CROSS JOIN LATERAL (
-                    SELECT l.instance_id, l.head FROM {schema}.instance_locks AS l
-                    WHERE l.lock_token IS NULL AND l.head IS NOT NULL AND l.pin = p.pin
-                    ORDER BY l.head LIMIT 2 * v_left + 32
-                ) AS c
-                WHERE p_lo IS NULL
-                   OR (SELECT 1 FROM unnest(p_lo, p_hi) AS r (lo, hi) WHERE p.pin = -1 OR p.pin BETWEEN r.lo AND r.hi LIMIT 1) = 1
-                ORDER BY c.head LIMIT 2 * v_left + 32
-            ) AS c
-            JOIN {schema}.instance_locks AS l ON l.instance_id = c.instance_id
-            WHERE l.lock_token IS NULL AND l.head IS NOT NULL AND l.pin = c.pin
-            ORDER BY c.head LIMIT v_left
+            FROM {schema}.ready_turns(p_lo, p_hi, 2 * v_left + 32) AS r
+            JOIN {schema}.instance_locks AS l ON l.instance_id = r.instance_id
+            WHERE l.lock_token IS NULL AND l.head IS NOT NULL AND l.pin = r.pin
+            ORDER BY r.head LIMIT v_left
             FOR UPDATE OF l SKIP LOCKED
         );
         EXIT WHEN cardinality(v_taken) = 0;
@@ -55,11 +44,18 @@ BEGIN
             FROM {schema}.lease_turns(v_firm, {schema}.after_ms(v_now, p_lock_ms), v_now) AS t;
             v_left := v_left - cardinality(v_firm);
         END IF;
-        EXIT WHEN v_left <= 0 OR cardinality(v_firm) = cardinality(v_taken);
+        EXIT WHEN cardinality(v_firm) = cardinality(v_taken);
+
+        -- Where there is one that no lease can stand on there may be a crowd: it is settled together.
         RETURN QUERY SELECT 'stray'::text, NULL::text, s.instance_id, NULL::text, NULL::text, NULL::bigint, NULL::bigint,
             NULL::bigint, false, v_now, NULL::bigint[], NULL::text[], NULL::integer[], NULL::text[], s.dropped, false,
             NULL::bigint
-        FROM {schema}.settle_strays(ARRAY(SELECT t.id FROM unnest(v_taken) AS t (id) WHERE t.id <> ALL (v_firm)), v_now) AS s;
+        FROM {schema}.settle_strays(v_taken, v_now) AS s;
+        RETURN QUERY SELECT 'stray'::text, NULL::text, s.instance_id, NULL::text, NULL::text, NULL::bigint, NULL::bigint,
+            NULL::bigint, false, v_now, NULL::bigint[], NULL::text[], NULL::integer[], NULL::text[], s.dropped, false,
+            NULL::bigint
+        FROM {schema}.settle_strays({schema}.lock_strays(p_lo, p_hi), v_now) AS s;
+        EXIT WHEN v_left = 0;
     END LOOP;
 
     IF v_left = p_count THEN
