@@ -173,7 +173,7 @@ impl Db {
                     Leased::Readable(lease) => {
                         if let Some(seat) = wanting.get(place).and_then(|seat| fetched.leases.get_mut(*seat))
                         {
-                            *seat = Some(lease);
+                            *seat = Some(*lease);
                         }
                     }
                     Leased::Unreadable { token, instance, reason, claimed } => {
@@ -407,7 +407,7 @@ struct Answered {
 /// A leased activity, or one that turned out to be unreadable.
 #[derive(Debug)]
 enum Leased {
-    Readable(WorkLease),
+    Readable(Box<WorkLease>),
     Unreadable { token: String, instance: Option<String>, reason: String, claimed: bool },
 }
 
@@ -433,7 +433,7 @@ fn read_lease(operation: &'static str, row: &Row) -> Result<Leased, ProviderErro
         Ok(known.map_or_else(|| "unknown".to_owned(), unescape))
     };
     let traceparent: Option<String> = column(operation, row, "traceparent")?;
-    Ok(Leased::Readable(WorkLease {
+    Ok(Leased::Readable(Box::new(WorkLease {
         token: LeaseToken::Work(token),
         item,
         attempt: u32::try_from(attempt).unwrap_or(0),
@@ -443,7 +443,7 @@ fn read_lease(operation: &'static str, row: &Row) -> Result<Leased, ProviderErro
         session,
         waiting_since_ms: Some(unsigned(column(operation, row, "since")?)),
         now_ms: unsigned(column(operation, row, "now_ms")?),
-    }))
+    })))
 }
 
 fn read_attachment(operation: &'static str, row: &Row) -> Result<Option<Attachment>, ProviderError> {
