@@ -1,9 +1,9 @@
 //! What an application does with orchestrations from outside: start, signal, wait, inspect, manage.
 
 pub use steadfast_client::{
-    Client, ClientError, Explanation, InstanceHandle, Place, Waiting, WaitingActivity,
+    Client, ClientError, Explanation, InstanceHandle, Place, Through, Waiting, WaitingActivity,
 };
 pub use steadfast_store::{
-    Cursor, ExecutionState, InstancePage, InstanceQuery, InstanceState, SessionInfo, Started, TurnState,
-    WorkPhase, WorkState,
+    Cursor, ExecutionState, InstancePage, InstanceQuery, InstanceState, Outbox, SessionInfo, Started,
+    TurnState, WorkPhase, WorkState,
 };

@@ -45,6 +45,7 @@
 //! # Features
 //!
 //! - `sqlite` (default): the store in one SQLite file, `providers::sqlite`, and `Runtime::start` without a store.
+//! - `postgres`: the store for many machines, `providers::postgres`.
 //! - `logging` (default): `runtime::observability::init_logging`, for applications without a subscriber.
 
 pub mod client;

@@ -31,3 +31,9 @@ pub mod management {
 pub mod sqlite {
     pub use steadfast_sqlite::{Durability, OpenError, SqliteOptions, SqliteProvider};
 }
+
+/// The store for many machines: PostgreSQL.
+#[cfg(feature = "postgres")]
+pub mod postgres {
+    pub use steadfast_postgres::{Counts, OpenError, PostgresOptions, PostgresProvider};
+}

@@ -1,5 +1,5 @@
-//! A quick look at the speed of the whole: workloads W1, W3, W4, W7 and W8 on a SQLite file with `synchronous = FULL`.
-//! Moves of a session are measured when they are asked for by name.
+//! A quick look at the speed of the whole: workloads W1, W3, W4, W6, W7 and W8 on a SQLite file with `synchronous = FULL`, or
+//! on a PostgreSQL server with `synchronous_commit = on`. Moves of a session are measured when they are asked for by name.
 //!
 //! The machine's own speed is measured in the same run: one bare durable commit. Ratios to it mean something on any
 //! machine; the figures themselves do not.
@@ -7,66 +7,78 @@
 #![allow(clippy::print_stdout, reason = "a benchmark prints its figures")]
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock of the machine")]
 
+mod conversations;
+mod place;
 mod sessions;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use steadfast::providers::sqlite::{SqliteOptions, SqliteProvider};
 use steadfast::runtime::Runtime;
 use steadfast::runtime::registry::{ActivityRegistry, OrchestrationRegistry};
 use steadfast::{Client, OrchestrationContext, OrchestrationStatus, RuntimeOptions};
+
+use crate::place::{Asked, Backing, Place};
 
 /// How often each measurement is taken; the median counts.
 const ROUNDS: usize = 3;
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
-const WORKLOADS: [&str; 6] = ["W1", "W3", "W4", "W7", "W8", SESSIONS];
+const WORKLOADS: [&str; 7] = ["W1", "W3", "W4", "W6", "W7", "W8", SESSIONS];
 
 /// Has a bar of its own, so it runs only by name.
 const SESSIONS: &str = "sessions";
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let asked: Vec<String> = std::env::args().skip(1).collect();
+    let mut asked: Vec<String> = std::env::args().skip(1).collect();
+    let named = asked.iter().position(|argument| argument == "--store");
+    let store = match named {
+        Some(at) if at + 1 < asked.len() => asked.drain(at..at + 2).nth(1).unwrap_or_default(),
+        Some(_) => anyhow::bail!("--store needs a name: sqlite or postgres"),
+        None => "sqlite".to_owned(),
+    };
     if let Some(unknown) = asked.iter().find(|name| !WORKLOADS.contains(&name.as_str())) {
         anyhow::bail!("there is no workload {unknown:?}; there are {}", WORKLOADS.join(", "));
     }
     let runs = |name: &str| asked.is_empty() || asked.iter().any(|asked| asked == name);
     println!("load average: {}", load());
-    let commit = bare_commit()?;
-    println!("one bare durable commit: p50 {commit:?}");
+    let backing = Backing::named(&store)?;
+    let commit = backing.bare_commit().await?;
+    println!("{store}, one bare durable commit: p50 {commit:?}");
     if runs("W1") {
-        throughput().await?;
+        throughput(&backing).await?;
     }
     if runs("W3") {
-        latency(commit).await?;
+        latency(&backing, commit).await?;
     }
     if runs("W4") {
-        long_chain().await?;
+        long_chain(&backing).await?;
+    }
+    if runs("W6") {
+        conversations::run(&backing).await?;
     }
     if runs("W7") {
-        idle().await?;
+        idle(&backing).await?;
     }
     if runs("W8") {
-        parked().await?;
+        parked(&backing).await?;
     }
     if asked.iter().any(|asked| asked == SESSIONS) {
-        sessions::run(commit).await?;
+        sessions::run(&backing, commit).await?;
     }
     Ok(())
 }
 
 /// W1: 200 orchestrations of 5 sequential activities.
-async fn throughput() -> Result<()> {
+async fn throughput(backing: &Backing) -> Result<()> {
     let mut rates = Vec::new();
     for _ in 0..ROUNDS {
-        let world = World::open(16, None).await?;
+        let world = World::open(backing, 16).await?;
         let began = Instant::now();
         for n in 0..200 {
             world.client.start_orchestration(format!("w{n}"), "Chain", "5").await?;
@@ -83,8 +95,8 @@ async fn throughput() -> Result<()> {
 }
 
 /// W3: one at a time, start to result, and the steps of a chain of 100.
-async fn latency(commit: Duration) -> Result<()> {
-    let world = World::open(2, None).await?;
+async fn latency(backing: &Backing, commit: Duration) -> Result<()> {
+    let world = World::open(backing, 2).await?;
     let mut times = Vec::new();
     for n in 0..200 {
         let began = Instant::now();
@@ -110,9 +122,9 @@ async fn latency(commit: Duration) -> Result<()> {
 }
 
 /// W4: one chain of 3,000 activities: does a step cost more when much has happened before it?
-async fn long_chain() -> Result<()> {
+async fn long_chain(backing: &Backing) -> Result<()> {
     const STEPS: usize = 3_000;
-    let world = World::open(2, None).await?;
+    let world = World::open(backing, 2).await?;
     let began = Instant::now();
     world.client.start_orchestration("long", "Chain", STEPS.to_string()).await?;
     world.wait("long").await?;
@@ -129,16 +141,15 @@ async fn long_chain() -> Result<()> {
 }
 
 /// W7: an idle runtime.
-async fn idle() -> Result<()> {
-    let statements = Arc::new(AtomicU64::new(0));
-    let world = World::open(2, Some(Arc::clone(&statements))).await?;
+async fn idle(backing: &Backing) -> Result<()> {
+    let world = World::open(backing, 2).await?;
     // What the start wrote has been written, and the store has calmed down.
     tokio::time::sleep(Duration::from_secs(11)).await;
-    let (before, cpu) = (statements.load(Ordering::Relaxed), cpu_times()?);
+    let (before, cpu) = (world.asked.statements(), cpu_times()?);
     let time = Duration::from_secs(20);
     tokio::time::sleep(time).await;
     let used = cpu_since(&cpu)?;
-    let spent = statements.load(Ordering::Relaxed) - before;
+    let spent = world.asked.statements() - before;
     println!(
         "W7  idle for {time:?}: {spent} statements (looks at data_version apart), {:.3} % of a core (bar 0.2)",
         100.0 * used.as_secs_f64() / time.as_secs_f64()
@@ -148,8 +159,8 @@ async fn idle() -> Result<()> {
 }
 
 /// W8: orchestrations that are started and wait for an event: how fast, and how much memory each takes.
-async fn parked() -> Result<()> {
-    let world = World::open(16, None).await?;
+async fn parked(backing: &Backing) -> Result<()> {
+    let world = World::open(backing, 16).await?;
     let mut memory = Vec::new();
     let mut started = 0;
     for target in [10_000, 50_000] {
@@ -199,15 +210,14 @@ struct World {
     runtime: Arc<Runtime>,
     /// When each activity ran.
     steps: Arc<Mutex<Vec<Instant>>>,
-    _folder: tempfile::TempDir,
+    asked: Asked,
+    _place: Place,
 }
 
 impl World {
-    async fn open(slots: usize, count_statements: Option<Arc<AtomicU64>>) -> Result<Self> {
-        let folder = tempfile::tempdir()?;
-        let url = format!("sqlite:{}", folder.path().join("bench.db").display());
-        let options = SqliteOptions { count_statements, ..SqliteOptions::default() };
-        let store = Arc::new(SqliteProvider::new(&url, Some(options)).await?);
+    async fn open(backing: &Backing, slots: usize) -> Result<Self> {
+        let place = backing.place()?;
+        let (store, asked) = place.counted_store().await?;
         let steps = Arc::<Mutex<Vec<Instant>>>::default();
         let moments = Arc::clone(&steps);
         let activities = ActivityRegistry::builder()
@@ -224,7 +234,7 @@ impl World {
             ..RuntimeOptions::default()
         };
         let runtime = Runtime::start_with_options(store.clone(), activities, orchestrations, options).await;
-        Ok(Self { client: Client::new(store), runtime, steps, _folder: folder })
+        Ok(Self { client: Client::new(store), runtime, steps, asked, _place: place })
     }
 
     async fn wait(&self, instance: &str) -> Result<()> {
@@ -250,21 +260,6 @@ async fn chain(ctx: OrchestrationContext, length: String) -> Result<String, Stri
 async fn park_here(ctx: OrchestrationContext, _: String) -> Result<String, String> {
     ctx.set_custom_status("parked");
     Ok(ctx.schedule_wait("never").await)
-}
-
-/// The median of durable commits of one small row, on the same kind of file.
-fn bare_commit() -> Result<Duration> {
-    let folder = tempfile::tempdir()?;
-    let file = rusqlite::Connection::open(folder.path().join("bare.db"))?;
-    file.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; CREATE TABLE t (x TEXT)")?;
-    let mut times = Vec::new();
-    for _ in 0..500 {
-        let began = Instant::now();
-        file.execute("INSERT INTO t VALUES ('a row of about the size of a step')", [])?;
-        times.push(began.elapsed());
-    }
-    times.sort_unstable();
-    Ok(times[times.len() / 2])
 }
 
 fn ratio(time: Duration, unit: Duration) -> f64 {

@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use async_trait::async_trait;
-use steadfast::providers::sqlite::SqliteProvider;
 use steadfast::runtime::registry::{ActivityRegistry, OrchestrationRegistry};
 use steadfast::runtime::{DetachReason, Runtime, Session, SessionHooks};
 use steadfast::{ActivityContext, Client, OrchestrationContext, OrchestrationStatus, RuntimeOptions};
 use tokio::sync::Semaphore;
 
+use crate::place::{Backing, Place};
 use crate::{PATIENCE, ratio};
 
 const MOVES: usize = 100;
@@ -19,11 +19,11 @@ const BAR: Duration = Duration::from_millis(250);
 
 const SESSION: &str = "chat";
 
-/// Moves one session between two runtimes, each with a store of its own on one file, as two processes would.
+/// Moves one session between two runtimes, each with a store of its own in one place, as two processes would.
 ///
 /// Each move begins when all that comes before the release has been done, so the release's own commit is in the time.
-pub(crate) async fn run(commit: Duration) -> Result<()> {
-    let bench = Bench::open().await?;
+pub(crate) async fn run(backing: &Backing, commit: Duration) -> Result<()> {
+    let bench = Bench::open(backing).await?;
     let turns = bench.runtime("turns", Work::Turns).await?;
     let mut owner = bench.runtime("w0", Work::Activities).await?;
     bench.gate.add_permits(2);
@@ -62,25 +62,23 @@ enum Moment {
 }
 
 struct Bench {
-    url: String,
+    place: Place,
     client: Client,
     /// Lets activities end.
     gate: Arc<Semaphore>,
     moments: Moments,
-    _folder: tempfile::TempDir,
 }
 
 impl Bench {
-    async fn open() -> Result<Self> {
-        let folder = tempfile::tempdir()?;
-        let url = format!("sqlite:{}", folder.path().join("bench.db").display());
-        let client = Client::new(Arc::new(SqliteProvider::new(&url, None).await?));
+    async fn open(backing: &Backing) -> Result<Self> {
+        let place = backing.place()?;
+        let client = Client::new(place.store().await?);
         let gate = Arc::new(Semaphore::new(0));
-        Ok(Self { url, client, gate, moments: Moments::default(), _folder: folder })
+        Ok(Self { place, client, gate, moments: Moments::default() })
     }
 
     async fn runtime(&self, node: &str, work: Work) -> Result<Arc<Runtime>> {
-        let store = Arc::new(SqliteProvider::new(&self.url, None).await?);
+        let store = self.place.store().await?;
         let (gate, moments, name) = (Arc::clone(&self.gate), self.moments.clone(), node.to_owned());
         let activities = ActivityRegistry::builder().register("Turn", move |_: ActivityContext, _| {
             moments.add(Moment::Began { node: name.clone() });

@@ -12,9 +12,11 @@ mod kv;
 mod manage;
 mod signal;
 mod start;
+mod through;
 mod wait;
 
 pub use client::Client;
 pub use error::ClientError;
 pub use explain::{Explanation, Place, Waiting, WaitingActivity};
 pub use instance::InstanceHandle;
+pub use through::Through;

@@ -18,9 +18,7 @@ impl Client {
         event_name: impl Into<String>,
         data: impl Into<String>,
     ) -> Result<(), ClientError> {
-        let (instance, name, data) = (instance.into(), event_name.into(), data.into());
-        check_id("event name", &name)?;
-        self.send_to(WorkItem::ExternalRaised { instance, name, data }).await
+        self.send_to(event_of(instance.into(), event_name.into(), data.into())?).await
     }
 
     /// Raises an event with data encoded as JSON.
@@ -65,9 +63,7 @@ impl Client {
         queue: impl Into<String>,
         data: impl Into<String>,
     ) -> Result<(), ClientError> {
-        let (instance, name, data) = (instance.into(), queue.into(), data.into());
-        check_id("queue name", &name)?;
-        self.send_to(WorkItem::QueueMessage { instance, name, data }).await
+        self.send_to(message_of(instance.into(), queue.into(), data.into())?).await
     }
 
     /// Sends a message encoded as JSON to a queue of an instance.
@@ -131,6 +127,16 @@ impl Client {
         check_id("instance id", item.instance())?;
         Ok(self.store.send(vec![self.sent(item)]).await?)
     }
+}
+
+pub(crate) fn event_of(instance: String, name: String, data: String) -> Result<WorkItem, ClientError> {
+    check_id("event name", &name)?;
+    Ok(WorkItem::ExternalRaised { instance, name, data })
+}
+
+pub(crate) fn message_of(instance: String, name: String, data: String) -> Result<WorkItem, ClientError> {
+    check_id("queue name", &name)?;
+    Ok(WorkItem::QueueMessage { instance, name, data })
 }
 
 #[allow(clippy::panic, reason = "the compatible API panics here; the try_ methods return an error")]

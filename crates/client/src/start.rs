@@ -4,6 +4,7 @@ use serde::Serialize;
 use steadfast_core::{INITIAL_EXECUTION_ID, WorkItem, encode, limits::MAX_NAME_BYTES, uses_reserved_marker};
 use steadfast_store::Started;
 
+use crate::signal::message_of;
 use crate::{Client, ClientError};
 
 impl Client {
@@ -92,9 +93,8 @@ impl Client {
         queue: impl Into<String>,
         data: impl Into<String>,
     ) -> Result<Started, ClientError> {
-        let (instance, name) = (instance.into(), queue.into());
-        check_id("queue name", &name)?;
-        let message = WorkItem::QueueMessage { instance: instance.clone(), name, data: data.into() };
+        let instance = instance.into();
+        let message = message_of(instance.clone(), queue.into(), data.into())?;
         let start = start_of(instance, orchestration.into(), None, input.into())?;
         Ok(self.store.start(self.sent(start), vec![self.sent(message)]).await?)
     }
@@ -111,7 +111,7 @@ impl Client {
     }
 }
 
-fn start_of(
+pub(crate) fn start_of(
     instance: String,
     orchestration: String,
     version: Option<String>,
@@ -150,6 +150,6 @@ pub(crate) fn check_id(what: &str, id: &str) -> Result<(), ClientError> {
     Ok(())
 }
 
-fn encoded(value: &impl Serialize) -> Result<String, ClientError> {
+pub(crate) fn encoded(value: &impl Serialize) -> Result<String, ClientError> {
     encode(value).map_err(|error| ClientError::invalid(format!("encode: {error}")))
 }

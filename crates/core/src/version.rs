@@ -40,7 +40,7 @@ impl SemverRange {
 }
 
 /// Names the executions a dispatcher may be given, by the engine version they are pinned to.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DispatcherCapabilityFilter {
     /// Holds the supported ranges; every one of them counts.
     pub supported_duroxide_versions: Vec<SemverRange>,

@@ -12,6 +12,7 @@ mod compat;
 mod error;
 mod instance;
 mod lease;
+mod outbox;
 mod provider;
 mod session;
 mod set_aside;
@@ -35,6 +36,7 @@ pub use instance::{
     Started, WaitFor, Waited,
 };
 pub use lease::{Abandon, Attempt, LeaseToken};
+pub use outbox::Outbox;
 pub use provider::Provider;
 pub use session::{Appetite, RenewSessions, SessionInfo, SessionRef, SessionsRenewed};
 pub use set_aside::{MAX_UNREADABLE_ATTEMPTS, Queue, SetAside, UNREADABLE_RETRY};

@@ -1,7 +1,7 @@
 //! What a user observes, as tests at the public API: one for each rule, on every store.
 //!
 //! A test takes a [`Stage`]: a store, a clock that moves when told, and a client. [`on_every_store`] runs it in memory,
-//! in a SQLite file, and through a wrapper that forwards only what a provider must have. `docs/contract/behaviour.md`
+//! in a SQLite file, on a PostgreSQL server, and through a wrapper that forwards only what a provider must have. `docs/contract/behaviour.md`
 //! says which test shows which rule.
 
 #![allow(
@@ -45,6 +45,11 @@ macro_rules! on_every_store {
             }
 
             #[tokio::test]
+            async fn postgres() {
+                $crate::Stage::run_on($crate::StoreKind::Postgres, claim).await;
+            }
+
+            #[tokio::test]
             async fn wrapped() {
                 $crate::Stage::run_on($crate::StoreKind::Wrapped, claim).await;
             }
@@ -71,6 +76,11 @@ macro_rules! on_every_full_store {
             #[tokio::test]
             async fn sqlite() {
                 $crate::Stage::run_on($crate::StoreKind::Sqlite, claim).await;
+            }
+
+            #[tokio::test]
+            async fn postgres() {
+                $crate::Stage::run_on($crate::StoreKind::Postgres, claim).await;
             }
         }
     )+};

@@ -1,9 +1,11 @@
 //! A store, a clock that moves when told, a client, and the runtimes that a test starts.
 
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use steadfast::providers::postgres::{Counts, PostgresOptions, PostgresProvider};
 use steadfast::providers::sqlite::{SqliteOptions, SqliteProvider};
 use steadfast::providers::{Provider, Store};
 use steadfast::runtime::registry::{
@@ -12,6 +14,7 @@ use steadfast::runtime::registry::{
 use steadfast::runtime::{Runtime, RuntimeOptions};
 use steadfast::{Client, ErrorDetails, Event, EventKind, OrchestrationStatus};
 use steadfast_clock::{Clock, SystemClock, VirtualClock};
+use steadfast_cluster::{Schema, Server};
 use steadfast_compat::Plain;
 use steadfast_memory::MemoryStore;
 use tempfile::TempDir;
@@ -28,6 +31,8 @@ pub enum StoreKind {
     Memory,
     /// A SQLite file.
     Sqlite,
+    /// A schema of a PostgreSQL server.
+    Postgres,
     /// The store in memory, behind a wrapper that forwards only the required methods of a provider.
     Wrapped,
 }
@@ -48,11 +53,28 @@ pub struct Stage {
     inner: Arc<dyn Provider>,
     memory: Option<Arc<MemoryStore>>,
     runtimes: Mutex<Vec<Arc<Runtime>>>,
-    folder: Option<TempDir>,
+    place: Place,
+}
+
+/// Where the data of a stage is.
+enum Place {
+    Memory,
+    File(TempDir),
+    Schema(Box<OnServer>),
+}
+
+/// A schema, and what is asked of the server.
+struct OnServer {
+    schema: Schema,
+    counts: Arc<Counts>,
+    server: Server,
 }
 
 /// Bounds the requests after each other that what settles may make.
 const SETTLING_ROUNDS: usize = 4;
+
+/// So often a server that was asked nothing new is looked at before it counts as quiet.
+const CALM_ROUNDS: usize = 3;
 
 /// Bounds the steps of tasks between two of them.
 const SETTLING_YIELDS: usize = 50;
@@ -81,13 +103,14 @@ impl Stage {
     pub async fn new(kind: StoreKind) -> Self {
         let clock = VirtualClock::new(BEGIN_MS);
         let faults = Faults::default();
-        let folder = (kind == StoreKind::Sqlite).then(|| TempDir::new().expect("a folder for the file"));
-        let (inner, memory): (Arc<dyn Store>, _) = match &folder {
-            None => {
+        let place = Place::of(kind);
+        let (inner, memory): (Arc<dyn Store>, _) = match &place {
+            Place::Memory => {
                 let memory = Arc::new(MemoryStore::with_clock(Arc::new(clock.clone())));
                 (Arc::clone(&memory) as Arc<dyn Store>, Some(memory))
             }
-            Some(folder) => (Arc::new(open(&folder.path().join("store.db"), &clock).await), None),
+            Place::File(folder) => (Arc::new(open(&folder.path().join("store.db"), &clock).await), None),
+            Place::Schema(place) => (Arc::new(place.open(&clock).await), None),
         };
         let faulty: Arc<dyn Provider> = Arc::new(Faulty::new(Arc::clone(&inner), faults.clone()));
         let (store, client): (Arc<dyn Provider>, _) = match kind {
@@ -95,19 +118,30 @@ impl Stage {
                 let plain: Arc<dyn Provider> = Arc::new(Plain::new(faulty));
                 (Arc::clone(&plain), Client::new(plain))
             }
-            StoreKind::Memory | StoreKind::Sqlite => {
+            StoreKind::Memory | StoreKind::Sqlite | StoreKind::Postgres => {
                 let client = Client::with_clock(Arc::clone(&faulty), Arc::new(clock.clone()));
                 (faulty, client)
             }
         };
         // A store without faults around it, only because every sized store is a provider and `dyn Store` is not.
         let inner = Arc::new(Faulty::new(inner, Faults::default()));
-        Self { kind, clock, store, client, faults, inner, memory, runtimes: Mutex::default(), folder }
+        Self { kind, clock, store, client, faults, inner, memory, runtimes: Mutex::default(), place }
     }
 
     /// Names the SQLite file.
     pub fn file(&self) -> PathBuf {
-        self.folder.as_ref().expect("only SQLite has a file").path().join("store.db")
+        match &self.place {
+            Place::File(folder) => folder.path().join("store.db"),
+            Place::Memory | Place::Schema(_) => panic!("only SQLite has a file"),
+        }
+    }
+
+    /// Names the server and the schema of a stage on Postgres; `None` elsewhere.
+    pub fn schema(&self) -> Option<(&str, &str)> {
+        match &self.place {
+            Place::Schema(place) => Some((place.server.url(), place.schema.name())),
+            Place::Memory | Place::File(_) => None,
+        }
     }
 
     /// Returns the store in memory that the stage stands on, to damage it; `None` where it stands on a file.
@@ -117,8 +151,11 @@ impl Stage {
 
     /// Opens the same data a second time, as another process would; `None` where only one process can have it.
     pub async fn open_again(&self) -> Option<Arc<dyn Provider>> {
-        let folder = self.folder.as_ref()?;
-        Some(Arc::new(open(&folder.path().join("store.db"), &self.clock).await))
+        match &self.place {
+            Place::Memory => None,
+            Place::File(_) => Some(Arc::new(open(&self.file(), &self.clock).await)),
+            Place::Schema(place) => Some(Arc::new(place.open(&self.clock).await)),
+        }
     }
 
     /// Returns the store itself, which the faults do not reach, with every method.
@@ -264,6 +301,9 @@ impl Stage {
             // A request that changes nothing. The store answers in order, so those before it have been answered too.
             let renewed = self.inner.renew_session_lock(&["nobody"], SOON, SOON).await;
             assert_eq!(renewed.expect("the store answers"), 0);
+            if let Place::Schema(place) = &self.place {
+                place.answers().await;
+            }
         }
     }
 
@@ -318,6 +358,48 @@ impl Stage {
         self.settle().await;
         let depths = self.observer().get_queue_depths().await.expect("counts");
         assert_eq!((depths.orchestrator_queue, depths.worker_queue), (0, 0), "messages, activities");
+    }
+}
+
+impl Place {
+    fn of(kind: StoreKind) -> Self {
+        match kind {
+            StoreKind::Memory | StoreKind::Wrapped => Self::Memory,
+            StoreKind::Sqlite => Self::File(TempDir::new().expect("a folder for the file")),
+            StoreKind::Postgres => {
+                let server = Server::join().expect("a server");
+                Self::Schema(Box::new(OnServer {
+                    schema: server.schema("behaviour"),
+                    counts: Arc::default(),
+                    server,
+                }))
+            }
+        }
+    }
+}
+
+impl OnServer {
+    async fn open(&self, clock: &VirtualClock) -> PostgresProvider {
+        let options = PostgresOptions {
+            clock: Some(Arc::new(clock.clone())),
+            counts: Some(Arc::clone(&self.counts)),
+            ..PostgresOptions::default()
+        };
+        PostgresProvider::new_with_options(self.server.url(), Some(self.schema.name()), options)
+            .await
+            .expect("the schema opens")
+    }
+
+    /// Waits until the server has answered all it was asked, and nobody asks anew. In real time, because it is another
+    /// process.
+    async fn answers(&self) {
+        let (mut calm, mut sent) = (0, 0);
+        while calm < CALM_ROUNDS {
+            SystemClock.sleep(Duration::from_millis(1)).await;
+            let now = self.counts.sent.load(Ordering::Acquire);
+            calm = if self.counts.is_quiet() && now == sent { calm + 1 } else { 0 };
+            sent = now;
+        }
     }
 }
 

@@ -2,7 +2,10 @@
 
 use std::{
     env, fs, io,
-    os::unix::{fs::chown, process::CommandExt},
+    os::unix::{
+        fs::{MetadataExt, chown},
+        process::CommandExt,
+    },
     path::Path,
     process::Command,
 };
@@ -11,6 +14,9 @@ use crate::ServerError;
 
 /// Accounts that root hands the server to, the best first.
 const UNPRIVILEGED: [&str; 2] = ["postgres", "nobody"];
+
+/// The permission that lets others pass through a folder.
+const OTHERS_ENTER: u32 = 0o001;
 
 /// Says as whom the programs of PostgreSQL run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +51,22 @@ impl Account {
         command
     }
 
+    /// Checks that this account can get to a folder.
+    ///
+    /// # Errors
+    ///
+    /// [`ServerError::Closed`] with the folder on the way that it cannot enter.
+    pub(crate) fn reaches(self, folder: &Path) -> Result<(), ServerError> {
+        let Account::Other { uid, .. } = self else { return Ok(()) };
+        for path in folder.ancestors() {
+            let found = fs::metadata(path).map_err(ServerError::file("look at", path))?;
+            if found.uid() != uid && found.mode() & OTHERS_ENTER == 0 {
+                return Err(ServerError::Closed { path: path.to_path_buf() });
+            }
+        }
+        Ok(())
+    }
+
     /// Gives a file or folder to this account.
     pub(crate) fn own(self, path: &Path) -> io::Result<()> {
         match self {
@@ -69,6 +91,8 @@ fn find(accounts: &str, name: &str) -> Option<Account> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     const PASSWD: &str =
@@ -77,6 +101,19 @@ mod tests {
     #[test]
     fn an_account_is_found_with_its_group() {
         assert_eq!(find(PASSWD, "postgres"), Some(Account::Other { uid: 101, gid: 104 }));
+    }
+
+    #[test]
+    fn a_closed_folder_on_the_way_is_named() {
+        let closed = tempfile::tempdir().unwrap();
+        fs::set_permissions(closed.path(), fs::Permissions::from_mode(0o700)).unwrap();
+        let inside = closed.path().join("inside");
+        fs::create_dir(&inside).unwrap();
+        let owner = fs::metadata(&inside).unwrap().uid();
+        let stranger = Account::Other { uid: owner + 1, gid: 0 };
+        let text = stranger.reaches(&inside).unwrap_err().to_string();
+        assert!(text.contains(&format!("chmod o+x {};", closed.path().display())), "{text}");
+        Account::Ours.reaches(&inside).unwrap();
     }
 
     #[test]

@@ -64,10 +64,8 @@ impl Cluster {
         // A new name each time: what a killed process has left running keeps writing to its own folder.
         let made = tempfile::Builder::new().prefix("cluster-").tempdir_in(place.folder());
         let folder = made.map_err(ServerError::file("make a folder in", place.folder()))?;
-        let started = Self::initialize_and_start(folder.path(), settings);
+        let started = Self::initialize_and_start(place, folder.path(), settings);
         let cluster = started.map_err(|error| with_space(error, place.folder()))?;
-        let path = place.current();
-        fs::write(&path, cluster.written()).map_err(ServerError::file("write", &path))?;
         // Only now does it stay: a cluster that did not start is deleted here.
         drop(folder.keep());
         Ok(cluster)
@@ -75,15 +73,13 @@ impl Cluster {
 
     /// Returns the cluster of a place if its server runs.
     pub(crate) fn running(place: &Place) -> Result<Option<Self>, ServerError> {
-        let Some(cluster) = Self::read(place) else { return Ok(None) };
-        if !cluster.answers() {
-            return Ok(None);
-        }
-        // It may be recovering from the crash of a session, or its starter was killed a moment ago.
-        let ready = wait::until("the server to be ready", READY_LIMIT, || {
-            if cluster.is_ready() || !cluster.answers() { Ok(Some(cluster.is_ready())) } else { Ok(None) }
-        });
-        Ok(if ready? { Some(cluster) } else { None })
+        let Some(cluster) = Self::read(place)? else { return Ok(None) };
+        // A server that answers may still be recovering: a session has crashed, or the starter was killed.
+        let answers = wait::until("the server to be ready", READY_LIMIT, || {
+            let answers = cluster.answers()?;
+            Ok((!answers || cluster.is_ready()).then_some(answers))
+        })?;
+        Ok(answers.then_some(cluster))
     }
 
     /// Deletes what earlier servers of a place have left: a machine that was switched off, a crash.
@@ -106,8 +102,16 @@ impl Cluster {
     }
 
     /// Tells whether the server is there: the socket is in its own folder, so nobody else can answer.
-    pub(crate) fn answers(&self) -> bool {
-        UnixStream::connect(self.folder.join("socket").join(format!(".s.PGSQL.{}", self.port))).is_ok()
+    pub(crate) fn answers(&self) -> Result<bool, ServerError> {
+        let path = self.socket().join(format!(".s.PGSQL.{}", self.port));
+        match UnixStream::connect(&path) {
+            Ok(_) => Ok(true),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
+                Ok(false)
+            }
+            // Trouble of ours, such as too many open files, says nothing about the server.
+            Err(error) => Err(ServerError::file("connect to", path)(error)),
+        }
     }
 
     /// Starts the server on the data that is there.
@@ -144,12 +148,14 @@ impl Cluster {
         Ok(())
     }
 
-    fn initialize_and_start(folder: &Path, settings: Settings) -> Result<Self, ServerError> {
+    fn initialize_and_start(place: &Place, folder: &Path, settings: Settings) -> Result<Self, ServerError> {
         let binaries = Binaries::find()?;
         let account = Account::choose()?;
+        account.reaches(binaries.folder())?;
+        account.reaches(place.folder())?;
         account.own(folder).map_err(ServerError::file("change the owner of", folder))?;
         let mut cluster = Self { folder: folder.to_path_buf(), port: 0 };
-        let socket = cluster.folder.join("socket");
+        let socket = cluster.socket();
         fs::create_dir(&socket)
             .and_then(|()| account.own(&socket))
             .map_err(ServerError::file("make", &socket))?;
@@ -161,12 +167,13 @@ impl Cluster {
             "--encoding=UTF8",
             "--no-locale",
             "--no-sync",
-            "--no-instructions",
         ]);
         run(initdb.current_dir(folder), INITDB_LIMIT)?;
         for attempt in 1.. {
             cluster.port = port::free()?;
             cluster.configure(settings)?;
+            // Before the start: a server whose starter is killed is found by the next who joins.
+            cluster.write(place)?;
             match cluster.start() {
                 Ok(()) => break,
                 Err(_) if attempt < STARTS && !port::is_free(cluster.port) => continue,
@@ -183,7 +190,7 @@ impl Cluster {
             "{}port = {}\nunix_socket_directories = '{}'\n",
             settings.text(),
             self.port,
-            self.folder.join("socket").display()
+            self.socket().display()
         );
         fs::write(&path, text).map_err(ServerError::file("write", &path))
     }
@@ -201,19 +208,31 @@ impl Cluster {
         pid_file.lines().nth(7).is_some_and(|state| state.trim() == "ready")
     }
 
-    fn read(place: &Place) -> Option<Self> {
-        let text = fs::read_to_string(place.current()).ok()?;
-        let (folder, port) = text.trim_end().split_once('\n')?;
-        Some(Self { folder: place.folder().join(folder), port: port.parse().ok()? })
+    fn write(&self, place: &Place) -> Result<(), ServerError> {
+        let (path, name) = (place.current(), self.folder.file_name().unwrap_or_default());
+        fs::write(&path, format!("{}\n{}\n", name.to_string_lossy(), self.port))
+            .map_err(ServerError::file("write", &path))
     }
 
-    fn written(&self) -> String {
-        let name = self.folder.file_name().unwrap_or_default();
-        format!("{}\n{}\n", name.to_string_lossy(), self.port)
+    fn read(place: &Place) -> Result<Option<Self>, ServerError> {
+        let path = place.current();
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(ServerError::file("read", path)(error)),
+        };
+        // Half a file is from a process that was killed while it wrote, before it started anything.
+        Ok(text.strip_suffix('\n').and_then(|text| text.split_once('\n')).and_then(|(folder, port)| {
+            Some(Self { folder: place.folder().join(folder), port: port.parse().ok()? })
+        }))
     }
 
     fn data(&self) -> PathBuf {
         self.folder.join("data")
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.folder.join("socket")
     }
 
     fn log(&self) -> PathBuf {

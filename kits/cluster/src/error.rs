@@ -44,6 +44,17 @@ pub enum ServerError {
         path: PathBuf,
     },
 
+    /// The tests run as root, the server does not, and cannot get to one of its folders.
+    #[error(
+        "the account that runs the server instead of root cannot enter {0}; open it: chmod o+x {0}; \
+         or name another folder with TMPDIR or STEADFAST_CLUSTER_DIR (clusters), or PG_BIN (programs)",
+        .path.display()
+    )]
+    Closed {
+        /// The folder that is closed.
+        path: PathBuf,
+    },
+
     /// A file or folder could not be used.
     #[error("cannot {what} {}: {source}", .path.display())]
     File {

@@ -29,6 +29,7 @@ mod binaries;
 mod cluster;
 mod database;
 mod error;
+mod install;
 mod name;
 mod place;
 mod port;

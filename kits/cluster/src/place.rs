@@ -8,6 +8,7 @@
 //!     reaper             locked by the reaper
 //!     current            which cluster it is, and its port
 //!     cluster-XXXXXX/    data, socket and log; a new one for each start from nothing
+//!   own                  locked by who makes one of the next
 //!   own-XXXXXX/          the cluster of one `Server::durable`, with the same files
 //! ```
 //!
@@ -28,6 +29,9 @@ use crate::{ServerError, wait};
 
 const FOLDER: &str = "STEADFAST_CLUSTER_DIR";
 const GRACE: &str = "STEADFAST_CLUSTER_GRACE";
+
+/// How the folders of servers of one's own begin.
+const OWN: &str = "own-";
 
 /// Bridges the pauses between tests, each of which may be a process of its own.
 const SHARED_GRACE: Duration = Duration::from_secs(20);
@@ -59,20 +63,20 @@ impl Place {
         Ok(Self { folder, kind: Kind::Shared })
     }
 
-    /// Makes a new place.
-    pub(crate) fn own() -> Result<Self, ServerError> {
+    /// Makes a new place with its first member.
+    pub(crate) fn own() -> Result<(Self, File), ServerError> {
         let root = root()?;
-        let made = tempfile::Builder::new()
-            .prefix("own-")
-            .permissions(Permissions::from_mode(OPEN_TO_READ))
-            .tempdir_in(&root)
-            .map_err(ServerError::file("make a folder in", &root))?;
-        let folder = made.keep();
+        // Under this lock there is no place that nobody has joined yet, so one without members is left over.
+        let _lock = lock(&root.join("own"), "another process that makes a server of its own")?;
+        remove_left_over(&root)?;
+        let made = tempfile::Builder::new().prefix(OWN).tempdir_in(&root);
+        let folder = made.map_err(ServerError::file("make a folder in", &root))?.keep();
         open_to_read(&folder)?;
         let place = Self { folder, kind: Kind::Own };
         // The reaper looks for it.
-        place.open(&place.start())?;
-        Ok(place)
+        open(&place.start())?;
+        let member = place.join()?;
+        Ok((place, member))
     }
 
     pub(crate) fn kind(&self) -> Kind {
@@ -102,11 +106,7 @@ impl Place {
 
     /// Waits until nobody else starts, joins or deletes; the lock ends with the file.
     pub(crate) fn lock_start(&self) -> Result<File, ServerError> {
-        let path = self.start();
-        let file = self.open(&path)?;
-        let what = "another process that starts or stops the test server";
-        wait::for_lock(what, LOCK_LIMIT, &path, &file, File::try_lock)?;
-        Ok(file)
+        lock(&self.start(), "another process that starts or stops the test server")
     }
 
     /// Makes this process a member for the rest of its life.
@@ -121,20 +121,14 @@ impl Place {
 
     /// Takes a membership; it ends with the file.
     pub(crate) fn join(&self) -> Result<File, ServerError> {
-        let path = self.folder.join("members");
-        let mut file = self.open(&path)?;
+        let path = self.members();
+        let mut file = open(&path)?;
         // The reaper takes this lock for moments only, to see whether it is free.
         let what = "the reaper to look who uses the test server";
         wait::for_lock(what, LOCK_LIMIT, &path, &file, File::try_lock_shared)?;
         // A reaper that sees the length change knows that somebody came and went during its grace time.
         file.write_all(b".").map_err(ServerError::file("write", &path))?;
         Ok(file)
-    }
-
-    /// Opens one of the files for locking, and makes it if need be.
-    pub(crate) fn open(&self, path: &Path) -> Result<File, ServerError> {
-        let opened = OpenOptions::new().create(true).append(true).read(true).open(path);
-        opened.map_err(ServerError::file("open", path))
     }
 
     /// Deletes the place with all that is in it; what cannot be deleted now is left to the reaper.
@@ -145,6 +139,43 @@ impl Place {
     fn start(&self) -> PathBuf {
         self.folder.join("start")
     }
+
+    fn members(&self) -> PathBuf {
+        self.folder.join("members")
+    }
+}
+
+/// Opens a file for locking, and makes it if need be.
+pub(crate) fn open(path: &Path) -> Result<File, ServerError> {
+    let opened = OpenOptions::new().create(true).append(true).read(true).open(path);
+    opened.map_err(ServerError::file("open", path))
+}
+
+/// Waits for a lock that one process has at a time; it ends with the file.
+fn lock(path: &Path, what: &str) -> Result<File, ServerError> {
+    let file = open(path)?;
+    wait::for_lock(what, LOCK_LIMIT, path, &file, File::try_lock)?;
+    Ok(file)
+}
+
+/// Deletes the places of servers that died with their reaper, as when the machine is switched off.
+fn remove_left_over(root: &Path) -> Result<(), ServerError> {
+    let failed = || ServerError::file("look into", root);
+    for entry in fs::read_dir(root).map_err(failed())? {
+        let entry = entry.map_err(failed())?;
+        if !entry.file_name().as_encoded_bytes().starts_with(OWN.as_bytes()) {
+            continue;
+        }
+        let place = Place { folder: entry.path(), kind: Kind::Own };
+        let is_free = |path: &Path| match File::open(path) {
+            Ok(file) => file.try_lock().is_ok(),
+            Err(error) => error.kind() == ErrorKind::NotFound,
+        };
+        if is_free(&place.members()) && is_free(&place.reaper()) {
+            place.remove();
+        }
+    }
+    Ok(())
 }
 
 /// Finds or makes the folder of all clusters of this user.

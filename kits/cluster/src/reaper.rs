@@ -8,7 +8,7 @@ use std::{
 
 use crate::{
     ServerError,
-    place::{Kind, Place},
+    place::{self, Kind, Place},
     wait,
 };
 
@@ -26,7 +26,7 @@ const FLOCK: &str = "flock";
 /// [`ServerError::MissingProgram`], [`ServerError::File`], [`ServerError::Variable`].
 pub(crate) fn ensure(place: &Place) -> Result<(), ServerError> {
     let path = place.reaper();
-    let lock = place.open(&path)?;
+    let lock = place::open(&path)?;
     if !wait::held(lock.try_lock_shared()).map_err(ServerError::file("lock", &path))? {
         return Ok(());
     }

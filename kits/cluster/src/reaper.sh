@@ -43,10 +43,11 @@ remove() {
     esac
 }
 
+# What waits for long does not inherit the lock of the reaper: it would keep it if only the reaper is killed.
 while [ -e "$folder/members" ]; do
-    flock "$folder/members" true
+    flock "$folder/members" true 9<&-
     joined=$(wc -c <"$folder/members") || exit 0
-    sleep "$grace"
+    sleep "$grace" 9<&-
     # Who joins holds this lock, so nobody joins from here to the end.
     exec 8<"$folder/start" || exit 0
     if flock -w 60 8 && [ "$(wc -c <"$folder/members")" = "$joined" ] && flock -n "$folder/members" true; then

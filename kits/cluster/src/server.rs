@@ -61,8 +61,7 @@ impl Server {
     ///
     /// Every kind except [`ServerError::Shared`] and [`ServerError::Sql`].
     pub fn durable() -> Result<Self, ServerError> {
-        let place = Place::own()?;
-        let member = place.join()?;
+        let (place, member) = Place::own()?;
         reaper::ensure(&place)?;
         // From here the folder is deleted whatever happens.
         let mut own = Own { cluster: None, place, _member: member };
@@ -147,7 +146,7 @@ impl Drop for Own {
     fn drop(&mut self) {
         // The reaper takes what is left: it waits for the end of this process, or for this value's lock.
         if let Some(cluster) = &self.cluster
-            && cluster.answers()
+            && cluster.answers().unwrap_or(true)
             && cluster.stop().is_err()
         {
             return;

@@ -58,6 +58,19 @@ impl World {
         Process::spawn(&mut self.command())
     }
 
+    /// Finds the process that will stop and delete the shared cluster.
+    fn reaper(&self) -> Option<String> {
+        let folder = self.folder.path().join("shared");
+        let processes = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+        let mut reapers = processes.filter(|process| {
+            let words = fs::read(process.join("cmdline")).unwrap_or_default();
+            let words: Vec<&[u8]> = words.split(|byte| *byte == 0).collect();
+            words.contains(&b"steadfast-cluster-reaper".as_slice())
+                && words.contains(&folder.as_os_str().as_encoded_bytes())
+        });
+        reapers.next()?.file_name()?.to_str().map(str::to_owned)
+    }
+
     /// Lists what is left of clusters: the folders of shared ones, and everything of durable ones.
     fn clusters(&self) -> Vec<PathBuf> {
         let entries = |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten();
@@ -191,6 +204,34 @@ fn the_cluster_stays_over_a_pause_between_processes() {
 }
 
 #[test]
+fn a_reaper_that_was_killed_is_replaced() {
+    let world = World::new("0.1");
+    let mut first = world.process();
+    let url = first.url();
+    let reaper = world.reaper().unwrap();
+    assert!(Command::new("kill").args(["-9", &reaper]).status().unwrap().success());
+    until("the reaper to end", || world.reaper().is_none_or(|other| other != reaper));
+    let mut second = world.process();
+    assert_eq!(second.url(), url);
+    first.end();
+    second.end();
+}
+
+#[test]
+fn a_server_that_was_killed_is_replaced() {
+    let world = World::new("0.1");
+    let (mut first, mut second) = (world.process(), world.process());
+    let (url, _) = (first.url(), second.url());
+    let pid_file = fs::read_to_string(world.clusters()[0].join("data/postmaster.pid")).unwrap();
+    let server = pid_file.lines().next().unwrap();
+    assert!(Command::new("kill").args(["-9", server]).status().unwrap().success());
+    until("the server to end", || !answers(&url));
+    let mut third = world.process();
+    assert!(answers(&third.url()));
+    [first, second, third].into_iter().for_each(Process::end);
+}
+
+#[test]
 fn whoever_joins_while_the_cluster_is_stopped_gets_one_that_answers() {
     let world = World::new("0");
     for _ in 0..5 {
@@ -213,6 +254,25 @@ fn what_a_machine_that_was_switched_off_has_left_is_replaced() {
     assert!(answers(&process.url()));
     assert!(!stale.exists());
     process.end();
+}
+
+#[test]
+fn what_a_durable_server_of_a_machine_that_was_switched_off_has_left_is_deleted() {
+    let world = World::new("0");
+    let stale = world.folder.path().join("own-stale");
+    fs::create_dir_all(stale.join("cluster-stale/data")).unwrap();
+    for lock in ["members", "reaper", "start"] {
+        fs::write(stale.join(lock), "").unwrap();
+    }
+    let mut first = Process::spawn(world.command().arg("durable"));
+    assert!(answers(&first.url()));
+    assert!(!stale.exists());
+    let mut second = Process::spawn(world.command().arg("durable"));
+    assert!(answers(&second.url()));
+    assert_eq!(world.clusters().len(), 2, "the first is in use");
+    first.end();
+    second.end();
+    assert_eq!(world.clusters(), Vec::<PathBuf>::new());
 }
 
 #[test]
@@ -243,7 +303,6 @@ fn a_missing_server_is_an_error_with_the_command_that_installs_one() {
 #[test]
 fn a_server_that_does_not_start_is_an_error_with_what_it_said() {
     let world = World::new("0");
-    // A folder that the account of the server cannot reach, or programs that are no programs: both are told.
     let programs = world.folder.path().join("bin");
     fs::create_dir(&programs).unwrap();
     for program in ["initdb", "pg_ctl", "postgres"] {

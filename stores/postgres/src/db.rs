@@ -1,6 +1,7 @@
 //! The database as the rest of the store sees it: statements by name, in one schema, each a transaction of its own.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use deadpool_postgres::{Object, Pool};
@@ -9,7 +10,8 @@ use tokio_postgres::Row;
 
 use crate::connect::Connector;
 use crate::error::{chain, is_conflict, is_spent, pool_error, provider_error};
-use crate::param::Param;
+use crate::options::Counts;
+use crate::param::{Param, params, typed};
 
 /// Returns the text of a statement, which has a file of its own.
 macro_rules! sql {
@@ -45,6 +47,7 @@ pub(crate) struct Db {
     pub(crate) pool: Pool,
     schema: Arc<str>,
     clock: Option<StoreClock>,
+    counts: Option<Arc<Counts>>,
     /// How long to wait for an answer.
     limit: Option<Duration>,
     /// How the pool connects, if it is ours.
@@ -53,18 +56,18 @@ pub(crate) struct Db {
 
 impl Db {
     /// `schema` is the quoted name.
-    pub(crate) fn new(pool: Pool, schema: String, clock: Option<StoreClock>) -> Self {
-        Self { pool, schema: schema.into(), clock, limit: None, connector: None }
+    pub(crate) fn new(
+        pool: Pool,
+        schema: String,
+        clock: Option<StoreClock>,
+        counts: Option<Arc<Counts>>,
+    ) -> Self {
+        Self { pool, schema: schema.into(), clock, counts, limit: None, connector: None }
     }
 
     /// Bounds how long a statement may take, also where the server does not.
     pub(crate) fn bounded(self, limit: Duration, connector: Option<Connector>) -> Self {
         Self { limit: Some(limit), connector, ..self }
-    }
-
-    /// How connections are made, for those that are not of the pool.
-    pub(crate) fn connector(&self) -> Option<&Connector> {
-        self.connector.as_ref()
     }
 
     /// The time to decide by: the database's, unless a test gave a clock.
@@ -82,8 +85,9 @@ impl Db {
         let text = in_schema(sql, &self.schema);
         let mut conflicts = 0;
         loop {
-            let connection = self.pool.get().await.map_err(|error| pool_error(operation, &error))?;
-            match within(self.limit, connection.query_typed(&text, params)).await {
+            let mut connection = self.pool.get().await.map_err(|error| pool_error(operation, &error))?;
+            let _sent = self.counts.as_ref().map(Counts::send);
+            match within(self.limit, self.send(&mut connection, &text, params)).await {
                 Some(Ok(rows)) => return Ok(rows),
                 Some(Err(error)) if is_conflict(&error) && conflicts < MAX_CONFLICTS => conflicts += 1,
                 Some(Err(error)) => {
@@ -95,6 +99,37 @@ impl Db {
                 None => return Err(self.give_up(operation, connection)),
             }
         }
+    }
+
+    async fn send(
+        &self,
+        connection: &mut Object,
+        text: &str,
+        params: &[Param<'_>],
+    ) -> Result<Vec<Row>, tokio_postgres::Error> {
+        match &self.counts {
+            Some(counts) if counts.with_blocks => {
+                self.counted(connection, text, params, &counts.blocks).await
+            }
+            _ => connection.query_typed(text, &typed(params)).await,
+        }
+    }
+
+    /// Runs a statement and counts the blocks that it looked at.
+    async fn counted(
+        &self,
+        connection: &mut Object,
+        text: &str,
+        params: &[Param<'_>],
+        blocks: &AtomicU64,
+    ) -> Result<Vec<Row>, tokio_postgres::Error> {
+        let transaction = connection.transaction().await?;
+        let rows = transaction.query_typed(text, &typed(params)).await?;
+        let counted = transaction.query_typed(sql!("schema/blocks"), &typed(params![&*self.schema])).await?;
+        transaction.commit().await?;
+        let count = counted.first().map_or(0, |row| row.get::<_, i64>(0));
+        blocks.fetch_add(unsigned(count), Ordering::Relaxed);
+        Ok(rows)
     }
 
     /// Ends a statement that gave no answer, as far as that can be done.

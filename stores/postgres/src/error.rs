@@ -6,6 +6,9 @@ use tokio_postgres::error::{Severity, SqlState};
 
 /// Says what the error of a statement means.
 pub(crate) fn provider_error(operation: &str, error: tokio_postgres::Error) -> ProviderError {
+    if let Some(raised) = crate::exception::raised(operation, &error) {
+        return raised;
+    }
     let (kind, remedy) = meaning(error.code());
     let said = match error.as_db_error() {
         Some(db) => format!("{} (SQLSTATE {})", db.message(), db.code().code()),

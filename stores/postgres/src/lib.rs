@@ -4,19 +4,22 @@
 //! **Durability** (S19): what a call acknowledged is as safe as the server's `synchronous_commit` makes it; its default, `on`,
 //! covers power loss.
 
-#![allow(dead_code, unused_macros, unused_imports, reason = "the areas that use it follow")]
-
 mod admin;
 mod backoff;
 mod batch;
+mod calls;
+mod commit;
 mod compat;
 mod connect;
 mod db;
 mod error;
 mod escape;
+mod exception;
+mod giving_back;
 mod history;
 mod instance;
 mod kv;
+mod listen;
 mod message;
 mod migrate;
 mod open;
@@ -31,11 +34,12 @@ mod tests;
 mod tls;
 mod turn;
 mod url;
+mod wait;
 mod waiting;
 mod wake;
 mod work;
 
 pub use open::OpenError;
-pub use options::PostgresOptions;
+pub use options::{Counts, PostgresOptions};
 pub use pending::{FunctionChange, PendingFunction, PendingMigration, PendingMigrations};
 pub use store::PostgresProvider;

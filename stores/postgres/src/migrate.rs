@@ -454,7 +454,10 @@ async fn rows(
     text: &str,
     params: &[Param<'_>],
 ) -> Result<Vec<Row>, OpenError> {
-    transaction.query_typed(text, params).await.map_err(|error| failed(schema, step, &error))
+    transaction
+        .query_typed(text, &crate::param::typed(params))
+        .await
+        .map_err(|error| failed(schema, step, &error))
 }
 
 async fn batch(transaction: &Transaction<'_>, schema: &str, step: &str, text: &str) -> Result<(), OpenError> {

@@ -2,6 +2,7 @@
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use steadfast_clock::Clock;
@@ -49,6 +50,8 @@ pub struct PostgresOptions {
     pub poll_interval: Duration,
     /// Gives the store a clock instead of the database's: for tests.
     pub clock: Option<Arc<dyn Clock>>,
+    /// Counts what is asked of the database: for tests and measurements.
+    pub counts: Option<Arc<Counts>>,
 }
 
 impl Default for PostgresOptions {
@@ -62,7 +65,44 @@ impl Default for PostgresOptions {
             listen: true,
             poll_interval: Duration::from_secs(5),
             clock: None,
+            counts: None,
         }
+    }
+}
+
+/// Counts what a store asks of its database.
+#[derive(Debug, Default)]
+pub struct Counts {
+    /// Says whether to count blocks too, which costs a statement each.
+    pub with_blocks: bool,
+    /// Counts the statements that were sent.
+    pub sent: AtomicU64,
+    /// Counts the statements that were answered, or whose answer nobody waits for.
+    pub answered: AtomicU64,
+    /// Counts the blocks of tables and indexes that statements looked at.
+    pub blocks: AtomicU64,
+}
+
+impl Counts {
+    /// Tells whether every statement that was sent has been answered.
+    pub fn is_quiet(&self) -> bool {
+        let answered = self.answered.load(Ordering::Acquire);
+        answered == self.sent.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn send(self: &Arc<Self>) -> Sent {
+        self.sent.fetch_add(1, Ordering::AcqRel);
+        Sent(Arc::clone(self))
+    }
+}
+
+/// A statement under way.
+#[derive(Debug)]
+pub(crate) struct Sent(Arc<Counts>);
+
+impl Drop for Sent {
+    fn drop(&mut self) {
+        self.0.answered.fetch_add(1, Ordering::AcqRel);
     }
 }
 
@@ -77,6 +117,7 @@ pub(crate) struct Plan {
     pub(crate) listen: bool,
     pub(crate) poll_interval: Duration,
     pub(crate) clock: Option<Arc<dyn Clock>>,
+    pub(crate) counts: Option<Arc<Counts>>,
 }
 
 /// More make no server faster; a value beyond is a mistake.
@@ -99,6 +140,7 @@ impl TryFrom<PostgresOptions> for Plan {
             listen,
             poll_interval,
             clock,
+            counts,
         } = options;
         Ok(Self {
             max_connections: count("max_connections", max_connections)?,
@@ -109,6 +151,7 @@ impl TryFrom<PostgresOptions> for Plan {
             listen,
             poll_interval: duration("poll_interval", poll_interval, HOUR)?,
             clock,
+            counts,
         })
     }
 }

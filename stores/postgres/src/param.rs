@@ -7,27 +7,45 @@ use std::borrow::Cow;
 
 use tokio_postgres::types::{ToSql, Type};
 
-/// A value and its type.
-pub(crate) type Param<'a> = (&'a (dyn ToSql + Sync), Type);
+/// A value that knows its type.
+pub(crate) type Param<'a> = &'a dyn Typed;
 
-/// Knows the Postgres type of a Rust type.
-pub(crate) trait Typed: ToSql + Sync {
-    /// The type of one value.
-    const TYPE: Type;
-    /// The type of many.
-    const ARRAY: Type;
+/// A value as the driver takes it.
+pub(crate) trait Typed: Sync {
+    /// The value.
+    fn value(&self) -> &(dyn ToSql + Sync);
+    /// Its type.
+    fn sql_type(&self) -> Type;
 }
 
-macro_rules! typed {
+impl<T: Known + ToSql + Sync> Typed for T {
+    fn value(&self) -> &(dyn ToSql + Sync) {
+        self
+    }
+
+    fn sql_type(&self) -> Type {
+        T::ONE
+    }
+}
+
+/// Knows the Postgres type of a Rust type.
+pub(crate) trait Known {
+    /// The type of one value.
+    const ONE: Type;
+    /// The type of many.
+    const MANY: Type;
+}
+
+macro_rules! known {
     ($($rust:ty => $one:ident, $many:ident;)*) => {
-        $(impl Typed for $rust {
-            const TYPE: Type = Type::$one;
-            const ARRAY: Type = Type::$many;
+        $(impl Known for $rust {
+            const ONE: Type = Type::$one;
+            const MANY: Type = Type::$many;
         })*
     };
 }
 
-typed! {
+known! {
     i64 => INT8, INT8_ARRAY;
     i32 => INT4, INT4_ARRAY;
     i16 => INT2, INT2_ARRAY;
@@ -37,25 +55,25 @@ typed! {
     Cow<'_, str> => TEXT, TEXT_ARRAY;
 }
 
-impl<T: Typed> Typed for Option<T> {
-    const TYPE: Type = T::TYPE;
-    const ARRAY: Type = T::ARRAY;
+impl<T: Known> Known for Option<T> {
+    const ONE: Type = T::ONE;
+    const MANY: Type = T::MANY;
 }
 
-impl<T: Typed> Typed for Vec<T> {
-    const TYPE: Type = T::ARRAY;
-    const ARRAY: Type = T::ARRAY;
-}
-
-/// Pairs a value with its type.
-pub(crate) fn typed<T: Typed>(value: &T) -> Param<'_> {
-    (value, T::TYPE)
+impl<T: Known> Known for Vec<T> {
+    const ONE: Type = T::MANY;
+    const MANY: Type = T::MANY;
 }
 
 /// Makes the parameters of a statement.
 macro_rules! params {
     ($($value:expr),* $(,)?) => {
-        &[$($crate::param::typed(&$value)),*]
+        &[$(&$value as $crate::param::Param<'_>),*]
     };
 }
 pub(crate) use params;
+
+/// Pairs the parameters with their types, as the driver wants them.
+pub(crate) fn typed<'a>(params: &[Param<'a>]) -> Vec<(&'a (dyn ToSql + Sync), Type)> {
+    params.iter().map(|param| (param.value(), param.sql_type())).collect()
+}

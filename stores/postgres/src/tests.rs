@@ -37,7 +37,7 @@ fn plan() -> Plan {
 fn db(url: &str, schema: &str, plan: &Plan) -> Db {
     let connector = Connector::new(url, plan).unwrap();
     let pool = connector.pool(plan).unwrap();
-    Db::new(pool, quoted(schema).unwrap(), None).bounded(plan.statement_timeout, Some(connector))
+    Db::new(pool, quoted(schema).unwrap(), None, None).bounded(plan.statement_timeout, Some(connector))
 }
 
 async fn bring(url: &str, schema: &str, build: &Build) -> Result<(), OpenError> {

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use steadfast_store::{Waiters, Woken};
+use steadfast_store::{ProviderError, Waiters, Woken};
 
-use crate::db::{Function, functions};
+use crate::db::{Db, Function, functions, sql};
+use crate::param::params;
 
 pub(crate) const FUNCTIONS: &[Function] = functions!["wake/notify"];
 
@@ -52,7 +53,12 @@ pub(crate) fn payload(me: &str, woken: &Woken) -> Option<String> {
     let Woken { turns, work, any_work, instances } = woken.clone();
     let whole = Payload { from: me.to_owned(), turns, work, any_work, instances, all: false };
     let text = serde_json::to_string(&whole).ok().filter(|text| text.len() <= MAX_PAYLOAD_BYTES);
-    text.or_else(|| serde_json::to_string(&serde_json::json!({ "from": me, "all": true })).ok())
+    Some(text.unwrap_or_else(|| everything(me)))
+}
+
+/// Writes a notification for everybody: what became runnable cannot be said.
+pub(crate) fn everything(me: &str) -> String {
+    serde_json::json!({ "from": me, "all": true }).to_string()
 }
 
 /// Wakes those whom a notification of another process concerns. One that cannot be read wakes everybody.
@@ -63,6 +69,13 @@ pub(crate) fn hear(me: &str, text: &str, waiters: &Arc<Waiters>) {
             waiters.wake(&Woken { turns, work, any_work, instances });
         }
         Ok(_) | Err(_) => waiters.wake_all(),
+    }
+}
+
+impl Db {
+    /// Tells other processes what became runnable.
+    pub(crate) async fn notify(&self, notify: Option<String>, me: &str) -> Result<(), ProviderError> {
+        self.rows("notify", sql!("wake/notify"), params![notify, me]).await.map(drop)
     }
 }
 

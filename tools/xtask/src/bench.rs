@@ -15,16 +15,24 @@ pub(crate) enum Part {
     /// How the count grows with the size is a property of the code and not of the machine. Each workload runs
     /// at a small and a large size, and each size also without its work; the difference is what is compared.
     Core,
-    /// Run W1, W3, W4, W7 and W8 on a SQLite file and print the figures, with one bare commit of the same run beside them
+    /// Run W1, W3, W4, W6, W7 and W8 and print the figures, with one bare durable commit of the same run beside them
     Quick {
+        /// Run on this store: sqlite (a file, synchronous FULL) or postgres (a server of its own, synchronous_commit on)
+        #[arg(long, value_name = "STORE", default_value = "sqlite")]
+        store: String,
+
         /// Run only this workload; may be given more than once
         #[arg(long, value_name = "NAME")]
         workload: Vec<String>,
     },
-    /// Move a session 100 times between two runtimes on a SQLite file; p99 of release to next activity is below 250 ms
+    /// Move a session 100 times between two runtimes; p99 of release to next activity is below 250 ms
     ///
     /// The work waits when the owner, which is being shut down, lets go: what is measured is what a deploy adds.
-    Sessions,
+    Sessions {
+        /// Run on this store: sqlite or postgres
+        #[arg(long, value_name = "STORE", default_value = "sqlite")]
+        store: String,
+    },
     /// Compare the SQLite store with its own statements on a bare connection, at 64 callers and at one
     ///
     /// Both sides are durable and take turns in the same run, so that what else the machine does is in both.
@@ -39,16 +47,16 @@ pub(crate) enum Part {
 pub(crate) fn run(workspace: &Workspace, part: &Part) -> Result<()> {
     match part {
         Part::Core => core::run(workspace),
-        Part::Quick { workload } => quick(workspace, workload),
-        Part::Sessions => quick(workspace, &["sessions".to_owned()]),
+        Part::Quick { store, workload } => quick(workspace, store, workload),
+        Part::Sessions { store } => quick(workspace, store, &["sessions".to_owned()]),
         Part::Store => store::run(workspace),
     }
 }
 
 /// The figures are for a person to read; only moves of sessions are judged, by the program.
-fn quick(workspace: &Workspace, workloads: &[String]) -> Result<()> {
+fn quick(workspace: &Workspace, store: &str, workloads: &[String]) -> Result<()> {
     let mut steps = crate::step::Steps::default();
     let program = ["run", "--release", "--package", "steadfast-bench-quick", "--"];
-    steps.command("quick", workspace.cargo(program).args(workloads));
+    steps.command("quick", workspace.cargo(program).args(["--store", store]).args(workloads));
     steps.finish("bench")
 }

@@ -10,6 +10,8 @@ mod check;
 mod conformance;
 mod layers;
 mod metadata;
+mod migration_diff;
+mod server;
 mod step;
 mod test;
 mod workspace;
@@ -50,6 +52,8 @@ enum Command {
         #[command(subcommand)]
         part: bench::Part,
     },
+    /// Write what a migration of the Postgres store changes: tables, indexes, functions in full
+    MigrationDiff(migration_diff::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -70,6 +74,7 @@ fn run(cli: Cli) -> Result<()> {
         Command::Test(arguments) => test::run(&workspace, &arguments),
         Command::Conformance(arguments) => conformance::run(&workspace, &arguments),
         Command::Bench { part } => bench::run(&workspace, &part),
+        Command::MigrationDiff(arguments) => migration_diff::run(&workspace, &arguments),
     }
 }
 

@@ -7,9 +7,11 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
+use steadfast_cluster::INSTALL;
 
 use crate::{
     metadata::Metadata,
+    server,
     step::Steps,
     workspace::{Workspace, shown, succeeds},
 };
@@ -46,7 +48,10 @@ Examples:
   cargo xtask test --only cold --all                        the behaviour without a warm cache, on every store
 
 Tests run under cargo-nextest where it is installed (cargo install --locked cargo-nextest), else under
-`cargo test`. Arguments after -- go to that runner; doctests and examples do not receive them.";
+`cargo test`. Arguments after -- go to that runner; doctests and examples do not receive them.
+
+Tests that need a PostgreSQL server share a throw-away one, which they start and stop by themselves, or take the one
+that TEST_DATABASE_URL names. Where no server is installed, root gets the Debian package `postgresql` from apt-get.";
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Part {
@@ -69,6 +74,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
         bail!("arguments after -- are for the test runner, and --only leaves it out");
     }
     let mut steps = Steps::default();
+    if asked(Part::Tests) || asked(Part::Cold) {
+        steps.action("server", INSTALL, server::provide);
+    }
     if asked(Part::Tests) {
         let runner: &[&str] = if nextest_is_installed(workspace) { &NEXTEST } else { &CARGO_TEST };
         steps.command("tests", workspace.cargo(runner.iter().copied()).args(&arguments.runner));

@@ -8,6 +8,7 @@
     reason = "what a test relies on, it panics without"
 )]
 
+mod compat_functions;
 mod migrate;
 mod open;
 mod secure;

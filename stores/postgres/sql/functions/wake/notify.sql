@@ -12,5 +12,5 @@ BEGIN
     ) THEN
         PERFORM pg_notify({channel}, p_notify);
     END IF;
-END;
+END
 $function$

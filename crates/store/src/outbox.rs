@@ -1,0 +1,18 @@
+//! Sending as part of somebody else's transaction.
+
+use async_trait::async_trait;
+
+use crate::{ProviderError, Sent, Started};
+
+/// Takes messages to instances into a transaction of the caller's: they are sent when that is committed, and never were when it
+/// is rolled back.
+///
+/// A store that shares its database with the application offers one; a client sends through it.
+#[async_trait]
+pub trait Outbox: Send + Sync {
+    /// Starts an instance if there is none of that id, as [`Store::start`](crate::Store::start).
+    async fn start(&self, start: Sent, also: Vec<Sent>) -> Result<Started, ProviderError>;
+
+    /// Sends messages to instances, as [`Store::send`](crate::Store::send).
+    async fn send(&self, messages: Vec<Sent>) -> Result<(), ProviderError>;
+}

@@ -1,0 +1,101 @@
+//! Installs a server where there is none, for the command that runs the tests.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
+
+use crate::{Binaries, INSTALL, ServerError, run::run};
+
+/// For a slow mirror; the package and what it needs are 60 MB.
+const LIMIT: Duration = Duration::from_secs(600);
+
+impl Binaries {
+    /// Finds the programs of a server, and installs the Debian package if there are none and it may.
+    ///
+    /// It may as root, where there is `apt-get`, unless `PG_BIN` says that the server is elsewhere.
+    ///
+    /// # Errors
+    ///
+    /// [`ServerError::NotInstalled`] with the command to run if it may not install, and [`ServerError::Command`]
+    /// or [`ServerError::Waited`] if that fails.
+    pub fn provide() -> Result<Self, ServerError> {
+        match (Self::find(), installer()) {
+            (Err(ServerError::NotInstalled { .. }), Some(apt)) => {
+                install(&apt)?;
+                Self::find()
+            }
+            (found, _) => found,
+        }
+    }
+}
+
+fn installer() -> Option<PathBuf> {
+    let may = rustix::process::geteuid().is_root() && env::var_os("PG_BIN").is_none();
+    let path = env::var_os("PATH").filter(|_| may)?;
+    let program = INSTALL.split_whitespace().next()?;
+    env::split_paths(&path).map(|folder| folder.join(program)).find(|path| path.is_file())
+}
+
+/// Runs the command, and once more after an update: a fresh container has no lists of packages.
+fn install(apt: &Path) -> Result<(), ServerError> {
+    let apt_get = |arguments: &[&str]| {
+        run(Command::new(apt).env("DEBIAN_FRONTEND", "noninteractive").args(arguments), LIMIT)
+    };
+    let arguments: Vec<&str> = INSTALL.split_whitespace().skip(1).collect();
+    if apt_get(&arguments).is_ok() {
+        return Ok(());
+    }
+    apt_get(&["update"])?;
+    apt_get(&arguments).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs::{self, Permissions},
+        os::unix::fs::PermissionsExt,
+    };
+
+    use super::*;
+
+    /// Makes an `apt-get` that writes down its calls, and can install after an update only.
+    fn apt(folder: &Path, update: &str) -> PathBuf {
+        let apt = folder.join("apt-get");
+        let here = folder.display();
+        let script = format!(
+            "#!/bin/sh\n\
+             echo \"$DEBIAN_FRONTEND $*\" >> {here}/calls\n\
+             case $1 in update) {update} ;; install) test -e {here}/lists ;; esac\n"
+        );
+        fs::write(&apt, script.replace("{lists}", &format!("{here}/lists"))).unwrap();
+        fs::set_permissions(&apt, Permissions::from_mode(0o755)).unwrap();
+        apt
+    }
+
+    #[test]
+    fn a_machine_without_lists_of_packages_gets_them_first() {
+        let machine = tempfile::tempdir().unwrap();
+        install(&apt(machine.path(), "touch {lists}")).unwrap();
+        let calls = fs::read_to_string(machine.path().join("calls")).unwrap();
+        let install = "noninteractive install -y --no-install-recommends postgresql\n";
+        assert_eq!(calls, format!("{install}noninteractive update\n{install}"));
+    }
+
+    #[test]
+    fn a_machine_with_lists_of_packages_needs_one_command() {
+        let machine = tempfile::tempdir().unwrap();
+        fs::write(machine.path().join("lists"), "").unwrap();
+        install(&apt(machine.path(), "exit 1")).unwrap();
+        assert_eq!(fs::read_to_string(machine.path().join("calls")).unwrap().lines().count(), 1);
+    }
+
+    #[test]
+    fn a_failure_says_which_command_failed_and_why() {
+        let machine = tempfile::tempdir().unwrap();
+        let text = install(&apt(machine.path(), "echo no network; exit 100")).unwrap_err().to_string();
+        assert!(text.contains("apt-get update") && text.contains("no network"), "{text}");
+    }
+}

@@ -1,0 +1,40 @@
+-- Deletes an instance and all below it, in one transaction that also decides whether it may (F12): SF007 when there is
+-- none of that id, SF008 for a child whose parent is there, SF005 without p_force when one of them is alive.
+-- A tree that grows meanwhile is looked at again.
+-- Locks: instance_locks of the whole tree, then those of erase_instances.
+CREATE OR REPLACE FUNCTION {schema}.delete_instance(
+    p_instance TEXT, p_force BOOLEAN, p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL
+)
+RETURNS TABLE(instances BIGINT, executions BIGINT, events BIGINT, queued BIGINT)
+LANGUAGE plpgsql
+SET enable_seqscan TO off
+SET jit TO off
+AS $function$
+#variable_conflict use_column
+DECLARE
+    v_parent TEXT;
+    v_tree   TEXT[];
+    v_seen   TEXT[] := '{}';
+    v_found  BOOLEAN;
+BEGIN
+    FOR v_round IN 1..16 LOOP
+        v_tree := ARRAY(SELECT tree.instance_id FROM {schema}.instance_tree(p_instance) AS tree);
+        EXIT WHEN v_tree <@ v_seen;
+        PERFORM {schema}.lock_instances(v_tree);
+        v_seen := v_tree;
+    END LOOP;
+
+    SELECT true, known.parent_instance_id INTO v_found, v_parent
+    FROM {schema}.instances AS known WHERE known.instance_id = p_instance;
+    IF v_found IS NULL THEN
+        RAISE EXCEPTION 'instance ''%'' was not found', p_instance USING ERRCODE = 'SF007';
+    END IF;
+    IF EXISTS (SELECT 1 FROM {schema}.executions AS execution WHERE execution.instance_id = v_parent) THEN
+        RAISE EXCEPTION '''%'' is a sub-orchestration of ''%'': delete the root orchestration instead', p_instance, v_parent
+            USING ERRCODE = 'SF008';
+    END IF;
+    PERFORM {schema}.refuse_deletion(v_tree, p_force);
+    RETURN QUERY SELECT * FROM {schema}.erase_instances(v_tree);
+    PERFORM {schema}.notify(p_notify, p_me);
+END
+$function$

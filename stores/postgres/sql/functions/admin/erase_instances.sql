@@ -1,0 +1,66 @@
+-- Removes all that there is of the given instances, and counts it. Their sessions are closed, which withdraws the work of
+-- those; of shared sessions whose work goes the heads are found anew. What is in flight fails afterwards: its token is found
+-- nowhere (S4).
+-- Locks: the caller has locked the instance_locks of all of them; then lines, then worker_queue in the order of id.
+CREATE OR REPLACE FUNCTION {schema}.erase_instances(p_instances TEXT[])
+RETURNS TABLE(instances BIGINT, executions BIGINT, events BIGINT, queued BIGINT)
+LANGUAGE plpgsql
+SET enable_seqscan TO off
+SET jit TO off
+AS $function$
+#variable_conflict use_column
+DECLARE
+    v_work     BIGINT[];
+    v_scopes   TEXT[];  -- of the sessions of that work, and of their own
+    v_sessions TEXT[];
+    v_tags     TEXT[];  -- NULL for a session of their own
+    v_count    BIGINT;
+BEGIN
+    SELECT count(DISTINCT id) INTO instances FROM unnest(p_instances) AS given (id);
+
+    v_work := ARRAY(SELECT w.id FROM {schema}.worker_queue AS w WHERE w.instance_id = ANY (p_instances));
+    SELECT array_agg(touched.scope), array_agg(touched.session_id), array_agg(touched.tag)
+    INTO v_scopes, v_sessions, v_tags
+    FROM (
+        SELECT DISTINCT w.session_scope AS scope, w.session_id, w.tag FROM {schema}.worker_queue AS w
+        WHERE w.id = ANY (v_work) AND w.session_id IS NOT NULL AND (w.session_scope = '' OR w.session_scope <> ALL (p_instances))
+        UNION ALL
+        SELECT l.instance_id, l.session_id, NULL FROM {schema}.lines AS l
+        WHERE l.instance_id = ANY (p_instances) AND l.instance_id <> ''
+    ) AS touched;
+    PERFORM {schema}.lock_lines(v_scopes, v_sessions);
+
+    DELETE FROM {schema}.worker_queue AS w WHERE w.id IN (
+        SELECT gone.id FROM {schema}.worker_queue AS gone WHERE gone.id = ANY (v_work) ORDER BY gone.id FOR UPDATE
+    );
+    GET DIAGNOSTICS queued = ROW_COUNT;
+    IF v_sessions IS NOT NULL THEN
+        PERFORM {schema}.close_lines(array_agg(own.scope), array_agg(own.session_id))
+        FROM unnest(v_scopes, v_sessions, v_tags) AS own (scope, session_id, tag)
+        WHERE own.tag IS NULL HAVING count(*) > 0;
+        PERFORM {schema}.refresh_heads(array_agg(shared.scope), array_agg(shared.session_id), array_agg(shared.tag))
+        FROM unnest(v_scopes, v_sessions, v_tags) AS shared (scope, session_id, tag)
+        WHERE shared.tag IS NOT NULL HAVING count(*) > 0;
+    END IF;
+
+    DELETE FROM {schema}.orchestrator_queue AS q WHERE q.id IN (
+        SELECT delayed.id FROM {schema}.orchestrator_queue AS delayed
+        WHERE delayed.instance_id = ANY (p_instances) AND delayed.state = 0
+        UNION ALL
+        SELECT ready.id FROM {schema}.orchestrator_queue AS ready
+        WHERE ready.instance_id = ANY (p_instances) AND ready.state = 1
+    );
+    GET DIAGNOSTICS v_count = ROW_COUNT;
+    queued := queued + v_count;
+    DELETE FROM {schema}.history AS h WHERE h.instance_id = ANY (p_instances);
+    GET DIAGNOSTICS events = ROW_COUNT;
+    DELETE FROM {schema}.executions AS e WHERE e.instance_id = ANY (p_instances);
+    GET DIAGNOSTICS executions = ROW_COUNT;
+    DELETE FROM {schema}.kv AS k WHERE k.instance_id = ANY (p_instances);
+    DELETE FROM {schema}.watchers AS w WHERE w.instance_id = ANY (p_instances);
+    DELETE FROM {schema}.set_aside AS s WHERE s.instance_id = ANY (p_instances);
+    DELETE FROM {schema}.instances AS i WHERE i.instance_id = ANY (p_instances);
+    DELETE FROM {schema}.instance_locks AS l WHERE l.instance_id = ANY (p_instances);
+    RETURN NEXT;
+END
+$function$

@@ -1,0 +1,20 @@
+-- Deletes exactly the given instances, all or none, decided inside the transaction (F12): SF005 without p_force when one is
+-- alive, SF006 always when a child of one is not in the list. An empty list does nothing.
+-- Columns: out_instances_deleted, out_executions_deleted, out_events_deleted, out_queue_messages_deleted.
+-- Locks: instance_locks of all of them, then those of erase_instances.
+CREATE OR REPLACE FUNCTION {schema}.delete_instances_atomic(
+    p_instance_ids TEXT[], p_force BOOLEAN,
+    p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL
+)
+RETURNS TABLE(
+    out_instances_deleted BIGINT, out_executions_deleted BIGINT, out_events_deleted BIGINT, out_queue_messages_deleted BIGINT
+)
+LANGUAGE plpgsql AS $function$
+#variable_conflict use_column
+BEGIN
+    PERFORM {schema}.lock_instances(p_instance_ids);
+    PERFORM {schema}.refuse_deletion(p_instance_ids, p_force);
+    RETURN QUERY SELECT * FROM {schema}.erase_instances(p_instance_ids);
+    PERFORM {schema}.notify(p_notify, p_me);
+END
+$function$

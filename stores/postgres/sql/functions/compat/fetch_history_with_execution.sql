@@ -1,0 +1,9 @@
+-- Reads the events of an execution in their order; none when there are none (S10). Columns: out_event_data.
+-- Locks: none.
+CREATE OR REPLACE FUNCTION {schema}.fetch_history_with_execution(p_instance_id TEXT, p_execution_id BIGINT)
+RETURNS TABLE(out_event_data TEXT)
+LANGUAGE sql STABLE AS $function$
+    SELECT event.event_data FROM {schema}.history AS event
+    WHERE event.instance_id = p_instance_id AND event.execution_id = p_execution_id
+    ORDER BY event.event_id
+$function$

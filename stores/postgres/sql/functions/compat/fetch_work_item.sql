@@ -1,0 +1,28 @@
+-- Leases the oldest activity that may be taken (S5, S9, S13, S14, S18); no row when there is none. With p_owner_id also one of a
+-- session that this owner holds, or that nobody holds and that it claims by that, for p_session_lock_timeout_ms (NULL: for as
+-- long as the activity). p_tags are the tags that are accepted, '' for none; NULL accepts all.
+-- Columns: out_work_item, out_lock_token, out_attempt_count.
+-- Locks: those of fetch_work_items, which waits for nobody.
+CREATE OR REPLACE FUNCTION {schema}.fetch_work_item(
+    p_now_ms BIGINT, p_lock_timeout_ms BIGINT, p_owner_id TEXT DEFAULT NULL, p_session_lock_timeout_ms BIGINT DEFAULT NULL,
+    p_tags TEXT[] DEFAULT ARRAY['']
+) RETURNS TABLE(out_work_item TEXT, out_lock_token TEXT, out_attempt_count INTEGER)
+LANGUAGE plpgsql AS $function$
+#variable_conflict use_column
+DECLARE
+    v_tags TEXT[] := (
+        SELECT array_agg(CASE WHEN tag = '' THEN '' ELSE ':' || tag END) FROM unnest(p_tags) AS tag
+    );
+BEGIN
+    IF cardinality(p_tags) = 0 THEN
+        RETURN;
+    END IF;
+    RETURN QUERY SELECT w.item, w.token, w.attempt
+    FROM {schema}.fetch_work_items(
+        1, v_tags, ARRAY[p_owner_id],
+        p_lock_timeout_ms, p_owner => p_owner_id,
+        p_session_lock_ms => coalesce(p_session_lock_timeout_ms, p_lock_timeout_ms), p_claim => true, p_now_ms => p_now_ms
+    ) AS w
+    WHERE w.token IS NOT NULL;
+END
+$function$

@@ -1,0 +1,20 @@
+-- Counts what waits and is not leased, future timers included. p_now_ms NULL: the database's time.
+-- Columns: out_orchestrator_queue, out_worker_queue.
+-- Locks: none.
+CREATE OR REPLACE FUNCTION {schema}.get_queue_depths(p_now_ms BIGINT DEFAULT NULL)
+RETURNS TABLE(out_orchestrator_queue BIGINT, out_worker_queue BIGINT)
+LANGUAGE plpgsql STABLE AS $function$
+#variable_conflict use_column
+DECLARE
+    v_now BIGINT := {schema}.now_ms(p_now_ms);
+BEGIN
+    RETURN QUERY SELECT
+        (SELECT count(*) FROM {schema}.orchestrator_queue)
+        - (SELECT count(*) FROM {schema}.instance_locks AS lock
+           JOIN {schema}.orchestrator_queue AS message
+             ON message.instance_id = lock.instance_id AND message.state = 1 AND message.lock_token = lock.lock_token
+           WHERE lock.lock_token IS NOT NULL AND lock.locked_until > v_now),
+        (SELECT count(*) FROM {schema}.worker_queue)
+        - (SELECT count(*) FROM {schema}.worker_queue AS work WHERE work.state = 2 AND work.locked_until > v_now);
+END
+$function$

@@ -1,0 +1,28 @@
+-- Lays messages out in arrays, as commits of one turn take them: a TimerFired is visible at its time, any other at once; one
+-- that names no instance goes to p_instance. Raises SF012 for an activity.
+-- Locks: none.
+CREATE OR REPLACE FUNCTION {schema}.messages_of_items(
+    p_items JSONB, p_instance TEXT, OUT ones INTEGER[], OUT instances TEXT[], OUT items TEXT[], OUT visible BIGINT[],
+    OUT starts BOOLEAN[], OUT traceparents TEXT[]
+)
+LANGUAGE plpgsql IMMUTABLE AS $function$
+#variable_conflict use_column
+BEGIN
+    IF EXISTS (
+        SELECT 1 FROM jsonb_array_elements(coalesce(nullif(p_items, 'null'), '[]')) AS i (item) WHERE i.item ? 'ActivityExecute'
+    ) THEN
+        RAISE EXCEPTION 'ActivityExecute belongs into the worker queue only' USING ERRCODE = 'SF012';
+    END IF;
+    SELECT coalesce(array_agg(1), '{}'),
+        coalesce(array_agg(coalesce({schema}.instance_of_item(m.item), p_instance) ORDER BY m.place), '{}'),
+        coalesce(array_agg(m.text ORDER BY m.place), '{}'),
+        coalesce(array_agg(nullif((m.item->'TimerFired'->>'fire_at_ms')::BIGINT, 0) ORDER BY m.place), '{}'),
+        coalesce(array_agg({schema}.starts_an_execution(m.item) ORDER BY m.place), '{}'),
+        coalesce(array_agg(NULL::TEXT), '{}')
+    INTO ones, instances, items, visible, starts, traceparents
+    FROM (
+        SELECT i.item::TEXT AS text, {schema}.item_of(i.item::TEXT) AS item, i.place
+        FROM jsonb_array_elements(coalesce(nullif(p_items, 'null'), '[]')) WITH ORDINALITY AS i (item, place)
+    ) AS m;
+END
+$function$

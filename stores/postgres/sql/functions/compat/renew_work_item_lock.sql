@@ -1,0 +1,16 @@
+-- Extends the lease of an activity and keeps its session from going idle (S4, S13). Raises SF004 when the token holds nothing,
+-- its lease has ended, or the activity was withdrawn (S12).
+-- Locks: those of renew_work_items.
+CREATE OR REPLACE FUNCTION {schema}.renew_work_item_lock(
+    p_lock_token TEXT, p_now_ms BIGINT, p_extend_secs BIGINT
+) RETURNS VOID
+LANGUAGE plpgsql AS $function$
+#variable_conflict use_column
+BEGIN
+    PERFORM 1 FROM {schema}.renew_work_items(ARRAY[p_lock_token], ARRAY[p_extend_secs * 1000], p_now_ms) AS t
+    WHERE t.code = 'ok';
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'Lock token invalid, expired, or already acked' USING ERRCODE = 'SF004';
+    END IF;
+END
+$function$

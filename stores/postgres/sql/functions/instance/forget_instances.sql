@@ -1,0 +1,21 @@
+-- Removes the rows of ids that nothing refers to any more.
+-- Locks: none; the caller has locked the instances.
+CREATE OR REPLACE FUNCTION {schema}.forget_instances(p_instances TEXT[]) RETURNS VOID
+LANGUAGE plpgsql
+SET enable_seqscan TO off
+SET plan_cache_mode TO force_generic_plan
+AS $function$
+#variable_conflict use_column
+BEGIN
+    DELETE FROM {schema}.instance_locks AS l
+    WHERE l.instance_id = ANY (p_instances)
+      AND coalesce(
+          (SELECT 1 FROM {schema}.instances AS i WHERE i.instance_id = l.instance_id),
+          (SELECT 1 FROM {schema}.orchestrator_queue AS q WHERE q.instance_id = l.instance_id AND q.state = 0 LIMIT 1),
+          (SELECT 1 FROM {schema}.orchestrator_queue AS q WHERE q.instance_id = l.instance_id AND q.state = 1 LIMIT 1),
+          (SELECT 1 FROM {schema}.history AS h WHERE h.instance_id = l.instance_id LIMIT 1),
+          (SELECT 1 FROM {schema}.executions AS e WHERE e.instance_id = l.instance_id LIMIT 1),
+          (SELECT 1 FROM {schema}.worker_queue AS w WHERE w.instance_id = l.instance_id LIMIT 1)
+      ) IS NULL;
+END
+$function$

@@ -1,0 +1,35 @@
+-- Queues messages in the order of the arrays. One whose time is NULL or has come is ready, and makes its instance ready
+-- unless that is leased (S7); any other waits for its time (S9).
+-- Locks: none; the caller has locked the instances.
+CREATE OR REPLACE FUNCTION {schema}.queue_messages(
+    p_instances TEXT[], p_items TEXT[], p_visible BIGINT[], p_starts BOOLEAN[], p_traceparents TEXT[], p_now BIGINT
+) RETURNS VOID
+LANGUAGE plpgsql
+SET enable_seqscan TO off
+AS $function$
+#variable_conflict use_column
+BEGIN
+    WITH queued AS (
+        INSERT INTO {schema}.orchestrator_queue
+            (instance_id, work_item, state, visible_ms, starts, traceparent, created_at)
+        SELECT m.instance_id, m.item, CASE WHEN m.visible > p_now THEN 0 ELSE 1 END, coalesce(m.visible, p_now),
+            m.starts, m.traceparent, to_timestamp(p_now / 1000.0)
+        FROM unnest(p_instances, p_items, p_visible, p_starts, p_traceparents)
+            WITH ORDINALITY AS m (instance_id, item, visible, starts, traceparent, place)
+        ORDER BY m.place
+        RETURNING instance_id, id, state, visible_ms
+    ), fresh AS (
+        SELECT instance_id, min(id) AS head, min(visible_ms) AS since FROM queued WHERE state = 1 GROUP BY instance_id
+    )
+    -- An instance with ready messages that is not ready waits for its start: what it waited with stands in front.
+    UPDATE {schema}.instance_locks AS l
+    SET head = coalesce(l.head, least(fresh.head, CASE WHEN l.since > 0 THEN (
+            SELECT q.id FROM {schema}.orchestrator_queue AS q
+            WHERE q.instance_id = l.instance_id AND q.state = 1
+            ORDER BY q.id LIMIT 1
+        ) END)),
+        since = CASE WHEN l.since > 0 THEN least(l.since, fresh.since) ELSE fresh.since END
+    FROM fresh
+    WHERE l.instance_id = fresh.instance_id AND l.lock_token IS NULL;
+END
+$function$

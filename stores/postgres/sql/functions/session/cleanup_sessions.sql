@@ -1,0 +1,86 @@
+-- Removes shared sessions that have ended and have no work, owned ones whose instance is gone, and names of sessions that nothing
+-- names any more (S13): one page of keys behind the given one. Returns how many sessions were removed and the last key of the
+-- page, NULL at the end.
+-- Locks: lines in the order of keys, skipping what others have locked.
+CREATE OR REPLACE FUNCTION {schema}.cleanup_sessions(
+    p_after_scope TEXT DEFAULT '', p_after_session TEXT DEFAULT '', p_now_ms BIGINT DEFAULT NULL
+) RETURNS TABLE (removed BIGINT, last_scope TEXT, last_session TEXT)
+LANGUAGE plpgsql
+SET enable_seqscan TO off
+SET enable_bitmapscan TO off
+SET enable_hashjoin TO off
+SET enable_mergejoin TO off
+SET plan_cache_mode TO force_generic_plan
+SET jit TO off
+AS $function$
+#variable_conflict use_column
+DECLARE
+    v_now BIGINT := {schema}.now_ms(p_now_ms);
+    v_page CONSTANT INTEGER := 1000;
+    v_scopes TEXT[];
+    v_sessions TEXT[];
+    v_last_scope TEXT;
+    v_last_session TEXT;
+    v_removed BIGINT := 0;
+BEGIN
+    SELECT array_agg(l.instance_id), array_agg(l.session_id) INTO v_scopes, v_sessions
+    FROM (
+        SELECT l.instance_id, l.session_id FROM {schema}.lines AS l
+        WHERE (l.instance_id, l.session_id) > (p_after_scope, p_after_session)
+        ORDER BY l.instance_id, l.session_id LIMIT v_page
+    ) AS l;
+    IF cardinality(v_sessions) = v_page THEN
+        v_last_scope := v_scopes[v_page];
+        v_last_session := v_sessions[v_page];
+    END IF;
+
+    SELECT array_agg(l.instance_id), array_agg(l.session_id) INTO v_scopes, v_sessions
+    FROM (
+        SELECT l.instance_id, l.session_id
+        FROM unnest(v_scopes, v_sessions) AS l (instance_id, session_id)
+        LEFT JOIN {schema}.sessions AS s ON s.instance_id = l.instance_id AND s.session_id = l.session_id
+        WHERE NOT coalesce(s.held AND s.locked_until > v_now, false)
+          AND (s.session_id IS NULL OR l.instance_id = '' OR (
+              SELECT 1 FROM {schema}.instances AS i WHERE i.instance_id = l.instance_id
+          ) IS NULL)
+          AND (
+              SELECT 1 FROM {schema}.worker_queue AS w
+              WHERE w.session_id = l.session_id AND w.session_scope = l.instance_id
+              LIMIT 1
+          ) IS NULL
+    ) AS l;
+    SELECT array_agg(locked.scope), array_agg(locked.session) INTO v_scopes, v_sessions
+    FROM {schema}.hold_lines(v_scopes, v_sessions) AS locked;
+    IF v_sessions IS NOT NULL THEN
+        -- Under the locks nobody queues work or claims: what is found now stays so.
+        WITH gone AS (
+            DELETE FROM {schema}.sessions AS s
+            USING unnest(v_scopes, v_sessions) AS locked (scope, session)
+            WHERE s.instance_id = locked.scope AND s.session_id = locked.session
+              AND NOT (s.held AND s.locked_until > v_now)
+              AND (s.instance_id = '' OR (
+                  SELECT 1 FROM {schema}.instances AS i WHERE i.instance_id = s.instance_id
+              ) IS NULL)
+              AND (
+                  SELECT 1 FROM {schema}.worker_queue AS w
+                  WHERE w.session_id = s.session_id AND w.session_scope = s.instance_id
+                  LIMIT 1
+              ) IS NULL
+            RETURNING 1
+        )
+        SELECT count(*) INTO v_removed FROM gone;
+        DELETE FROM {schema}.lines AS l
+        USING unnest(v_scopes, v_sessions) AS locked (scope, session)
+        WHERE l.instance_id = locked.scope AND l.session_id = locked.session
+          AND (
+              SELECT 1 FROM {schema}.sessions AS s WHERE s.instance_id = l.instance_id AND s.session_id = l.session_id
+          ) IS NULL
+          AND (
+              SELECT 1 FROM {schema}.worker_queue AS w
+              WHERE w.session_id = l.session_id AND w.session_scope = l.instance_id
+              LIMIT 1
+          ) IS NULL;
+    END IF;
+    RETURN QUERY SELECT v_removed, v_last_scope, v_last_session;
+END
+$function$

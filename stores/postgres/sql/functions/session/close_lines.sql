@@ -1,0 +1,42 @@
+-- Forgets sessions and withdraws their work, queued or running (S12, S13).
+-- Locks: the lines, then worker_queue in the order of id.
+CREATE OR REPLACE FUNCTION {schema}.close_lines(p_scopes TEXT[], p_sessions TEXT[]) RETURNS VOID
+LANGUAGE plpgsql
+SET enable_seqscan TO off
+SET enable_bitmapscan TO off
+SET enable_hashjoin TO off
+SET enable_mergejoin TO off
+SET plan_cache_mode TO force_generic_plan
+SET jit TO off
+AS $function$
+#variable_conflict use_column
+DECLARE
+    v_ids BIGINT[];
+BEGIN
+    PERFORM {schema}.lock_lines(p_scopes, p_sessions);
+    v_ids := ARRAY(
+        SELECT w.id
+        FROM unnest(p_scopes, p_sessions) AS line (scope, session)
+        CROSS JOIN LATERAL (
+            SELECT w.id FROM {schema}.worker_queue AS w
+            WHERE w.session_id = line.session AND w.session_scope = line.scope
+            OFFSET 0
+        ) AS w
+    );
+    PERFORM {schema}.lock_work(v_ids);
+    DELETE FROM {schema}.worker_queue AS w WHERE w.id = ANY (v_ids);
+    DELETE FROM {schema}.heads AS h
+    WHERE h.ctid = ANY (ARRAY(
+        SELECT old.ctid FROM unnest(p_scopes, p_sessions) AS line (scope, session)
+        CROSS JOIN LATERAL (
+            SELECT h.ctid FROM {schema}.heads AS h
+            WHERE h.instance_id = line.scope AND h.session_id = line.session
+            OFFSET 0
+        ) AS old
+    ));
+    DELETE FROM {schema}.sessions AS s USING unnest(p_scopes, p_sessions) AS line (scope, session)
+    WHERE s.instance_id = line.scope AND s.session_id = line.session;
+    DELETE FROM {schema}.lines AS l USING unnest(p_scopes, p_sessions) AS line (scope, session)
+    WHERE l.instance_id = line.scope AND l.session_id = line.session;
+END
+$function$

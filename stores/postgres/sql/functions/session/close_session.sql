@@ -1,0 +1,18 @@
+-- Closes a session of an instance and withdraws its work (S12, S13). One that nothing named is no error.
+-- Locks: its line, then its rows of worker_queue in the order of id.
+CREATE OR REPLACE FUNCTION {schema}.close_session(p_instance TEXT, p_session TEXT) RETURNS VOID
+LANGUAGE plpgsql
+SET enable_seqscan TO off
+SET enable_bitmapscan TO off
+SET enable_hashjoin TO off
+SET enable_mergejoin TO off
+SET plan_cache_mode TO force_generic_plan
+SET jit TO off
+AS $function$
+#variable_conflict use_column
+BEGIN
+    IF EXISTS (SELECT 1 FROM {schema}.lines AS l WHERE l.instance_id = p_instance AND l.session_id = p_session) THEN
+        PERFORM {schema}.close_lines(ARRAY[p_instance], ARRAY[p_session]);
+    END IF;
+END
+$function$

@@ -1,0 +1,42 @@
+-- Ends attachments of sessions that are still the given ones: their work is anybody's (S13). The owner stays written, as the
+-- last one that the session had. Returns the places of those that were live.
+-- Locks: sessions in the order of keys; the caller has locked the lines.
+CREATE OR REPLACE FUNCTION {schema}.let_go(p_scopes TEXT[], p_sessions TEXT[], p_epochs BIGINT[], p_now BIGINT)
+RETURNS BIGINT[]
+LANGUAGE plpgsql
+SET enable_seqscan TO off
+SET enable_bitmapscan TO off
+SET enable_hashjoin TO off
+SET enable_mergejoin TO off
+SET plan_cache_mode TO force_generic_plan
+SET jit TO off
+AS $function$
+#variable_conflict use_column
+DECLARE
+    v_rows TID[];
+    v_scopes TEXT[];
+    v_sessions TEXT[];
+    v_places BIGINT[];
+BEGIN
+    SELECT array_agg(s.ctid), array_agg(asked.scope), array_agg(asked.session), array_agg(asked.place ORDER BY asked.place)
+    INTO v_rows, v_scopes, v_sessions, v_places
+    FROM (
+        SELECT asked.scope COLLATE "C" AS scope, asked.session COLLATE "C" AS session, asked.epoch, min(asked.place) AS place
+        FROM unnest(p_scopes, p_sessions, p_epochs) WITH ORDINALITY AS asked (scope, session, epoch, place)
+        GROUP BY 1, 2, 3
+        ORDER BY 1, 2
+    ) AS asked
+    CROSS JOIN LATERAL (
+        SELECT s.ctid FROM {schema}.sessions AS s
+        WHERE s.instance_id = asked.scope AND s.session_id = asked.session AND s.epoch = asked.epoch
+          AND s.held AND s.locked_until > p_now
+        FOR UPDATE
+    ) AS s;
+    IF v_rows IS NULL THEN
+        RETURN '{}';
+    END IF;
+    UPDATE {schema}.sessions AS s SET held = false, locked_until = p_now WHERE s.ctid = ANY (v_rows);
+    PERFORM {schema}.own_heads(v_scopes, v_sessions, '');
+    RETURN v_places;
+END
+$function$

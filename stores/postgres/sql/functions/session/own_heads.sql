@@ -1,0 +1,25 @@
+-- Notes who may take the work of sessions: '' for anybody, else ':' and the id of the owner.
+-- Locks: none; the caller has locked the lines.
+CREATE OR REPLACE FUNCTION {schema}.own_heads(p_scopes TEXT[], p_sessions TEXT[], p_owner TEXT) RETURNS VOID
+LANGUAGE plpgsql
+SET enable_seqscan TO off
+SET enable_bitmapscan TO off
+SET enable_hashjoin TO off
+SET enable_mergejoin TO off
+SET plan_cache_mode TO force_generic_plan
+SET jit TO off
+AS $function$
+#variable_conflict use_column
+BEGIN
+    UPDATE {schema}.heads AS h SET owner = p_owner
+    WHERE h.ctid = ANY (ARRAY(
+        SELECT of_line.ctid
+        FROM (SELECT DISTINCT * FROM unnest(p_scopes, p_sessions)) AS line (scope, session)
+        CROSS JOIN LATERAL (
+            SELECT h.ctid FROM {schema}.heads AS h
+            WHERE h.instance_id = line.scope AND h.session_id = line.session AND h.owner <> p_owner
+            OFFSET 0
+        ) AS of_line
+    ));
+END
+$function$

@@ -1,0 +1,78 @@
+-- Finds the oldest ready activities of sessions and tags anew, and since when one of them could have been taken (S18). Of a
+-- serial session only the first in line counts, and only while none runs; one that could not be read is passed over (S15).
+-- Locks: none; the caller has locked the lines.
+CREATE OR REPLACE FUNCTION {schema}.refresh_heads(p_scopes TEXT[], p_sessions TEXT[], p_tags TEXT[]) RETURNS VOID
+LANGUAGE plpgsql
+SET enable_seqscan TO off
+SET enable_bitmapscan TO off
+SET enable_hashjoin TO off
+SET enable_mergejoin TO off
+SET plan_cache_mode TO force_generic_plan
+SET jit TO off
+AS $function$
+#variable_conflict use_column
+DECLARE
+    v_scopes TEXT[];
+    v_sessions TEXT[];
+BEGIN
+    SELECT array_agg(s.instance_id), array_agg(s.session_id) INTO v_scopes, v_sessions
+    FROM (
+        SELECT DISTINCT asked.scope, asked.session
+        FROM unnest(p_scopes, p_sessions) AS asked (scope, session)
+        WHERE asked.session IS NOT NULL
+    ) AS line
+    CROSS JOIN LATERAL (
+        SELECT s.instance_id, s.session_id FROM {schema}.sessions AS s
+        WHERE s.instance_id = line.scope AND s.session_id = line.session AND s.serial
+        OFFSET 0
+    ) AS s;
+
+    WITH first AS (
+        SELECT place.scope, place.session, place.tag, oldest.id, longest.since,
+            coalesce((
+                SELECT ':' || s.worker_id FROM {schema}.sessions AS s
+                WHERE s.instance_id = place.scope AND s.session_id = place.session AND s.held
+            ), '') AS owner
+        FROM (
+            SELECT DISTINCT asked.scope, asked.session, asked.tag
+            FROM unnest(p_scopes, p_sessions, p_tags) AS asked (scope, session, tag)
+            WHERE asked.session IS NOT NULL
+              AND (v_sessions IS NULL OR NOT EXISTS (
+                  SELECT 1 FROM unnest(v_scopes, v_sessions) AS serial (scope, session)
+                  WHERE serial.scope = asked.scope AND serial.session = asked.session
+              ))
+        ) AS place
+        LEFT JOIN LATERAL (
+            SELECT w.id FROM {schema}.worker_queue AS w
+            WHERE w.session_id = place.session AND w.session_scope = place.scope AND w.state = 1 AND w.tag = place.tag
+            ORDER BY w.id + 0 LIMIT 1
+        ) AS oldest ON true
+        LEFT JOIN LATERAL (
+            SELECT w.since FROM {schema}.worker_queue AS w
+            WHERE oldest.id IS NOT NULL
+              AND w.session_id = place.session AND w.session_scope = place.scope AND w.state = 1 AND w.tag = place.tag
+            ORDER BY w.since LIMIT 1
+        ) AS longest ON true
+    ), gone AS (
+        DELETE FROM {schema}.heads AS h
+        WHERE h.ctid = ANY (ARRAY(
+            SELECT old.ctid FROM first CROSS JOIN LATERAL (
+                SELECT h.ctid FROM {schema}.heads AS h
+                WHERE h.instance_id = first.scope AND h.session_id = first.session AND h.tag = first.tag
+                OFFSET 0
+            ) AS old
+            WHERE first.id IS NULL
+        ))
+    )
+    INSERT INTO {schema}.heads AS h (instance_id, session_id, tag, head, owner, since)
+    SELECT first.scope, first.session, first.tag, first.id, first.owner, first.since
+    FROM first WHERE first.id IS NOT NULL
+    ON CONFLICT (instance_id, session_id, tag) DO UPDATE
+    SET head = excluded.head, owner = excluded.owner, since = excluded.since
+    WHERE h.head <> excluded.head OR h.owner <> excluded.owner OR h.since <> excluded.since;
+
+    IF v_sessions IS NOT NULL THEN
+        PERFORM {schema}.refresh_serial_heads(v_scopes, v_sessions);
+    END IF;
+END
+$function$

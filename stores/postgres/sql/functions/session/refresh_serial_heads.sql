@@ -1,0 +1,45 @@
+-- Finds the head of serial sessions anew: the first in line, if it is ready and none runs. One that could not be read is
+-- passed over until it is tried again (S15).
+-- Locks: none; the caller has locked the lines.
+CREATE OR REPLACE FUNCTION {schema}.refresh_serial_heads(p_scopes TEXT[], p_sessions TEXT[]) RETURNS VOID
+LANGUAGE plpgsql
+SET enable_seqscan TO off
+SET enable_bitmapscan TO off
+SET enable_hashjoin TO off
+SET enable_mergejoin TO off
+SET plan_cache_mode TO force_generic_plan
+SET jit TO off
+AS $function$
+#variable_conflict use_column
+BEGIN
+    DELETE FROM {schema}.heads AS h
+    WHERE h.ctid = ANY (ARRAY(
+        SELECT old.ctid FROM unnest(p_scopes, p_sessions) AS line (scope, session)
+        CROSS JOIN LATERAL (
+            SELECT h.ctid FROM {schema}.heads AS h
+            WHERE h.instance_id = line.scope AND h.session_id = line.session
+            OFFSET 0
+        ) AS old
+    ));
+
+    INSERT INTO {schema}.heads (instance_id, session_id, tag, head, owner, since)
+    SELECT line.scope, line.session, first.tag, first.id,
+        coalesce((
+            SELECT ':' || s.worker_id FROM {schema}.sessions AS s
+            WHERE s.instance_id = line.scope AND s.session_id = line.session AND s.held
+        ), ''),
+        first.since
+    FROM unnest(p_scopes, p_sessions) AS line (scope, session)
+    CROSS JOIN LATERAL (
+        SELECT w.id, w.state, w.tag, w.since FROM {schema}.worker_queue AS w
+        WHERE w.session_id = line.session AND w.session_scope = line.scope AND NOT w.unreadable
+        ORDER BY w.id - 0 LIMIT 1
+    ) AS first
+    WHERE first.state = 1
+      AND (
+          SELECT 1 FROM {schema}.worker_queue AS w
+          WHERE w.session_id = line.session AND w.session_scope = line.scope AND w.state = 2
+          LIMIT 1
+      ) IS NULL;
+END
+$function$

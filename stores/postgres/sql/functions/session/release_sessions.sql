@@ -1,0 +1,51 @@
+-- Ends the given attachments of an owner, so that others may claim the sessions, and returns the places of those that were live
+-- (S13). A call by an earlier start of a node changes nothing and returns the newest start.
+-- Locks: lines, sessions.
+CREATE OR REPLACE FUNCTION {schema}.release_sessions(
+    p_owner TEXT, p_incarnation BIGINT, p_scopes TEXT[], p_sessions TEXT[], p_epochs BIGINT[], p_now_ms BIGINT DEFAULT NULL,
+    p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL
+) RETURNS TABLE (place BIGINT, newest BIGINT)
+LANGUAGE plpgsql
+SET enable_seqscan TO off
+SET enable_bitmapscan TO off
+SET enable_hashjoin TO off
+SET enable_mergejoin TO off
+SET plan_cache_mode TO force_generic_plan
+SET jit TO off
+AS $function$
+#variable_conflict use_column
+DECLARE
+    v_now BIGINT := {schema}.now_ms(p_now_ms);
+    v_newest BIGINT;
+    v_scopes TEXT[];
+    v_sessions TEXT[];
+    v_epochs BIGINT[];
+    v_asked BIGINT[];
+    v_places BIGINT[];
+BEGIN
+    IF p_incarnation IS NOT NULL THEN
+        v_newest := {schema}.check_incarnation(p_owner, p_incarnation);
+        IF v_newest IS NOT NULL THEN
+            RETURN QUERY SELECT NULL::bigint, v_newest;
+            RETURN;
+        END IF;
+    END IF;
+    SELECT array_agg(s.instance_id), array_agg(s.session_id), array_agg(s.epoch), array_agg(asked.place)
+    INTO v_scopes, v_sessions, v_epochs, v_asked
+    FROM unnest(p_scopes, p_sessions, p_epochs) WITH ORDINALITY AS asked (scope, session, epoch, place)
+    CROSS JOIN LATERAL (
+        SELECT s.instance_id, s.session_id, s.epoch FROM {schema}.sessions AS s
+        WHERE s.instance_id = asked.scope AND s.session_id = asked.session AND s.epoch = asked.epoch
+          AND s.held AND s.locked_until > v_now AND s.worker_id = p_owner
+          AND (p_incarnation IS NULL OR s.incarnation IS NOT DISTINCT FROM p_incarnation)
+        OFFSET 0
+    ) AS s;
+    IF v_sessions IS NULL THEN
+        RETURN;
+    END IF;
+    PERFORM {schema}.lock_lines(v_scopes, v_sessions);
+    v_places := {schema}.let_go(v_scopes, v_sessions, v_epochs, v_now);
+    PERFORM {schema}.notify(p_notify, p_me);
+    RETURN QUERY SELECT v_asked[p.place], NULL::bigint FROM unnest(v_places) AS p (place) ORDER BY 1;
+END
+$function$

@@ -1,0 +1,123 @@
+-- Extends the live leases of an owner's sessions that are not idle, and ends those with work that it will not take (S13). Gives a
+-- row for each live session in the order of keys: 'renewed', 'idle' or 'untaken'. A call by an earlier start of a node gives
+-- one row 'fenced' with the newest start as epoch.
+-- Idle: none of its activities is leased and its last one is longer ago than the timeout; an owned session has its own.
+-- Untaken: an activity has been ready for longer than p_untaken_ms, none runs, and the owner is full or refuses its tag.
+-- Locks: what the sweep of work locks; lines of the untaken, sessions in the order of keys.
+CREATE OR REPLACE FUNCTION {schema}.renew_sessions(
+    p_owner TEXT, p_incarnation BIGINT, p_extend_ms BIGINT, p_idle_ms BIGINT, p_untaken_ms BIGINT, p_tags TEXT[],
+    p_full BOOLEAN, p_now_ms BIGINT DEFAULT NULL, p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL
+) RETURNS TABLE (outcome TEXT, scope TEXT, session TEXT, epoch BIGINT)
+LANGUAGE plpgsql
+SET enable_seqscan TO off
+SET enable_bitmapscan TO off
+SET enable_hashjoin TO off
+SET enable_mergejoin TO off
+SET plan_cache_mode TO force_generic_plan
+SET jit TO off
+AS $function$
+#variable_conflict use_column
+DECLARE
+    v_now BIGINT := {schema}.now_ms(p_now_ms);
+    v_until BIGINT := {schema}.after_ms({schema}.now_ms(p_now_ms), p_extend_ms);
+    v_newest BIGINT;
+    v_scopes TEXT[];
+    v_sessions TEXT[];
+    v_epochs BIGINT[];
+    v_outcomes TEXT[];
+    v_untaken_scopes TEXT[];
+    v_untaken_sessions TEXT[];
+    v_untaken_epochs BIGINT[];
+    v_places BIGINT[];
+    v_rows TID[];
+BEGIN
+    IF p_incarnation IS NOT NULL THEN
+        v_newest := {schema}.check_incarnation(p_owner, p_incarnation);
+        IF v_newest IS NOT NULL THEN
+            RETURN QUERY SELECT 'fenced', NULL::text, NULL::text, v_newest;
+            RETURN;
+        END IF;
+    END IF;
+    PERFORM {schema}.sweep_work(v_now);
+
+    SELECT array_agg(judged.instance_id), array_agg(judged.session_id), array_agg(judged.epoch),
+        array_agg(CASE WHEN judged.is_running THEN 'renewed' WHEN judged.waits THEN 'untaken' WHEN judged.rests THEN 'idle' ELSE 'renewed' END)
+    INTO v_scopes, v_sessions, v_epochs, v_outcomes
+    FROM (
+        SELECT s.instance_id, s.session_id, s.epoch,
+            (
+                SELECT 1 FROM {schema}.worker_queue AS w
+                WHERE w.session_id = s.session_id AND w.session_scope = s.instance_id AND w.state = 2
+                  AND w.locked_until > v_now
+                LIMIT 1
+            ) IS NOT NULL AS is_running,
+            (
+                SELECT 1 FROM {schema}.heads AS h
+                WHERE h.instance_id = s.instance_id AND h.session_id = s.session_id
+                  AND (p_full OR h.tag <> ALL (p_tags))
+                  AND (
+                      SELECT 1 FROM {schema}.worker_queue AS w
+                      WHERE w.session_id = h.session_id AND w.session_scope = h.instance_id AND w.state = 1
+                        AND w.tag = h.tag AND w.since < v_now - least(p_untaken_ms, v_now)
+                      LIMIT 1
+                  ) = 1
+                LIMIT 1
+            ) IS NOT NULL AS waits,
+            CASE
+                WHEN s.instance_id = '' THEN {schema}.after_ms(s.last_activity_at, p_idle_ms) <= v_now
+                ELSE coalesce({schema}.after_ms(s.last_activity_at, s.idle_timeout) <= v_now, false)
+            END AS rests
+        FROM {schema}.sessions AS s
+        WHERE s.held AND s.worker_id = p_owner AND s.locked_until > v_now
+          AND (p_incarnation IS NULL OR s.incarnation IS NOT DISTINCT FROM p_incarnation)
+    ) AS judged;
+    IF v_sessions IS NULL THEN
+        RETURN;
+    END IF;
+
+    SELECT array_agg(s.scope), array_agg(s.session), array_agg(s.epoch)
+    INTO v_untaken_scopes, v_untaken_sessions, v_untaken_epochs
+    FROM unnest(v_scopes, v_sessions, v_epochs, v_outcomes) AS s (scope, session, epoch, outcome)
+    WHERE s.outcome = 'untaken';
+    IF v_untaken_sessions IS NOT NULL THEN
+        PERFORM {schema}.lock_lines(v_untaken_scopes, v_untaken_sessions);
+        v_places := {schema}.let_go(v_untaken_scopes, v_untaken_sessions, v_untaken_epochs, v_now);
+        PERFORM {schema}.notify(p_notify, p_me);
+    END IF;
+
+    -- What was claimed or let go meanwhile is lost.
+    v_rows := ARRAY(
+        SELECT s.ctid
+        FROM (
+            SELECT judged.scope COLLATE "C" AS scope, judged.session COLLATE "C" AS session, judged.epoch
+            FROM unnest(v_scopes, v_sessions, v_epochs, v_outcomes) AS judged (scope, session, epoch, outcome)
+            WHERE judged.outcome = 'renewed'
+            ORDER BY 1, 2
+        ) AS judged
+        CROSS JOIN LATERAL (
+            SELECT s.ctid FROM {schema}.sessions AS s
+            WHERE s.instance_id = judged.scope AND s.session_id = judged.session AND s.epoch = judged.epoch
+              AND s.held AND s.locked_until > v_now
+            FOR UPDATE
+        ) AS s
+    );
+    RETURN QUERY
+    WITH renewed AS (
+        UPDATE {schema}.sessions AS s SET locked_until = v_until
+        WHERE s.ctid = ANY (v_rows)
+        RETURNING s.instance_id, s.session_id, s.epoch
+    )
+    SELECT told.outcome, told.scope, told.session, told.epoch
+    FROM (
+        SELECT 'renewed' AS outcome, r.instance_id AS scope, r.session_id AS session, r.epoch FROM renewed AS r
+        UNION ALL
+        SELECT 'idle', s.scope, s.session, s.epoch
+        FROM unnest(v_scopes, v_sessions, v_epochs, v_outcomes) AS s (scope, session, epoch, outcome)
+        WHERE s.outcome = 'idle'
+        UNION ALL
+        SELECT 'untaken', v_untaken_scopes[p.place], v_untaken_sessions[p.place], v_untaken_epochs[p.place]
+        FROM unnest(v_places) AS p (place)
+    ) AS told
+    ORDER BY told.scope COLLATE "C", told.session COLLATE "C";
+END
+$function$

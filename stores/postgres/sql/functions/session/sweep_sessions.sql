@@ -1,0 +1,46 @@
+-- Moves sessions whose lease has ended to those that nobody holds (S13). Bounded: the next sweep goes on. One look at an index
+-- when there is nothing to move. Tells whether something stays behind, because another transaction has it or because there
+-- is more than the bound.
+-- Locks: lines, then sessions, both in the order of keys and skipping what others have locked.
+CREATE OR REPLACE FUNCTION {schema}.sweep_sessions(p_now BIGINT) RETURNS BOOLEAN
+LANGUAGE plpgsql
+SET enable_seqscan TO off
+SET enable_bitmapscan TO off
+SET enable_hashjoin TO off
+SET enable_mergejoin TO off
+SET plan_cache_mode TO force_generic_plan
+SET jit TO off
+AS $function$
+#variable_conflict use_column
+DECLARE
+    v_bound CONSTANT INTEGER := 256;
+    v_scopes TEXT[];
+    v_sessions TEXT[];
+    v_rows TID[];
+    v_found INTEGER;
+BEGIN
+    SELECT array_agg(ended.instance_id), array_agg(ended.session_id) INTO v_scopes, v_sessions
+    FROM (
+        SELECT s.instance_id, s.session_id FROM {schema}.sessions AS s
+        WHERE s.held AND s.locked_until <= p_now
+        ORDER BY s.locked_until LIMIT v_bound
+    ) AS ended;
+    IF v_sessions IS NULL THEN
+        RETURN false;
+    END IF;
+    v_found := cardinality(v_sessions);
+
+    SELECT array_agg(s.ctid), array_agg(line.scope), array_agg(line.session) INTO v_rows, v_scopes, v_sessions
+    FROM {schema}.hold_lines(v_scopes, v_sessions) AS line
+    CROSS JOIN LATERAL (
+        SELECT s.ctid FROM {schema}.sessions AS s
+        WHERE s.instance_id = line.scope AND s.session_id = line.session AND s.held AND s.locked_until <= p_now
+        FOR UPDATE SKIP LOCKED
+    ) AS s;
+    IF v_rows IS NOT NULL THEN
+        UPDATE {schema}.sessions AS s SET held = false WHERE s.ctid = ANY (v_rows);
+        PERFORM {schema}.own_heads(v_scopes, v_sessions, '');
+    END IF;
+    RETURN v_found >= v_bound OR coalesce(cardinality(v_rows), 0) < v_found;
+END
+$function$

@@ -1,0 +1,45 @@
+-- Tells the executions that watch sessions of new attachments, each from the second one that it sees, in the order of their
+-- names (S13).
+-- Locks: none but the rows of watchers; the caller has locked the instances of those who are told, and the lines.
+CREATE OR REPLACE FUNCTION {schema}.tell_watchers(
+    p_scopes TEXT[], p_sessions TEXT[], p_epochs BIGINT[], p_from TEXT[], p_to TEXT, p_now BIGINT
+) RETURNS VOID
+LANGUAGE plpgsql
+SET enable_seqscan TO off
+SET enable_bitmapscan TO off
+SET enable_hashjoin TO off
+SET enable_mergejoin TO off
+SET plan_cache_mode TO force_generic_plan
+SET jit TO off
+AS $function$
+#variable_conflict use_column
+DECLARE
+    v_instances TEXT[];
+    v_items TEXT[];
+BEGIN
+    SELECT array_agg(told.instance_id), array_agg(told.item) INTO v_instances, v_items
+    FROM (
+        SELECT w.instance_id,
+            '{"SessionMigrated":{"instance":' || {schema}.json_text(w.instance_id)
+            || ',"execution_id":' || w.execution_id
+            || ',"session_id":' || {schema}.json_text(w.session_id)
+            || ',"epoch":' || claim.epoch
+            || coalesce(',"from":' || {schema}.json_text(claim.was), '')
+            || ',"to":' || {schema}.json_text(p_to) || '}}' AS item
+        FROM unnest(p_scopes, p_sessions, p_epochs, p_from) AS claim (scope, session, epoch, was)
+        JOIN {schema}.watchers AS w ON w.session_scope = claim.scope AND w.session_id = claim.session
+        WHERE w.has_seen
+        ORDER BY claim.epoch, w.instance_id, w.execution_id
+    ) AS told;
+    IF v_instances IS NOT NULL THEN
+        PERFORM {schema}.queue_messages(
+            v_instances, v_items, array_fill(p_now, ARRAY[cardinality(v_instances)]),
+            array_fill(false, ARRAY[cardinality(v_instances)]),
+            array_fill(NULL::text, ARRAY[cardinality(v_instances)]), p_now
+        );
+    END IF;
+    UPDATE {schema}.watchers AS w SET has_seen = true
+    FROM unnest(p_scopes, p_sessions) AS claim (scope, session)
+    WHERE w.session_scope = claim.scope AND w.session_id = claim.session AND NOT w.has_seen;
+END
+$function$

@@ -1,0 +1,25 @@
+-- Notes that an execution wants to hear of the next attachments of a session: of the second one it sees and all that follow
+-- (S13).
+-- Locks: the line of the session, so that no claim passes by unseen.
+CREATE OR REPLACE FUNCTION {schema}.watch_session(
+    p_scope TEXT, p_session TEXT, p_instance TEXT, p_execution BIGINT
+) RETURNS VOID
+LANGUAGE plpgsql
+SET enable_seqscan TO off
+SET enable_bitmapscan TO off
+SET enable_hashjoin TO off
+SET enable_mergejoin TO off
+SET plan_cache_mode TO force_generic_plan
+SET jit TO off
+AS $function$
+#variable_conflict use_column
+BEGIN
+    PERFORM {schema}.lock_lines(ARRAY[p_scope], ARRAY[p_session]);
+    INSERT INTO {schema}.watchers (session_scope, session_id, instance_id, execution_id, has_seen)
+    VALUES (p_scope, p_session, p_instance, p_execution, EXISTS (
+        SELECT 1 FROM {schema}.sessions AS s
+        WHERE s.instance_id = p_scope AND s.session_id = p_session AND s.epoch > 0
+    ))
+    ON CONFLICT DO NOTHING;
+END
+$function$

@@ -1,0 +1,25 @@
+-- Puts a message that was set aside back into its queue, with no attempts counted (S15). False when it is not there.
+-- Locks: instance_locks of p_instance, then the row.
+CREATE OR REPLACE FUNCTION {schema}.retry_message_set_aside(
+    p_id BIGINT, p_instance TEXT, p_starts BOOLEAN,
+    p_now_ms BIGINT DEFAULT NULL, p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL
+) RETURNS BOOLEAN
+LANGUAGE plpgsql AS $function$
+#variable_conflict use_column
+DECLARE
+    v_now     BIGINT := {schema}.now_ms(p_now_ms);
+    v_payload TEXT;
+BEGIN
+    PERFORM {schema}.lock_instances(ARRAY[p_instance]);
+    DELETE FROM {schema}.set_aside AS aside WHERE aside.id = p_id AND aside.queue = 0
+    RETURNING aside.payload INTO v_payload;
+    IF v_payload IS NULL THEN
+        RETURN false;
+    END IF;
+    PERFORM {schema}.queue_messages(
+        ARRAY[p_instance], ARRAY[v_payload], ARRAY[v_now], ARRAY[p_starts], ARRAY[NULL]::TEXT[], v_now
+    );
+    PERFORM {schema}.notify(p_notify, p_me);
+    RETURN true;
+END
+$function$

@@ -1,0 +1,58 @@
+-- Gives leased messages back, and only those (S4, S6): with a delay they wait that long, without one their times stay as they
+-- were; attempts can be uncounted. One row for each token, in order: `ok`, `ended` (with its instance) or `lost`; a token that
+-- is named twice is lost the second time. With p_ended_too a lease that has ended is given back like a live one, as long as
+-- nobody has noticed: for leases that nobody came to take (S5).
+-- Locks: instance_locks in the order of instance_id.
+CREATE OR REPLACE FUNCTION {schema}.abandon_turns(
+    p_tokens TEXT[], p_delay_ms BIGINT[], p_uncounted BOOLEAN[], p_now_ms BIGINT,
+    p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL, p_ended_too BOOLEAN DEFAULT false
+) RETURNS TABLE (code TEXT, instance_id TEXT)
+LANGUAGE plpgsql
+SET enable_seqscan TO off
+AS $function$
+#variable_conflict use_column
+DECLARE
+    v_now BIGINT := {schema}.now_ms(p_now_ms);
+    v_codes TEXT[];
+    v_instances TEXT[];
+BEGIN
+    PERFORM 1 FROM {schema}.instance_locks AS l WHERE l.lock_token = ANY (p_tokens) ORDER BY l.instance_id FOR UPDATE;
+
+    SELECT array_agg(CASE
+            WHEN l.instance_id IS NULL THEN 'lost'
+            WHEN l.locked_until <= v_now AND NOT p_ended_too THEN 'ended'
+            WHEN t.nth > 1 THEN 'lost'
+            ELSE 'ok'
+        END ORDER BY t.place),
+        array_agg(l.instance_id ORDER BY t.place)
+    INTO v_codes, v_instances
+    FROM (
+        SELECT t.token, t.place, row_number() OVER (PARTITION BY t.token ORDER BY t.place) AS nth
+        FROM unnest(p_tokens) WITH ORDINALITY AS t (token, place)
+    ) AS t
+    LEFT JOIN {schema}.instance_locks AS l ON l.lock_token = t.token;
+
+    UPDATE {schema}.orchestrator_queue AS q
+    SET lock_token = NULL,
+        attempt_count = greatest(q.attempt_count - t.uncounted::int, 0),
+        state = CASE WHEN t.visible > v_now THEN 0 ELSE 1 END,
+        visible_ms = coalesce(t.visible, q.visible_ms)
+    FROM (
+        SELECT v_instances[t.place] AS instance_id, t.token, t.uncounted, {schema}.after_ms(v_now, t.delay) AS visible
+        FROM unnest(p_tokens, p_delay_ms, p_uncounted) WITH ORDINALITY AS t (token, delay, uncounted, place)
+        WHERE v_codes[t.place] = 'ok'
+    ) AS t
+    WHERE q.instance_id = t.instance_id AND q.state = 1 AND q.lock_token = t.token;
+
+    PERFORM {schema}.free_turns(ARRAY(
+        SELECT t.instance_id FROM unnest(v_instances, v_codes) AS t (instance_id, code) WHERE t.code = 'ok'
+    ), v_now);
+
+    RETURN QUERY SELECT t.code, t.instance_id
+    FROM unnest(v_codes, v_instances) WITH ORDINALITY AS t (code, instance_id, place)
+    ORDER BY t.place;
+    IF 'ok' = ANY (v_codes) THEN
+        PERFORM {schema}.notify(p_notify, p_me);
+    END IF;
+END
+$function$

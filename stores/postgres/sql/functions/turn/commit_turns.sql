@@ -1,0 +1,122 @@
+-- Commits turns and ends their leases (S3, S4, S7, S8, S10, S12). Each commit is one element of the arrays in front; what it
+-- holds many of lies flat in the arrays behind, where `..._of` says whose it is, from 1 on, and the order is that of the
+-- commit. p_shows says whether p_custom_statuses counts, p_kv_clears whether all keys are cleared before some are set; a
+-- message with no time is visible at once. Session ops are `open`, `close`, and `end` for all of the instance.
+--
+-- Each commit is judged alone, and one that is refused changes nothing. One row for each, in order, with its instance: `ok`
+-- (with its run, and whether the instance is ready again), `lost` (the token holds nothing), `ended` (its lease has),
+-- `conflict` and `invalid` (`event_at` says which of its events is there already, or has an id that none can have).
+-- Locks: instance_locks of the leased and of those that are sent to, in the order of instance_id; then lines of the sessions
+-- that the commits name, and that new and withdrawn work runs on, in the order of their keys; then worker_queue.
+CREATE OR REPLACE FUNCTION {schema}.commit_turns(
+    p_now_ms BIGINT,
+    p_tokens TEXT[], p_executions BIGINT[], p_names TEXT[], p_versions TEXT[], p_parents TEXT[],
+    p_statuses TEXT[], p_outputs TEXT[], p_failures TEXT[],
+    p_majors INTEGER[], p_minors INTEGER[], p_patches INTEGER[],
+    p_shows BOOLEAN[], p_custom_statuses TEXT[], p_kv_clears BOOLEAN[],
+    p_event_of INTEGER[], p_event_ids BIGINT[], p_event_kinds TEXT[], p_event_texts TEXT[],
+    p_kv_of INTEGER[], p_kv_keys TEXT[], p_kv_values TEXT[], p_kv_updated BIGINT[],
+    p_session_of INTEGER[], p_session_ops TEXT[], p_session_ids TEXT[], p_session_idle BIGINT[], p_session_serial BOOLEAN[],
+    p_watch_of INTEGER[], p_watch_scopes TEXT[], p_watch_sessions TEXT[],
+    p_work_of INTEGER[], p_work_items TEXT[], p_work_instances TEXT[], p_work_executions BIGINT[],
+    p_work_activities BIGINT[], p_work_tags TEXT[], p_work_scopes TEXT[], p_work_sessions TEXT[], p_work_traceparents TEXT[],
+    p_gone_of INTEGER[], p_gone_instances TEXT[], p_gone_executions BIGINT[], p_gone_activities BIGINT[],
+    p_message_of INTEGER[], p_message_instances TEXT[], p_message_items TEXT[], p_message_visible BIGINT[],
+    p_message_starts BOOLEAN[], p_message_traceparents TEXT[],
+    p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL
+) RETURNS TABLE (code TEXT, instance_id TEXT, run_id BIGINT, event_at INTEGER, ready BOOLEAN)
+LANGUAGE plpgsql
+SET enable_seqscan TO off
+SET plan_cache_mode TO force_generic_plan
+AS $function$
+#variable_conflict use_column
+DECLARE
+    v_now BIGINT := {schema}.now_ms(p_now_ms);
+    v_at TIMESTAMPTZ := to_timestamp(v_now / 1000.0);
+    v_judged RECORD;
+    v_runs BIGINT[];
+    v_pins BIGINT[];
+    -- by commit; NULL for one that is refused
+    v_instances TEXT[];
+    v_ready TEXT[] := '{}';
+BEGIN
+    PERFORM {schema}.lock_instances(ARRAY(
+        SELECT l.instance_id FROM {schema}.instance_locks AS l WHERE l.lock_token = ANY (p_tokens)
+    ) || p_message_instances);
+    v_judged := {schema}.judge_commits(p_tokens, p_executions, p_event_of, p_event_ids, v_now);
+    v_instances := v_judged.passed;
+
+    IF v_judged.refused THEN
+        SELECT array_agg(w.item), array_agg(w.instance_id), array_agg(w.execution), array_agg(w.activity), array_agg(w.tag),
+            array_agg(w.scope), array_agg(w.session), array_agg(w.traceparent)
+        INTO p_work_items, p_work_instances, p_work_executions, p_work_activities, p_work_tags,
+            p_work_scopes, p_work_sessions, p_work_traceparents
+        FROM unnest(p_work_of, p_work_items, p_work_instances, p_work_executions, p_work_activities, p_work_tags,
+            p_work_scopes, p_work_sessions, p_work_traceparents)
+            AS w (of, item, instance_id, execution, activity, tag, scope, session, traceparent)
+        WHERE v_instances[w.of] IS NOT NULL;
+
+        SELECT array_agg(g.instance_id), array_agg(g.execution), array_agg(g.activity)
+        INTO p_gone_instances, p_gone_executions, p_gone_activities
+        FROM unnest(p_gone_of, p_gone_instances, p_gone_executions, p_gone_activities)
+            AS g (of, instance_id, execution, activity)
+        WHERE v_instances[g.of] IS NOT NULL;
+
+        SELECT array_agg(m.instance_id), array_agg(m.item), array_agg(m.visible), array_agg(m.starts), array_agg(m.traceparent)
+        INTO p_message_instances, p_message_items, p_message_visible, p_message_starts, p_message_traceparents
+        FROM unnest(p_message_of, p_message_instances, p_message_items, p_message_visible, p_message_starts,
+            p_message_traceparents) AS m (of, instance_id, item, visible, starts, traceparent)
+        WHERE v_instances[m.of] IS NOT NULL;
+    END IF;
+
+    IF v_judged.any_passed THEN
+        PERFORM {schema}.lock_lines_of_commits(
+            v_instances, p_session_of, p_session_ops, p_session_ids, p_watch_of, p_watch_scopes, p_watch_sessions,
+            p_work_scopes, p_work_sessions, p_gone_instances, p_gone_executions, p_gone_activities
+        );
+
+        DELETE FROM {schema}.orchestrator_queue AS q
+        USING unnest(v_instances, p_tokens) AS t (instance_id, token)
+        WHERE q.instance_id = t.instance_id AND q.state = 1 AND q.lock_token = t.token;
+
+        SELECT r.runs, r.pins INTO v_runs, v_pins
+        FROM {schema}.record_commits(
+            v_instances, p_executions, p_names, p_versions, p_parents, p_statuses, p_outputs, p_failures,
+            p_majors, p_minors, p_patches, p_shows, p_custom_statuses, v_at
+        ) AS r;
+
+        INSERT INTO {schema}.history (instance_id, execution_id, event_id, event_type, event_data, created_at)
+        SELECT v_instances[e.of], p_executions[e.of], e.id, e.kind, e.text, v_at
+        FROM unnest(p_event_of, p_event_ids, p_event_kinds, p_event_texts) AS e (of, id, kind, text)
+        WHERE v_instances[e.of] IS NOT NULL;
+
+        PERFORM {schema}.change_kv(v_instances, p_statuses, p_kv_clears, p_kv_of, p_kv_keys, p_kv_values, p_kv_updated);
+        PERFORM {schema}.change_sessions(
+            v_instances, p_executions, p_statuses, p_session_of, p_session_ops, p_session_ids, p_session_idle,
+            p_session_serial, p_watch_of, p_watch_scopes, p_watch_sessions, v_now
+        );
+        IF cardinality(p_work_items) > 0 THEN
+            PERFORM {schema}.queue_work(
+                p_work_items, p_work_instances, p_work_executions, p_work_activities, p_work_tags,
+                p_work_scopes, p_work_sessions, p_work_traceparents, v_now
+            );
+        END IF;
+        IF cardinality(p_gone_instances) > 0 THEN
+            PERFORM {schema}.withdraw_work(p_gone_instances, p_gone_executions, p_gone_activities, v_now);
+        END IF;
+        IF cardinality(p_message_instances) > 0 THEN
+            PERFORM {schema}.queue_messages(
+                p_message_instances, p_message_items, p_message_visible, p_message_starts, p_message_traceparents, v_now
+            );
+        END IF;
+        v_ready := {schema}.free_turns(v_instances, v_now, v_pins);
+        PERFORM {schema}.notify(p_notify, p_me);
+    END IF;
+
+    RETURN QUERY
+    SELECT c.code, c.instance_id, c.run_id, c.event_at, c.code = 'ok' AND c.instance_id = ANY (v_ready)
+    FROM unnest(v_judged.codes, v_judged.instances, v_runs, v_judged.event_at)
+        WITH ORDINALITY AS c (code, instance_id, run_id, event_at, place)
+    ORDER BY c.place;
+END
+$function$

@@ -1,0 +1,67 @@
+-- Leases up to p_count ready instances, those with the oldest messages first (S1, S2, S18), each with its messages and what
+-- is known of its current execution. p_lo and p_hi are the ranges of pins that the caller can run: NULL means all, empty ones
+-- nothing; an execution that is pinned to nothing runs anywhere. What became runnable by time alone is moved first.
+--
+-- Rows by kind: `turn` is a lease; `stray` says that `dropped` messages of an instance were settled because there is none
+-- (S17); `none` is the only other row when nothing was leased, with the next moment at which something becomes ready by
+-- itself, or `again` when something is ready that others have locked just now.
+-- Locks: instance_locks, only of what it takes, skipping what others have locked: it waits for nobody.
+CREATE OR REPLACE FUNCTION {schema}.fetch_turns(
+    p_now_ms BIGINT, p_lock_ms BIGINT, p_count INTEGER, p_lo BIGINT[] DEFAULT NULL, p_hi BIGINT[] DEFAULT NULL
+) RETURNS TABLE (
+    kind TEXT, token TEXT, instance_id TEXT, name TEXT, version TEXT, execution_id BIGINT, run_id BIGINT,
+    last_event_id BIGINT, has_kv BOOLEAN, now BIGINT, ids BIGINT[], items TEXT[], attempts INTEGER[], traceparents TEXT[],
+    dropped BIGINT, again BOOLEAN, next_ms BIGINT
+)
+LANGUAGE plpgsql
+SET enable_seqscan TO off
+SET plan_cache_mode TO force_generic_plan
+AS $function$
+#variable_conflict use_column
+DECLARE
+    -- Bounds the rounds of one fetch in which it meets strays and messages that wait for their start.
+    v_rounds CONSTANT INTEGER := 64;
+    v_now BIGINT := {schema}.now_ms(p_now_ms);
+    v_left INTEGER := p_count;
+    v_taken TEXT[];
+    v_firm TEXT[];
+BEGIN
+    PERFORM {schema}.sweep_turns(v_now);
+    FOR v_round IN 1..v_rounds LOOP
+        -- Others may have locked the oldest: it looks at more than it takes.
+        v_taken := ARRAY(
+            SELECT l.instance_id
+            FROM {schema}.ready_turns(p_lo, p_hi, 2 * v_left + 32) AS r
+            JOIN {schema}.instance_locks AS l ON l.instance_id = r.instance_id
+            WHERE l.lock_token IS NULL AND l.head IS NOT NULL AND l.pin = r.pin
+            ORDER BY r.head LIMIT v_left
+            FOR UPDATE OF l SKIP LOCKED
+        );
+        EXIT WHEN cardinality(v_taken) = 0;
+        v_firm := {schema}.firm_turns(v_taken);
+        IF cardinality(v_firm) > 0 THEN
+            RETURN QUERY SELECT 'turn'::text, t.*, NULL::bigint, false, NULL::bigint
+            FROM {schema}.lease_turns(v_firm, {schema}.after_ms(v_now, p_lock_ms), v_now) AS t;
+            v_left := v_left - cardinality(v_firm);
+        END IF;
+        EXIT WHEN cardinality(v_firm) = cardinality(v_taken);
+
+        -- Where there is one that no lease can stand on there may be a crowd: it is settled together.
+        RETURN QUERY SELECT 'stray'::text, NULL::text, s.instance_id, NULL::text, NULL::text, NULL::bigint, NULL::bigint,
+            NULL::bigint, false, v_now, NULL::bigint[], NULL::text[], NULL::integer[], NULL::text[], s.dropped, false,
+            NULL::bigint
+        FROM {schema}.settle_strays(v_taken, v_now) AS s;
+        RETURN QUERY SELECT 'stray'::text, NULL::text, s.instance_id, NULL::text, NULL::text, NULL::bigint, NULL::bigint,
+            NULL::bigint, false, v_now, NULL::bigint[], NULL::text[], NULL::integer[], NULL::text[], s.dropped, false,
+            NULL::bigint
+        FROM {schema}.settle_strays({schema}.lock_strays(p_lo, p_hi), v_now) AS s;
+        EXIT WHEN v_left = 0;
+    END LOOP;
+
+    IF v_left = p_count THEN
+        RETURN QUERY SELECT 'none'::text, NULL::text, NULL::text, NULL::text, NULL::text, NULL::bigint, NULL::bigint,
+            NULL::bigint, false, v_now, NULL::bigint[], NULL::text[], NULL::integer[], NULL::text[], NULL::bigint,
+            {schema}.has_turn(v_now, p_lo, p_hi), {schema}.next_turn_moment(v_now);
+    END IF;
+END
+$function$

@@ -1,0 +1,40 @@
+-- Frees instances: each is ready if it has a ready message, and has nothing to do otherwise. It could have been leased since
+-- p_since, or since earlier: it had ready messages before, or its lease has ended. p_pins says which engine version each is
+-- pinned to from now on; NULL leaves that as it was. Returns those that are ready.
+-- Locks: none; the caller has locked the instances.
+CREATE OR REPLACE FUNCTION {schema}.free_turns(p_instances TEXT[], p_since BIGINT, p_pins BIGINT[] DEFAULT NULL)
+RETURNS TEXT[]
+LANGUAGE plpgsql
+SET enable_seqscan TO off
+AS $function$
+#variable_conflict use_column
+DECLARE
+    v_ready TEXT[];
+BEGIN
+    WITH freed AS (
+        UPDATE {schema}.instance_locks AS l
+        SET lock_token = NULL,
+            locked_until = NULL,
+            head = f.head,
+            since = CASE
+                WHEN f.head IS NULL THEN 0
+                WHEN l.lock_token IS NOT NULL THEN least(l.locked_until, p_since)
+                WHEN l.since > 0 THEN least(l.since, p_since)
+                ELSE p_since
+            END,
+            pin = coalesce(f.pin, l.pin)
+        FROM (
+            SELECT i.instance_id, i.pin, (
+                SELECT q.id FROM {schema}.orchestrator_queue AS q
+                WHERE q.instance_id = i.instance_id AND q.state = 1
+                ORDER BY q.id LIMIT 1
+            ) AS head
+            FROM unnest(p_instances, p_pins) AS i (instance_id, pin)
+        ) AS f
+        WHERE l.instance_id = f.instance_id
+        RETURNING l.instance_id, l.head
+    )
+    SELECT array_agg(instance_id) INTO v_ready FROM freed WHERE head IS NOT NULL;
+    RETURN coalesce(v_ready, '{}');
+END
+$function$

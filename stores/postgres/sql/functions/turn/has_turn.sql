@@ -1,0 +1,30 @@
+-- Tells whether there is an instance to lease, or something whose time has come and that no sweep has moved yet: others have
+-- locked it, or it is beyond the bound of a sweep. Looks at indexes only.
+-- Locks: none.
+CREATE OR REPLACE FUNCTION {schema}.has_turn(p_now BIGINT, p_lo BIGINT[] DEFAULT NULL, p_hi BIGINT[] DEFAULT NULL)
+RETURNS BOOLEAN
+LANGUAGE plpgsql STABLE
+SET enable_seqscan TO off
+AS $function$
+#variable_conflict use_column
+BEGIN
+    RETURN (
+        SELECT coalesce(
+            (
+                SELECT 1 FROM {schema}.pins AS p
+                WHERE (
+                    p_lo IS NULL
+                    OR (SELECT 1 FROM unnest(p_lo, p_hi) AS r (lo, hi) WHERE p.pin = -1 OR p.pin BETWEEN r.lo AND r.hi LIMIT 1) = 1
+                ) AND (
+                    SELECT 1 FROM {schema}.instance_locks AS l
+                    WHERE l.lock_token IS NULL AND l.head IS NOT NULL AND l.pin = p.pin
+                    LIMIT 1
+                ) = 1
+                LIMIT 1
+            ),
+            (SELECT 1 FROM {schema}.orchestrator_queue AS q WHERE q.state = 0 AND q.visible_ms <= p_now LIMIT 1),
+            (SELECT 1 FROM {schema}.instance_locks AS l WHERE l.lock_token IS NOT NULL AND l.locked_until <= p_now LIMIT 1)
+        ) IS NOT NULL
+    );
+END
+$function$

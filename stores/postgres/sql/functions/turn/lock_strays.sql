@@ -1,0 +1,20 @@
+-- Locks the oldest ready instances that no lease can stand on, in a bounded number, and returns them.
+-- Locks: instance_locks, skipping what others have locked.
+CREATE OR REPLACE FUNCTION {schema}.lock_strays(p_lo BIGINT[], p_hi BIGINT[]) RETURNS TEXT[]
+LANGUAGE plpgsql
+SET enable_seqscan TO off
+AS $function$
+#variable_conflict use_column
+DECLARE
+    v_bound CONSTANT INTEGER := 256;
+    v_oldest TEXT[] := ARRAY(SELECT r.instance_id FROM {schema}.ready_turns(p_lo, p_hi, v_bound) AS r);
+    v_firm TEXT[] := {schema}.firm_turns(v_oldest);
+BEGIN
+    RETURN ARRAY(
+        SELECT l.instance_id FROM {schema}.instance_locks AS l
+        WHERE l.instance_id = ANY (v_oldest) AND l.instance_id <> ALL (v_firm)
+          AND l.lock_token IS NULL AND l.head IS NOT NULL
+        FOR UPDATE SKIP LOCKED
+    );
+END
+$function$

@@ -1,0 +1,36 @@
+-- Moves delayed messages of the given instances to the ready ones; an instance that is not leased is ready from then on
+-- (S7, S9).
+-- Locks: none; the caller has locked the instances.
+CREATE OR REPLACE FUNCTION {schema}.make_messages_ready(p_ids BIGINT[], p_instances TEXT[], p_now BIGINT) RETURNS VOID
+LANGUAGE plpgsql
+SET enable_seqscan TO off
+AS $function$
+#variable_conflict use_column
+DECLARE
+    v_instances TEXT[];
+    v_since BIGINT[];
+BEGIN
+    WITH moved AS (
+        UPDATE {schema}.orchestrator_queue AS q
+        SET state = 1
+        WHERE q.id = ANY (p_ids)
+          AND q.instance_id = ANY (p_instances)
+          AND q.state = 0
+          AND q.visible_ms <= p_now
+        RETURNING q.instance_id, q.visible_ms
+    ), earliest AS (
+        SELECT instance_id, min(visible_ms) AS since FROM moved GROUP BY instance_id
+    )
+    SELECT array_agg(instance_id), array_agg(since) INTO v_instances, v_since FROM earliest;
+
+    UPDATE {schema}.instance_locks AS l
+    SET head = (
+            SELECT q.id FROM {schema}.orchestrator_queue AS q
+            WHERE q.instance_id = l.instance_id AND q.state = 1
+            ORDER BY q.id LIMIT 1
+        ),
+        since = CASE WHEN l.since > 0 THEN least(l.since, m.since) ELSE m.since END
+    FROM unnest(v_instances, v_since) AS m (instance_id, since)
+    WHERE l.instance_id = m.instance_id AND l.lock_token IS NULL;
+END
+$function$

@@ -1,0 +1,18 @@
+-- Finds the next time at which a message becomes visible or a lease ends; never one that is past. Two looks at indexes.
+-- Locks: none.
+CREATE OR REPLACE FUNCTION {schema}.next_turn_moment(p_now BIGINT) RETURNS BIGINT
+LANGUAGE plpgsql STABLE
+SET enable_seqscan TO off
+AS $function$
+#variable_conflict use_column
+BEGIN
+    RETURN (
+        SELECT least(
+            (SELECT q.visible_ms FROM {schema}.orchestrator_queue AS q
+                WHERE q.state = 0 AND q.visible_ms > p_now ORDER BY q.visible_ms LIMIT 1),
+            (SELECT l.locked_until FROM {schema}.instance_locks AS l
+                WHERE l.lock_token IS NOT NULL AND l.locked_until > p_now ORDER BY l.locked_until LIMIT 1)
+        )
+    );
+END
+$function$

@@ -1,0 +1,25 @@
+-- Finds the ready instances with the oldest messages (S18), over the pins that the caller can run: one look at the index for
+-- each pin. p_lo and p_hi are ranges of pins; NULL means all, empty ones nothing; what is pinned to nothing runs anywhere.
+-- Locks: none.
+CREATE OR REPLACE FUNCTION {schema}.ready_turns(p_lo BIGINT[], p_hi BIGINT[], p_limit INTEGER)
+RETURNS TABLE (instance_id TEXT, head BIGINT, pin BIGINT)
+LANGUAGE plpgsql STABLE
+SET enable_seqscan TO off
+SET enable_bitmapscan TO off
+SET plan_cache_mode TO force_generic_plan
+AS $function$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    SELECT oldest.instance_id, oldest.head, p.pin
+    FROM {schema}.pins AS p
+    CROSS JOIN LATERAL (
+        SELECT l.instance_id, l.head FROM {schema}.instance_locks AS l
+        WHERE l.lock_token IS NULL AND l.head IS NOT NULL AND l.pin = p.pin
+        ORDER BY l.head LIMIT p_limit
+    ) AS oldest
+    WHERE p_lo IS NULL
+       OR (SELECT 1 FROM unnest(p_lo, p_hi) AS r (lo, hi) WHERE p.pin = -1 OR p.pin BETWEEN r.lo AND r.hi LIMIT 1) = 1
+    ORDER BY oldest.head LIMIT p_limit;
+END
+$function$

@@ -1,0 +1,29 @@
+-- Extends leases of instances (S4). One row for each token, in order: `ok`, `ended` (with its instance) or `lost`.
+-- Locks: instance_locks in the order of instance_id.
+CREATE OR REPLACE FUNCTION {schema}.renew_turns(p_tokens TEXT[], p_extend_ms BIGINT[], p_now_ms BIGINT)
+RETURNS TABLE (code TEXT, instance_id TEXT)
+LANGUAGE plpgsql
+SET enable_seqscan TO off
+AS $function$
+#variable_conflict use_column
+DECLARE
+    v_now BIGINT := {schema}.now_ms(p_now_ms);
+BEGIN
+    PERFORM 1 FROM {schema}.instance_locks AS l WHERE l.lock_token = ANY (p_tokens) ORDER BY l.instance_id FOR UPDATE;
+
+    RETURN QUERY SELECT {schema}.code_of_lease(l.locked_until, v_now), l.instance_id
+    FROM unnest(p_tokens) WITH ORDINALITY AS t (token, place)
+    LEFT JOIN {schema}.instance_locks AS l ON l.lock_token = t.token
+    ORDER BY t.place;
+
+    -- A token that is named more than once is extended as the last of them says.
+    UPDATE {schema}.instance_locks AS l
+    SET locked_until = {schema}.after_ms(v_now, t.extend_ms)
+    FROM (
+        SELECT DISTINCT ON (t.token) t.token, t.extend_ms
+        FROM unnest(p_tokens, p_extend_ms) WITH ORDINALITY AS t (token, extend_ms, place)
+        ORDER BY t.token, t.place DESC
+    ) AS t
+    WHERE l.lock_token = t.token AND l.locked_until > v_now;
+END
+$function$

@@ -1,0 +1,39 @@
+-- Moves what became runnable by time alone: messages whose time has come (S9), leases that have ended (S5). Bounded: the
+-- next sweep goes on. One look at an index each when there is nothing to move.
+-- Locks: instance_locks, skipping what others have locked.
+CREATE OR REPLACE FUNCTION {schema}.sweep_turns(p_now BIGINT) RETURNS VOID
+LANGUAGE plpgsql
+SET enable_seqscan TO off
+AS $function$
+#variable_conflict use_column
+DECLARE
+    v_bound CONSTANT INTEGER := 256;
+    v_ids BIGINT[];
+    v_instances TEXT[];
+BEGIN
+    SELECT array_agg(due.id), array_agg(due.instance_id) INTO v_ids, v_instances
+    FROM (
+        SELECT q.id, q.instance_id FROM {schema}.orchestrator_queue AS q
+        WHERE q.state = 0 AND q.visible_ms <= p_now
+        ORDER BY q.visible_ms LIMIT v_bound
+    ) AS due;
+    IF v_ids IS NOT NULL THEN
+        v_instances := ARRAY(
+            SELECT l.instance_id FROM {schema}.instance_locks AS l
+            WHERE l.instance_id = ANY (v_instances)
+            FOR UPDATE SKIP LOCKED
+        );
+        PERFORM {schema}.make_messages_ready(v_ids, v_instances, p_now);
+    END IF;
+
+    v_instances := ARRAY(
+        SELECT l.instance_id FROM {schema}.instance_locks AS l
+        WHERE l.lock_token IS NOT NULL AND l.locked_until <= p_now
+        ORDER BY l.locked_until LIMIT v_bound
+        FOR UPDATE SKIP LOCKED
+    );
+    IF cardinality(v_instances) > 0 THEN
+        PERFORM {schema}.free_turns(v_instances, p_now);
+    END IF;
+END
+$function$

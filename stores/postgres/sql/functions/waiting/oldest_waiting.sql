@@ -1,0 +1,44 @@
+-- Tells since when the oldest runnable things wait: some instance, some activity (S18). Moves what became runnable by time alone,
+-- as a fetch does, so that the indexes hold all that is runnable; then one look at each (S20). An instance whose start is still to
+-- come does not count.
+-- Locks: what the sweeps lock.
+CREATE OR REPLACE FUNCTION {schema}.oldest_waiting(p_now_ms BIGINT DEFAULT NULL)
+RETURNS TABLE (message_ms BIGINT, work_ms BIGINT, now_ms BIGINT)
+LANGUAGE plpgsql
+SET enable_seqscan TO off
+SET enable_bitmapscan TO off
+SET enable_hashjoin TO off
+SET enable_mergejoin TO off
+SET plan_cache_mode TO force_generic_plan
+SET jit TO off
+AS $function$
+#variable_conflict use_column
+DECLARE
+    v_now BIGINT := {schema}.now_ms(p_now_ms);
+BEGIN
+    PERFORM {schema}.sweep_turns(v_now);
+    PERFORM {schema}.sweep_work(v_now);
+    RETURN QUERY SELECT
+        (
+            SELECT l.since FROM {schema}.instance_locks AS l
+            WHERE l.lock_token IS NULL AND l.head IS NOT NULL
+              AND (
+                  (
+                      SELECT 1 FROM {schema}.orchestrator_queue AS q
+                      WHERE q.instance_id = l.instance_id AND q.starts AND q.state = 0 LIMIT 1
+                  ) IS NULL
+                  OR {schema}.firm_turns(ARRAY[l.instance_id]) <> '{}'
+              )
+            ORDER BY l.since LIMIT 1
+        ),
+        least(
+            (
+                SELECT w.since FROM {schema}.worker_queue AS w
+                WHERE w.state = 1 AND w.session_id IS NULL
+                ORDER BY w.since LIMIT 1
+            ),
+            (SELECT h.since FROM {schema}.heads AS h ORDER BY h.since LIMIT 1)
+        ),
+        v_now;
+END
+$function$

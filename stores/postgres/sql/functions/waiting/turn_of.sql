@@ -1,0 +1,56 @@
+-- Tells what waits for the turns of an instance: nothing when there is none of that id (S2, S5, S9, S17).
+-- Locks: none.
+CREATE OR REPLACE FUNCTION {schema}.turn_of(p_instance TEXT, p_now_ms BIGINT DEFAULT NULL)
+RETURNS TABLE (
+    leased BIGINT, waiting BIGINT, oldest_ms BIGINT, delayed BIGINT, leased_until_ms BIGINT, watched_scopes TEXT[],
+    watched_sessions TEXT[], now_ms BIGINT
+)
+LANGUAGE plpgsql
+SET enable_seqscan TO off
+SET enable_bitmapscan TO off
+SET enable_hashjoin TO off
+SET enable_mergejoin TO off
+SET plan_cache_mode TO force_generic_plan
+SET jit TO off
+AS $function$
+#variable_conflict use_column
+DECLARE
+    v_now BIGINT := {schema}.now_ms(p_now_ms);
+    v_token TEXT;
+    v_until BIGINT;
+BEGIN
+    IF (SELECT 1 FROM {schema}.instances AS i WHERE i.instance_id = p_instance) IS NULL
+        AND (SELECT 1 FROM {schema}.history AS h WHERE h.instance_id = p_instance LIMIT 1) IS NULL
+        AND (SELECT 1 FROM {schema}.orchestrator_queue AS q WHERE q.instance_id = p_instance AND q.starts LIMIT 1) IS NULL
+    THEN
+        RETURN;
+    END IF;
+    SELECT l.lock_token, l.locked_until INTO v_token, v_until
+    FROM {schema}.instance_locks AS l
+    WHERE l.instance_id = p_instance AND l.lock_token IS NOT NULL AND l.locked_until > v_now;
+    RETURN QUERY
+    SELECT count(*) FILTER (WHERE m.held),
+        count(*) FILTER (WHERE NOT m.held AND m.visible_ms <= v_now),
+        min(m.visible_ms) FILTER (WHERE NOT m.held AND m.visible_ms <= v_now),
+        count(*) FILTER (WHERE NOT m.held AND m.visible_ms > v_now),
+        v_until,
+        ARRAY(
+            SELECT w.session_scope FROM {schema}.watchers AS w
+            WHERE w.instance_id = p_instance AND w.execution_id = {schema}.latest_execution_id(p_instance)
+            ORDER BY w.session_scope, w.session_id
+        ),
+        ARRAY(
+            SELECT w.session_id FROM {schema}.watchers AS w
+            WHERE w.instance_id = p_instance AND w.execution_id = {schema}.latest_execution_id(p_instance)
+            ORDER BY w.session_scope, w.session_id
+        ),
+        v_now
+    FROM (
+        SELECT q.visible_ms, coalesce(q.lock_token = v_token, false) AS held FROM {schema}.orchestrator_queue AS q
+        WHERE q.instance_id = p_instance AND q.state = 1
+        UNION ALL
+        SELECT q.visible_ms, false FROM {schema}.orchestrator_queue AS q
+        WHERE q.instance_id = p_instance AND q.state = 0
+    ) AS m;
+END
+$function$

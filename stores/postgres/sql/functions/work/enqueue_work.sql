@@ -1,0 +1,19 @@
+-- Queues one activity that no turn asked for.
+-- Locks: the line of its session, if it has one.
+CREATE OR REPLACE FUNCTION {schema}.enqueue_work(
+    p_item TEXT, p_instance TEXT, p_execution BIGINT, p_activity BIGINT, p_tag TEXT, p_scope TEXT, p_session TEXT,
+    p_traceparent TEXT, p_now_ms BIGINT DEFAULT NULL, p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL
+) RETURNS VOID
+LANGUAGE plpgsql
+AS $function$
+BEGIN
+    IF p_session IS NOT NULL THEN
+        PERFORM {schema}.lock_lines(ARRAY[coalesce(p_scope, '')], ARRAY[p_session]);
+    END IF;
+    PERFORM {schema}.queue_work(
+        ARRAY[p_item], ARRAY[p_instance], ARRAY[p_execution], ARRAY[p_activity], ARRAY[p_tag],
+        ARRAY[coalesce(p_scope, '')], ARRAY[p_session], ARRAY[p_traceparent], {schema}.now_ms(p_now_ms)
+    );
+    PERFORM {schema}.notify(p_notify, p_me);
+END
+$function$

@@ -1,0 +1,108 @@
+-- Leases the oldest activities that requests accept, up to p_count, and counts the attempts (S5, S13, S14, S18). The requests
+-- of one call differ in nothing but p_worker_ids. p_tags NULL accepts all. p_owner NULL asks for no sessions; with one,
+-- p_claim also claims sessions that nobody holds, and without it only the named sessions are served, as far as the owner
+-- holds them. p_out_... names sessions that are left out.
+--
+-- Gives one row for each lease, in the place of the request that gets it; if there are fewer than asked for, one row of the
+-- kind 'none' says whether to look again at once, because somebody else had what was found, and else when to. A call by an
+-- earlier start of a node gives one row of the kind 'fenced'.
+--
+-- What is runnable is found by index and without locks, and merged by age; a session gives as many as it has, a serial one only
+-- its head (S20). Then only what is taken is locked, and judged again.
+-- Locks: instance_locks of watchers, lines, sessions, worker_queue, in this order, each in its own order, and all skipping what
+-- others have locked: a fetch waits for nobody.
+CREATE OR REPLACE FUNCTION {schema}.fetch_work_items(
+    p_count INTEGER, p_tags TEXT[], p_worker_ids TEXT[], p_lock_ms BIGINT,
+    p_owner TEXT DEFAULT NULL, p_incarnation BIGINT DEFAULT NULL, p_session_lock_ms BIGINT DEFAULT NULL,
+    p_claim BOOLEAN DEFAULT false, p_only_scopes TEXT[] DEFAULT NULL, p_only_sessions TEXT[] DEFAULT NULL,
+    p_out_scopes TEXT[] DEFAULT NULL, p_out_sessions TEXT[] DEFAULT NULL, p_now_ms BIGINT DEFAULT NULL
+) RETURNS TABLE (
+    kind TEXT, place INTEGER, token TEXT, item TEXT, attempt INTEGER, instance_id TEXT, orchestration TEXT, version TEXT,
+    traceparent TEXT, session_scope TEXT, session_id TEXT, epoch BIGINT, claim TEXT, claimed_from TEXT, since BIGINT,
+    now_ms BIGINT, again BOOLEAN, next_ms BIGINT, incarnation BIGINT
+)
+LANGUAGE plpgsql
+SET enable_seqscan TO off
+SET enable_bitmapscan TO off
+SET enable_hashjoin TO off
+SET enable_mergejoin TO off
+SET plan_cache_mode TO force_generic_plan
+SET jit TO off
+AS $function$
+#variable_conflict use_column
+DECLARE
+    v_now BIGINT := {schema}.now_ms(p_now_ms);
+    v_until BIGINT := {schema}.after_ms({schema}.now_ms(p_now_ms), p_lock_ms);
+    v_again BOOLEAN;
+    v_leased INTEGER := 0;
+    v_found INTEGER;
+    v_newest BIGINT;
+    -- Sessions to step over: each as the length of its scope, the scope and its id.
+    v_out TEXT[];
+    -- What is runnable: the oldest activities, with their sessions.
+    v_ids BIGINT[];
+    v_scopes TEXT[];
+    v_sessions TEXT[];
+BEGIN
+    IF p_owner IS NOT NULL AND p_incarnation IS NOT NULL THEN
+        v_newest := {schema}.check_incarnation(p_owner, p_incarnation);
+        IF v_newest IS NOT NULL THEN
+            RETURN QUERY SELECT 'fenced', NULL::integer, NULL::text, NULL::text, NULL::integer, NULL::text, NULL::text, NULL::text, NULL::text,
+                NULL::text, NULL::text, NULL::bigint, NULL::text, NULL::text, NULL::bigint, v_now, false, NULL::bigint, v_newest;
+            RETURN;
+        END IF;
+    END IF;
+    v_again := {schema}.sweep_work(v_now);
+    v_again := {schema}.sweep_sessions(v_now) OR v_again;
+
+    IF p_owner IS NOT NULL THEN
+        v_out := ARRAY(
+            SELECT length(o.scope) || ':' || o.scope || o.session FROM unnest(p_out_scopes, p_out_sessions) AS o (scope, session)
+        );
+        -- Each round steps over the sessions that others had in the round before.
+        FOR v_round IN 1..4 LOOP
+            SELECT array_agg(c.id), array_agg(c.scope), array_agg(c.session) INTO v_ids, v_scopes, v_sessions
+            FROM {schema}.find_session_work(
+                p_count - v_leased, p_tags, p_owner, p_incarnation, p_claim, p_only_scopes, p_only_sessions, v_out, v_now
+            ) AS c;
+            EXIT WHEN v_ids IS NULL;
+            SELECT array_agg(c.id), array_agg(c.scope), array_agg(c.session) INTO v_ids, v_scopes, v_sessions
+            FROM (
+                SELECT s.id, s.scope, s.session FROM unnest(v_ids, v_scopes, v_sessions) AS s (id, scope, session)
+                UNION ALL
+                SELECT f.id, NULL, NULL FROM {schema}.find_free_work(p_count - v_leased, p_tags) AS f (id)
+                ORDER BY id LIMIT p_count - v_leased
+            ) AS c;
+            RETURN QUERY SELECT l.*, v_now, NULL::boolean, NULL::bigint, NULL::bigint
+            FROM {schema}.lease_session_work(
+                v_ids, v_scopes, v_sessions, p_worker_ids[v_leased + 1:], v_leased, v_until, p_owner, p_incarnation,
+                {schema}.after_ms(v_now, coalesce(p_session_lock_ms, p_lock_ms)), p_claim, v_now
+            ) AS l;
+            GET DIAGNOSTICS v_found = ROW_COUNT;
+            v_leased := v_leased + v_found;
+            EXIT WHEN v_found = cardinality(v_ids);
+            v_again := true;
+            v_out := v_out || ARRAY(
+                SELECT DISTINCT length(c.scope) || ':' || c.scope || c.session
+                FROM unnest(v_ids, v_scopes, v_sessions) AS c (id, scope, session)
+                JOIN {schema}.worker_queue AS w ON w.id = c.id
+                WHERE c.session IS NOT NULL AND w.state = 1
+            );
+        END LOOP;
+    END IF;
+
+    IF v_leased < p_count THEN
+        RETURN QUERY SELECT l.*, v_now, NULL::boolean, NULL::bigint, NULL::bigint
+        FROM {schema}.lease_free_work(p_count - v_leased, p_tags, p_worker_ids[v_leased + 1:], v_leased, v_until) AS l;
+        GET DIAGNOSTICS v_found = ROW_COUNT;
+        v_leased := v_leased + v_found;
+    END IF;
+    IF v_leased < p_count THEN
+        -- What is still ready and was not taken is in the hands of another transaction, or has just come.
+        v_again := v_again OR EXISTS (SELECT 1 FROM {schema}.find_free_work(1, p_tags));
+        RETURN QUERY SELECT 'none', NULL::integer, NULL::text, NULL::text, NULL::integer, NULL::text, NULL::text, NULL::text, NULL::text,
+            NULL::text, NULL::text, NULL::bigint, NULL::text, NULL::text, NULL::bigint, v_now, v_again,
+            {schema}.next_work_moment(v_now), NULL::bigint;
+    END IF;
+END
+$function$

@@ -1,0 +1,80 @@
+-- Finds the oldest ready activities of sessions that an owner may serve: one walk over an index for each tag, over the sessions
+-- that it holds and, with p_claim, over those that nobody holds; without p_claim the named ones that it holds (S13, S20). Of a
+-- session come as many as it has; of a serial one only the head. p_out is stepped over.
+-- Locks: none; what is found is judged again under the lock of its line.
+CREATE OR REPLACE FUNCTION {schema}.find_session_work(
+    p_count INTEGER, p_tags TEXT[], p_owner TEXT, p_incarnation BIGINT, p_claim BOOLEAN, p_only_scopes TEXT[],
+    p_only_sessions TEXT[], p_out TEXT[], p_now BIGINT
+) RETURNS TABLE (id BIGINT, scope TEXT, session TEXT)
+LANGUAGE plpgsql
+SET enable_seqscan TO off
+SET enable_bitmapscan TO off
+SET enable_hashjoin TO off
+SET enable_mergejoin TO off
+SET plan_cache_mode TO force_generic_plan
+SET jit TO off
+AS $function$
+#variable_conflict use_column
+DECLARE
+    v_heads BIGINT[];
+    v_scopes TEXT[];
+    v_sessions TEXT[];
+    v_tags TEXT[];
+BEGIN
+    IF NOT p_claim THEN
+        SELECT array_agg(h.head), array_agg(h.instance_id), array_agg(h.session_id), array_agg(h.tag)
+        INTO v_heads, v_scopes, v_sessions, v_tags
+        FROM unnest(p_only_scopes, p_only_sessions) AS named (scope, session)
+        JOIN {schema}.sessions AS s ON s.instance_id = named.scope AND s.session_id = named.session
+        JOIN {schema}.heads AS h ON h.instance_id = named.scope AND h.session_id = named.session
+        WHERE s.held AND s.locked_until > p_now AND s.worker_id = p_owner
+          AND (p_incarnation IS NULL OR s.incarnation = p_incarnation)
+          AND (p_tags IS NULL OR h.tag = ANY (p_tags))
+          AND length(h.instance_id) || ':' || h.instance_id || h.session_id <> ALL (p_out);
+    ELSIF p_tags IS NULL THEN
+        SELECT array_agg(oldest.head), array_agg(oldest.instance_id), array_agg(oldest.session_id), array_agg(oldest.tag)
+        INTO v_heads, v_scopes, v_sessions, v_tags
+        FROM unnest(ARRAY['', ':' || p_owner]) AS holder (owner)
+        CROSS JOIN LATERAL (
+            SELECT h.head, h.instance_id, h.session_id, h.tag FROM {schema}.heads AS h
+            WHERE h.owner = holder.owner
+              AND length(h.instance_id) || ':' || h.instance_id || h.session_id <> ALL (p_out)
+            ORDER BY h.head + 0 LIMIT p_count
+        ) AS oldest;
+    ELSE
+        SELECT array_agg(oldest.head), array_agg(oldest.instance_id), array_agg(oldest.session_id), array_agg(oldest.tag)
+        INTO v_heads, v_scopes, v_sessions, v_tags
+        FROM unnest(ARRAY['', ':' || p_owner]) AS holder (owner)
+        CROSS JOIN unnest(p_tags) AS wanted (tag)
+        CROSS JOIN LATERAL (
+            SELECT h.head, h.instance_id, h.session_id, h.tag FROM {schema}.heads AS h
+            WHERE h.owner = holder.owner AND h.tag = wanted.tag
+              AND length(h.instance_id) || ':' || h.instance_id || h.session_id <> ALL (p_out)
+            ORDER BY h.head LIMIT p_count
+        ) AS oldest;
+    END IF;
+    IF v_heads IS NULL THEN
+        RETURN;
+    END IF;
+    IF p_count = 1 THEN
+        RETURN QUERY
+        SELECT h.head, h.scope, h.session FROM unnest(v_heads, v_scopes, v_sessions) AS h (head, scope, session)
+        ORDER BY h.head LIMIT 1;
+        RETURN;
+    END IF;
+    RETURN QUERY
+    SELECT ready.id, h.scope, h.session
+    FROM (
+        SELECT * FROM unnest(v_heads, v_scopes, v_sessions, v_tags) AS h (head, scope, session, tag)
+        ORDER BY h.head LIMIT p_count
+    ) AS h
+    LEFT JOIN {schema}.sessions AS s ON s.instance_id = h.scope AND s.session_id = h.session
+    CROSS JOIN LATERAL (
+        SELECT w.id FROM {schema}.worker_queue AS w
+        WHERE w.session_id = h.session AND w.session_scope = h.scope AND w.state = 1 AND w.tag = h.tag AND w.id + 0 >= h.head
+        ORDER BY w.id + 0
+        LIMIT CASE WHEN s.serial THEN 1 ELSE p_count END
+    ) AS ready
+    ORDER BY ready.id LIMIT p_count;
+END
+$function$

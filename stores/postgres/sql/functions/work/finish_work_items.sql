@@ -1,0 +1,146 @@
+-- Removes activities and sends their completions, together (S11). An element of p_items that is NULL sends nothing. Each
+-- element is judged alone: one whose token holds nothing ('lost') or whose lease has ended ('ended') changes nothing (S4).
+-- Of two elements with one token the first counts. `next_tag` lists, from the first row on, the tags of activities that are next
+-- in line in the serial sessions of these.
+-- Locks: instance_locks of those who are sent to, lines of serial sessions, worker_queue in the order of id, sessions.
+CREATE OR REPLACE FUNCTION {schema}.finish_work_items(
+    p_tokens TEXT[], p_instances TEXT[], p_items TEXT[], p_traceparents TEXT[], p_now_ms BIGINT DEFAULT NULL,
+    p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL
+) RETURNS TABLE (place INTEGER, code TEXT, next_tag TEXT)
+LANGUAGE plpgsql
+SET enable_seqscan TO off
+SET enable_bitmapscan TO off
+SET enable_hashjoin TO off
+SET enable_mergejoin TO off
+SET plan_cache_mode TO force_generic_plan
+SET jit TO off
+AS $function$
+#variable_conflict use_column
+DECLARE
+    v_now BIGINT := {schema}.now_ms(p_now_ms);
+    v_places BIGINT[];
+    v_ids BIGINT[];
+    v_targets TEXT[];
+    v_scopes TEXT[];
+    v_sessions TEXT[];
+    v_epochs BIGINT[];
+    v_serial_scopes TEXT[];
+    v_serial_sessions TEXT[];
+    v_serial_tags TEXT[];
+BEGIN
+    -- What has ended by now stays ended, so only what is live has to be locked.
+    SELECT array_agg(w.id), array_agg(p_instances[f.place]) FILTER (WHERE p_items[f.place] IS NOT NULL),
+        array_agg(w.session_scope) FILTER (WHERE w.session_id IS NOT NULL),
+        array_agg(w.session_id) FILTER (WHERE w.session_id IS NOT NULL)
+    INTO v_ids, v_targets, v_scopes, v_sessions
+    FROM unnest(p_tokens) WITH ORDINALITY AS f (token, place)
+    CROSS JOIN LATERAL (
+        SELECT w.id, w.session_scope, w.session_id FROM {schema}.worker_queue AS w
+        WHERE w.lock_token = f.token AND w.locked_until > v_now
+        OFFSET 0
+    ) AS w;
+
+    IF v_ids IS NOT NULL THEN
+        IF v_targets IS NOT NULL THEN
+            PERFORM {schema}.lock_instances(v_targets);
+        END IF;
+        IF v_sessions IS NOT NULL THEN
+            SELECT array_agg(s.instance_id), array_agg(s.session_id) INTO v_serial_scopes, v_serial_sessions
+            FROM (SELECT DISTINCT * FROM unnest(v_scopes, v_sessions)) AS line (scope, session)
+            CROSS JOIN LATERAL (
+                SELECT s.instance_id, s.session_id FROM {schema}.sessions AS s
+                WHERE s.instance_id = line.scope AND s.session_id = line.session AND s.serial
+                OFFSET 0
+            ) AS s;
+            IF v_serial_sessions IS NOT NULL THEN
+                PERFORM {schema}.lock_lines(v_serial_scopes, v_serial_sessions);
+            END IF;
+        END IF;
+
+        v_ids := ARRAY(
+            SELECT w.id
+            FROM (SELECT DISTINCT held.id FROM unnest(v_ids) AS held (id) ORDER BY 1) AS held
+            CROSS JOIN LATERAL (
+                SELECT w.id FROM {schema}.worker_queue AS w
+                WHERE w.id = held.id AND w.lock_token = ANY (p_tokens) AND w.locked_until > v_now
+                FOR UPDATE
+            ) AS w
+        );
+        WITH gone AS (
+            DELETE FROM {schema}.worker_queue AS w WHERE w.id = ANY (v_ids)
+            RETURNING w.lock_token, w.session_scope, w.session_id, w.epoch
+        ), first AS (
+            SELECT gone.*, array_position(p_tokens, gone.lock_token) AS place FROM gone
+        )
+        SELECT array_agg(first.place ORDER BY first.place),
+            array_agg(first.session_scope) FILTER (WHERE first.session_id IS NOT NULL),
+            array_agg(first.session_id) FILTER (WHERE first.session_id IS NOT NULL),
+            array_agg(first.epoch) FILTER (WHERE first.session_id IS NOT NULL)
+        INTO v_places, v_scopes, v_sessions, v_epochs
+        FROM first;
+
+        IF v_sessions IS NOT NULL THEN
+            PERFORM {schema}.touch_sessions(v_scopes, v_sessions, v_epochs, v_now);
+            IF EXISTS (
+                SELECT 1 FROM unnest(v_scopes, v_sessions) AS line (scope, session)
+                CROSS JOIN LATERAL (
+                    SELECT 1 FROM {schema}.sessions AS s
+                    WHERE s.instance_id = line.scope AND s.session_id = line.session AND s.serial
+                    OFFSET 0
+                ) AS s
+                WHERE (v_serial_sessions IS NULL OR NOT EXISTS (
+                    SELECT 1 FROM unnest(v_serial_scopes, v_serial_sessions) AS serial (scope, session)
+                    WHERE serial.scope = line.scope AND serial.session = line.session
+                ))
+            ) THEN
+                -- It was opened as a serial one since it was looked at.
+                SELECT array_agg(s.instance_id), array_agg(s.session_id) INTO v_serial_scopes, v_serial_sessions
+                FROM (SELECT DISTINCT * FROM unnest(v_scopes, v_sessions)) AS line (scope, session)
+                CROSS JOIN LATERAL (
+                    SELECT s.instance_id, s.session_id FROM {schema}.sessions AS s
+                    WHERE s.instance_id = line.scope AND s.session_id = line.session AND s.serial
+                    OFFSET 0
+                ) AS s;
+                PERFORM {schema}.lock_lines(v_serial_scopes, v_serial_sessions);
+            END IF;
+        END IF;
+        IF v_serial_sessions IS NOT NULL THEN
+            PERFORM {schema}.refresh_serial_heads(v_serial_scopes, v_serial_sessions);
+            SELECT array_agg(h.tag) INTO v_serial_tags
+            FROM unnest(v_serial_scopes, v_serial_sessions) AS line (scope, session)
+            CROSS JOIN LATERAL (
+                SELECT h.tag FROM {schema}.heads AS h
+                WHERE h.instance_id = line.scope AND h.session_id = line.session
+                OFFSET 0
+            ) AS h;
+        END IF;
+        IF v_places IS NOT NULL AND v_targets IS NOT NULL THEN
+            PERFORM {schema}.queue_messages(
+                array_agg(p_instances[f.place] ORDER BY f.place), array_agg(p_items[f.place] ORDER BY f.place),
+                array_agg(v_now), array_agg(false), array_agg(p_traceparents[f.place] ORDER BY f.place), v_now
+            )
+            FROM unnest(v_places) AS f (place)
+            WHERE p_items[f.place] IS NOT NULL
+            HAVING count(*) > 0;
+        END IF;
+        IF v_places IS NOT NULL THEN
+            PERFORM {schema}.notify(p_notify, p_me);
+        END IF;
+    END IF;
+
+    IF cardinality(v_places) = cardinality(p_tokens) THEN
+        RETURN QUERY SELECT f.place::integer, 'ok', v_serial_tags[f.place] FROM unnest(v_places) AS f (place);
+        RETURN;
+    END IF;
+    RETURN QUERY
+    SELECT f.place::integer,
+        CASE
+            WHEN f.place = ANY (v_places) THEN 'ok'
+            WHEN (SELECT 1 FROM {schema}.worker_queue AS w WHERE w.lock_token = f.token) = 1 THEN 'ended'
+            ELSE 'lost'
+        END,
+        v_serial_tags[f.place]
+    FROM unnest(p_tokens) WITH ORDINALITY AS f (token, place)
+    ORDER BY f.place;
+END
+$function$

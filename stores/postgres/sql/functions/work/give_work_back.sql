@@ -1,0 +1,76 @@
+-- Gives leased activities back (S6): those with a delay wait, the others are ready since now; `uncounted` takes the attempt
+-- back. With p_live only leases that have not ended. Returns the tokens of what was given back.
+-- Locks: lines of the sessions, then worker_queue in the order of id.
+CREATE OR REPLACE FUNCTION {schema}.give_work_back(
+    p_tokens TEXT[], p_delay_ms BIGINT[], p_uncounted BOOLEAN[], p_live BOOLEAN, p_now BIGINT
+) RETURNS TEXT[]
+LANGUAGE plpgsql
+SET enable_seqscan TO off
+SET enable_bitmapscan TO off
+SET enable_hashjoin TO off
+SET enable_mergejoin TO off
+SET plan_cache_mode TO force_generic_plan
+SET jit TO off
+AS $function$
+#variable_conflict use_column
+DECLARE
+    v_ids BIGINT[];
+    v_tokens TEXT[];
+    v_scopes TEXT[];
+    v_sessions TEXT[];
+    v_tags TEXT[];
+BEGIN
+    SELECT array_agg(w.session_scope), array_agg(w.session_id) INTO v_scopes, v_sessions
+    FROM unnest(p_tokens) AS f (token)
+    CROSS JOIN LATERAL (
+        SELECT w.session_scope, w.session_id FROM {schema}.worker_queue AS w WHERE w.lock_token = f.token OFFSET 0
+    ) AS w
+    WHERE w.session_id IS NOT NULL;
+    IF v_sessions IS NOT NULL THEN
+        PERFORM {schema}.lock_lines(v_scopes, v_sessions);
+    END IF;
+
+    SELECT array_agg(w.id), array_agg(w.lock_token) INTO v_ids, v_tokens
+    FROM (
+        SELECT DISTINCT held.id
+        FROM unnest(p_tokens) AS f (token)
+        CROSS JOIN LATERAL (
+            SELECT w.id FROM {schema}.worker_queue AS w WHERE w.lock_token = f.token OFFSET 0
+        ) AS held
+        ORDER BY 1
+    ) AS held
+    CROSS JOIN LATERAL (
+        SELECT w.id, w.lock_token FROM {schema}.worker_queue AS w
+        WHERE w.id = held.id AND w.lock_token = ANY (p_tokens) AND (w.locked_until > p_now OR NOT p_live)
+        FOR UPDATE
+    ) AS w;
+    IF v_ids IS NULL THEN
+        RETURN NULL;
+    END IF;
+    WITH asked AS (
+        -- What was asked first with a token counts.
+        SELECT held.id,
+            p_uncounted[array_position(p_tokens, held.token)] AS uncounted,
+            {schema}.after_ms(p_now, p_delay_ms[array_position(p_tokens, held.token)]) AS visible
+        FROM unnest(v_ids, v_tokens) AS held (id, token)
+    ), given AS (
+        UPDATE {schema}.worker_queue AS w
+        SET state = CASE WHEN asked.visible > p_now THEN 0 ELSE 1 END,
+            visible_ms = coalesce(asked.visible, w.visible_ms),
+            since = p_now,
+            attempt_count = CASE WHEN asked.uncounted THEN greatest(w.attempt_count - 1, 0) ELSE w.attempt_count END,
+            lock_token = NULL, locked_until = NULL, epoch = NULL
+        FROM asked WHERE w.id = asked.id
+        RETURNING w.session_scope, w.session_id, w.tag
+    )
+    SELECT array_agg(given.session_scope) FILTER (WHERE given.session_id IS NOT NULL),
+        array_agg(given.session_id) FILTER (WHERE given.session_id IS NOT NULL),
+        array_agg(given.tag) FILTER (WHERE given.session_id IS NOT NULL)
+    INTO v_scopes, v_sessions, v_tags
+    FROM given;
+    IF v_sessions IS NOT NULL THEN
+        PERFORM {schema}.refresh_heads(v_scopes, v_sessions, v_tags);
+    END IF;
+    RETURN v_tokens;
+END
+$function$

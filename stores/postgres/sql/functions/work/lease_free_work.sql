@@ -1,0 +1,66 @@
+-- Leases the oldest ready activities without a session, of the given tags or of all. Places are counted from p_before.
+-- Locks: worker_queue in the order of id, skipping what others have locked; nothing is locked that is not taken.
+CREATE OR REPLACE FUNCTION {schema}.lease_free_work(
+    p_count INTEGER, p_tags TEXT[], p_worker_ids TEXT[], p_before INTEGER, p_until BIGINT
+) RETURNS TABLE (
+    kind TEXT, place INTEGER, token TEXT, item TEXT, attempt INTEGER, instance_id TEXT, orchestration TEXT, version TEXT,
+    traceparent TEXT, session_scope TEXT, session_id TEXT, epoch BIGINT, claim TEXT, claimed_from TEXT, since BIGINT
+)
+LANGUAGE plpgsql
+SET enable_seqscan TO off
+SET enable_bitmapscan TO off
+SET enable_hashjoin TO off
+SET enable_mergejoin TO off
+SET plan_cache_mode TO force_generic_plan
+SET jit TO off
+AS $function$
+#variable_conflict use_column
+DECLARE
+    v_ids BIGINT[];
+BEGIN
+    IF p_tags IS NULL THEN
+        v_ids := ARRAY(
+            SELECT w.id FROM {schema}.worker_queue AS w
+            WHERE w.state = 1 AND w.session_id IS NULL
+            ORDER BY w.id - 0 LIMIT p_count
+            FOR UPDATE SKIP LOCKED
+        );
+    ELSIF cardinality(p_tags) = 1 THEN
+        v_ids := ARRAY(
+            SELECT w.id FROM {schema}.worker_queue AS w
+            WHERE w.state = 1 AND w.session_id IS NULL AND w.tag = p_tags[1]
+            ORDER BY w.id + 0 LIMIT p_count
+            FOR UPDATE SKIP LOCKED
+        );
+    ELSE
+        -- Twice as many are looked at as are taken, because others may have some of them.
+        v_ids := ARRAY(
+            SELECT w.id
+            FROM {schema}.find_free_work(2 * p_count, p_tags) AS found (id)
+            CROSS JOIN LATERAL (
+                SELECT w.id FROM {schema}.worker_queue AS w
+                WHERE w.id = found.id AND w.state + 0 = 1
+                FOR UPDATE SKIP LOCKED
+            ) AS w
+            LIMIT p_count
+        );
+    END IF;
+    IF cardinality(v_ids) = 0 THEN
+        RETURN;
+    END IF;
+    RETURN QUERY
+    WITH leased AS (
+        UPDATE {schema}.worker_queue AS w
+        SET state = 2, lock_token = 'work-' || nextval('{schema}.numbers'), locked_until = p_until,
+            worker_id = p_worker_ids[taken.place], epoch = NULL, attempt_count = w.attempt_count + 1
+        FROM unnest(v_ids) WITH ORDINALITY AS taken (id, place)
+        WHERE w.id = taken.id
+        RETURNING w.*, taken.place
+    )
+    SELECT 'lease', p_before + leased.place::integer, leased.lock_token, leased.work_item, leased.attempt_count, leased.instance_id,
+        i.orchestration_name, i.orchestration_version, leased.traceparent, NULL::text, NULL::text, NULL::bigint,
+        NULL::text, NULL::text, leased.since
+    FROM leased LEFT JOIN {schema}.instances AS i ON i.instance_id = leased.instance_id
+    ORDER BY leased.place;
+END
+$function$

@@ -1,0 +1,184 @@
+-- Leases activities that were found, those of sessions under the attachment that the owner has or makes now (S13): judged again
+-- under the locks, because others fetch too. What somebody else has is left out. Places are counted from p_before.
+-- Locks: instance_locks of watchers, lines, sessions, worker_queue, in this order, each in its own order, and all skipping what
+-- others have locked.
+CREATE OR REPLACE FUNCTION {schema}.lease_session_work(
+    p_ids BIGINT[], p_scopes TEXT[], p_sessions TEXT[], p_worker_ids TEXT[], p_before INTEGER, p_until BIGINT,
+    p_owner TEXT, p_incarnation BIGINT, p_session_until BIGINT, p_claim BOOLEAN, p_now BIGINT
+) RETURNS TABLE (
+    kind TEXT, place INTEGER, token TEXT, item TEXT, attempt INTEGER, instance_id TEXT, orchestration TEXT, version TEXT,
+    traceparent TEXT, session_scope TEXT, session_id TEXT, epoch BIGINT, claim TEXT, claimed_from TEXT, since BIGINT
+)
+LANGUAGE plpgsql
+SET enable_seqscan TO off
+SET enable_bitmapscan TO off
+SET enable_hashjoin TO off
+SET enable_mergejoin TO off
+SET plan_cache_mode TO force_generic_plan
+SET jit TO off
+AS $function$
+#variable_conflict use_column
+DECLARE
+    -- The instances of watchers that are locked.
+    v_told TEXT[] := '{}';
+    -- The lines that are locked; of those that have a row of sessions, only the ones whose row is.
+    v_scopes TEXT[];
+    v_sessions TEXT[];
+    -- What may be taken.
+    v_ids BIGINT[];
+    v_taken BIGINT[];
+    -- The sessions of what is taken: since the claim is new, from whom.
+    v_of_scopes TEXT[];
+    v_of_sessions TEXT[];
+    v_of_epochs BIGINT[];
+    v_of_claims TEXT[];
+    v_of_from TEXT[];
+    v_tags TEXT[];
+BEGIN
+    IF EXISTS (
+        SELECT 1 FROM unnest(p_scopes, p_sessions) AS c (scope, session)
+        CROSS JOIN LATERAL (
+            SELECT 1 FROM {schema}.watchers AS w
+            WHERE w.session_scope = c.scope AND w.session_id = c.session AND w.has_seen
+            LIMIT 1
+        ) AS w
+    ) THEN
+        v_told := {schema}.hold_watchers(p_scopes, p_sessions);
+    END IF;
+    SELECT array_agg(line.scope), array_agg(line.session) INTO v_scopes, v_sessions
+    FROM {schema}.hold_lines(p_scopes, p_sessions) AS line
+    LEFT JOIN LATERAL (
+        SELECT 1 AS locked FROM {schema}.sessions AS s
+        WHERE s.instance_id = line.scope AND s.session_id = line.session
+        FOR UPDATE SKIP LOCKED
+    ) AS s ON true
+    -- Without a row it cannot have one before the line is free again.
+    WHERE s.locked = 1 OR (
+        SELECT 1 FROM {schema}.sessions AS s WHERE s.instance_id = line.scope AND s.session_id = line.session
+    ) IS NULL;
+
+    v_ids := ARRAY(
+        SELECT c.id
+        FROM unnest(p_ids, p_scopes, p_sessions) AS c (id, scope, session)
+        LEFT JOIN unnest(v_scopes, v_sessions) AS locked (scope, session)
+            ON locked.scope = c.scope AND locked.session = c.session
+        LEFT JOIN {schema}.sessions AS s ON s.instance_id = locked.scope AND s.session_id = locked.session
+        WHERE c.session IS NULL
+          OR (locked.session IS NOT NULL
+              AND CASE
+                  -- It is held by this owner.
+                  WHEN s.held AND s.locked_until > p_now AND s.worker_id = p_owner
+                      AND (p_incarnation IS NULL OR s.incarnation IS NOT DISTINCT FROM p_incarnation) THEN true
+                  -- It can be claimed: nobody holds it, or an earlier start of the same node does, and who watches it can be told.
+                  ELSE p_claim
+                      AND NOT coalesce(s.held AND s.locked_until > p_now AND s.worker_id <> p_owner, false)
+                      AND (
+                          SELECT 1 FROM {schema}.watchers AS w
+                          WHERE w.session_scope = c.scope AND w.session_id = c.session AND w.has_seen
+                            AND w.instance_id <> ALL (v_told)
+                          LIMIT 1
+                      ) IS NULL
+              END
+              AND (s.serial IS NOT TRUE OR (
+                  SELECT 1 FROM {schema}.heads AS h
+                  WHERE h.instance_id = c.scope AND h.session_id = c.session AND h.head = c.id
+              ) = 1))
+    );
+    v_taken := ARRAY(
+        SELECT w.id
+        FROM (SELECT found.id FROM unnest(v_ids) AS found (id) ORDER BY 1) AS found
+        CROSS JOIN LATERAL (
+            SELECT w.id FROM {schema}.worker_queue AS w
+            WHERE w.id = found.id AND w.state + 0 = 1
+            FOR UPDATE SKIP LOCKED
+        ) AS w
+    );
+    IF cardinality(v_taken) = 0 THEN
+        RETURN;
+    END IF;
+
+    SELECT array_agg(taken.scope), array_agg(taken.session),
+        array_agg(CASE WHEN taken.is_held THEN taken.epoch ELSE nextval('{schema}.numbers') END),
+        array_agg(CASE WHEN taken.is_held THEN 'held' WHEN taken.was IS NULL THEN 'new' ELSE 'taken' END),
+        array_agg(CASE WHEN NOT taken.is_held THEN taken.was END)
+    INTO v_of_scopes, v_of_sessions, v_of_epochs, v_of_claims, v_of_from
+    FROM (
+        SELECT c.scope, c.session, s.epoch, nullif(s.worker_id, '') AS was,
+            coalesce(s.held AND s.locked_until > p_now AND s.worker_id = p_owner
+                AND (p_incarnation IS NULL OR s.incarnation IS NOT DISTINCT FROM p_incarnation), false) AS is_held
+        FROM (
+            SELECT c.scope, c.session, min(c.id) AS first
+            FROM unnest(p_ids, p_scopes, p_sessions) AS c (id, scope, session)
+            WHERE c.session IS NOT NULL AND c.id = ANY (v_taken)
+            GROUP BY c.scope, c.session
+        ) AS c
+        LEFT JOIN {schema}.sessions AS s ON s.instance_id = c.scope AND s.session_id = c.session
+        ORDER BY c.first
+    ) AS taken;
+    IF v_of_sessions IS NOT NULL THEN
+        INSERT INTO {schema}.sessions AS s
+            (instance_id, session_id, worker_id, incarnation, held, locked_until, last_activity_at, epoch)
+        SELECT o.scope, o.session, p_owner, p_incarnation, true, p_session_until, p_now, o.epoch
+        FROM unnest(v_of_scopes, v_of_sessions, v_of_epochs) AS o (scope, session, epoch)
+        ON CONFLICT (instance_id, session_id) DO UPDATE
+        SET worker_id = excluded.worker_id,
+            incarnation = CASE WHEN s.epoch = excluded.epoch THEN s.incarnation ELSE excluded.incarnation END,
+            held = true,
+            locked_until = CASE WHEN s.epoch = excluded.epoch THEN greatest(s.locked_until, excluded.locked_until)
+                ELSE excluded.locked_until END,
+            last_activity_at = excluded.last_activity_at,
+            epoch = excluded.epoch;
+        PERFORM {schema}.own_heads(array_agg(o.scope), array_agg(o.session), ':' || p_owner)
+        FROM unnest(v_of_scopes, v_of_sessions, v_of_claims) AS o (scope, session, claim)
+        WHERE o.claim <> 'held'
+        HAVING count(*) > 0;
+    END IF;
+
+    RETURN QUERY
+    WITH taken AS (
+        SELECT t.id, t.place, o.epoch, o.claimed_from,
+            CASE WHEN row_number() OVER (PARTITION BY c.scope, c.session ORDER BY t.place) = 1 THEN o.claim ELSE 'held' END AS claim
+        FROM unnest(v_taken) WITH ORDINALITY AS t (id, place)
+        JOIN unnest(p_ids, p_scopes, p_sessions) AS c (id, scope, session) ON c.id = t.id
+        LEFT JOIN unnest(v_of_scopes, v_of_sessions, v_of_epochs, v_of_claims, v_of_from)
+            AS o (scope, session, epoch, claim, claimed_from) ON o.scope = c.scope AND o.session = c.session
+    ), leased AS (
+        UPDATE {schema}.worker_queue AS w
+        SET state = 2, lock_token = 'work-' || nextval('{schema}.numbers'), locked_until = p_until,
+            worker_id = p_worker_ids[taken.place], epoch = taken.epoch, attempt_count = w.attempt_count + 1
+        FROM taken
+        WHERE w.id = taken.id
+        RETURNING w.*, taken.place, taken.claim, taken.claimed_from
+    )
+    SELECT 'lease', p_before + leased.place::integer, leased.lock_token, leased.work_item, leased.attempt_count, leased.instance_id,
+        i.orchestration_name, i.orchestration_version, leased.traceparent,
+        CASE WHEN leased.session_id IS NOT NULL THEN leased.session_scope END, leased.session_id, leased.epoch,
+        CASE WHEN leased.session_id IS NOT NULL THEN leased.claim END,
+        CASE WHEN leased.claim = 'taken' THEN leased.claimed_from END, leased.since
+    FROM leased LEFT JOIN {schema}.instances AS i ON i.instance_id = leased.instance_id
+    ORDER BY leased.place;
+
+    IF v_of_sessions IS NOT NULL THEN
+        SELECT array_agg(w.session_scope), array_agg(w.session_id), array_agg(w.tag) INTO v_scopes, v_sessions, v_tags
+        FROM {schema}.worker_queue AS w
+        WHERE w.id = ANY (v_taken);
+        PERFORM {schema}.refresh_heads(v_scopes, v_sessions, v_tags);
+        IF EXISTS (
+            SELECT 1 FROM unnest(v_of_scopes, v_of_sessions, v_of_claims) AS o (scope, session, claim)
+            CROSS JOIN LATERAL (
+                SELECT 1 FROM {schema}.watchers AS w
+                WHERE w.session_scope = o.scope AND w.session_id = o.session
+                LIMIT 1
+            ) AS w
+            WHERE o.claim <> 'held'
+        ) THEN
+            SELECT array_agg(o.scope), array_agg(o.session), array_agg(o.epoch), array_agg(o.claimed_from)
+            INTO v_of_scopes, v_of_sessions, v_of_epochs, v_of_from
+            FROM unnest(v_of_scopes, v_of_sessions, v_of_epochs, v_of_claims, v_of_from)
+                AS o (scope, session, epoch, claim, claimed_from)
+            WHERE o.claim <> 'held';
+            PERFORM {schema}.tell_watchers(v_of_scopes, v_of_sessions, v_of_epochs, v_of_from, p_owner, p_now);
+        END IF;
+    END IF;
+END
+$function$

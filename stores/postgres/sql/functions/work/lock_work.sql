@@ -1,0 +1,20 @@
+-- Locks activities, as far as they are still there.
+-- Locks: worker_queue in the order of id.
+CREATE OR REPLACE FUNCTION {schema}.lock_work(p_ids BIGINT[]) RETURNS VOID
+LANGUAGE plpgsql
+SET enable_seqscan TO off
+SET enable_bitmapscan TO off
+SET enable_hashjoin TO off
+SET enable_mergejoin TO off
+SET plan_cache_mode TO force_generic_plan
+SET jit TO off
+AS $function$
+#variable_conflict use_column
+BEGIN
+    PERFORM 1
+    FROM (SELECT wanted.id FROM unnest(p_ids) AS wanted (id) ORDER BY 1) AS wanted
+    CROSS JOIN LATERAL (
+        SELECT 1 FROM {schema}.worker_queue AS w WHERE w.id = wanted.id FOR UPDATE
+    ) AS w;
+END
+$function$

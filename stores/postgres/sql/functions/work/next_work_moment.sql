@@ -1,0 +1,33 @@
+-- Finds the next time at which an activity becomes visible, a lease ends, or a session is let go: never one that has passed.
+-- One look at an index for each (S9, S20).
+-- Locks: none.
+CREATE OR REPLACE FUNCTION {schema}.next_work_moment(p_now BIGINT) RETURNS BIGINT
+LANGUAGE plpgsql
+SET enable_seqscan TO off
+SET enable_bitmapscan TO off
+SET enable_hashjoin TO off
+SET enable_mergejoin TO off
+SET plan_cache_mode TO force_generic_plan
+SET jit TO off
+AS $function$
+#variable_conflict use_column
+BEGIN
+    RETURN least(
+        (
+            SELECT w.visible_ms FROM {schema}.worker_queue AS w
+            WHERE w.state = 0 AND w.visible_ms > p_now
+            ORDER BY w.visible_ms LIMIT 1
+        ),
+        (
+            SELECT w.locked_until FROM {schema}.worker_queue AS w
+            WHERE w.state = 2 AND w.locked_until > p_now
+            ORDER BY w.locked_until LIMIT 1
+        ),
+        (
+            SELECT s.locked_until FROM {schema}.sessions AS s
+            WHERE s.held AND s.locked_until > p_now
+            ORDER BY s.locked_until LIMIT 1
+        )
+    );
+END
+$function$

@@ -1,0 +1,49 @@
+-- Passes over a leased activity that cannot be read (S15): its attempt is counted, it waits for p_retry_ms, and after p_max_attempts
+-- it is set aside with the reason. A claim that was made for it is taken back. Returns how often it was met and the number
+-- under which it was set aside, if it was; nothing if the token holds nothing.
+-- Locks: the line of its session, then its row of worker_queue, sessions.
+CREATE OR REPLACE FUNCTION {schema}.pass_over_work(
+    p_token TEXT, p_reason TEXT, p_retry_ms BIGINT, p_max_attempts INTEGER, p_claimed BOOLEAN, p_now_ms BIGINT DEFAULT NULL
+) RETURNS TABLE (attempts INTEGER, aside BIGINT)
+LANGUAGE plpgsql
+SET enable_seqscan TO off
+SET enable_bitmapscan TO off
+SET enable_hashjoin TO off
+SET enable_mergejoin TO off
+SET plan_cache_mode TO force_generic_plan
+SET jit TO off
+AS $function$
+#variable_conflict use_column
+DECLARE
+    v_now BIGINT := {schema}.now_ms(p_now_ms);
+    v_work {schema}.worker_queue;
+    v_aside BIGINT;
+BEGIN
+    SELECT w.* INTO v_work FROM {schema}.worker_queue AS w WHERE w.lock_token = p_token;
+    IF v_work.session_id IS NOT NULL THEN
+        PERFORM {schema}.lock_lines(ARRAY[v_work.session_scope], ARRAY[v_work.session_id]);
+    END IF;
+    SELECT w.* INTO v_work FROM {schema}.worker_queue AS w WHERE w.lock_token = p_token FOR UPDATE;
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    IF v_work.attempt_count < p_max_attempts THEN
+        UPDATE {schema}.worker_queue AS w
+        SET state = 0, unreadable = true, visible_ms = {schema}.after_ms(v_now, p_retry_ms), lock_token = NULL,
+            locked_until = NULL, epoch = NULL
+        WHERE w.id = v_work.id;
+    ELSE
+        INSERT INTO {schema}.set_aside (queue, instance_id, payload, reason, attempts, at_ms)
+        VALUES (1, v_work.instance_id, v_work.work_item, p_reason, v_work.attempt_count, v_now)
+        RETURNING id INTO v_aside;
+        DELETE FROM {schema}.worker_queue AS w WHERE w.id = v_work.id;
+    END IF;
+    IF v_work.session_id IS NOT NULL THEN
+        PERFORM {schema}.refresh_heads(ARRAY[v_work.session_scope], ARRAY[v_work.session_id], ARRAY[v_work.tag]);
+        IF p_claimed THEN
+            PERFORM {schema}.unclaim(ARRAY[v_work.session_scope], ARRAY[v_work.session_id], ARRAY[v_work.epoch], v_now);
+        END IF;
+    END IF;
+    RETURN QUERY SELECT v_work.attempt_count, v_aside;
+END
+$function$

@@ -1,0 +1,69 @@
+-- Extends the leases of activities (S4), and keeps their sessions from going idle (S13). Each element is judged alone: one whose
+-- token holds nothing ('lost') or whose lease has ended ('ended') changes nothing.
+-- Locks: worker_queue in the order of id, sessions.
+CREATE OR REPLACE FUNCTION {schema}.renew_work_items(
+    p_tokens TEXT[], p_extend_ms BIGINT[], p_now_ms BIGINT DEFAULT NULL
+) RETURNS TABLE (place INTEGER, code TEXT)
+LANGUAGE plpgsql
+SET enable_seqscan TO off
+SET enable_bitmapscan TO off
+SET enable_hashjoin TO off
+SET enable_mergejoin TO off
+SET plan_cache_mode TO force_generic_plan
+SET jit TO off
+AS $function$
+#variable_conflict use_column
+DECLARE
+    v_now BIGINT := {schema}.now_ms(p_now_ms);
+    v_ids BIGINT[];
+    v_tokens TEXT[];
+    v_scopes TEXT[];
+    v_sessions TEXT[];
+    v_epochs BIGINT[];
+BEGIN
+    v_ids := ARRAY(
+        SELECT w.id
+        FROM (
+            SELECT DISTINCT held.id
+            FROM unnest(p_tokens) AS f (token)
+            CROSS JOIN LATERAL (
+                SELECT w.id FROM {schema}.worker_queue AS w WHERE w.lock_token = f.token OFFSET 0
+            ) AS held
+            ORDER BY 1
+        ) AS held
+        CROSS JOIN LATERAL (
+            SELECT w.id FROM {schema}.worker_queue AS w
+            WHERE w.id = held.id AND w.lock_token = ANY (p_tokens) AND w.locked_until > v_now
+            FOR UPDATE
+        ) AS w
+    );
+    WITH renewed AS (
+        UPDATE {schema}.worker_queue AS w
+        -- The last element with the token decides, as if they came one after the other.
+        SET locked_until = {schema}.after_ms(v_now, (
+            SELECT p_extend_ms[f.place] FROM unnest(p_tokens) WITH ORDINALITY AS f (token, place)
+            WHERE f.token = w.lock_token ORDER BY f.place DESC LIMIT 1
+        ))
+        WHERE w.id = ANY (v_ids)
+        RETURNING w.lock_token, w.session_scope, w.session_id, w.epoch
+    )
+    SELECT array_agg(renewed.lock_token),
+        array_agg(renewed.session_scope) FILTER (WHERE renewed.session_id IS NOT NULL),
+        array_agg(renewed.session_id) FILTER (WHERE renewed.session_id IS NOT NULL),
+        array_agg(renewed.epoch) FILTER (WHERE renewed.session_id IS NOT NULL)
+    INTO v_tokens, v_scopes, v_sessions, v_epochs
+    FROM renewed;
+    IF v_sessions IS NOT NULL THEN
+        PERFORM {schema}.touch_sessions(v_scopes, v_sessions, v_epochs, v_now);
+    END IF;
+    RETURN QUERY
+    SELECT f.place::integer,
+        CASE
+            WHEN f.token = ANY (v_tokens) THEN 'ok'
+            WHEN (SELECT 1 FROM {schema}.worker_queue AS w WHERE w.lock_token = f.token) = 1 THEN 'ended'
+            ELSE 'lost'
+        END
+    FROM unnest(p_tokens) WITH ORDINALITY AS f (token, place)
+    ORDER BY f.place;
+END
+$function$

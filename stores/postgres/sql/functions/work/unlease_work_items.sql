@@ -1,0 +1,37 @@
+-- Gives back what a fetch leased whose caller is gone: uncounted, and the sessions that it claimed for it (S5). p_claimed tells
+-- which of the leases made a claim.
+-- Locks: lines of the sessions, then worker_queue in the order of id, sessions.
+CREATE OR REPLACE FUNCTION {schema}.unlease_work_items(
+    p_tokens TEXT[], p_claimed BOOLEAN[], p_now_ms BIGINT DEFAULT NULL, p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL
+) RETURNS VOID
+LANGUAGE plpgsql
+SET enable_seqscan TO off
+SET enable_bitmapscan TO off
+SET enable_hashjoin TO off
+SET enable_mergejoin TO off
+SET plan_cache_mode TO force_generic_plan
+SET jit TO off
+AS $function$
+#variable_conflict use_column
+DECLARE
+    v_now BIGINT := {schema}.now_ms(p_now_ms);
+    v_scopes TEXT[];
+    v_sessions TEXT[];
+    v_epochs BIGINT[];
+BEGIN
+    SELECT array_agg(w.session_scope), array_agg(w.session_id), array_agg(w.epoch) INTO v_scopes, v_sessions, v_epochs
+    FROM unnest(p_tokens, p_claimed) AS f (token, claimed)
+    CROSS JOIN LATERAL (
+        SELECT w.session_scope, w.session_id, w.epoch FROM {schema}.worker_queue AS w WHERE w.lock_token = f.token OFFSET 0
+    ) AS w
+    WHERE f.claimed AND w.session_id IS NOT NULL;
+    PERFORM {schema}.give_work_back(
+        p_tokens, array_fill(NULL::bigint, ARRAY[cardinality(p_tokens)]),
+        array_fill(true, ARRAY[cardinality(p_tokens)]), false, v_now
+    );
+    IF v_sessions IS NOT NULL THEN
+        PERFORM {schema}.unclaim(v_scopes, v_sessions, v_epochs, v_now);
+    END IF;
+    PERFORM {schema}.notify(p_notify, p_me);
+END
+$function$

@@ -1,0 +1,46 @@
+-- Removes activities, queued or running: the holder of one learns of it when it renews or finishes (S12). What is not there
+-- is no error.
+-- Locks: lines of the sessions of what is withdrawn, then worker_queue in the order of id.
+CREATE OR REPLACE FUNCTION {schema}.withdraw_work(
+    p_instances TEXT[], p_executions BIGINT[], p_activities BIGINT[], p_now BIGINT
+) RETURNS VOID
+LANGUAGE plpgsql
+SET enable_seqscan TO off
+SET enable_bitmapscan TO off
+SET enable_hashjoin TO off
+SET enable_mergejoin TO off
+SET plan_cache_mode TO force_generic_plan
+SET jit TO off
+AS $function$
+#variable_conflict use_column
+DECLARE
+    v_ids BIGINT[];
+    v_scopes TEXT[];
+    v_sessions TEXT[];
+    v_tags TEXT[];
+BEGIN
+    SELECT array_agg(w.id),
+        array_agg(w.session_scope) FILTER (WHERE w.session_id IS NOT NULL),
+        array_agg(w.session_id) FILTER (WHERE w.session_id IS NOT NULL),
+        array_agg(w.tag) FILTER (WHERE w.session_id IS NOT NULL)
+    INTO v_ids, v_scopes, v_sessions, v_tags
+    FROM unnest(p_instances, p_executions, p_activities) AS gone (instance_id, execution_id, activity_id)
+    CROSS JOIN LATERAL (
+        SELECT w.id, w.session_scope, w.session_id, w.tag FROM {schema}.worker_queue AS w
+        WHERE w.instance_id = gone.instance_id AND w.execution_id = gone.execution_id
+          AND w.activity_id = gone.activity_id
+        OFFSET 0
+    ) AS w;
+    IF v_ids IS NULL THEN
+        RETURN;
+    END IF;
+    IF v_sessions IS NOT NULL THEN
+        PERFORM {schema}.lock_lines(v_scopes, v_sessions);
+    END IF;
+    PERFORM {schema}.lock_work(v_ids);
+    DELETE FROM {schema}.worker_queue AS w WHERE w.id = ANY (v_ids);
+    IF v_sessions IS NOT NULL THEN
+        PERFORM {schema}.refresh_heads(v_scopes, v_sessions, v_tags);
+    END IF;
+END
+$function$

@@ -1,0 +1,8 @@
+-- Reads all keys: what the current execution changed counts before what earlier ones left.
+SELECT seen.key, seen.value FROM {schema}.kv AS seen
+WHERE seen.instance_id = $1
+  AND seen.value IS NOT NULL
+  AND NOT (seen.layer = 0 AND EXISTS (
+      SELECT 1 FROM {schema}.kv AS changed
+      WHERE changed.instance_id = $1 AND changed.layer = 1 AND changed.key = seen.key
+  ))

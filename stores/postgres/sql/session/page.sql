@@ -1,0 +1,13 @@
+-- Lists sessions in the order of keys, at most $3 after one of them.
+SELECT s.instance_id, s.session_id, s.worker_id, s.incarnation, s.locked_until, s.last_activity_at, s.epoch, s.idle_timeout,
+    s.serial, queued.queued
+FROM (
+    SELECT * FROM {schema}.sessions AS s
+    WHERE (s.instance_id, s.session_id) > ($1, $2)
+    ORDER BY s.instance_id, s.session_id LIMIT $3
+) AS s
+CROSS JOIN LATERAL (
+    SELECT count(*) AS queued FROM {schema}.worker_queue AS w
+    WHERE w.session_id = s.session_id AND w.session_scope = s.instance_id
+) AS queued
+ORDER BY s.instance_id, s.session_id

@@ -1,0 +1,2 @@
+-- Tells since when the oldest runnable things wait (S18).
+SELECT * FROM {schema}.oldest_waiting($1)

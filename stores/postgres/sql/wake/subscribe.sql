@@ -1,0 +1,2 @@
+-- Hears what other processes make runnable.
+LISTEN {channel}

@@ -1,0 +1,10 @@
+-- Lists the activities of an execution by rising id, at most $3, with the time that decides.
+SELECT w.activity_id, w.work_item, w.tag, w.session_scope, w.session_id, w.attempt_count, w.state, w.visible_ms, w.locked_until,
+    w.since, w.worker_id, now_ms.now_ms
+FROM (SELECT {schema}.now_ms($4) AS now_ms) AS now_ms
+CROSS JOIN LATERAL (
+    SELECT * FROM {schema}.worker_queue AS w
+    WHERE w.instance_id = $1 AND w.execution_id = $2
+    ORDER BY w.activity_id LIMIT $3
+) AS w
+ORDER BY w.activity_id, w.id

@@ -1,0 +1,2 @@
+-- Extends the leases of activities (S4).
+SELECT * FROM {schema}.renew_work_items($1, $2, $3)

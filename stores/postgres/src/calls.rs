@@ -1,0 +1,281 @@
+//! The calls that are merged: one batch for each kind of request, and whom its answers wake.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use steadfast_core::DispatcherCapabilityFilter;
+use steadfast_store::{Abandon, Committed, ProviderError, Started, Waiters, Woken, WorkLease, WorkRequest};
+
+use crate::batch::{Answers, Batch};
+use crate::db::Db;
+use crate::giving_back::{GivingBack, Lease, Taken};
+use crate::message::{Letter, Start};
+use crate::turn::{Leased, Prepared};
+use crate::wait::{Look, Next};
+use crate::wake::payload;
+use crate::work::{Finish, Unlease, WorkGroup};
+
+/// Bounds the fetches of one kind that are under way: one, so that what a dropped fetch leased is given back before the next
+/// one looks.
+const FETCHES: usize = 1;
+
+/// Bounds the writes of one kind that are under way: while one is being made durable, the next can be computed.
+const WRITES: usize = 2;
+
+/// Everything that can be asked together with others.
+#[derive(Debug)]
+pub(crate) struct Calls {
+    turns: Batch<TurnAsk, Look<Taken<Leased>>>,
+    commits: Batch<(String, Prepared), Committed>,
+    turn_renewals: Batch<(String, Duration), ()>,
+    turn_returns: Batch<(String, Abandon), ()>,
+    work: Batch<WorkAsk, Look<Taken<WorkLease>>>,
+    finishes: Batch<Finish, ()>,
+    work_renewals: Batch<(String, Duration), ()>,
+    work_returns: Batch<(String, Abandon), ()>,
+    sends: Batch<Vec<Letter>, ()>,
+    starts: Batch<Start, Started>,
+}
+
+/// Asks for a turn.
+#[derive(Debug, Clone)]
+struct TurnAsk {
+    lock_timeout: Duration,
+    filter: Option<DispatcherCapabilityFilter>,
+}
+
+/// Asks for an activity.
+#[derive(Debug, Clone)]
+pub(crate) struct WorkAsk {
+    group: WorkGroup,
+    worker_id: String,
+}
+
+impl WorkAsk {
+    pub(crate) fn of(request: &WorkRequest) -> Self {
+        Self { group: WorkGroup::of(request), worker_id: request.worker_id.clone() }
+    }
+}
+
+/// What every call needs.
+#[derive(Debug, Clone)]
+struct Caller {
+    db: Db,
+    waiters: Arc<Waiters>,
+    me: Arc<str>,
+    giving_back: Arc<GivingBack>,
+}
+
+impl Calls {
+    pub(crate) fn new(
+        db: &Db,
+        waiters: &Arc<Waiters>,
+        me: &Arc<str>,
+        giving_back: &Arc<GivingBack>,
+        max: usize,
+    ) -> Self {
+        let caller = Caller {
+            db: db.clone(),
+            waiters: Arc::clone(waiters),
+            me: Arc::clone(me),
+            giving_back: Arc::clone(giving_back),
+        };
+        // Each call has a caller of its own, because it outlives whoever asked.
+        macro_rules! batch {
+            ($operation:literal, $calls:expr, $method:ident) => {{
+                let caller = caller.clone();
+                Batch::new($operation, max, $calls, move |asked| {
+                    let caller = caller.clone();
+                    async move { caller.$method(asked).await }
+                })
+            }};
+        }
+        Self {
+            turns: batch!("fetch_turn", FETCHES, fetch_turns),
+            commits: batch!("commit_turn", WRITES, commit_turns),
+            turn_renewals: batch!("renew", WRITES, renew_turns),
+            turn_returns: batch!("abandon", WRITES, abandon_turns),
+            work: batch!("fetch_work", FETCHES, fetch_work),
+            finishes: batch!("finish_work", WRITES, finish_work),
+            work_renewals: batch!("renew", WRITES, renew_work),
+            work_returns: batch!("abandon", WRITES, abandon_work),
+            sends: batch!("send", WRITES, send),
+            starts: batch!("start", WRITES, start),
+        }
+    }
+
+    pub(crate) async fn fetch_turn(
+        &self,
+        lock_timeout: Duration,
+        filter: Option<DispatcherCapabilityFilter>,
+    ) -> Result<Look<Taken<Leased>>, ProviderError> {
+        self.turns.ask(TurnAsk { lock_timeout, filter }).await
+    }
+
+    pub(crate) async fn commit_turn(
+        &self,
+        token: String,
+        prepared: Prepared,
+    ) -> Result<Committed, ProviderError> {
+        self.commits.ask((token, prepared)).await
+    }
+
+    pub(crate) async fn renew_turn(&self, token: String, extend_for: Duration) -> Result<(), ProviderError> {
+        self.turn_renewals.ask((token, extend_for)).await
+    }
+
+    pub(crate) async fn abandon_turn(&self, token: String, how: Abandon) -> Result<(), ProviderError> {
+        self.turn_returns.ask((token, how)).await
+    }
+
+    pub(crate) async fn fetch_work(&self, ask: WorkAsk) -> Result<Look<Taken<WorkLease>>, ProviderError> {
+        self.work.ask(ask).await
+    }
+
+    pub(crate) async fn finish_work(&self, finish: Finish) -> Result<(), ProviderError> {
+        self.finishes.ask(finish).await
+    }
+
+    pub(crate) async fn renew_work(&self, token: String, extend_for: Duration) -> Result<(), ProviderError> {
+        self.work_renewals.ask((token, extend_for)).await
+    }
+
+    pub(crate) async fn abandon_work(&self, token: String, how: Abandon) -> Result<(), ProviderError> {
+        self.work_returns.ask((token, how)).await
+    }
+
+    pub(crate) async fn send(&self, letters: Vec<Letter>) -> Result<(), ProviderError> {
+        self.sends.ask(letters).await
+    }
+
+    pub(crate) async fn start(&self, start: Start) -> Result<Started, ProviderError> {
+        self.starts.ask(start).await
+    }
+}
+
+impl Caller {
+    async fn fetch_turns(&self, asked: Vec<TurnAsk>) -> Answers<Look<Taken<Leased>>> {
+        self.giving_back.settle().await;
+        let alike = |one: &TurnAsk, other: &TurnAsk| {
+            one.lock_timeout == other.lock_timeout && one.filter == other.filter
+        };
+        let mut answers: Vec<_> = asked.iter().map(|_| None).collect();
+        for places in groups(&asked, alike) {
+            let TurnAsk { lock_timeout, filter } = &asked[places[0]];
+            let fetched = match self.db.fetch_turns(*lock_timeout, places.len(), filter.as_ref()).await {
+                Ok(fetched) => fetched,
+                Err(error) => {
+                    places.iter().for_each(|place| answers[*place] = Some(Err(error.clone())));
+                    continue;
+                }
+            };
+            let next = if fetched.again { Next::Soon } else { Next::at(fetched.next, fetched.now) };
+            let mut leases = fetched.leases.into_iter();
+            for place in places {
+                answers[place] = Some(Ok(leases.next().map_or(Look::Nothing(next), |leased| {
+                    let lease = Lease::Turn(leased.token.clone());
+                    Look::Found(Taken::new(leased, lease, &self.giving_back))
+                })));
+            }
+        }
+        Ok(answers.into_iter().flatten().collect())
+    }
+
+    async fn commit_turns(&self, asked: Vec<(String, Prepared)>) -> Answers<Committed> {
+        let mut woken = Woken::default();
+        asked.iter().for_each(|(_, prepared)| woken.absorb(prepared.woken()));
+        let notify = payload(&self.me, &woken);
+        let answers = self.db.commit_turns(asked, notify, &self.me).await?;
+        let ready = answers.iter().flatten().filter(|committed| committed.ready).count();
+        woken.turns += ready;
+        woken.instances = answers.iter().flatten().map(|committed| committed.instance.clone()).collect();
+        self.waiters.wake(&woken);
+        if ready > 0 {
+            self.tell(&Woken { turns: ready, ..Woken::default() }).await;
+        }
+        Ok(answers.into_iter().map(|answer| answer.map(|committed| committed.committed)).collect())
+    }
+
+    /// Tells other processes what turned out to be runnable. A hint: nobody waits for it, and it may fail.
+    async fn tell(&self, woken: &Woken) {
+        if let Err(error) = self.db.notify(payload(&self.me, woken), &self.me).await {
+            tracing::debug!(target: "steadfast::store", %error, "others could not be told; they will look by themselves");
+        }
+    }
+
+    async fn renew_turns(&self, asked: Vec<(String, Duration)>) -> Answers<()> {
+        self.db.renew_turns(asked).await
+    }
+
+    async fn abandon_turns(&self, asked: Vec<(String, Abandon)>) -> Answers<()> {
+        let woken = Woken { turns: asked.len(), ..Woken::default() };
+        let answers = self.db.abandon_turns(asked, payload(&self.me, &woken), &self.me).await?;
+        self.waiters.wake(&woken);
+        Ok(answers)
+    }
+
+    async fn fetch_work(&self, asked: Vec<WorkAsk>) -> Answers<Look<Taken<WorkLease>>> {
+        self.giving_back.settle().await;
+        let mut answers: Vec<_> = asked.iter().map(|_| None).collect();
+        for places in groups(&asked, |one, other| one.group == other.group) {
+            let workers: Vec<String> = places.iter().map(|place| asked[*place].worker_id.clone()).collect();
+            let fetched = match self.db.fetch_work(&asked[places[0]].group, &workers).await {
+                Ok(fetched) => fetched,
+                Err(error) => {
+                    places.iter().for_each(|place| answers[*place] = Some(Err(error.clone())));
+                    continue;
+                }
+            };
+            let next = if fetched.again { Next::Soon } else { Next::at(fetched.next, fetched.now) };
+            for (place, leased) in places.into_iter().zip(fetched.leases) {
+                answers[place] = Some(Ok(leased.map_or(Look::Nothing(next), |leased| {
+                    let lease = Lease::Work(Unlease::of(&leased));
+                    Look::Found(Taken::new(leased, lease, &self.giving_back))
+                })));
+            }
+        }
+        Ok(answers.into_iter().flatten().collect())
+    }
+
+    async fn finish_work(&self, asked: Vec<Finish>) -> Answers<()> {
+        let (answers, woken) = self.db.finish_work(&self.me, &asked).await?;
+        self.waiters.wake(&woken);
+        Ok(answers)
+    }
+
+    async fn renew_work(&self, asked: Vec<(String, Duration)>) -> Answers<()> {
+        self.db.renew_work(&asked).await
+    }
+
+    async fn abandon_work(&self, asked: Vec<(String, Abandon)>) -> Answers<()> {
+        let (answers, woken) = self.db.abandon_work(&self.me, &asked).await?;
+        self.waiters.wake(&woken);
+        Ok(answers)
+    }
+
+    async fn send(&self, asked: Vec<Vec<Letter>>) -> Answers<()> {
+        let woken = Woken { turns: asked.iter().map(Vec::len).sum(), ..Woken::default() };
+        let answers = self.db.send_messages(asked, payload(&self.me, &woken), &self.me).await?;
+        self.waiters.wake(&woken);
+        Ok(answers)
+    }
+
+    async fn start(&self, asked: Vec<Start>) -> Answers<Started> {
+        let woken = Woken { turns: asked.iter().map(Start::count).sum(), ..Woken::default() };
+        let answers = self.db.start_instances(asked, payload(&self.me, &woken), &self.me).await?;
+        self.waiters.wake(&woken);
+        Ok(answers)
+    }
+}
+
+/// Divides requests into those that are alike, each by its place, in the order in which they came.
+fn groups<T>(asked: &[T], alike: impl Fn(&T, &T) -> bool) -> Vec<Vec<usize>> {
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for (place, ask) in asked.iter().enumerate() {
+        match groups.iter_mut().find(|group| alike(&asked[group[0]], ask)) {
+            Some(group) => group.push(place),
+            None => groups.push(vec![place]),
+        }
+    }
+    groups
+}

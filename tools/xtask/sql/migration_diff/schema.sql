@@ -1,0 +1,2 @@
+-- Makes a scratch schema.
+CREATE SCHEMA {schema}
