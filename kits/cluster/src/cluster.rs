@@ -1,10 +1,10 @@
 //! One cluster: the data of a server, and the server that runs on it.
 
 use std::{
-    fs,
+    fs::{self, Permissions},
     io::ErrorKind,
     net::Ipv4Addr,
-    os::unix::net::UnixStream,
+    os::unix::{fs::PermissionsExt, net::UnixStream},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -123,6 +123,29 @@ impl Cluster {
     /// Stops the server as a crash would.
     pub(crate) fn stop(&self) -> Result<(), ServerError> {
         self.pg_ctl(&["stop", "--wait", "--mode=immediate"].map(str::to_owned), STOP_LIMIT)
+    }
+
+    /// Adds settings, of which the last of a name counts, and files in the data folder.
+    pub(crate) fn change(
+        &self,
+        settings: &[(&str, &str)],
+        files: &[(&str, &str)],
+    ) -> Result<(), ServerError> {
+        let path = self.data().join("postgresql.conf");
+        let mut text = fs::read_to_string(&path).map_err(ServerError::file("read", &path))?;
+        for (name, value) in settings {
+            text += &format!("{name} = '{}'\n", value.replace('\'', "''"));
+        }
+        fs::write(&path, text).map_err(ServerError::file("write", &path))?;
+        let account = Account::choose()?;
+        for (name, text) in files {
+            let path = self.data().join(name);
+            fs::write(&path, text)
+                .and_then(|()| fs::set_permissions(&path, Permissions::from_mode(0o600)))
+                .and_then(|()| account.own(&path))
+                .map_err(ServerError::file("write", &path))?;
+        }
+        Ok(())
     }
 
     fn initialize_and_start(place: &Place, folder: &Path, settings: Settings) -> Result<Self, ServerError> {

@@ -93,6 +93,25 @@ impl Server {
         self.own_cluster("started again")?.start()
     }
 
+    /// Starts the server again with more settings, and with files in its data folder that it alone can read.
+    ///
+    /// A file takes the place of one that is there: `pg_hba.conf` says who may connect, `standby.signal` makes a server that
+    /// only reads.
+    ///
+    /// # Errors
+    ///
+    /// As [`Server::stop_immediately`], and [`ServerError::File`].
+    pub fn start_changed(
+        &self,
+        settings: &[(&str, &str)],
+        files: &[(&str, &str)],
+    ) -> Result<(), ServerError> {
+        let cluster = self.own_cluster("changed")?;
+        cluster.stop()?;
+        cluster.change(settings, files)?;
+        cluster.start()
+    }
+
     /// Thinks of a schema name that nobody else has; the schema is dropped, if it was made, with the value.
     ///
     /// The hint makes the name readable: letters, digits and underscores of it are kept.

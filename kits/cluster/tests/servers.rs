@@ -112,3 +112,12 @@ fn a_server_listens_on_the_loopback_address_only() {
     let six = TcpListener::bind((Ipv6Addr::LOCALHOST, port));
     assert!(six.err().is_none_or(|error| error.kind() != ErrorKind::AddrInUse));
 }
+
+#[tokio::test]
+async fn a_server_starts_again_with_more_settings_and_files() {
+    let server = Server::durable().unwrap();
+    server.start_changed(&[("work_mem", "7MB")], &[("standby.signal", "")]).unwrap();
+    let client = connect(server.url()).await;
+    let row = client.query_one(include_str!("sql/changed.sql"), &[]).await.unwrap();
+    assert_eq!(row.get::<_, &str>(0), "7MB on a standby");
+}

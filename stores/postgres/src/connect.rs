@@ -1,32 +1,181 @@
-//! Connections: from a URL to a pool.
+//! Connections: from a connection string to a pool.
 
-use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
-use tokio_postgres::{Config, NoTls};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
+use deadpool_postgres::{Connect, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
+use steadfast_clock::SystemClock;
+use tokio::task::JoinHandle;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::tls::MakeTlsConnect;
+use tokio_postgres::{CancelToken, Client, Config, Connection, Error, Socket};
+use tokio_postgres_rustls::MakeRustlsConnect;
+use tracing::{debug, info};
+
+use crate::backoff::Backoff;
 use crate::error::chain;
 use crate::open::OpenError;
-use crate::options::PostgresOptions;
+use crate::options::Plan;
+use crate::tls;
+use crate::url::Address;
 
-/// Reads a connection URL.
-pub(crate) fn config_of(url: &str, options: &PostgresOptions) -> Result<Config, OpenError> {
-    let refused = |why: String| OpenError::Url { url: url.to_owned(), why };
-    let mut config: Config = url.parse().map_err(|error| refused(chain(&error)))?;
-    config.connect_timeout(options.connect_timeout);
-    if config.get_application_name().is_none() {
-        config.application_name("steadfast");
-    }
-    Ok(config)
+/// What carries a connection.
+pub(crate) type Stream = <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream;
+
+/// Makes connections to one server.
+#[derive(Clone)]
+pub(crate) struct Connector {
+    inner: Arc<Inner>,
 }
 
-/// Makes a pool; no connection is made yet.
-pub(crate) fn pool_of(config: &Config, options: &PostgresOptions) -> Result<Pool, OpenError> {
-    let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-    let manager = Manager::from_config(config.clone(), NoTls, recycling);
-    Pool::builder(manager)
-        .max_size(options.max_connections.max(1))
-        .runtime(Runtime::Tokio1)
-        .wait_timeout(Some(options.connect_timeout))
-        .create_timeout(Some(options.connect_timeout))
-        .build()
-        .map_err(|error| OpenError::Option { option: "max_connections", why: chain(&error) })
+struct Inner {
+    config: Config,
+    /// With the server's own limits, which a pooler does not take.
+    limited: Config,
+    tls: MakeRustlsConnect,
+    /// Names the server in messages.
+    server: String,
+    is_pooled: AtomicBool,
+    backoff: Backoff,
+}
+
+/// How long a connection may be silent before the server is asked whether it is still there, how often, and how long it may
+/// leave bytes unconfirmed: a server that vanished is noticed in half a minute.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(15);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
+const KEEPALIVE_RETRIES: u32 = 3;
+const UNCONFIRMED: Duration = Duration::from_secs(30);
+
+impl Connector {
+    /// Reads a connection string; no connection is made yet.
+    pub(crate) fn new(url: &str, plan: &Plan) -> Result<Self, OpenError> {
+        let address = Address::parse(url)?;
+        let tls = tls::connector(address.tls_mode, &address.roots)?;
+        let server = address.server();
+        let mut config = address.config;
+        config.connect_timeout(plan.connect_timeout);
+        if config.get_application_name().is_none() {
+            config.application_name("steadfast");
+        }
+        // What the connection string says about these is taken.
+        if config.get_keepalives_interval().is_none() && config.get_keepalives_retries().is_none() {
+            config.keepalives_idle(KEEPALIVE_IDLE);
+            config.keepalives_interval(KEEPALIVE_INTERVAL);
+            config.keepalives_retries(KEEPALIVE_RETRIES);
+        }
+        if config.get_tcp_user_timeout().is_none() {
+            config.tcp_user_timeout(UNCONFIRMED);
+        }
+        let limited = limited(&config, plan);
+        let backoff = Backoff::new(plan.connect_timeout);
+        let is_pooled = AtomicBool::new(false);
+        Ok(Self { inner: Arc::new(Inner { config, limited, tls, server, is_pooled, backoff }) })
+    }
+
+    /// Names the server, the database and the user.
+    pub(crate) fn server(&self) -> &str {
+        &self.inner.server
+    }
+
+    /// Makes a pool; no connection is made yet.
+    pub(crate) fn pool(&self, plan: &Plan) -> Result<Pool, OpenError> {
+        let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        let manager = Manager::from_connect(self.inner.config.clone(), self.clone(), recycling);
+        Pool::builder(manager)
+            .max_size(plan.max_connections)
+            .runtime(Runtime::Tokio1)
+            .wait_timeout(Some(plan.connect_timeout))
+            .create_timeout(Some(plan.connect_timeout))
+            .build()
+            .map_err(|error| OpenError::Option { option: "max_connections", why: chain(&error) })
+    }
+
+    /// Makes a connection that is in no pool. Nothing is read from it until the connection is polled.
+    ///
+    /// # Cancel safety
+    /// A connection that was begun is dropped.
+    pub(crate) async fn open(&self) -> Result<(Client, Connection<Socket, Stream>), Error> {
+        let inner = &self.inner;
+        inner.backoff.wait(&SystemClock).await;
+        let connected = inner.connect().await;
+        match &connected {
+            Ok(_) => inner.backoff.succeeded(),
+            Err(_) => inner.backoff.failed(&SystemClock),
+        }
+        connected
+    }
+
+    /// Tells whether a pooler answered instead of a server; known after the first connection.
+    pub(crate) fn is_pooled(&self) -> bool {
+        self.inner.is_pooled.load(Ordering::Relaxed)
+    }
+
+    /// Asks the server to stop what a connection has asked for. A hint: nobody is told whether it helped.
+    pub(crate) async fn cancel(&self, token: CancelToken) {
+        if let Err(error) = token.cancel_query(self.inner.tls.clone()).await {
+            debug!(error = %chain(&error), "a statement that took too long could not be cancelled");
+        }
+    }
+}
+
+impl Inner {
+    async fn connect(&self) -> Result<(Client, Connection<Socket, Stream>), Error> {
+        if self.is_pooled.load(Ordering::Relaxed) {
+            return self.config.connect(self.tls.clone()).await;
+        }
+        match self.limited.connect(self.tls.clone()).await {
+            // A pooler refuses parameters that it would have to set again for each transaction.
+            Err(error) if error.code() == Some(&SqlState::PROTOCOL_VIOLATION) => {
+                let connected = self.config.connect(self.tls.clone()).await?;
+                self.is_pooled.store(true, Ordering::Relaxed);
+                info!(server = %self.server, "a pooler answers, which does not pass on statement timeouts");
+                Ok(connected)
+            }
+            connected => connected,
+        }
+    }
+}
+
+impl Connect for Connector {
+    fn connect(
+        &self,
+        _: &Config,
+    ) -> Pin<Box<dyn Future<Output = Result<(Client, JoinHandle<()>), Error>> + Send + '_>> {
+        Box::pin(async move {
+            let (client, connection) = self.open().await?;
+            let carried = tokio::spawn(async move {
+                if let Err(error) = connection.await {
+                    debug!(error = %chain(&error), "a connection to the database ended");
+                }
+            });
+            Ok((client, carried))
+        })
+    }
+}
+
+impl std::fmt::Debug for Connector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connector").field("server", &self.inner.server).finish_non_exhaustive()
+    }
+}
+
+/// Adds the server's own limits; what the connection string says comes later and wins.
+fn limited(config: &Config, plan: &Plan) -> Config {
+    let timeout = plan.statement_timeout.as_millis();
+    let own = format!("-c statement_timeout={timeout} -c idle_in_transaction_session_timeout={timeout}");
+    let options = match config.get_options() {
+        Some(given) => format!("{own} {given}"),
+        None => own,
+    };
+    let mut limited = config.clone();
+    limited.options(options);
+    limited
+}
+
+/// Takes a connection out of its pool and closes it: nobody gets it again.
+pub(crate) fn discard(connection: Object) {
+    drop(Object::take(connection));
 }

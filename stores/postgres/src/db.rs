@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-use deadpool_postgres::Pool;
+use deadpool_postgres::{Object, Pool};
 use steadfast_store::{ProviderError, ProviderErrorKind, StoreClock};
 use tokio_postgres::Row;
 
-use crate::error::{chain, is_conflict, provider_error};
+use crate::connect::{Connector, discard};
+use crate::error::{chain, is_conflict, is_spent, pool_error, provider_error};
 use crate::options::Counts;
 use crate::param::{Param, params, typed};
 
@@ -46,6 +48,10 @@ pub(crate) struct Db {
     schema: Arc<str>,
     clock: Option<StoreClock>,
     counts: Option<Arc<Counts>>,
+    /// How long to wait for an answer.
+    limit: Option<Duration>,
+    /// How the pool connects, if it is ours.
+    connector: Option<Connector>,
 }
 
 impl Db {
@@ -56,7 +62,12 @@ impl Db {
         clock: Option<StoreClock>,
         counts: Option<Arc<Counts>>,
     ) -> Self {
-        Self { pool, schema: schema.into(), clock, counts }
+        Self { pool, schema: schema.into(), clock, counts, limit: None, connector: None }
+    }
+
+    /// Bounds how long a statement may take, also where the server does not.
+    pub(crate) fn bounded(self, limit: Duration, connector: Option<Connector>) -> Self {
+        Self { limit: Some(limit), connector, ..self }
     }
 
     /// The time to decide by: the database's, unless a test gave a clock.
@@ -76,24 +87,38 @@ impl Db {
         loop {
             let mut connection = self.pool.get().await.map_err(|error| pool_error(operation, &error))?;
             let _sent = self.counts.as_ref().map(Counts::send);
-            let answer = match &self.counts {
-                Some(counts) if counts.with_blocks => {
-                    self.counted(&mut connection, &text, params, &counts.blocks).await
+            match within(self.limit, self.send(&mut connection, &text, params)).await {
+                Some(Ok(rows)) => return Ok(rows),
+                Some(Err(error)) if is_conflict(&error) && conflicts < MAX_CONFLICTS => conflicts += 1,
+                Some(Err(error)) => {
+                    if is_spent(&error) {
+                        discard(connection);
+                    }
+                    return Err(provider_error(operation, error));
                 }
-                _ => connection.query_typed(&text, &typed(params)).await,
-            };
-            match answer {
-                Ok(rows) => return Ok(rows),
-                Err(error) if is_conflict(&error) && conflicts < MAX_CONFLICTS => conflicts += 1,
-                Err(error) => return Err(provider_error(operation, error)),
+                None => return Err(self.give_up(operation, connection)),
             }
+        }
+    }
+
+    async fn send(
+        &self,
+        connection: &mut Object,
+        text: &str,
+        params: &[Param<'_>],
+    ) -> Result<Vec<Row>, tokio_postgres::Error> {
+        match &self.counts {
+            Some(counts) if counts.with_blocks => {
+                self.counted(connection, text, params, &counts.blocks).await
+            }
+            _ => connection.query_typed(text, &typed(params)).await,
         }
     }
 
     /// Runs a statement and counts the blocks that it looked at.
     async fn counted(
         &self,
-        connection: &mut deadpool_postgres::Object,
+        connection: &mut Object,
         text: &str,
         params: &[Param<'_>],
         blocks: &AtomicU64,
@@ -105,6 +130,18 @@ impl Db {
         let count = counted.first().map_or(0, |row| row.get::<_, i64>(0));
         blocks.fetch_add(unsigned(count), Ordering::Relaxed);
         Ok(rows)
+    }
+
+    /// Ends a statement that gave no answer, as far as that can be done.
+    fn give_up(&self, operation: &'static str, connection: Object) -> ProviderError {
+        let token = connection.cancel_token();
+        discard(connection);
+        if let Some(connector) = self.connector.clone() {
+            // Nobody waits for it: the caller has waited long enough.
+            tokio::spawn(async move { connector.cancel(token).await });
+        }
+        let text = "no answer in time; what was asked may have happened or not";
+        ProviderError::new(ProviderErrorKind::Unavailable, operation, text)
     }
 
     /// Runs a statement that gives at most one row.
@@ -123,9 +160,14 @@ pub(crate) fn in_schema(text: &str, schema: &str) -> String {
     text.replace("{schema}", schema)
 }
 
-fn pool_error(operation: &'static str, error: &deadpool_postgres::PoolError) -> ProviderError {
-    let text = format!("no connection to the database: {}", chain(error));
-    ProviderError::new(ProviderErrorKind::Unavailable, operation, text)
+/// The server ends a statement by itself when it takes too long; it is given a moment to say so.
+const GRACE: Duration = Duration::from_secs(2);
+
+async fn within<T>(limit: Option<Duration>, answer: impl Future<Output = T>) -> Option<T> {
+    match limit {
+        Some(limit) => tokio::time::timeout(limit.saturating_add(GRACE), answer).await.ok(),
+        None => Some(answer.await),
+    }
 }
 
 /// Reads a column.

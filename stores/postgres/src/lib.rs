@@ -4,9 +4,8 @@
 //! **Durability** (S19): what a call acknowledged is as safe as the server's `synchronous_commit` makes it; its default, `on`,
 //! covers power loss.
 
-#![allow(dead_code, unused_macros, unused_imports, reason = "the areas that use it follow")]
-
 mod admin;
+mod backoff;
 mod batch;
 mod calls;
 mod commit;
@@ -26,10 +25,15 @@ mod migrate;
 mod open;
 mod options;
 mod param;
+mod pending;
 mod session;
 mod set_aside;
 mod store;
+#[cfg(test)]
+mod tests;
+mod tls;
 mod turn;
+mod url;
 mod wait;
 mod waiting;
 mod wake;
@@ -37,4 +41,5 @@ mod work;
 
 pub use open::OpenError;
 pub use options::{Counts, PostgresOptions};
+pub use pending::{FunctionChange, PendingFunction, PendingMigration, PendingMigrations};
 pub use store::PostgresProvider;

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use steadfast_store::Waiters;
 use tokio::task::AbortHandle;
-use tokio_postgres::{AsyncMessage, Client, Config, Connection, NoTls, Socket, tls::NoTlsStream};
+use tokio_postgres::{AsyncMessage, Client, Connection, Socket};
 
+use crate::connect::{Connector, Stream};
 use crate::db::{Db, millis, sql};
 use crate::error::chain;
 use crate::migrate::channel;
@@ -25,8 +26,14 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    pub(crate) fn spawn(config: Config, schema: &str, me: Arc<str>, db: Db, waiters: Arc<Waiters>) -> Self {
-        let ear = Ear { config, channel: channel(schema), me, db, waiters };
+    pub(crate) fn spawn(
+        connector: Connector,
+        schema: &str,
+        me: Arc<str>,
+        db: Db,
+        waiters: Arc<Waiters>,
+    ) -> Self {
+        let ear = Ear { connector, channel: channel(schema), me, db, waiters };
         Self { task: tokio::spawn(ear.listen()).abort_handle() }
     }
 }
@@ -38,7 +45,7 @@ impl Drop for Listener {
 }
 
 struct Ear {
-    config: Config,
+    connector: Connector,
     channel: String,
     me: Arc<str>,
     db: Db,
@@ -49,7 +56,7 @@ impl Ear {
     async fn listen(self) {
         let mut pause = FIRST_PAUSE;
         loop {
-            match self.config.connect(NoTls).await {
+            match self.connector.open().await {
                 Ok((client, connection)) => {
                     pause = FIRST_PAUSE;
                     let error = self.hear_all(client, connection).await;
@@ -65,7 +72,7 @@ impl Ear {
     }
 
     /// Hears until the connection ends, and says why it did.
-    async fn hear_all(&self, client: Client, mut connection: Connection<Socket, NoTlsStream>) -> String {
+    async fn hear_all(&self, client: Client, mut connection: Connection<Socket, Stream>) -> String {
         let commands = async {
             match self.subscribe(&client).await {
                 Ok(never) => match never {},

@@ -1,14 +1,23 @@
 //! Migrations: forward only, known by their hashes, one process at a time (F10). Functions are made anew when their file
 //! has changed.
+//!
+//! First a look, which changes nothing, says what is to be done; then it is done, all or nothing. While a function is replaced,
+//! others go on calling it: one with the same parameters keeps its place, and one with more parameters takes the place of the
+//! older form in the same transaction, so that calls with fewer arguments find it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
+use semver::Version;
 use sha2::{Digest, Sha256};
-use tokio_postgres::{Client, Transaction};
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{Client, IsolationLevel, Row, Transaction};
 
-use crate::db::{Function, in_schema, sql};
+use crate::db::{Function, in_schema, millis, sql};
 use crate::error::chain;
 use crate::open::{OpenError, quoted};
+use crate::param::{Param, params};
+use crate::pending::{FunctionChange, PendingFunction, PendingMigration, PendingMigrations};
 
 /// The migrations of this build, in order; the first is version 1.
 const MIGRATIONS: &[&str] = &[sql!("migrations/0001_tables")];
@@ -29,101 +38,430 @@ const FUNCTIONS: &[&[Function]] = &[
     crate::compat::FUNCTIONS,
 ];
 
-/// Brings a schema to the form of this build.
-pub(crate) async fn migrate(client: &mut Client, schema: &str) -> Result<(), OpenError> {
-    let quoted = quoted(schema)?;
-    let transaction = client.transaction().await.map_err(|error| failed(schema, "begin", &error))?;
-    let work = Work { transaction: &transaction, schema, quoted: &quoted };
-    // The lock is taken before the look, so that two processes that start at once do not both migrate.
-    work.run("lock", sql!("schema/lock"), &[&schema]).await?;
-    work.batch("create schema", sql!("schema/create")).await?;
-    work.check_owner().await?;
-    work.batch("ledger", sql!("schema/ledger")).await?;
-    work.apply_migrations().await?;
-    work.make_functions().await?;
-    transaction.commit().await.map_err(|error| failed(schema, "commit", &error))
+/// The oldest server whose SQL we speak.
+const OLDEST_SERVER: i32 = 130_000;
+
+/// The form that a schema is brought to.
+pub(crate) struct Build {
+    pub(crate) migrations: Vec<&'static str>,
+    pub(crate) functions: Vec<&'static Function>,
+    pub(crate) version: Version,
 }
 
-struct Work<'a> {
+impl Build {
+    /// The form of this build.
+    pub(crate) fn this() -> Self {
+        Self {
+            migrations: MIGRATIONS.to_vec(),
+            functions: FUNCTIONS.iter().flat_map(|area| area.iter()).collect(),
+            version: Version::parse(env!("CARGO_PKG_VERSION")).unwrap_or(Version::new(0, 0, 0)),
+        }
+    }
+
+    /// The names of tables and sequences that the migrations make.
+    fn relations(&self) -> Vec<&'static str> {
+        let words: Vec<&str> = self.migrations.iter().flat_map(|text| text.split_whitespace()).collect();
+        words
+            .windows(2)
+            .filter(|pair| matches!(pair[0], "TABLE" | "SEQUENCE" | "VIEW"))
+            .filter_map(|pair| pair[1].strip_prefix("{schema}."))
+            .map(|name| name.trim_end_matches([';', '(']))
+            .collect()
+    }
+
+    pub(crate) fn functions(&self) -> Vec<&'static str> {
+        self.functions.iter().map(|function| short(function)).collect()
+    }
+}
+
+/// Brings a schema to the form of a build.
+///
+/// # Cancel safety
+/// The transaction is rolled back.
+pub(crate) async fn migrate(
+    client: &mut Client,
+    schema: &str,
+    build: &Build,
+    limit: Duration,
+) -> Result<(), OpenError> {
+    let quoted = quoted(schema)?;
+    let migrating = async {
+        let mut transaction = client.transaction().await.map_err(|error| failed(schema, "begin", &error))?;
+        let look = Look { transaction: &transaction, schema, quoted: &quoted, build };
+        look.rows("limit", sql!("schema/limit"), params![millis(limit).to_string()]).await?;
+        look.check_server().await?;
+        // The lock is taken before the look, so that two processes that start at once do not both migrate.
+        look.rows("wait for another process that migrates", sql!("schema/lock"), params![schema]).await?;
+        let (pending, routines) = look.pending().await?;
+        apply(&mut transaction, schema, &quoted, build, &pending, &routines).await?;
+        transaction.commit().await.map_err(|error| failed(schema, "commit", &error))
+    };
+    tokio::time::timeout(limit, migrating).await.unwrap_or_else(|_| {
+        let why = format!(
+            "it took longer than migration_timeout, {limit:?}; raise it, or end what holds locks there"
+        );
+        Err(OpenError::Migration { schema: schema.to_owned(), step: "migrating".to_owned(), why })
+    })
+}
+
+/// Says what [`migrate`] would do; changes nothing.
+pub(crate) async fn pending(
+    client: &mut Client,
+    schema: &str,
+    build: &Build,
+) -> Result<PendingMigrations, OpenError> {
+    let quoted = quoted(schema)?;
+    let began = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true);
+    let transaction = began.start().await.map_err(|error| failed(schema, "begin", &error))?;
+    let look = Look { transaction: &transaction, schema, quoted: &quoted, build };
+    look.check_server().await?;
+    let (pending, _) = look.pending().await?;
+    Ok(pending)
+}
+
+/// One form of a function that is there, and a mark that changes when it is made anew.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Routine {
+    name: String,
+    arguments: String,
+    oid: i64,
+    mark: String,
+}
+
+/// What the ledger says about a function.
+struct Made {
+    arguments: String,
+    hash: String,
+    by: String,
+}
+
+/// A look at a schema.
+struct Look<'a> {
     transaction: &'a Transaction<'a>,
     schema: &'a str,
     quoted: &'a str,
+    build: &'a Build,
 }
 
-type Params<'a> = &'a [&'a (dyn tokio_postgres::types::ToSql + Sync)];
-
-impl Work<'_> {
-    async fn rows(
-        &self,
-        step: &str,
-        sql: &str,
-        params: Params<'_>,
-    ) -> Result<Vec<tokio_postgres::Row>, OpenError> {
-        let text = in_schema(sql, self.quoted);
-        self.transaction.query(&text, params).await.map_err(|error| failed(self.schema, step, &error))
+impl Look<'_> {
+    /// Refuses a server that cannot be used.
+    async fn check_server(&self) -> Result<(), OpenError> {
+        let rows = self.rows("look at the server", sql!("schema/server"), params![]).await?;
+        let Some(row) = rows.first() else { return Ok(()) };
+        let database: String = self.get(row, "database")?;
+        let refuse = |why: String| Err(OpenError::Server { why });
+        if self.get(row, "is_standby")? {
+            return refuse(format!(
+                "it is a standby, on which database '{database}' can only be read; connect to the primary (with several \
+                 hosts in the URL, add target_session_attrs=read-write)"
+            ));
+        }
+        if self.get(row, "is_read_only")? {
+            return refuse(format!(
+                "default_transaction_read_only is on for database '{database}' and this role; turn it off for them"
+            ));
+        }
+        if self.get::<i32>(row, "version")? < OLDEST_SERVER {
+            let version: String = self.get(row, "version_text")?;
+            return refuse(format!(
+                "it is PostgreSQL {version}, and 13 or newer is needed; update the server"
+            ));
+        }
+        Ok(())
     }
 
-    async fn run(&self, step: &str, sql: &str, params: Params<'_>) -> Result<(), OpenError> {
-        self.rows(step, sql, params).await.map(drop)
+    /// Says what is to be done, and which functions of our names are there.
+    async fn pending(&self) -> Result<(PendingMigrations, Vec<Routine>), OpenError> {
+        let exists = self.exists().await?;
+        let (has_ledger, relations) = if exists { self.relations().await? } else { (false, Vec::new()) };
+        if let (false, Some(found)) = (has_ledger, relations.first()) {
+            return Err(self.foreign(format!("table '{found}'")));
+        }
+        let routines = if exists { self.routines(&self.build.functions()).await? } else { Vec::new() };
+        let mut setup = Vec::new();
+        if !exists {
+            setup.push(self.text(sql!("schema/create")));
+        }
+        if !has_ledger {
+            setup.push(self.text(sql!("schema/ledger")));
+        }
+        let pending = PendingMigrations {
+            schema: self.schema.to_owned(),
+            setup,
+            migrations: self.migrations(has_ledger).await?,
+            functions: self.functions(has_ledger, &routines).await?,
+        };
+        self.check_rights(&pending, exists).await?;
+        Ok((pending, routines))
     }
 
-    async fn batch(&self, step: &str, sql: &str) -> Result<(), OpenError> {
-        let text = in_schema(sql, self.quoted).replace("{channel}", &literal(&channel(self.schema)));
-        self.transaction.batch_execute(&text).await.map_err(|error| failed(self.schema, step, &error))
+    /// Tells whether the schema is there; refuses one that may not be used.
+    async fn exists(&self) -> Result<bool, OpenError> {
+        let rows = self.rows("look for the schema", sql!("schema/exists"), params![self.schema]).await?;
+        let Some(row) = rows.first() else { return Ok(false) };
+        if self.get(row, "may_use")? {
+            return Ok(true);
+        }
+        let role = self.role().await?;
+        let why = format!("role '{role}' may not use it; grant it USAGE on the schema");
+        Err(OpenError::Refused { schema: self.schema.to_owned(), why })
     }
 
-    /// Refuses a schema that is somebody else's.
-    async fn check_owner(&self) -> Result<(), OpenError> {
-        let rows = self.rows("look", sql!("schema/tables"), &[&self.schema]).await?;
-        let tables: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
-        // Other tables may live beside ours, as in `public`; only what has our names must be ours.
-        let theirs = ["history", "orchestrator_queue", "worker_queue", "instances", "executions", "sessions"];
-        let is_ours = tables.iter().any(|table| table == "steadfast_migrations");
-        match tables.iter().find(|table| theirs.contains(&table.as_str())) {
-            Some(found) if !is_ours => {
-                Err(OpenError::Foreign { schema: self.schema.to_owned(), found: found.clone() })
+    /// Refuses before anything is tried what the role may not do.
+    async fn check_rights(&self, pending: &PendingMigrations, exists: bool) -> Result<(), OpenError> {
+        if pending.is_empty() {
+            return Ok(());
+        }
+        let (question, params): (_, &[Param<'_>]) = if exists {
+            (sql!("schema/exists"), params![self.schema])
+        } else {
+            (sql!("schema/server"), params![])
+        };
+        let rows = self.rows("look at the rights", question, params).await?;
+        let may_create = rows.first().map_or(Ok(true), |row| self.get(row, "may_create"))?;
+        if may_create {
+            return Ok(());
+        }
+        let role = self.role().await?;
+        let why = if exists {
+            format!(
+                "role '{role}' may not create tables and functions in it; grant it CREATE on the schema, or let a role \
+                 that may open it once"
+            )
+        } else {
+            format!(
+                "it does not exist and role '{role}' may not create schemas; create it for the role, or grant it CREATE \
+                 on the database"
+            )
+        };
+        Err(OpenError::Refused { schema: self.schema.to_owned(), why })
+    }
+
+    async fn role(&self) -> Result<String, OpenError> {
+        let rows = self.rows("look at the role", sql!("schema/server"), params![]).await?;
+        rows.first().map_or(Ok(String::new()), |row| self.get(row, "role"))
+    }
+
+    /// Tells whether there is a ledger, and which tables have our names.
+    async fn relations(&self) -> Result<(bool, Vec<String>), OpenError> {
+        let mut names = self.build.relations();
+        names.extend(["steadfast_migrations", "steadfast_functions"]);
+        let rows =
+            self.rows("look at the tables", sql!("schema/relations"), params![self.schema, names]).await?;
+        let found = rows.iter().map(|row| self.get(row, "name")).collect::<Result<Vec<String>, _>>()?;
+        Ok((found.iter().any(|name| name == "steadfast_migrations"), found))
+    }
+
+    async fn routines(&self, names: &[&str]) -> Result<Vec<Routine>, OpenError> {
+        let names = names.to_vec();
+        let rows =
+            self.rows("look at the functions", sql!("schema/routines"), params![self.schema, names]).await?;
+        let read = |row: &Row| {
+            Ok(Routine {
+                name: self.get(row, "name")?,
+                arguments: self.get(row, "arguments")?,
+                oid: self.get(row, "oid")?,
+                mark: self.get(row, "mark")?,
+            })
+        };
+        rows.iter().map(read).collect()
+    }
+
+    async fn migrations(&self, has_ledger: bool) -> Result<Vec<PendingMigration>, OpenError> {
+        let known = self.build.migrations.len() as i64;
+        let mut applied: HashMap<i64, String> = HashMap::new();
+        if has_ledger {
+            for row in self.rows("read the ledger", sql!("schema/migrations"), params![]).await? {
+                applied.insert(self.get(&row, "version")?, self.get(&row, "hash")?);
             }
-            _ => Ok(()),
         }
-    }
-
-    async fn apply_migrations(&self) -> Result<(), OpenError> {
-        let known = MIGRATIONS.len() as i64;
-        let rows = self.rows("look", sql!("schema/migrations"), &[]).await?;
-        let applied: Vec<(i64, String)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
-        if let Some((found, _)) = applied.iter().find(|(version, _)| *version > known) {
-            return Err(OpenError::TooNew { schema: self.schema.to_owned(), found: *found, known });
+        if let Some(found) = applied.keys().copied().filter(|version| *version > known).max() {
+            return Err(OpenError::TooNew { schema: self.schema.to_owned(), found, known });
         }
-        for (version, text) in (1..).zip(MIGRATIONS) {
-            match applied.iter().find(|(applied, _)| *applied == version) {
-                Some((_, applied)) if *applied == hash(text) => {}
+        let mut pending = Vec::new();
+        for (version, text) in (1..).zip(&self.build.migrations) {
+            let hash = hash(text);
+            match applied.get(&version) {
+                Some(applied) if *applied == hash => {}
                 Some(_) => return Err(OpenError::Changed { schema: self.schema.to_owned(), version }),
-                None => {
-                    self.batch(&format!("migration {version}"), text).await?;
-                    self.run("ledger", sql!("schema/migrated"), &[&version, &hash(text)]).await?;
-                }
+                None => pending.push(PendingMigration { version, sql: self.text(text), hash }),
             }
         }
-        Ok(())
+        Ok(pending)
     }
 
-    async fn make_functions(&self) -> Result<(), OpenError> {
-        let rows = self.rows("look", sql!("schema/functions"), &[]).await?;
-        let made: HashMap<String, String> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
-        for function in FUNCTIONS.iter().flat_map(|area| area.iter()) {
-            let (name, hash) = (short(function), hash(function.text));
-            if made.get(name) == Some(&hash) {
-                continue;
+    async fn functions(
+        &self,
+        has_ledger: bool,
+        routines: &[Routine],
+    ) -> Result<Vec<PendingFunction>, OpenError> {
+        let mut made: HashMap<String, Made> = HashMap::new();
+        if has_ledger {
+            for row in self.rows("read the ledger", sql!("schema/functions"), params![]).await? {
+                let entry = Made {
+                    arguments: self.get(&row, "arguments")?,
+                    hash: self.get(&row, "hash")?,
+                    by: self.get(&row, "made_by")?,
+                };
+                made.insert(self.get(&row, "name")?, entry);
             }
-            for row in self.rows("look", sql!("schema/overloads"), &[&self.quoted, &name]).await? {
-                let overload: String = row.get(0);
-                self.batch(name, &format!("DROP FUNCTION {overload}")).await?;
-            }
-            self.batch(&format!("function {name}"), function.text).await?;
-            self.run("ledger", sql!("schema/made"), &[&name, &hash]).await?;
         }
-        Ok(())
+        let there: HashSet<&str> = routines.iter().map(|routine| routine.name.as_str()).collect();
+        let mut pending = Vec::new();
+        for function in &self.build.functions {
+            let (name, hash) = (short(function), hash(function.text));
+            let change = match made.get(name) {
+                None if there.contains(name) => return Err(self.foreign(format!("function '{name}'"))),
+                _ if !there.contains(name) => FunctionChange::New,
+                Some(made) if made.hash == hash || self.is_newer(&made.by) => continue,
+                _ => FunctionChange::Replaced,
+            };
+            pending.push(PendingFunction {
+                name: name.to_owned(),
+                change,
+                sql: self.text(function.text),
+                hash,
+                former: made.remove(name).map(|made| made.arguments),
+            });
+        }
+        Ok(pending)
     }
+
+    /// A worker of the previous version that starts again during an upgrade leaves alone what the next version made.
+    fn is_newer(&self, version: &str) -> bool {
+        Version::parse(version).is_ok_and(|version| version > self.build.version)
+    }
+
+    fn foreign(&self, found: String) -> OpenError {
+        OpenError::Foreign { schema: self.schema.to_owned(), found }
+    }
+
+    fn text(&self, sql: &str) -> String {
+        in_schema(&sql.replace("{channel}", &literal(&channel(self.schema))), self.quoted)
+    }
+
+    async fn rows(&self, step: &str, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>, OpenError> {
+        rows(self.transaction, self.schema, step, &self.text(sql), params).await
+    }
+
+    fn get<'r, T: tokio_postgres::types::FromSql<'r>>(
+        &self,
+        row: &'r Row,
+        name: &str,
+    ) -> Result<T, OpenError> {
+        row.try_get(name).map_err(|error| failed(self.schema, &format!("read {name}"), &error))
+    }
+}
+
+/// Does what is to be done.
+async fn apply(
+    transaction: &mut Transaction<'_>,
+    schema: &str,
+    quoted: &str,
+    build: &Build,
+    pending: &PendingMigrations,
+    before: &[Routine],
+) -> Result<(), OpenError> {
+    let by = build.version.to_string();
+    for sql in &pending.setup {
+        batch(transaction, schema, "creating the schema", sql).await?;
+    }
+    for PendingMigration { version, sql, hash } in &pending.migrations {
+        batch(transaction, schema, &format!("migration {version}"), sql).await?;
+        let note = in_schema(sql!("schema/migrated"), quoted);
+        rows(transaction, schema, "writing the ledger", &note, params![*version, hash.as_str(), by]).await?;
+    }
+    for function in &pending.functions {
+        match function.change {
+            FunctionChange::New => {
+                batch(transaction, schema, &step(function), &function.sql).await?;
+            }
+            FunctionChange::Replaced => {
+                replace(transaction, schema, quoted, build, function, before).await?;
+            }
+        }
+    }
+    if pending.functions.is_empty() {
+        return Ok(());
+    }
+    let made = made(&Look { transaction, schema, quoted, build }, pending, before).await?;
+    let names: Vec<&str> = made.iter().map(|(function, _)| function.name.as_str()).collect();
+    let arguments: Vec<&str> = made.iter().map(|(_, arguments)| arguments.as_str()).collect();
+    let hashes: Vec<&str> = made.iter().map(|(function, _)| function.hash.as_str()).collect();
+    let note = in_schema(sql!("schema/made"), quoted);
+    rows(transaction, schema, "writing the ledger", &note, params![names, arguments, hashes, by]).await?;
+    Ok(())
+}
+
+/// Makes a function anew: in its place if it can be, else in place of its older form.
+async fn replace(
+    transaction: &mut Transaction<'_>,
+    schema: &str,
+    quoted: &str,
+    build: &Build,
+    function: &PendingFunction,
+    before: &[Routine],
+) -> Result<(), OpenError> {
+    let in_place = {
+        let tried =
+            transaction.transaction().await.map_err(|error| failed(schema, &step(function), &error))?;
+        match tried.batch_execute(&function.sql).await {
+            Ok(()) => tried.commit().await.map(|()| true),
+            // What it returns has changed, or a parameter its name.
+            Err(error) if error.code() == Some(&SqlState::INVALID_FUNCTION_DEFINITION) => {
+                tried.rollback().await.map(|()| false)
+            }
+            Err(error) => Err(error),
+        }
+    };
+    let in_place = in_place.map_err(|error| failed(schema, &step(function), &error))?;
+    let now = Look { transaction, schema, quoted, build }.routines(&[function.name.as_str()]).await?;
+    // Forms that somebody else added beside ours stay.
+    let is_former = |routine: &&Routine| Some(&routine.arguments) == function.former.as_ref();
+    for former in now.iter().filter(|routine| before.contains(routine)).filter(is_former) {
+        let drop = sql!("schema/drop").replace("{oid}", &former.oid.to_string());
+        batch(transaction, schema, &step(function), &drop).await?;
+    }
+    if in_place { Ok(()) } else { batch(transaction, schema, &step(function), &function.sql).await }
+}
+
+/// Returns the functions that were made, with their parameters.
+async fn made<'p>(
+    look: &Look<'_>,
+    pending: &'p PendingMigrations,
+    before: &[Routine],
+) -> Result<Vec<(&'p PendingFunction, String)>, OpenError> {
+    let names: Vec<&str> = pending.functions.iter().map(|function| function.name.as_str()).collect();
+    let now = look.routines(&names).await?;
+    let find = |function: &'p PendingFunction| {
+        let is_it = |routine: &&Routine| routine.name == function.name && !before.contains(routine);
+        now.iter().find(is_it).map(|routine| (function, routine.arguments.clone())).ok_or_else(|| {
+            let why = "its file makes no function of that name".to_owned();
+            OpenError::Migration { schema: look.schema.to_owned(), step: step(function), why }
+        })
+    };
+    pending.functions.iter().map(find).collect()
+}
+
+fn step(function: &PendingFunction) -> String {
+    format!("function {}", function.name)
+}
+
+async fn rows(
+    transaction: &Transaction<'_>,
+    schema: &str,
+    step: &str,
+    text: &str,
+    params: &[Param<'_>],
+) -> Result<Vec<Row>, OpenError> {
+    transaction
+        .query_typed(text, &crate::param::typed(params))
+        .await
+        .map_err(|error| failed(schema, step, &error))
+}
+
+async fn batch(transaction: &Transaction<'_>, schema: &str, step: &str, text: &str) -> Result<(), OpenError> {
+    transaction.batch_execute(text).await.map_err(|error| failed(schema, step, &error))
 }
 
 /// The name of a function: the last part of the name of its file.
@@ -144,6 +482,25 @@ pub(crate) fn hash(text: &str) -> String {
     Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// Says what kept a step from being done, and what to do.
 fn failed(schema: &str, step: &str, error: &tokio_postgres::Error) -> OpenError {
-    OpenError::Migration { schema: schema.to_owned(), step: step.to_owned(), why: chain(error) }
+    let schema = schema.to_owned();
+    let Some(db) = error.as_db_error() else {
+        let why = format!("{}; the connection is lost, try again", chain(error));
+        return OpenError::Migration { schema, step: step.to_owned(), why };
+    };
+    let said = format!("{} (SQLSTATE {})", db.message(), db.code().code());
+    match db.code().code() {
+        "42501" => OpenError::Refused {
+            schema,
+            why: format!("{said}; grant the role what it needs there, or open it with the role that owns it"),
+        },
+        "25006" => OpenError::Server { why: format!("{said}; it only reads: connect to the primary") },
+        "57014" | "55P03" => OpenError::Migration {
+            schema,
+            step: step.to_owned(),
+            why: format!("{said}; end what holds locks there, or raise migration_timeout"),
+        },
+        _ => OpenError::Migration { schema, step: step.to_owned(), why: said },
+    }
 }

@@ -37,6 +37,18 @@ pub enum OpenError {
         /// Says what went wrong, and what to do.
         why: String,
     },
+    /// The encryption of the connection cannot be set up.
+    #[error("TLS: {why}")]
+    Tls {
+        /// Says what is wrong, and what to do.
+        why: String,
+    },
+    /// The server is there and cannot be used.
+    #[error("cannot use the server: {why}")]
+    Server {
+        /// Says why not, and what to do.
+        why: String,
+    },
     /// The database does not let this user do what is needed.
     #[error("schema '{schema}': {why}")]
     Refused {
@@ -45,12 +57,12 @@ pub enum OpenError {
         /// Says what was refused, and what to do.
         why: String,
     },
-    /// The schema holds tables of somebody else.
-    #[error("schema '{schema}' holds table '{found}' and no ledger of Steadfast: choose another schema")]
+    /// The schema holds tables or functions of somebody else.
+    #[error("schema '{schema}' holds {found}, which Steadfast did not make: choose another schema")]
     Foreign {
         /// Names the schema.
         schema: String,
-        /// Names a table that is there.
+        /// Names what is there.
         found: String,
     },
     /// The schema was made by a newer build.
@@ -64,7 +76,10 @@ pub enum OpenError {
         known: i64,
     },
     /// A migration that was applied is not the one that this build has.
-    #[error("schema '{schema}': migration {version} was applied in another form than this build has")]
+    #[error(
+        "schema '{schema}': migration {version} was applied in another form than this build has; run the build that made \
+         the schema, or choose another schema"
+    )]
     Changed {
         /// Names the schema.
         schema: String,
@@ -72,7 +87,7 @@ pub enum OpenError {
         version: i64,
     },
     /// A migration or a function failed.
-    #[error("schema '{schema}': {step} failed: {why}")]
+    #[error("schema '{schema}': {step} failed, and nothing was changed: {why}")]
     Migration {
         /// Names the schema.
         schema: String,
@@ -86,9 +101,20 @@ pub enum OpenError {
 /// Bounds a name in Postgres: what is longer is cut off, and two names could become one.
 const MAX_NAME_BYTES: usize = 63;
 
+/// Says what a usable name looks like.
+const USE_INSTEAD: &str = "use 1 to 63 bytes that do not begin with pg_, without ' $ % { }";
+
+/// Letters that mean something inside the texts of functions, where the name stands too.
+const NOT_IN_NAMES: [char; 5] = ['\'', '$', '%', '{', '}'];
+
 /// Returns a schema name as SQL writes it.
 pub(crate) fn quoted(name: &str) -> Result<String, OpenError> {
-    let refuse = |why: String| Err(OpenError::SchemaName { name: name.escape_debug().to_string(), why });
+    let refuse = |why: String| {
+        Err(OpenError::SchemaName {
+            name: name.escape_debug().to_string(),
+            why: format!("{why}; {USE_INSTEAD}"),
+        })
+    };
     if name.is_empty() {
         return refuse("it is empty".to_owned());
     }
@@ -98,8 +124,38 @@ pub(crate) fn quoted(name: &str) -> Result<String, OpenError> {
     if name.contains('\0') {
         return refuse("it contains U+0000".to_owned());
     }
+    if let Some(letter) = name.chars().find(|letter| NOT_IN_NAMES.contains(letter)) {
+        return refuse(format!("it contains {letter}"));
+    }
     if name.starts_with("pg_") || name == "information_schema" {
         return refuse("it is reserved by Postgres".to_owned());
     }
     Ok(format!("\"{}\"", name.replace('"', "\"\"")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_cannot_be_a_schema_is_refused_with_the_reason() {
+        let long = "x".repeat(64);
+        for (name, why) in [
+            ("", "it is empty"),
+            (long.as_str(), "it has 64 bytes, and at most 63 are allowed"),
+            ("a\0b", "it contains U+0000"),
+            ("it's", "it contains '"),
+            ("$function$", "it contains $"),
+            ("pg_mine", "it is reserved by Postgres"),
+            ("information_schema", "it is reserved by Postgres"),
+        ] {
+            let error = quoted(name).unwrap_err().to_string();
+            assert!(error.contains(why) && error.contains(USE_INSTEAD), "{name:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_strange_name_is_quoted() {
+        assert_eq!(quoted("Ä \"x\"; --").unwrap(), "\"Ä \"\"x\"\"; --\"");
+    }
 }

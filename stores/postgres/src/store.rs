@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use deadpool_postgres::{Object, Pool};
 use steadfast_clock::{Clock, SystemClock};
 use steadfast_core::{Event, SessionKey, SystemStats};
 use steadfast_store::{
@@ -15,16 +16,17 @@ use steadfast_store::{
 };
 
 use crate::calls::{Calls, WorkAsk};
-use crate::connect::{config_of, pool_of};
+use crate::connect::Connector;
 use crate::db::Db;
-use crate::error::chain;
+use crate::error::unreached;
 use crate::giving_back::GivingBack;
 use crate::history::{Append, Events};
 use crate::listen::Listener;
 use crate::message::{Letter, Start};
-use crate::migrate::migrate;
+use crate::migrate::{Build, migrate, pending};
 use crate::open::{OpenError, quoted};
-use crate::options::PostgresOptions;
+use crate::options::{Plan, PostgresOptions};
+use crate::pending::PendingMigrations;
 use crate::turn::Prepared;
 use crate::wait::{Look, Next};
 use crate::work::Finish;
@@ -75,30 +77,70 @@ impl PostgresProvider {
         schema: impl Into<Option<&'s str>>,
         options: PostgresOptions,
     ) -> Result<Self, OpenError> {
+        let plan = Plan::try_from(options)?;
+        let connector = Connector::new(database_url, &plan)?;
+        let pool = connector.pool(&plan)?;
+        Self::open(pool, Some(connector), schema.into(), plan).await
+    }
+
+    /// Opens a database in a schema, with a pool that exists already.
+    ///
+    /// How connections are made is the pool's affair: its URL, its TLS, its bounds and timeouts. No connection listens, because
+    /// a pool keeps to itself how it connects; what other processes commit is noticed every `poll_interval`.
+    ///
+    /// # Errors
+    /// What is wrong with the options, the server, the rights of the user or the schema.
+    pub async fn with_pool<'s>(
+        pool: Pool,
+        schema: impl Into<Option<&'s str>>,
+        options: PostgresOptions,
+    ) -> Result<Self, OpenError> {
+        Self::open(pool, None, schema.into(), Plan::try_from(options)?).await
+    }
+
+    /// Says what opening a schema with this build would do to it, and does nothing.
+    ///
+    /// # Errors
+    /// As opening it would give.
+    pub async fn pending_migrations<'s>(
+        database_url: &str,
+        schema: impl Into<Option<&'s str>>,
+    ) -> Result<PendingMigrations, OpenError> {
         let schema = schema.into().unwrap_or(DEFAULT_SCHEMA);
+        quoted(schema)?;
+        let plan = Plan::try_from(PostgresOptions { max_connections: 1, ..PostgresOptions::default() })?;
+        let connector = Connector::new(database_url, &plan)?;
+        let mut connection = first(&connector.pool(&plan)?, Some(&connector)).await?;
+        pending(&mut connection, schema, &Build::this()).await
+    }
+
+    async fn open(
+        pool: Pool,
+        connector: Option<Connector>,
+        schema: Option<&str>,
+        plan: Plan,
+    ) -> Result<Self, OpenError> {
+        let schema = schema.unwrap_or(DEFAULT_SCHEMA);
         let quoted = quoted(schema)?;
-        let config = config_of(database_url, &options)?;
-        let pool = pool_of(&config, &options)?;
-        let mut connection = pool
-            .get()
-            .await
-            .map_err(|error| OpenError::Connect { server: "the server".to_owned(), why: chain(&error) })?;
-        migrate(&mut connection, schema).await?;
+        let mut connection = first(&pool, connector.as_ref()).await?;
+        migrate(&mut connection, schema, &Build::this(), plan.migration_timeout).await?;
         drop(connection);
-        let store_clock = options.clock.clone().map(StoreClock::new);
-        let db = Db::new(pool, quoted, store_clock, options.counts.clone());
+        let store_clock = plan.clock.clone().map(StoreClock::new);
+        let db = Db::new(pool, quoted, store_clock, plan.counts.clone())
+            .bounded(plan.statement_timeout, connector.clone());
         let waiters = Arc::new(Waiters::default());
         let me: Arc<str> = uuid::Uuid::new_v4().to_string().into();
         let giving_back = GivingBack::new(db.clone(), Arc::clone(&waiters), Arc::clone(&me));
-        let calls = Calls::new(&db, &waiters, &me, &giving_back, options.max_batch);
-        let listener = options
-            .listen
-            .then(|| Listener::spawn(config, schema, Arc::clone(&me), db.clone(), Arc::clone(&waiters)));
+        let calls = Calls::new(&db, &waiters, &me, &giving_back, plan.max_batch);
+        // Through a pooler a connection hears what others asked for.
+        let listener = connector.filter(|connector| plan.listen && !connector.is_pooled()).map(|connector| {
+            Listener::spawn(connector, schema, Arc::clone(&me), db.clone(), Arc::clone(&waiters))
+        });
         Ok(Self {
             db,
             waiters,
-            clock: options.clock.unwrap_or_else(|| Arc::new(SystemClock)),
-            poll_interval: options.poll_interval,
+            clock: plan.clock.unwrap_or_else(|| Arc::new(SystemClock)),
+            poll_interval: plan.poll_interval,
             me,
             calls,
             _listener: listener,
@@ -314,4 +356,10 @@ impl PostgresProvider {
         let change = self.db.state(instance).await?.map_or(0, |state| state.change);
         Ok(if change == seen { Look::Nothing(Next::Unknown) } else { Look::Found(()) })
     }
+}
+
+/// Makes the first connection, whose failure says what is wrong.
+async fn first(pool: &Pool, connector: Option<&Connector>) -> Result<Object, OpenError> {
+    let server = connector.map_or("the server of the pool", Connector::server);
+    pool.get().await.map_err(|error| OpenError::Connect { server: server.to_owned(), why: unreached(&error) })
 }

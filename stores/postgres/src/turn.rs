@@ -284,14 +284,6 @@ impl Db {
         Ok(rows.iter().zip(&tokens).map(|(row, token)| judge_lease(OPERATION, row, token)).collect())
     }
 
-    /// Gives back leases that nobody came to take: no attempt is counted, and what is gone is gone (S5).
-    pub(crate) async fn untake_turns(&self, tokens: Vec<String>) -> Result<(), ProviderError> {
-        if tokens.is_empty() {
-            return Ok(());
-        }
-        self.rows("fetch_turn", sql!("turn/untake"), params![tokens, self.now()]).await.map(drop)
-    }
-
     /// Is there a turn to lease, and when will there be one by itself?
     pub(crate) async fn look_for_turns(&self) -> Result<(bool, Option<i64>, i64), ProviderError> {
         const OPERATION: &str = "wait";

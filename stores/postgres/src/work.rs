@@ -387,14 +387,6 @@ impl Db {
         .await?;
         Ok(any_work())
     }
-
-    /// Counts the activities that are not leased.
-    pub(crate) async fn waiting_work(&self, operation: &'static str) -> Result<u64, ProviderError> {
-        match self.one(operation, sql!("work/waiting"), params![self.now()]).await? {
-            Some(row) => Ok(unsigned(column(operation, &row, "waiting")?)),
-            None => Ok(0),
-        }
-    }
 }
 
 /// What one call leased, by the place of the worker that gets it.

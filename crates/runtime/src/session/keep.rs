@@ -71,6 +71,10 @@ async fn unproven(shared: &Shared) {
 /// Renews once, and says when to renew again.
 async fn renew(shared: &Arc<Shared>) -> Duration {
     let (plan, sessions) = (&shared.plan, &shared.sessions);
+    if sessions.are_handed_on() {
+        // A store that releases nothing renews by owner: what was handed on would never be anybody else's.
+        return plan.session_lease.renew_every;
+    }
     let asked = plan.clock.monotonic();
     let held = sessions.held();
     let request = RenewSessions {

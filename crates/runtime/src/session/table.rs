@@ -284,6 +284,12 @@ impl Sessions {
         idle.map(|entry| entry.session.reference()).collect()
     }
 
+    /// Tells whether the process takes no more session work and has nothing attached, not even on its way out.
+    pub(super) fn are_handed_on(&self) -> bool {
+        let state = self.lock();
+        state.is_closed && state.attached.is_empty()
+    }
+
     pub(super) fn is_draining(&self) -> bool {
         self.lock().is_closed
     }

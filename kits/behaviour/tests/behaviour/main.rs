@@ -46,6 +46,7 @@ mod replaying;
 mod reruns;
 mod retries;
 mod session_bench;
+mod session_checkpoints;
 mod session_moves;
 mod session_scenarios;
 mod sessions;

@@ -65,6 +65,36 @@ on_every_store! {
         dead.shutdown(Some(0)).await;
         stage.stop().await;
     }
+
+    async fn s25_a_drained_runtime_renews_nothing_and_its_sessions_move(stage) {
+        let (gate, told) = (Gate::new(), Told::default());
+        let first = node(&stage, "A", &gate, |options| options.session_hooks = told.hooks()).await;
+        takes_turn(&stage, "1", "idle").await;
+        stage.start("2", "One", "Hold/busy").await;
+        gate.is_entered().await;
+        let draining = Arc::clone(&first);
+        let drain = tokio::spawn(async move { draining.drain().await });
+        stage.until("the idle one goes", async || told.all().len() == 3).await;
+        pass_calmly(&stage, 45 * SECOND, SECOND).await;
+        gate.open();
+        drain.await.expect("the drain ends");
+        assert_eq!(stage.output("2").await, Ok("A first 1, attempt 1".to_owned()), "it kept its session");
+        assert_eq!(told.all()[2..], ["detach idle Shutdown after 1", "detach busy Shutdown after 1"]);
+        let renewals = stage.faults.calls("renew_sessions");
+        node(&stage, "B", &Gate::new(), |options| options.orchestration_concurrency = 0).await;
+        for (instance, session) in [("3", "idle"), ("4", "busy")] {
+            stage.start(instance, "One", &format!("Turn/{session}")).await;
+            stage.has(instance, "ActivityScheduled", 1).await;
+        }
+        // A store that cannot release lets leases end: one more than was left of the last renewal.
+        pass_calmly(&stage, 31 * SECOND, SECOND).await;
+        for instance in ["3", "4"] {
+            assert_eq!(stage.output(instance).await, Ok("B first 1, attempt 1".to_owned()));
+        }
+        assert!(stage.faults.calls("renew_sessions") <= renewals + 2, "only B renews");
+        stage.stop().await;
+        stage.nothing_waits().await;
+    }
 }
 
 on_every_full_store! {

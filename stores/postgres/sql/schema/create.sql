@@ -1,2 +1,2 @@
--- Makes the schema if it is not there.
-CREATE SCHEMA IF NOT EXISTS {schema}
+-- Makes the schema.
+CREATE SCHEMA {schema}

@@ -1,0 +1,2 @@
+-- Bounds the statements of this transaction otherwise than those of the session.
+SELECT set_config('statement_timeout', $1, true), set_config('idle_in_transaction_session_timeout', $1, true)

@@ -1,0 +1,97 @@
+//! How long to wait before the next try to connect.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use steadfast_clock::Clock;
+
+const FIRST: Duration = Duration::from_millis(50);
+/// A server that is back should not wait long for its clients.
+const LONGEST: Duration = Duration::from_secs(2);
+
+/// Spreads the tries of many, after one has failed: each waits, longer after each failure, and none as long as another.
+#[derive(Debug)]
+pub(crate) struct Backoff {
+    longest: Duration,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    failures: u32,
+    not_before: Duration,
+}
+
+impl Backoff {
+    /// No wait takes more than half of `limit`, the time for a connection.
+    pub(crate) fn new(limit: Duration) -> Self {
+        Self { longest: LONGEST.min(limit / 2), state: Mutex::default() }
+    }
+
+    /// Waits until a try is worth it; at once when the last one succeeded.
+    pub(crate) async fn wait(&self, clock: &dyn Clock) {
+        let not_before = self.state().not_before;
+        clock.sleep_until(not_before).await;
+    }
+
+    pub(crate) fn succeeded(&self) {
+        *self.state() = State::default();
+    }
+
+    pub(crate) fn failed(&self, clock: &dyn Clock) {
+        let mut state = self.state();
+        let whole = self.longest.min(FIRST.saturating_mul(1 << state.failures.min(16)));
+        state.failures = state.failures.saturating_add(1);
+        state.not_before = clock.monotonic().saturating_add(whole.mul_f64(0.5 + 0.5 * random()));
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A number from 0 to 1. The keys of a hash map are random in each process and differ from one to the next.
+fn random() -> f64 {
+    f64::from(u32::try_from(RandomState::new().hash_one(0) >> 32).unwrap_or(0)) / f64::from(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use steadfast_clock::VirtualClock;
+
+    use super::*;
+
+    fn wait_of(backoff: &Backoff, clock: &VirtualClock) -> Duration {
+        backoff.state().not_before.saturating_sub(clock.monotonic())
+    }
+
+    #[test]
+    fn a_wait_grows_with_the_failures_and_is_bounded() {
+        let (clock, backoff) = (VirtualClock::new(0), Backoff::new(Duration::from_secs(10)));
+        let waits: Vec<Duration> = (0..40)
+            .map(|_| {
+                backoff.failed(&clock);
+                wait_of(&backoff, &clock)
+            })
+            .collect();
+        assert!((FIRST / 2..=FIRST).contains(&waits[0]), "{waits:?}");
+        assert!(waits[6..].iter().all(|wait| (LONGEST / 2..=LONGEST).contains(wait)), "{waits:?}");
+        assert!(waits[10..].iter().any(|wait| *wait != waits[10]), "none differs: {waits:?}");
+    }
+
+    #[test]
+    fn a_success_ends_the_waiting() {
+        let (clock, backoff) = (VirtualClock::new(0), Backoff::new(Duration::from_secs(10)));
+        backoff.failed(&clock);
+        backoff.succeeded();
+        assert_eq!(wait_of(&backoff, &clock), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_wait_leaves_time_to_connect() {
+        let (clock, backoff) = (VirtualClock::new(0), Backoff::new(Duration::from_millis(20)));
+        backoff.failed(&clock);
+        assert!(wait_of(&backoff, &clock) <= Duration::from_millis(10));
+    }
+}

@@ -1,0 +1,59 @@
+//! What only the inside of the store can show, on a real server.
+
+mod away;
+mod rolling;
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use steadfast_cluster::Server;
+use tokio_postgres::{Client, NoTls};
+
+use crate::connect::Connector;
+use crate::db::Db;
+use crate::migrate::{Build, migrate};
+use crate::open::{OpenError, quoted};
+use crate::options::{Plan, PostgresOptions};
+
+/// Returns a statement of these tests, which has a file of its own.
+macro_rules! test_sql {
+    ($name:literal) => {
+        include_str!(concat!("../../tests/server/sql/", $name, ".sql"))
+    };
+}
+use test_sql;
+
+/// Joins the server that all tests share.
+fn server() -> &'static Server {
+    static SERVER: OnceLock<Server> = OnceLock::new();
+    SERVER.get_or_init(|| Server::join().unwrap())
+}
+
+fn plan() -> Plan {
+    Plan::try_from(PostgresOptions { max_connections: 4, ..PostgresOptions::default() }).unwrap()
+}
+
+/// A database without the tables of the store.
+fn db(url: &str, schema: &str, plan: &Plan) -> Db {
+    let connector = Connector::new(url, plan).unwrap();
+    let pool = connector.pool(plan).unwrap();
+    Db::new(pool, quoted(schema).unwrap(), None, None).bounded(plan.statement_timeout, Some(connector))
+}
+
+async fn bring(url: &str, schema: &str, build: &Build) -> Result<(), OpenError> {
+    migrate(&mut connect(url).await, schema, build, Duration::from_secs(60)).await
+}
+
+async fn connect(url: &str) -> Client {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client
+}
+
+async fn execute(client: &Client, statement: &str, name: &str) {
+    client.batch_execute(&statement.replace("{name}", name)).await.unwrap();
+}
+
+async fn number(client: &Client, statement: &str, name: &str) -> i64 {
+    client.query_one(&statement.replace("{name}", name), &[]).await.unwrap().get(0)
+}

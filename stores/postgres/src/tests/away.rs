@@ -1,0 +1,139 @@
+//! A server that goes away in the middle, and other trouble of running stores.
+
+use std::time::Duration;
+
+use steadfast_cluster::Server;
+use steadfast_store::ProviderErrorKind;
+
+use super::{connect, db, execute, number, plan, server, test_sql};
+use crate::db::Db;
+use crate::options::Plan;
+use crate::param::params;
+
+async fn ask(db: &Db) -> Result<(), steadfast_store::ProviderError> {
+    db.rows("ask", test_sql!("away/ask"), params![]).await.map(drop)
+}
+
+/// Waits for something that takes a moment.
+async fn timely(waiting: impl Future<Output = ()>) {
+    tokio::time::timeout(Duration::from_secs(20), waiting).await.expect("in time");
+}
+
+/// Asks until it is answered. A server of the machine does not know a told clock, so this waits for real.
+async fn ask_until_answered(db: &Db) {
+    for _ in 0..600 {
+        if ask(db).await.is_ok() {
+            return;
+        }
+        #[expect(clippy::disallowed_methods, reason = "a server of the machine does not know a told clock")]
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("never answered");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_restarts_is_unavailable_until_it_is_back_and_nothing_is_lost() {
+    let server = Server::durable().unwrap();
+    let admin = connect(server.url()).await;
+    execute(&admin, test_sql!("away/table"), "public").await;
+    let db = db(server.url(), "public", &plan());
+    let writer = {
+        let db = db.clone();
+        // What was acknowledged must be there; what was not may be.
+        tokio::spawn(async move {
+            let (mut acknowledged, mut unavailable) = (Vec::new(), 0);
+            for number in 0_i64.. {
+                match db.rows("write", test_sql!("away/write"), params![number]).await {
+                    Ok(_) => acknowledged.push(number),
+                    Err(error) => {
+                        assert_eq!(error.kind, ProviderErrorKind::Unavailable, "{error}");
+                        assert!(error.is_retryable());
+                        unavailable += 1;
+                    }
+                }
+                if unavailable > 0 && acknowledged.last() == Some(&number) {
+                    break;
+                }
+            }
+            (acknowledged, unavailable)
+        })
+    };
+    timely(async { while number(&admin, test_sql!("away/count"), "public").await < 50 {} }).await;
+    server.stop_immediately().unwrap();
+    assert_eq!(ask(&db).await.unwrap_err().kind, ProviderErrorKind::Unavailable);
+    server.start_again().unwrap();
+    let (acknowledged, unavailable) = writer.await.unwrap();
+    assert!(unavailable > 0);
+    let admin = connect(server.url()).await;
+    for row in admin.query(test_sql!("away/missing"), &[&acknowledged]).await.unwrap() {
+        panic!("{} was acknowledged and is lost", row.get::<_, i64>(0));
+    }
+    ask_until_answered(&db).await;
+}
+
+#[tokio::test]
+async fn a_connection_that_is_ended_is_replaced_by_the_next_call() {
+    let db = db(server().url(), "ended", &plan());
+    ask(&db).await.unwrap();
+    let asking = db.rows("sleep", test_sql!("away/sleep"), params![]);
+    let ending = async {
+        let admin = connect(server().url()).await;
+        timely(async { while number(&admin, test_sql!("away/end"), "sleeper").await == 0 {} }).await;
+    };
+    let (asked, ()) = tokio::join!(asking, ending);
+    let error = asked.unwrap_err();
+    assert_eq!(error.kind, ProviderErrorKind::Unavailable, "{error}");
+    ask(&db).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_statement_that_takes_too_long_is_ended_by_the_server() {
+    let plan = Plan { statement_timeout: Duration::from_millis(100), ..plan() };
+    let db = db(server().url(), "slow", &plan);
+    let error = db.rows("sleep", test_sql!("away/sleep"), params![]).await.unwrap_err();
+    assert_eq!(error.kind, ProviderErrorKind::Busy, "{error}");
+    assert!(
+        error.to_string().contains("57014") && error.to_string().contains("statement_timeout"),
+        "{error}"
+    );
+    ask(&db).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_statement_that_no_server_ends_is_given_up_and_cancelled() {
+    // As through a pooler: the server knows no limit.
+    let url = format!("{}?options=-c%20statement_timeout%3D0&application_name=given_up", server().url());
+    let plan = Plan { statement_timeout: Duration::from_millis(100), max_connections: 1, ..plan() };
+    let db = db(&url, "given_up", &plan);
+    let error = db.rows("sleep", test_sql!("away/sleep"), params![]).await.unwrap_err();
+    assert_eq!(error.kind, ProviderErrorKind::Unavailable, "{error}");
+    assert!(error.to_string().contains("may have happened or not"), "{error}");
+    let admin = connect(server().url()).await;
+    timely(async { while number(&admin, test_sql!("away/running"), "given_up").await > 0 {} }).await;
+    ask(&db).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_pool_whose_connections_are_all_in_use_says_so() {
+    let plan = Plan { connect_timeout: Duration::from_millis(500), max_connections: 1, ..plan() };
+    let db = db(server().url(), "busy", &plan);
+    let held = db.pool.get().await.unwrap();
+    let error = ask(&db).await.unwrap_err();
+    assert_eq!(error.kind, ProviderErrorKind::Busy, "{error}");
+    assert!(error.to_string().contains("raise max_connections"), "{error}");
+    drop(held);
+    ask(&db).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_connection_that_came_to_only_read_is_not_used_again() {
+    let url = format!("{}?options=-c%20default_transaction_read_only%3Don", server().url());
+    let plan = Plan { max_connections: 1, ..plan() };
+    let db = db(&url, "public", &plan);
+    ask(&db).await.unwrap();
+    assert_eq!(db.pool.status().size, 1);
+    let error = db.rows("write", test_sql!("away/make"), params![]).await.unwrap_err();
+    assert_eq!(error.kind, ProviderErrorKind::Unavailable, "{error}");
+    assert!(error.to_string().contains("connect to the primary"), "{error}");
+    assert_eq!(db.pool.status().size, 0);
+}

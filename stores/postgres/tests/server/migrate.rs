@@ -1,0 +1,148 @@
+//! Migrations, seen from outside.
+
+use std::process::Command;
+use std::sync::Arc;
+
+use steadfast_postgres::{FunctionChange, PostgresProvider};
+
+use crate::{connect, execute, number, open, refused, says, server, sql};
+
+/// Names the schema that a process of these tests opens.
+const CHILD_SCHEMA: &str = "STEADFAST_TEST_SCHEMA";
+
+#[tokio::test]
+async fn what_would_be_done_is_said_and_not_done() {
+    let schema = server().schema("dry");
+    let pending = PostgresProvider::pending_migrations(server().url(), Some(schema.name())).await.unwrap();
+    assert_eq!(pending.setup.len(), 2);
+    assert_eq!(pending.migrations.iter().map(|migration| migration.version).collect::<Vec<_>>(), [1]);
+    assert!(pending.functions.iter().all(|function| function.change == FunctionChange::New));
+    assert!(pending.functions.iter().any(|function| function.name == "notify"));
+    let script = pending.to_string();
+    says(&script, &["CREATE SCHEMA", "-- migration 1", "-- function notify (new)", schema.name()]);
+    assert!(!script.contains("{schema}") && !script.contains("{channel}"));
+
+    let client = connect(server().url()).await;
+    assert_eq!(number(&client, sql!("schemas"), schema.name()).await, 0);
+
+    open(server().url(), schema.name()).await.unwrap();
+    let pending = PostgresProvider::pending_migrations(server().url(), Some(schema.name())).await.unwrap();
+    assert!(pending.is_empty());
+    says(&pending.to_string(), &["nothing to do"]);
+}
+
+#[tokio::test]
+async fn what_would_be_done_is_what_a_person_can_do_by_hand() {
+    let schema = server().schema("by_hand");
+    let pending = PostgresProvider::pending_migrations(server().url(), Some(schema.name())).await.unwrap();
+    let client = connect(server().url()).await;
+    client.batch_execute(&pending.to_string()).await.unwrap();
+    assert!(number(&client, sql!("things"), schema.name()).await > 10);
+}
+
+#[tokio::test]
+async fn many_who_open_at_once_make_one_schema() {
+    let schema = Arc::new(server().schema("at_once"));
+    let opening: Vec<_> = (0..16)
+        .map(|_| {
+            let schema = Arc::clone(&schema);
+            tokio::spawn(async move { open(server().url(), schema.name()).await })
+        })
+        .collect();
+    for opened in opening {
+        opened.await.unwrap().unwrap();
+    }
+    let client = connect(server().url()).await;
+    assert_eq!(number(&client, sql!("migrations"), schema.name()).await, 1);
+}
+
+#[tokio::test]
+async fn processes_that_start_at_once_make_one_schema() {
+    let schema = server().schema("processes");
+    let start = || {
+        Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "migrate::opens_the_schema_that_it_is_told", "--ignored", "--nocapture"])
+            .env(CHILD_SCHEMA, schema.name())
+            .env("TEST_DATABASE_URL", server().url())
+            .spawn()
+            .unwrap()
+    };
+    let children: Vec<_> = (0..4).map(|_| start()).collect();
+    for mut child in children {
+        assert!(child.wait().unwrap().success());
+    }
+    let client = connect(server().url()).await;
+    assert_eq!(number(&client, sql!("migrations"), schema.name()).await, 1);
+}
+
+#[tokio::test]
+#[ignore = "is a process of another test"]
+async fn opens_the_schema_that_it_is_told() {
+    let schema = std::env::var(CHILD_SCHEMA).unwrap();
+    open(server().url(), &schema).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_schema_of_another_application_is_refused_and_left_alone() {
+    let client = connect(server().url()).await;
+    for (statement, found) in
+        [(sql!("foreign_table"), "table 'history'"), (sql!("foreign_function"), "function 'notify'")]
+    {
+        let schema = server().schema("foreign");
+        execute(&client, statement, schema.name()).await;
+        let said = refused(server().url(), schema.name()).await;
+        says(&said, &[schema.name(), found, "choose another schema"]);
+        assert_eq!(number(&client, sql!("things"), schema.name()).await, 1);
+        let pending = PostgresProvider::pending_migrations(server().url(), Some(schema.name())).await;
+        says(&pending.unwrap_err().to_string(), &[found]);
+    }
+}
+
+#[tokio::test]
+async fn what_others_have_in_a_schema_stays_beside_ours() {
+    let schema = server().schema("beside");
+    let client = connect(server().url()).await;
+    execute(&client, sql!("beside"), schema.name()).await;
+    open(server().url(), schema.name()).await.unwrap();
+    open(server().url(), schema.name()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_migration_that_fails_leaves_nothing() {
+    let schema = server().schema("fails");
+    let client = connect(server().url()).await;
+    execute(&client, sql!("foreign_index"), schema.name()).await;
+    let said = refused(server().url(), schema.name()).await;
+    says(&said, &["migration 1", "nothing was changed", "worker_queue_token", "42P07"]);
+    assert_eq!(number(&client, sql!("things"), schema.name()).await, 1);
+}
+
+#[tokio::test]
+async fn a_schema_of_a_newer_build_is_refused() {
+    let schema = server().schema("newer");
+    open(server().url(), schema.name()).await.unwrap();
+    execute(&connect(server().url()).await, sql!("newer"), schema.name()).await;
+    let said = refused(server().url(), schema.name()).await;
+    says(&said, &[schema.name(), "version 999", "this build knows 1", "update the program"]);
+}
+
+#[tokio::test]
+async fn a_migration_that_was_another_one_is_refused() {
+    let schema = server().schema("changed");
+    open(server().url(), schema.name()).await.unwrap();
+    execute(&connect(server().url()).await, sql!("changed"), schema.name()).await;
+    let said = refused(server().url(), schema.name()).await;
+    says(&said, &["migration 1", "another form", "choose another schema"]);
+}
+
+#[tokio::test]
+async fn schemas_of_one_database_know_nothing_of_each_other() {
+    let (one, other) = (server().schema("one"), server().schema("other"));
+    open(server().url(), one.name()).await.unwrap();
+    open(server().url(), other.name()).await.unwrap();
+    let client = connect(server().url()).await;
+    execute(&client, sql!("drop_schema"), one.name()).await;
+    assert_eq!(number(&client, sql!("migrations"), other.name()).await, 1);
+    open(server().url(), other.name()).await.unwrap();
+    open(server().url(), one.name()).await.unwrap();
+}

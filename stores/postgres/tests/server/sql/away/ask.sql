@@ -1,0 +1,2 @@
+-- Asks for an answer.
+SELECT 1

@@ -1,0 +1,2 @@
+-- Counts what was written.
+SELECT count(*) FROM {name}.written

@@ -1,0 +1,3 @@
+-- Ends the connections of those who sleep, and counts them.
+SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+WHERE query LIKE '%AS {name}%' AND application_name = 'steadfast' AND state = 'active'

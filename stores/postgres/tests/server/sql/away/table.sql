@@ -1,0 +1,2 @@
+-- Makes a place to write to.
+CREATE TABLE {name}.written (number BIGINT PRIMARY KEY)

@@ -1,0 +1,2 @@
+-- Writes a number.
+INSERT INTO {schema}.written (number) VALUES ($1)

@@ -1,0 +1,2 @@
+-- Removes a schema.
+DROP SCHEMA {name} CASCADE

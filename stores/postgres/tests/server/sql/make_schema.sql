@@ -1,0 +1,2 @@
+-- Makes a schema of that name.
+CREATE SCHEMA {name}

@@ -1,0 +1,2 @@
+-- Counts the notes about migrations.
+SELECT count(*) FROM {name}.steadfast_migrations

@@ -1,0 +1,2 @@
+-- Drops the function.
+DROP FUNCTION {name}.doubled

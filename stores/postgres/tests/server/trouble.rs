@@ -1,0 +1,72 @@
+//! Servers in trouble, seen by who opens a database there.
+
+use std::time::Duration;
+
+use steadfast_cluster::Server;
+use steadfast_postgres::{PostgresOptions, PostgresProvider};
+
+use crate::{connect, execute, number, open, quiet, refused, says, server, sql, until_ok};
+
+#[tokio::test]
+async fn a_standby_is_refused_with_the_advice_to_use_the_primary() {
+    let server = Server::durable().unwrap();
+    open(server.url(), "made_before").await.unwrap();
+    server.start_changed(&[], &[("standby.signal", "")]).unwrap();
+    for schema in ["made_before", "never_made"] {
+        let said = refused(server.url(), schema).await;
+        says(&said, &["standby", "'postgres' can only be read", "connect to the primary", "read-write"]);
+    }
+}
+
+#[tokio::test]
+async fn a_database_that_only_reads_is_refused_with_the_setting_that_makes_it_so() {
+    let database = server().database("reads").unwrap();
+    execute(&connect(database.url()).await, sql!("read_only"), database.name()).await;
+    let said = refused(database.url(), "x").await;
+    says(&said, &["default_transaction_read_only", database.name(), "turn it off"]);
+}
+
+#[tokio::test]
+async fn a_server_without_a_free_connection_says_so_and_is_used_when_it_has_one() {
+    let server = Server::durable().unwrap();
+    server.start_changed(&[("max_connections", "5"), ("superuser_reserved_connections", "0")], &[]).unwrap();
+    let mut others = Vec::new();
+    for _ in 0..5 {
+        others.push(connect(server.url()).await);
+    }
+    let said = refused(server.url(), "crowded").await;
+    says(&said, &["53300", "the server has no connection left", "max_connections"]);
+    drop(others);
+    until_ok(|| open(server.url(), "crowded")).await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_down_says_so_and_is_used_when_it_is_back() {
+    let server = Server::durable().unwrap();
+    server.stop_immediately().unwrap();
+    says(&refused(server.url(), "later").await, &["check host and port, and that the server runs"]);
+    server.start_again().unwrap();
+    open(server.url(), "later").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_host_that_never_answers_is_given_up() {
+    // It listens and says nothing.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("postgres://me@{}/orders", silent.local_addr().unwrap());
+    let options = PostgresOptions { connect_timeout: Duration::from_millis(200), ..quiet() };
+    let opened = PostgresProvider::new_with_options(&url, None, options).await;
+    says(&opened.unwrap_err().to_string(), &["no connection was made in time", "firewall"]);
+}
+
+#[tokio::test]
+async fn a_migration_that_waits_too_long_is_given_up_and_says_so() {
+    let database = server().database("held").unwrap();
+    let holder = connect(database.url()).await;
+    execute(&holder, sql!("hold_migrations"), "waiting").await;
+    let options = PostgresOptions { migration_timeout: Duration::from_millis(300), ..quiet() };
+    let opened = PostgresProvider::new_with_options(database.url(), Some("waiting"), options).await;
+    let said = opened.unwrap_err().to_string();
+    says(&said, &["nothing was changed", "migration_timeout"]);
+    assert_eq!(number(&holder, sql!("schemas"), "waiting").await, 0);
+}
