@@ -10,12 +10,11 @@ use deadpool_postgres::{Connect, Manager, ManagerConfig, Pool, RecyclingMethod, 
 use steadfast_clock::SystemClock;
 use tokio::task::JoinHandle;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres::{Client, Config, Connection, Error, Socket};
-use tokio_postgres_rustls::MakeRustlsConnect;
 use tracing::{debug, info};
 
 use crate::backoff::Backoff;
+use crate::encrypted::{Encrypted, MakeEncrypted};
 use crate::error::chain;
 use crate::open::OpenError;
 use crate::options::Plan;
@@ -23,7 +22,7 @@ use crate::tls;
 use crate::url::Address;
 
 /// What carries a connection.
-pub(crate) type Stream = <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream;
+pub(crate) type Stream = Encrypted<Socket>;
 
 /// Makes connections to one server.
 #[derive(Clone)]
@@ -35,7 +34,7 @@ struct Inner {
     config: Config,
     /// With the server's own limits, which a pooler does not take.
     limited: Config,
-    tls: MakeRustlsConnect,
+    tls: MakeEncrypted,
     /// Names the server in messages.
     server: String,
     is_pooled: AtomicBool,
