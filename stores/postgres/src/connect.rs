@@ -58,7 +58,11 @@ impl Connector {
         let tls = tls::connector(address.tls_mode, &address.roots)?;
         let server = address.server();
         let mut config = address.config;
-        config.connect_timeout(plan.connect_timeout);
+        if config.get_connect_timeout().is_none() {
+            // One of several hosts that does not answer leaves time for the others.
+            let hosts = u32::try_from(config.get_hosts().len()).unwrap_or(u32::MAX).max(1);
+            config.connect_timeout(plan.connect_timeout / hosts);
+        }
         if config.get_application_name().is_none() {
             config.application_name("steadfast");
         }

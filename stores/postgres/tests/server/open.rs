@@ -191,9 +191,11 @@ async fn a_password_is_not_in_what_a_provider_shows() {
 }
 
 #[tokio::test]
-async fn what_the_connection_string_says_wins_over_the_options() {
-    let schema = server().schema("wins");
-    let url = with_query(server().url(), "options=-c%20statement_timeout%3D1h&connect_timeout=3");
+async fn a_connection_string_may_set_what_the_driver_knows() {
+    let schema = server().schema("more");
+    let more =
+        "options=-c%20statement_timeout%3D1h&connect_timeout=3&keepalives_idle=9&application_name=mine";
+    let url = with_query(server().url(), more);
     open(&url, schema.name()).await.unwrap();
 }
 
