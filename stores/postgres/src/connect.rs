@@ -10,12 +10,11 @@ use deadpool_postgres::{Connect, Manager, ManagerConfig, Pool, RecyclingMethod, 
 use steadfast_clock::SystemClock;
 use tokio::task::JoinHandle;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres::{Client, Config, Connection, Error, Socket};
-use tokio_postgres_rustls::MakeRustlsConnect;
 use tracing::{debug, info};
 
 use crate::backoff::Backoff;
+use crate::encrypted::{Encrypted, MakeEncrypted};
 use crate::error::chain;
 use crate::open::OpenError;
 use crate::options::Plan;
@@ -23,7 +22,7 @@ use crate::tls;
 use crate::url::Address;
 
 /// What carries a connection.
-pub(crate) type Stream = <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream;
+pub(crate) type Stream = Encrypted<Socket>;
 
 /// Makes connections to one server.
 #[derive(Clone)]
@@ -35,7 +34,7 @@ struct Inner {
     config: Config,
     /// With the server's own limits, which a pooler does not take.
     limited: Config,
-    tls: MakeRustlsConnect,
+    tls: MakeEncrypted,
     /// Names the server in messages.
     server: String,
     is_pooled: AtomicBool,
@@ -59,7 +58,11 @@ impl Connector {
         let tls = tls::connector(address.tls_mode, &address.roots)?;
         let server = address.server();
         let mut config = address.config;
-        config.connect_timeout(plan.connect_timeout);
+        if config.get_connect_timeout().is_none() {
+            // One of several hosts that does not answer leaves time for the others.
+            let hosts = u32::try_from(config.get_hosts().len()).unwrap_or(u32::MAX).max(1);
+            config.connect_timeout(plan.connect_timeout / hosts);
+        }
         if config.get_application_name().is_none() {
             config.application_name("steadfast");
         }

@@ -12,6 +12,7 @@ mod commit;
 mod compat;
 mod connect;
 mod db;
+mod encrypted;
 mod error;
 mod escape;
 mod exception;
