@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use deadpool_postgres::{Object, Pool};
 use steadfast_clock::{Clock, SystemClock};
-use steadfast_core::{Event, SessionKey, SystemStats};
+use steadfast_core::{Event, SessionKey, SystemStats, TagFilter};
 use steadfast_store::{
     Abandon, Committed, InstancePage, InstanceQuery, InstanceState, Interest, LeaseToken, NewWork,
     OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, RenewSessions, Sent, SessionInfo,
@@ -182,6 +182,9 @@ impl Store for PostgresProvider {
     }
 
     async fn fetch_work(&self, request: WorkRequest) -> Result<Option<WorkLease>, ProviderError> {
+        if request.tags == TagFilter::None {
+            return Ok(None);
+        }
         let interest = Interest::Work { tags: request.tags.clone(), sessions: request.session.is_some() };
         let ask = WorkAsk::of(&request);
         let fetch = || self.calls.fetch_work(ask.clone());

@@ -13,6 +13,7 @@ mod migrate;
 mod open;
 mod secure;
 mod trouble;
+mod work;
 
 use std::future::Future;
 use std::sync::OnceLock;
