@@ -226,6 +226,10 @@ impl Caller {
                     continue;
                 }
             };
+            if fetched.woken != Woken::default() {
+                self.waiters.wake(&fetched.woken);
+                self.tell(&fetched.woken).await;
+            }
             let next = if fetched.again { Next::Soon } else { Next::at(fetched.next, fetched.now) };
             for (place, leased) in places.into_iter().zip(fetched.leases) {
                 answers[place] = Some(Ok(leased.map_or(Look::Nothing(next), |leased| {

@@ -8,7 +8,7 @@ use deadpool_postgres::{Object, Pool};
 use steadfast_store::{ProviderError, ProviderErrorKind, StoreClock};
 use tokio_postgres::Row;
 
-use crate::connect::{Connector, discard};
+use crate::connect::Connector;
 use crate::error::{chain, is_conflict, is_spent, pool_error, provider_error};
 use crate::options::Counts;
 use crate::param::{Param, params, typed};
@@ -92,7 +92,7 @@ impl Db {
                 Some(Err(error)) if is_conflict(&error) && conflicts < MAX_CONFLICTS => conflicts += 1,
                 Some(Err(error)) => {
                     if is_spent(&error) {
-                        discard(connection);
+                        drop(Object::take(connection));
                     }
                     return Err(provider_error(operation, error));
                 }
@@ -134,11 +134,10 @@ impl Db {
 
     /// Ends a statement that gave no answer, as far as that can be done.
     fn give_up(&self, operation: &'static str, connection: Object) -> ProviderError {
-        let token = connection.cancel_token();
-        discard(connection);
+        let connection = Object::take(connection);
         if let Some(connector) = self.connector.clone() {
             // Nobody waits for it: the caller has waited long enough.
-            tokio::spawn(async move { connector.cancel(token).await });
+            tokio::spawn(async move { connector.cancel(&connection).await });
         }
         let text = "no answer in time; what was asked may have happened or not";
         ProviderError::new(ProviderErrorKind::Unavailable, operation, text)

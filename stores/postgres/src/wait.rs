@@ -39,6 +39,9 @@ impl Next {
 /// Waits so long when all that was found was held by others; they hold it for one transaction.
 const SOON: Duration = Duration::from_millis(2);
 
+/// Bounds how often one who is out of patience looks again for what others held: "nothing" should mean that there is nothing.
+const MAX_SOON: usize = 25;
+
 impl PostgresProvider {
     /// Looks until there is something, or the time is over.
     pub(crate) async fn until<L, F, Fut>(
@@ -53,10 +56,15 @@ impl PostgresProvider {
     {
         let deadline = self.clock.monotonic().saturating_add(timeout);
         let waiter = self.waiters.sit(interest);
+        let mut held = 0;
         loop {
             waiter.look();
             match look().await? {
                 Look::Found(found) => return Ok(Some(found)),
+                Look::Nothing(Next::Soon) if held < MAX_SOON => {
+                    held += 1;
+                    tokio::time::sleep(SOON).await;
+                }
                 Look::Nothing(next) => {
                     if !self.rest(&waiter, next, deadline).await {
                         return Ok(None);

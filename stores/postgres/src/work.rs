@@ -82,6 +82,8 @@ pub(crate) struct FetchedWork {
     pub(crate) next: Option<i64>,
     /// The time of the store.
     pub(crate) now: i64,
+    /// What the fetch made runnable: those who watch the sessions that it claimed were told.
+    pub(crate) woken: Woken,
 }
 
 /// A lease whose caller is gone, and whether it made a claim.
@@ -164,6 +166,7 @@ impl Db {
                 Err(error) => return Err(error),
             };
             (fetched.again, fetched.next, fetched.now) = (answered.again, answered.next, answered.now);
+            fetched.woken.turns += answered.told;
             let mut unreadable = false;
             for (place, leased) in answered.leases {
                 match leased {
@@ -227,6 +230,8 @@ impl Db {
         let mut answered = Answered::default();
         for row in &rows {
             answered.now = column(OPERATION, row, "now_ms")?;
+            let told: Option<i32> = column(OPERATION, row, "told")?;
+            answered.told += told.and_then(|told| usize::try_from(told).ok()).unwrap_or(0);
             match column::<&str>(OPERATION, row, "kind")? {
                 "lease" => {
                     let place: i32 = column(OPERATION, row, "place")?;
@@ -396,6 +401,7 @@ struct Answered {
     again: bool,
     next: Option<i64>,
     now: i64,
+    told: usize,
 }
 
 /// A leased activity, or one that turned out to be unreadable.

@@ -71,6 +71,27 @@ async fn workers_go_on_while_functions_are_made_anew() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_had_looked_up_the_older_form_finds_the_new_one() {
+    let (server, schema) = (server(), server().schema("looked_up"));
+    bring(server.url(), schema.name(), &build(1, &FIRST)).await.unwrap();
+    let (gate, watch) = (connect(server.url()).await, connect(server.url()).await);
+    execute(&gate, test_sql!("rolling/gate"), schema.name()).await;
+    execute(&gate, test_sql!("rolling/close_gate"), schema.name()).await;
+    let db = db(server.url(), schema.name(), &plan());
+    // The function is looked up first; then the call waits at the gate, still without having called it.
+    let asked = tokio::spawn(async move {
+        let rows = db.rows("double", test_sql!("rolling/call_at_gate"), params![21_i64]).await.unwrap();
+        column::<i64>("double", &rows[0], "doubled").unwrap()
+    });
+    while number(&watch, test_sql!("rolling/waiting"), schema.name()).await == 0 {
+        assert!(!asked.is_finished());
+    }
+    bring(server.url(), schema.name(), &build(2, &GROWN)).await.unwrap();
+    execute(&gate, test_sql!("rolling/open_gate"), schema.name()).await;
+    assert_eq!(asked.await.unwrap(), 42);
+}
+
 #[tokio::test]
 async fn a_function_with_the_same_parameters_keeps_its_place() {
     let (server, schema) = (server(), server().schema("place"));

@@ -85,16 +85,25 @@ async fn opens_the_schema_that_it_is_told() {
 #[tokio::test]
 async fn a_schema_of_another_application_is_refused_and_left_alone() {
     let client = connect(server().url()).await;
-    for (statement, found) in
-        [(sql!("foreign_table"), "table 'history'"), (sql!("foreign_function"), "function 'notify'")]
-    {
+    let schema = server().schema("foreign");
+    execute(&client, sql!("foreign_table"), schema.name()).await;
+    let said = refused(server().url(), schema.name()).await;
+    says(&said, &[schema.name(), "table 'history'", "choose another schema"]);
+    assert_eq!(number(&client, sql!("things"), schema.name()).await, 1);
+    let pending = PostgresProvider::pending_migrations(server().url(), Some(schema.name())).await;
+    says(&pending.unwrap_err().to_string(), &["table 'history'"]);
+}
+
+#[tokio::test]
+async fn a_function_of_another_application_is_not_replaced() {
+    let client = connect(server().url()).await;
+    for statement in [sql!("foreign_function"), sql!("foreign_result")] {
         let schema = server().schema("foreign");
         execute(&client, statement, schema.name()).await;
         let said = refused(server().url(), schema.name()).await;
-        says(&said, &[schema.name(), found, "choose another schema"]);
+        says(&said, &[schema.name(), "function 'notify'", "choose another schema"]);
         assert_eq!(number(&client, sql!("things"), schema.name()).await, 1);
-        let pending = PostgresProvider::pending_migrations(server().url(), Some(schema.name())).await;
-        says(&pending.unwrap_err().to_string(), &[found]);
+        assert_eq!(number(&client, sql!("body"), schema.name()).await, 1);
     }
 }
 
@@ -105,6 +114,7 @@ async fn what_others_have_in_a_schema_stays_beside_ours() {
     execute(&client, sql!("beside"), schema.name()).await;
     open(server().url(), schema.name()).await.unwrap();
     open(server().url(), schema.name()).await.unwrap();
+    assert_eq!(number(&client, sql!("body"), schema.name()).await, 1);
 }
 
 #[tokio::test]

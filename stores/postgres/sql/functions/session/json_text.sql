@@ -1,6 +1,6 @@
 -- Writes a stored text as JSON. What stands for U+0000 and U+0001 in a stored text is written as those.
 CREATE OR REPLACE FUNCTION {schema}.json_text(p_text TEXT) RETURNS TEXT
-LANGUAGE plpgsql IMMUTABLE
+LANGUAGE plpgsql IMMUTABLE STRICT
 AS $function$
 DECLARE
     v_written TEXT := '"';

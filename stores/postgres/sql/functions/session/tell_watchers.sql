@@ -1,9 +1,9 @@
 -- Tells the executions that watch sessions of new attachments, each from the second one that it sees, in the order of their
--- names (S13).
+-- names (S13). Returns how many messages that took.
 -- Locks: none but the rows of watchers; the caller has locked the instances of those who are told, and the lines.
 CREATE OR REPLACE FUNCTION {schema}.tell_watchers(
     p_scopes TEXT[], p_sessions TEXT[], p_epochs BIGINT[], p_from TEXT[], p_to TEXT, p_now BIGINT
-) RETURNS VOID
+) RETURNS INTEGER
 LANGUAGE plpgsql
 SET enable_seqscan TO off
 SET enable_bitmapscan TO off
@@ -27,8 +27,11 @@ BEGIN
             || coalesce(',"from":' || {schema}.json_text(claim.was), '')
             || ',"to":' || {schema}.json_text(p_to) || '}}' AS item
         FROM unnest(p_scopes, p_sessions, p_epochs, p_from) AS claim (scope, session, epoch, was)
-        JOIN {schema}.watchers AS w ON w.session_scope = claim.scope AND w.session_id = claim.session
-        WHERE w.has_seen
+        CROSS JOIN LATERAL (
+            SELECT * FROM {schema}.watchers AS w
+            WHERE w.session_scope = claim.scope AND w.session_id = claim.session AND w.has_seen
+            OFFSET 0
+        ) AS w
         ORDER BY claim.epoch, w.instance_id, w.execution_id
     ) AS told;
     IF v_instances IS NOT NULL THEN
@@ -41,5 +44,6 @@ BEGIN
     UPDATE {schema}.watchers AS w SET has_seen = true
     FROM unnest(p_scopes, p_sessions) AS claim (scope, session)
     WHERE w.session_scope = claim.scope AND w.session_id = claim.session AND NOT w.has_seen;
+    RETURN coalesce(cardinality(v_instances), 0);
 END
 $function$

@@ -5,7 +5,7 @@
 --
 -- Gives one row for each lease, in the place of the request that gets it; if there are fewer than asked for, one row of the
 -- kind 'none' says whether to look again at once, because somebody else had what was found, and else when to. A call by an
--- earlier start of a node gives one row of the kind 'fenced'.
+-- earlier start of a node gives one row of the kind 'fenced'. The sum of `told` counts the messages that claims sent to watchers.
 --
 -- What is runnable is found by index and without locks, and merged by age; a session gives as many as it has, a serial one only
 -- its head (S20). Then only what is taken is locked, and judged again.
@@ -18,7 +18,7 @@ CREATE OR REPLACE FUNCTION {schema}.fetch_work_items(
     p_out_scopes TEXT[] DEFAULT NULL, p_out_sessions TEXT[] DEFAULT NULL, p_now_ms BIGINT DEFAULT NULL
 ) RETURNS TABLE (
     kind TEXT, place INTEGER, token TEXT, item TEXT, attempt INTEGER, instance_id TEXT, orchestration TEXT, version TEXT,
-    traceparent TEXT, session_scope TEXT, session_id TEXT, epoch BIGINT, claim TEXT, claimed_from TEXT, since BIGINT,
+    traceparent TEXT, session_scope TEXT, session_id TEXT, epoch BIGINT, claim TEXT, claimed_from TEXT, since BIGINT, told INTEGER,
     now_ms BIGINT, again BOOLEAN, next_ms BIGINT, incarnation BIGINT
 )
 LANGUAGE plpgsql
@@ -48,7 +48,7 @@ BEGIN
         v_newest := {schema}.check_incarnation(p_owner, p_incarnation);
         IF v_newest IS NOT NULL THEN
             RETURN QUERY SELECT 'fenced', NULL::integer, NULL::text, NULL::text, NULL::integer, NULL::text, NULL::text, NULL::text, NULL::text,
-                NULL::text, NULL::text, NULL::bigint, NULL::text, NULL::text, NULL::bigint, v_now, false, NULL::bigint, v_newest;
+                NULL::text, NULL::text, NULL::bigint, NULL::text, NULL::text, NULL::bigint, 0, v_now, false, NULL::bigint, v_newest;
             RETURN;
         END IF;
     END IF;
@@ -101,7 +101,7 @@ BEGIN
         -- What is still ready and was not taken is in the hands of another transaction, or has just come.
         v_again := v_again OR EXISTS (SELECT 1 FROM {schema}.find_free_work(1, p_tags));
         RETURN QUERY SELECT 'none', NULL::integer, NULL::text, NULL::text, NULL::integer, NULL::text, NULL::text, NULL::text, NULL::text,
-            NULL::text, NULL::text, NULL::bigint, NULL::text, NULL::text, NULL::bigint, v_now, v_again,
+            NULL::text, NULL::text, NULL::bigint, NULL::text, NULL::text, NULL::bigint, 0, v_now, v_again,
             {schema}.next_work_moment(v_now), NULL::bigint;
     END IF;
 END

@@ -4,7 +4,7 @@ CREATE OR REPLACE FUNCTION {schema}.lease_free_work(
     p_count INTEGER, p_tags TEXT[], p_worker_ids TEXT[], p_before INTEGER, p_until BIGINT
 ) RETURNS TABLE (
     kind TEXT, place INTEGER, token TEXT, item TEXT, attempt INTEGER, instance_id TEXT, orchestration TEXT, version TEXT,
-    traceparent TEXT, session_scope TEXT, session_id TEXT, epoch BIGINT, claim TEXT, claimed_from TEXT, since BIGINT
+    traceparent TEXT, session_scope TEXT, session_id TEXT, epoch BIGINT, claim TEXT, claimed_from TEXT, since BIGINT, told INTEGER
 )
 LANGUAGE plpgsql
 SET enable_seqscan TO off
@@ -59,7 +59,7 @@ BEGIN
     )
     SELECT 'lease', p_before + leased.place::integer, leased.lock_token, leased.work_item, leased.attempt_count, leased.instance_id,
         i.orchestration_name, i.orchestration_version, leased.traceparent, NULL::text, NULL::text, NULL::bigint,
-        NULL::text, NULL::text, leased.since
+        NULL::text, NULL::text, leased.since, 0
     FROM leased LEFT JOIN {schema}.instances AS i ON i.instance_id = leased.instance_id
     ORDER BY leased.place;
 END

@@ -1,13 +1,13 @@
 -- Leases activities that were found, those of sessions under the attachment that the owner has or makes now (S13): judged again
 -- under the locks, because others fetch too. What somebody else has is left out. Places are counted from p_before.
 -- Locks: instance_locks of watchers, lines, sessions, worker_queue, in this order, each in its own order, and all skipping what
--- others have locked.
+-- others have locked. `told` counts, in the first row, the messages that were sent to watchers.
 CREATE OR REPLACE FUNCTION {schema}.lease_session_work(
     p_ids BIGINT[], p_scopes TEXT[], p_sessions TEXT[], p_worker_ids TEXT[], p_before INTEGER, p_until BIGINT,
     p_owner TEXT, p_incarnation BIGINT, p_session_until BIGINT, p_claim BOOLEAN, p_now BIGINT
 ) RETURNS TABLE (
     kind TEXT, place INTEGER, token TEXT, item TEXT, attempt INTEGER, instance_id TEXT, orchestration TEXT, version TEXT,
-    traceparent TEXT, session_scope TEXT, session_id TEXT, epoch BIGINT, claim TEXT, claimed_from TEXT, since BIGINT
+    traceparent TEXT, session_scope TEXT, session_id TEXT, epoch BIGINT, claim TEXT, claimed_from TEXT, since BIGINT, told INTEGER
 )
 LANGUAGE plpgsql
 SET enable_seqscan TO off
@@ -34,6 +34,7 @@ DECLARE
     v_of_claims TEXT[];
     v_of_from TEXT[];
     v_tags TEXT[];
+    v_messages INTEGER := 0;
 BEGIN
     IF EXISTS (
         SELECT 1 FROM unnest(p_scopes, p_sessions) AS c (scope, session)
@@ -132,6 +133,18 @@ BEGIN
         FROM unnest(v_of_scopes, v_of_sessions, v_of_claims) AS o (scope, session, claim)
         WHERE o.claim <> 'held'
         HAVING count(*) > 0;
+        SELECT {schema}.tell_watchers(
+            array_agg(o.scope), array_agg(o.session), array_agg(o.epoch), array_agg(o.claimed_from), p_owner, p_now
+        )
+        INTO v_messages
+        FROM unnest(v_of_scopes, v_of_sessions, v_of_epochs, v_of_claims, v_of_from)
+            AS o (scope, session, epoch, claim, claimed_from)
+        WHERE o.claim <> 'held' AND (
+            SELECT 1 FROM {schema}.watchers AS w
+            WHERE w.session_scope = o.scope AND w.session_id = o.session
+            LIMIT 1
+        ) = 1
+        HAVING count(*) > 0;
     END IF;
 
     RETURN QUERY
@@ -154,7 +167,8 @@ BEGIN
         i.orchestration_name, i.orchestration_version, leased.traceparent,
         CASE WHEN leased.session_id IS NOT NULL THEN leased.session_scope END, leased.session_id, leased.epoch,
         CASE WHEN leased.session_id IS NOT NULL THEN leased.claim END,
-        CASE WHEN leased.claim = 'taken' THEN leased.claimed_from END, leased.since
+        CASE WHEN leased.claim = 'taken' THEN leased.claimed_from END, leased.since,
+        CASE WHEN leased.place = 1 THEN coalesce(v_messages, 0) ELSE 0 END
     FROM leased LEFT JOIN {schema}.instances AS i ON i.instance_id = leased.instance_id
     ORDER BY leased.place;
 
@@ -163,22 +177,6 @@ BEGIN
         FROM {schema}.worker_queue AS w
         WHERE w.id = ANY (v_taken);
         PERFORM {schema}.refresh_heads(v_scopes, v_sessions, v_tags);
-        IF EXISTS (
-            SELECT 1 FROM unnest(v_of_scopes, v_of_sessions, v_of_claims) AS o (scope, session, claim)
-            CROSS JOIN LATERAL (
-                SELECT 1 FROM {schema}.watchers AS w
-                WHERE w.session_scope = o.scope AND w.session_id = o.session
-                LIMIT 1
-            ) AS w
-            WHERE o.claim <> 'held'
-        ) THEN
-            SELECT array_agg(o.scope), array_agg(o.session), array_agg(o.epoch), array_agg(o.claimed_from)
-            INTO v_of_scopes, v_of_sessions, v_of_epochs, v_of_from
-            FROM unnest(v_of_scopes, v_of_sessions, v_of_epochs, v_of_claims, v_of_from)
-                AS o (scope, session, epoch, claim, claimed_from)
-            WHERE o.claim <> 'held';
-            PERFORM {schema}.tell_watchers(v_of_scopes, v_of_sessions, v_of_epochs, v_of_from, p_owner, p_now);
-        END IF;
     END IF;
 END
 $function$
