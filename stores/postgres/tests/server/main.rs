@@ -12,6 +12,7 @@ mod compat_functions;
 mod migrate;
 mod open;
 mod secure;
+mod statements;
 mod trouble;
 
 use std::future::Future;
