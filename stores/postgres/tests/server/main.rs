@@ -9,6 +9,7 @@
 )]
 
 mod compat_functions;
+mod deletion;
 mod migrate;
 mod open;
 mod secure;
