@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use deadpool_postgres::{Object, Pool};
 use steadfast_store::{ProviderError, ProviderErrorKind, StoreClock};
 use tokio_postgres::Row;
@@ -68,6 +69,11 @@ impl Db {
     /// Bounds how long a statement may take, also where the server does not.
     pub(crate) fn bounded(self, limit: Duration, connector: Option<Connector>) -> Self {
         Self { limit: Some(limit), connector, ..self }
+    }
+
+    /// The quoted name of the schema.
+    pub(crate) fn schema(&self) -> Arc<str> {
+        Arc::clone(&self.schema)
     }
 
     /// The time to decide by: the database's, unless a test gave a clock.
@@ -151,6 +157,37 @@ impl Db {
         params: &[Param<'_>],
     ) -> Result<Option<Row>, ProviderError> {
         Ok(self.rows(operation, sql, params).await?.into_iter().next())
+    }
+}
+
+/// Runs statements: in transactions of their own, or in one of somebody else's.
+#[async_trait]
+pub(crate) trait Ask: Sync {
+    /// Runs a statement that gives rows.
+    async fn ask(
+        &self,
+        operation: &'static str,
+        sql: &'static str,
+        params: &[Param<'_>],
+    ) -> Result<Vec<Row>, ProviderError>;
+
+    /// The time to decide by: the database's, unless a test gave a clock.
+    fn now(&self) -> Option<i64>;
+}
+
+#[async_trait]
+impl Ask for Db {
+    async fn ask(
+        &self,
+        operation: &'static str,
+        sql: &'static str,
+        params: &[Param<'_>],
+    ) -> Result<Vec<Row>, ProviderError> {
+        self.rows(operation, sql, params).await
+    }
+
+    fn now(&self) -> Option<i64> {
+        Self::now(self)
     }
 }
 

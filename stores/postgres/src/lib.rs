@@ -37,9 +37,11 @@ mod url;
 mod wait;
 mod waiting;
 mod wake;
+mod within;
 mod work;
 
 pub use open::OpenError;
 pub use options::{Counts, PostgresOptions};
 pub use pending::{FunctionChange, PendingFunction, PendingMigration, PendingMigrations};
 pub use store::PostgresProvider;
+pub use within::Within;
