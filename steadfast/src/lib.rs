@@ -97,6 +97,11 @@ mod guide {
         "operations" Operations,
         "writing-a-store" WritingAStore,
     }
+
+    #[cfg(feature = "postgres")]
+    pages! {
+        "postgres" Postgres,
+    }
 }
 
 #[doc(hidden)]

@@ -35,5 +35,8 @@ pub mod sqlite {
 /// The store for many machines: PostgreSQL.
 #[cfg(feature = "postgres")]
 pub mod postgres {
-    pub use steadfast_postgres::{Counts, OpenError, PostgresOptions, PostgresProvider};
+    pub use steadfast_postgres::{
+        Counts, FunctionChange, OpenError, PendingFunction, PendingMigration, PendingMigrations,
+        PostgresOptions, PostgresProvider, Within,
+    };
 }

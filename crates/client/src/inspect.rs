@@ -135,7 +135,11 @@ impl Client {
         // By name alone: also what an earlier start of a node left behind can be released. The epoch makes sure that no
         // later attachment is.
         let attachment = SessionRef { key: key.clone(), epoch: info.epoch };
-        let released = self.store.release_sessions(&Owner::unnamed(owner.id), &[attachment]).await?;
-        Ok(!released.is_empty())
+        let released = self.store.release_sessions(&Owner::unnamed(&owner.id), &[attachment]).await?;
+        if released.is_empty() {
+            return Ok(false);
+        }
+        tracing::info!(target: "steadfast::client", session_id = %key.session_id, owner = %owner.id, epoch = info.epoch, reason = "by hand", "session released");
+        Ok(true)
     }
 }

@@ -11,6 +11,7 @@
     reason = "a stage is for tests, which panic when what they rely on does not hold"
 )]
 
+mod damage;
 mod emitted;
 mod faults;
 mod lines;

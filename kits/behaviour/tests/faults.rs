@@ -641,13 +641,7 @@ on_every_full_store! {
         stage.start("a", "Plain", "damaged").await;
         stage.has("a", "ActivityScheduled", 1).await;
         stage.stop().await;
-        let damaged = match stage.memory() {
-            Some(memory) => memory.damage(Damage::Work { instance: "a" }, "{broken"),
-            None => {
-                let file = Connection::open(stage.file()).expect("opens");
-                file.execute("UPDATE work SET item = '{broken'", []).expect("damages")
-            }
-        };
+        let damaged = stage.damage(Damage::Work { instance: "a" }, "{broken").await;
         assert_eq!(damaged, 1);
         stage.run(echo(), plain()).await;
         for _ in 0..MAX_UNREADABLE_ATTEMPTS {

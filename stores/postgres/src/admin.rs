@@ -147,7 +147,7 @@ impl ProviderAdmin for PostgresProvider {
             .one(
                 "delete_instance",
                 sql!("admin/delete_instance"),
-                params![escape(instance_id), force, everything(NOBODY), None::<String>],
+                params![escape(instance_id), force, everything(&self.me), &*self.me],
             )
             .await?;
         self.waiters.wake_all();
@@ -165,7 +165,7 @@ impl ProviderAdmin for PostgresProvider {
             .one(
                 "delete_instances",
                 sql!("admin/delete_instances"),
-                params![escaped(ids), force, payload(NOBODY, &woken), None::<String>],
+                params![escaped(ids), force, payload(&self.me, &woken), &*self.me],
             )
             .await?;
         self.waiters.wake(&woken);
@@ -185,8 +185,8 @@ impl ProviderAdmin for PostgresProvider {
                     filter.instance_ids.as_deref().map(escaped),
                     filter.completed_before.map(time),
                     i64::from(filter.limit.unwrap_or(DEFAULT_BULK_LIMIT)),
-                    everything(NOBODY),
-                    None::<String>,
+                    everything(&self.me),
+                    &*self.me,
                 ],
             )
             .await?;
@@ -275,9 +275,6 @@ impl Db {
         Ok(text)
     }
 }
-
-/// A deletion is told to every process, to this one too: it is rare, and costs a look.
-const NOBODY: &str = "";
 
 fn deleted(operation: &'static str, row: Option<Row>) -> Result<DeleteInstanceResult, ProviderError> {
     let Some(row) = row else { return Ok(DeleteInstanceResult::default()) };

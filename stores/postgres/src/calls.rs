@@ -9,7 +9,7 @@ use steadfast_store::{Abandon, Committed, ProviderError, Started, Waiters, Woken
 use crate::batch::{Answers, Batch};
 use crate::db::Db;
 use crate::giving_back::{GivingBack, Lease, Taken};
-use crate::message::{Letter, Start};
+use crate::message::{Letter, Start, send_messages, start_instances};
 use crate::turn::{Leased, Prepared};
 use crate::wait::{Look, Next};
 use crate::wake::payload;
@@ -259,14 +259,14 @@ impl Caller {
 
     async fn send(&self, asked: Vec<Vec<Letter>>) -> Answers<()> {
         let woken = Woken { turns: asked.iter().map(Vec::len).sum(), ..Woken::default() };
-        let answers = self.db.send_messages(asked, payload(&self.me, &woken), &self.me).await?;
+        let answers = send_messages(&self.db, asked, payload(&self.me, &woken), Some(&self.me)).await?;
         self.waiters.wake(&woken);
         Ok(answers)
     }
 
     async fn start(&self, asked: Vec<Start>) -> Answers<Started> {
         let woken = Woken { turns: asked.iter().map(Start::count).sum(), ..Woken::default() };
-        let answers = self.db.start_instances(asked, payload(&self.me, &woken), &self.me).await?;
+        let answers = start_instances(&self.db, asked, payload(&self.me, &woken), Some(&self.me)).await?;
         self.waiters.wake(&woken);
         Ok(answers)
     }

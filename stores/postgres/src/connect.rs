@@ -6,16 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use deadpool_postgres::{Connect, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
+use deadpool_postgres::{Connect, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
 use steadfast_clock::SystemClock;
 use tokio::task::JoinHandle;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::tls::MakeTlsConnect;
-use tokio_postgres::{CancelToken, Client, Config, Connection, Error, Socket};
-use tokio_postgres_rustls::MakeRustlsConnect;
+use tokio_postgres::{Client, Config, Connection, Error, Socket};
 use tracing::{debug, info};
 
 use crate::backoff::Backoff;
+use crate::encrypted::{Encrypted, MakeEncrypted};
 use crate::error::chain;
 use crate::open::OpenError;
 use crate::options::Plan;
@@ -23,7 +22,7 @@ use crate::tls;
 use crate::url::Address;
 
 /// What carries a connection.
-pub(crate) type Stream = <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream;
+pub(crate) type Stream = Encrypted<Socket>;
 
 /// Makes connections to one server.
 #[derive(Clone)]
@@ -35,7 +34,7 @@ struct Inner {
     config: Config,
     /// With the server's own limits, which a pooler does not take.
     limited: Config,
-    tls: MakeRustlsConnect,
+    tls: MakeEncrypted,
     /// Names the server in messages.
     server: String,
     is_pooled: AtomicBool,
@@ -49,6 +48,9 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const KEEPALIVE_RETRIES: u32 = 3;
 const UNCONFIRMED: Duration = Duration::from_secs(30);
 
+/// Nobody waits for a cancellation, and a server that does not take it has other trouble.
+const CANCEL_LIMIT: Duration = Duration::from_secs(10);
+
 impl Connector {
     /// Reads a connection string; no connection is made yet.
     pub(crate) fn new(url: &str, plan: &Plan) -> Result<Self, OpenError> {
@@ -56,7 +58,11 @@ impl Connector {
         let tls = tls::connector(address.tls_mode, &address.roots)?;
         let server = address.server();
         let mut config = address.config;
-        config.connect_timeout(plan.connect_timeout);
+        if config.get_connect_timeout().is_none() {
+            // One of several hosts that does not answer leaves time for the others.
+            let hosts = u32::try_from(config.get_hosts().len()).unwrap_or(u32::MAX).max(1);
+            config.connect_timeout(plan.connect_timeout / hosts);
+        }
         if config.get_application_name().is_none() {
             config.application_name("steadfast");
         }
@@ -114,9 +120,20 @@ impl Connector {
     }
 
     /// Asks the server to stop what a connection has asked for. A hint: nobody is told whether it helped.
-    pub(crate) async fn cancel(&self, token: CancelToken) {
-        if let Err(error) = token.cancel_query(self.inner.tls.clone()).await {
-            debug!(error = %chain(&error), "a statement that took too long could not be cancelled");
+    ///
+    /// The connection must stay until the statement has ended, because a pooler forgets with it what there is to cancel.
+    pub(crate) async fn cancel(&self, connection: &Client) {
+        let cancelling = async {
+            connection.cancel_token().cancel_query(self.inner.tls.clone()).await?;
+            // It is answered when the statement before it is.
+            connection.batch_execute("").await
+        };
+        match tokio::time::timeout(CANCEL_LIMIT, cancelling).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                debug!(error = %chain(&error), "a statement that took too long could not be cancelled")
+            }
+            Err(_) => debug!("a statement that took too long could not be cancelled in time"),
         }
     }
 }
@@ -173,9 +190,4 @@ fn limited(config: &Config, plan: &Plan) -> Config {
     let mut limited = config.clone();
     limited.options(options);
     limited
-}
-
-/// Takes a connection out of its pool and closes it: nobody gets it again.
-pub(crate) fn discard(connection: Object) {
-    drop(Object::take(connection));
 }

@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use deadpool_postgres::{Object, Pool};
 use steadfast_store::{ProviderError, ProviderErrorKind, StoreClock};
 use tokio_postgres::Row;
 
-use crate::connect::{Connector, discard};
+use crate::connect::Connector;
 use crate::error::{chain, is_conflict, is_spent, pool_error, provider_error};
 use crate::options::Counts;
 use crate::param::{Param, params, typed};
@@ -70,6 +71,11 @@ impl Db {
         Self { limit: Some(limit), connector, ..self }
     }
 
+    /// The quoted name of the schema.
+    pub(crate) fn schema(&self) -> Arc<str> {
+        Arc::clone(&self.schema)
+    }
+
     /// The time to decide by: the database's, unless a test gave a clock.
     pub(crate) fn now(&self) -> Option<i64> {
         self.clock.as_ref().map(StoreClock::now_ms)
@@ -92,7 +98,7 @@ impl Db {
                 Some(Err(error)) if is_conflict(&error) && conflicts < MAX_CONFLICTS => conflicts += 1,
                 Some(Err(error)) => {
                     if is_spent(&error) {
-                        discard(connection);
+                        drop(Object::take(connection));
                     }
                     return Err(provider_error(operation, error));
                 }
@@ -134,11 +140,10 @@ impl Db {
 
     /// Ends a statement that gave no answer, as far as that can be done.
     fn give_up(&self, operation: &'static str, connection: Object) -> ProviderError {
-        let token = connection.cancel_token();
-        discard(connection);
+        let connection = Object::take(connection);
         if let Some(connector) = self.connector.clone() {
             // Nobody waits for it: the caller has waited long enough.
-            tokio::spawn(async move { connector.cancel(token).await });
+            tokio::spawn(async move { connector.cancel(&connection).await });
         }
         let text = "no answer in time; what was asked may have happened or not";
         ProviderError::new(ProviderErrorKind::Unavailable, operation, text)
@@ -152,6 +157,37 @@ impl Db {
         params: &[Param<'_>],
     ) -> Result<Option<Row>, ProviderError> {
         Ok(self.rows(operation, sql, params).await?.into_iter().next())
+    }
+}
+
+/// Runs statements: in transactions of their own, or in one of somebody else's.
+#[async_trait]
+pub(crate) trait Ask: Sync {
+    /// Runs a statement that gives rows.
+    async fn ask(
+        &self,
+        operation: &'static str,
+        sql: &'static str,
+        params: &[Param<'_>],
+    ) -> Result<Vec<Row>, ProviderError>;
+
+    /// The time to decide by: the database's, unless a test gave a clock.
+    fn now(&self) -> Option<i64>;
+}
+
+#[async_trait]
+impl Ask for Db {
+    async fn ask(
+        &self,
+        operation: &'static str,
+        sql: &'static str,
+        params: &[Param<'_>],
+    ) -> Result<Vec<Row>, ProviderError> {
+        self.rows(operation, sql, params).await
+    }
+
+    fn now(&self) -> Option<i64> {
+        Self::now(self)
     }
 }
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 use steadfast_core::{WorkItem, kind_of};
 use steadfast_store::{Message, ProviderError, ProviderErrorKind, Sent, Started, check_message};
 
-use crate::db::{Db, Function, column, functions, millis, sql};
+use crate::db::{Ask, Function, column, functions, millis, sql};
 use crate::escape::escape;
 use crate::param::params;
 pub(crate) use crate::work::stored_tag;
@@ -96,19 +96,19 @@ impl Letters {
     }
 }
 
-impl Db {
-    /// Sends messages: those of one request together, and all of them in the order of the requests.
-    pub(crate) async fn send_messages(
-        &self,
-        requests: Vec<Vec<Letter>>,
-        notify: Option<String>,
-        me: &str,
-    ) -> Result<Vec<Result<(), ProviderError>>, ProviderError> {
-        let answers = requests.iter().map(|_| Ok(())).collect();
-        let mut all = Letters::default();
-        requests.into_iter().flatten().for_each(|letter| all.push(letter));
-        if !all.items.is_empty() {
-            self.rows(
+/// Sends messages: those of one request together, and all of them in the order of the requests.
+pub(crate) async fn send_messages(
+    asker: &impl Ask,
+    requests: Vec<Vec<Letter>>,
+    notify: Option<String>,
+    me: Option<&str>,
+) -> Result<Vec<Result<(), ProviderError>>, ProviderError> {
+    let answers = requests.iter().map(|_| Ok(())).collect();
+    let mut all = Letters::default();
+    requests.into_iter().flatten().for_each(|letter| all.push(letter));
+    if !all.items.is_empty() {
+        asker
+            .ask(
                 "send",
                 sql!("message/send"),
                 params![
@@ -117,59 +117,58 @@ impl Db {
                     all.delays,
                     all.starts,
                     all.traceparents,
-                    self.now(),
+                    asker.now(),
                     notify,
                     me
                 ],
             )
             .await?;
-        }
-        Ok(answers)
     }
+    Ok(answers)
+}
 
-    /// Starts instances that do not exist.
-    pub(crate) async fn start_instances(
-        &self,
-        requests: Vec<Start>,
-        notify: Option<String>,
-        me: &str,
-    ) -> Result<Vec<Result<Started, ProviderError>>, ProviderError> {
-        const OPERATION: &str = "start";
-        let (mut starts, mut also, mut also_of) = (Letters::default(), Letters::default(), Vec::new());
-        for (of, request) in (1_i32..).zip(requests) {
-            starts.push(request.start);
-            for letter in request.also {
-                also_of.push(of);
-                also.push(letter);
-            }
+/// Starts instances that do not exist.
+pub(crate) async fn start_instances(
+    asker: &impl Ask,
+    requests: Vec<Start>,
+    notify: Option<String>,
+    me: Option<&str>,
+) -> Result<Vec<Result<Started, ProviderError>>, ProviderError> {
+    const OPERATION: &str = "start";
+    let (mut starts, mut also, mut also_of) = (Letters::default(), Letters::default(), Vec::new());
+    for (of, request) in (1_i32..).zip(requests) {
+        starts.push(request.start);
+        for letter in request.also {
+            also_of.push(of);
+            also.push(letter);
         }
-        let rows = self
-            .rows(
-                OPERATION,
-                sql!("message/start"),
-                params![
-                    starts.instances,
-                    starts.items,
-                    starts.delays,
-                    starts.traceparents,
-                    also_of,
-                    also.instances,
-                    also.items,
-                    also.delays,
-                    also.starts,
-                    also.traceparents,
-                    self.now(),
-                    notify,
-                    me
-                ],
-            )
-            .await?;
-        let read = |row: &tokio_postgres::Row| {
-            let is_new: bool = column(OPERATION, row, "is_new")?;
-            Ok(if is_new { Started::New } else { Started::Existing })
-        };
-        Ok(rows.iter().map(read).collect())
     }
+    let rows = asker
+        .ask(
+            OPERATION,
+            sql!("message/start"),
+            params![
+                starts.instances,
+                starts.items,
+                starts.delays,
+                starts.traceparents,
+                also_of,
+                also.instances,
+                also.items,
+                also.delays,
+                also.starts,
+                also.traceparents,
+                asker.now(),
+                notify,
+                me
+            ],
+        )
+        .await?;
+    let read = |row: &tokio_postgres::Row| {
+        let is_new: bool = column(OPERATION, row, "is_new")?;
+        Ok(if is_new { Started::New } else { Started::Existing })
+    };
+    Ok(rows.iter().map(read).collect())
 }
 
 pub(crate) fn is_start(item: &WorkItem) -> bool {

@@ -306,15 +306,19 @@ impl Look<'_> {
                 made.insert(self.get(&row, "name")?, entry);
             }
         }
-        let there: HashSet<&str> = routines.iter().map(|routine| routine.name.as_str()).collect();
+        let there: HashSet<(&str, &str)> =
+            routines.iter().map(|routine| (routine.name.as_str(), routine.arguments.as_str())).collect();
         let mut pending = Vec::new();
         for function in &self.build.functions {
             let (name, hash) = (short(function), hash(function.text));
             let change = match made.get(name) {
-                None if there.contains(name) => return Err(self.foreign(format!("function '{name}'"))),
-                _ if !there.contains(name) => FunctionChange::New,
-                Some(made) if made.hash == hash || self.is_newer(&made.by) => continue,
-                _ => FunctionChange::Replaced,
+                Some(made) if there.contains(&(name, made.arguments.as_str())) => {
+                    if made.hash == hash || self.is_newer(&made.by) {
+                        continue;
+                    }
+                    FunctionChange::Replaced
+                }
+                _ => FunctionChange::New,
             };
             pending.push(PendingFunction {
                 name: name.to_owned(),
@@ -373,9 +377,10 @@ async fn apply(
     }
     for function in &pending.functions {
         match function.change {
-            FunctionChange::New => {
-                batch(transaction, schema, &step(function), &function.sql).await?;
-            }
+            FunctionChange::New => transaction
+                .batch_execute(&function.sql)
+                .await
+                .map_err(|error| unmade(schema, function, before, &error))?,
             FunctionChange::Replaced => {
                 replace(transaction, schema, quoted, build, function, before).await?;
             }
@@ -435,12 +440,35 @@ async fn made<'p>(
     let now = look.routines(&names).await?;
     let find = |function: &'p PendingFunction| {
         let is_it = |routine: &&Routine| routine.name == function.name && !before.contains(routine);
-        now.iter().find(is_it).map(|routine| (function, routine.arguments.clone())).ok_or_else(|| {
+        let Some(routine) = now.iter().find(is_it) else {
             let why = "its file makes no function of that name".to_owned();
-            OpenError::Migration { schema: look.schema.to_owned(), step: step(function), why }
-        })
+            return Err(OpenError::Migration { schema: look.schema.to_owned(), step: step(function), why });
+        };
+        // One that takes the place of a function that was not ours was never wanted.
+        let is_taken = before.iter().any(|former| former.oid == routine.oid);
+        if function.change == FunctionChange::New && is_taken {
+            return Err(look.foreign(format!("function '{}'", function.name)));
+        }
+        Ok((function, routine.arguments.clone()))
     };
     pending.functions.iter().map(find).collect()
+}
+
+/// Says why a new function could not be made: one of somebody else may be in its place.
+fn unmade(
+    schema: &str,
+    function: &PendingFunction,
+    before: &[Routine],
+    error: &tokio_postgres::Error,
+) -> OpenError {
+    let is_there = before.iter().any(|routine| routine.name == function.name);
+    if is_there && error.code() == Some(&SqlState::INVALID_FUNCTION_DEFINITION) {
+        return OpenError::Foreign {
+            schema: schema.to_owned(),
+            found: format!("function '{}'", function.name),
+        };
+    }
+    failed(schema, &step(function), error)
 }
 
 fn step(function: &PendingFunction) -> String {

@@ -18,8 +18,8 @@ use crate::open::OpenError;
 ///
 /// * `LISTEN`: what other processes commit is noticed every [`poll_interval`](Self::poll_interval) only, so set
 ///   [`listen`](Self::listen) to `false` and the interval to what you can wait;
-/// * the server's own statement timeout, which a pooler does not pass on: this process still stops waiting and asks the
-///   server to cancel, and the pooler's `query_timeout` bounds what is left.
+/// * the server's own statement timeout, which a pooler does not pass on: this process still stops waiting, and the pooler's
+///   `query_timeout` bounds how long the statement runs on.
 ///
 /// ```
 /// use std::time::Duration;

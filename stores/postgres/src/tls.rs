@@ -10,8 +10,8 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 use tokio_postgres::config::SslMode;
-use tokio_postgres_rustls::MakeRustlsConnect;
 
+use crate::encrypted::MakeEncrypted;
 use crate::open::OpenError;
 
 /// Says whether a connection is encrypted, and what is checked of the server's certificate.
@@ -107,7 +107,7 @@ impl Roots {
 }
 
 /// Makes the encryption of a mode.
-pub(crate) fn connector(mode: TlsMode, roots: &Roots) -> Result<MakeRustlsConnect, OpenError> {
+pub(crate) fn connector(mode: TlsMode, roots: &Roots) -> Result<MakeEncrypted, OpenError> {
     let provider = Arc::new(ring::default_provider());
     let verifier = Arc::new(Verifier::new(mode, roots, &provider)?);
     let unusable = |error: Error| OpenError::Tls { why: error.to_string() };
@@ -119,7 +119,7 @@ pub(crate) fn connector(mode: TlsMode, roots: &Roots) -> Result<MakeRustlsConnec
         .with_no_client_auth();
     // A server that is told to expect TLS from the first byte wants to hear which protocol is inside.
     config.alpn_protocols = vec![b"postgresql".to_vec()];
-    Ok(MakeRustlsConnect::new(config))
+    Ok(MakeEncrypted::new(config))
 }
 
 /// Checks as much of a certificate as the mode asks for.

@@ -26,8 +26,14 @@ impl Address {
 
     fn read(text: &str) -> Result<Self, String> {
         let (rest, ours) = if is_url(text) { split_url(text)? } else { split_pairs(text)? };
-        let config: Config = rest.parse().map_err(|error| chain(&error))?;
-        if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
+        let mut config: Config = rest.parse().map_err(|error| chain(&error))?;
+        if config.get_hosts().is_empty() {
+            // A certificate may be made for an address.
+            for address in config.get_hostaddrs().to_vec() {
+                config.host(address.to_string());
+            }
+        }
+        if config.get_hosts().is_empty() {
             return Err("it names no host".to_owned());
         }
         let mut address = Self { config, tls_mode: TlsMode::default(), roots: Roots::Platform };
@@ -40,6 +46,11 @@ impl Address {
         // As everywhere: who names a root certificate wants it to be used.
         if address.tls_mode == TlsMode::Require && address.roots != Roots::Platform {
             address.tls_mode = TlsMode::VerifyCa;
+        }
+        // What does not leave the machine is not encrypted, as with other clients.
+        #[cfg(unix)]
+        if address.config.get_hosts().iter().all(|host| matches!(host, Host::Unix(_))) {
+            address.tls_mode = TlsMode::Disable;
         }
         address.config.ssl_mode(address.tls_mode.on_the_wire());
         Ok(address)
@@ -55,7 +66,7 @@ impl Address {
 fn server(config: &Config) -> String {
     let ports = config.get_ports();
     let port = |index: usize| ports.get(index).or(ports.first()).copied().unwrap_or(5432);
-    let mut hosts: Vec<String> = (0..)
+    let hosts: Vec<String> = (0..)
         .zip(config.get_hosts())
         .map(|(index, host)| match host {
             Host::Tcp(name) => format!("{name}:{}", port(index)),
@@ -63,10 +74,6 @@ fn server(config: &Config) -> String {
             Host::Unix(path) => format!("{}:{}", path.display(), port(index)),
         })
         .collect();
-    if hosts.is_empty() {
-        let addresses = (0..).zip(config.get_hostaddrs());
-        hosts = addresses.map(|(index, address)| format!("{address}:{}", port(index))).collect();
-    }
     let database = config.get_dbname().map(|name| format!("/{name}")).unwrap_or_default();
     let user = config.get_user().map(|name| format!(" as user '{name}'")).unwrap_or_default();
     format!("{}{database}{user}", hosts.join(","))
@@ -222,6 +229,20 @@ mod tests {
             assert_eq!(address.tls_mode, TlsMode::VerifyFull, "{text}");
             assert_eq!(address.roots, Roots::File(PathBuf::from("/etc/my ca.pem")), "{text}");
         }
+    }
+
+    #[test]
+    fn an_address_by_number_is_a_host() {
+        let address = Address::parse("hostaddr=10.0.0.1 user=me sslmode=verify-full").unwrap();
+        assert_eq!(address.server(), "10.0.0.1:5432 as user 'me'");
+        assert_eq!(address.config.get_hosts().len(), 1);
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_socket_of_this_machine_is_not_encrypted() {
+        let address = Address::parse("host=/run/postgresql user=me sslmode=require").unwrap();
+        assert_eq!(address.tls_mode, TlsMode::Disable);
     }
 
     #[test]

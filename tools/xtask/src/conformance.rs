@@ -6,7 +6,8 @@ use clap::Args;
 use crate::{step::Steps, workspace::Workspace};
 
 /// The stores of this repository, each with the package whose test proves it.
-const STORES: [(&str, &str); 2] = [("memory", "steadfast-memory"), ("sqlite", "steadfast-sqlite")];
+const STORES: [(&str, &str); 3] =
+    [("memory", "steadfast-memory"), ("sqlite", "steadfast-sqlite"), ("postgres", "steadfast-postgres")];
 
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]

@@ -392,6 +392,7 @@ on_every_full_store! {
     }
 
     async fn s39_a_session_that_is_released_by_hand_is_claimed_by_who_comes_first(stage) {
+        let (lines, _guard) = Lines::collect();
         let (gate, told) = (Gate::new(), Told::default());
         node(&stage, "A", &gate, |options| {
             options.worker_concurrency = 1;
@@ -402,7 +403,12 @@ on_every_full_store! {
         stage.start("busy", "One", "Hold/").await;
         gate.is_entered().await;
         node(&stage, "B", &Gate::new(), |_| {}).await;
+        let epoch = shown(&stage, "chat").await.epoch.to_string();
         assert!(let_go(&stage, "chat").await);
+        let released = lines.saying("INFO", "session released");
+        let fields = ["session_id", "owner", "epoch", "reason"];
+        let said: Vec<&str> = released.iter().flat_map(|line| fields.map(|name| line.field(name))).collect();
+        assert_eq!(said, ["chat", "A", epoch.as_str(), "by hand"]);
         assert_eq!(takes_turn(&stage, "2", "chat").await, "B first 1, attempt 1");
         pass_calmly(&stage, 16 * SECOND, SECOND).await;
         stage.until("A knows", async || told.all().len() == 2).await;
@@ -410,6 +416,7 @@ on_every_full_store! {
         assert!(!let_go(&stage, "none").await);
         assert!(let_go(&stage, "chat").await, "B has it");
         assert!(!let_go(&stage, "chat").await, "nobody has it");
+        assert_eq!(lines.saying("INFO", "session released").len(), 2, "what was not held is not told");
         stage.stop().await;
     }
 

@@ -12,6 +12,7 @@ use steadfast::runtime::{Runtime, RuntimeOptions};
 use steadfast::{ActivityContext, Either2, EventKind, OrchestrationContext};
 use steadfast_behaviour::{Faults, Stage, activities, on_every_full_store, orchestrations};
 use steadfast_clock::Clock;
+use tokio::sync::Barrier;
 
 /// Tells on which node and under which attachment an activity runs.
 fn place_of(ctx: &ActivityContext) -> String {
@@ -137,10 +138,10 @@ fn talk(ctx: &ActivityContext, memory: &Memory) -> String {
 /// Talks, waits for a message, talks, sleeps, talks, continues as new, and talks.
 async fn patient(ctx: OrchestrationContext, input: String) -> Result<String, String> {
     let (id, said) = input.split_once('/').expect("conversation/said");
-    let mut said = said.to_owned() + &ctx.schedule_activity_on_session("Talk", "", id).await?;
     if ctx.execution_id() > 1 {
-        return Ok(said);
+        return Ok(said.to_owned() + &ctx.schedule_activity_on_session("Talk", "", id).await?);
     }
+    let mut said = ctx.schedule_activity_on_session("Talk", "begin", id).await?;
     ctx.schedule_wait("message").await;
     said += &ctx.schedule_activity_on_session("Talk", "", id).await?;
     ctx.schedule_timer(60 * SECOND).await;
@@ -149,8 +150,8 @@ async fn patient(ctx: OrchestrationContext, input: String) -> Result<String, Str
 }
 
 async fn simple(ctx: OrchestrationContext, id: String) -> Result<String, String> {
-    let mut said = String::new();
-    for _ in 0..3 {
+    let mut said = ctx.schedule_activity_on_session("Talk", "begin", &id).await?;
+    for _ in 0..2 {
         said += &ctx.schedule_activity_on_session("Talk", "", &id).await?;
     }
     Ok(said)
@@ -468,14 +469,22 @@ on_every_full_store! {
 
     async fn s12_conversations_over_two_workers_are_each_in_the_memory_of_one(stage) {
         let memories = [Memory::default(), Memory::default()];
+        // All begin together, so that no worker can have more of them than it has slots.
+        let all = Arc::new(Barrier::new(4));
         for (id, memory) in ["A", "B"].into_iter().zip(memories.clone()) {
-            let works = activities().register("Talk", move |ctx: ActivityContext, _: String| {
-                let said = talk(&ctx, &memory);
-                async move { Ok(said) }
+            let all = Arc::clone(&all);
+            let works = activities().register("Talk", move |ctx: ActivityContext, input: String| {
+                let (said, all) = (talk(&ctx, &memory), Arc::clone(&all));
+                async move {
+                    if input == "begin" {
+                        all.wait().await;
+                    }
+                    Ok(said)
+                }
             });
             let chats = orchestrations().register("Simple", simple).register("Patient", patient);
             let options = RuntimeOptions { worker_node_id: Some(id.to_owned()), ..stage.options() };
-            stage.run_with(works, chats, RuntimeOptions { worker_concurrency: 4, ..options }).await;
+            stage.run_with(works, chats, RuntimeOptions { worker_concurrency: 2, ..options }).await;
         }
         for id in ["1", "2"] {
             stage.start(id, "Simple", id).await;
@@ -498,6 +507,7 @@ on_every_full_store! {
             assert_eq!(output, expected);
             held[usize::from(owner == "B")].insert(id.to_owned(), turns);
         }
+        assert_eq!(held.each_ref().map(BTreeMap::len), [2, 2]);
         assert_eq!(memories.map(|memory| memory.lock().expect("nobody panics").clone()), held);
         stage.stop().await;
         stage.nothing_waits().await;

@@ -24,19 +24,12 @@ fn flows() -> OrchestrationRegistryBuilder {
 }
 
 /// Overwrites the one row of a kind that an instance has, behind the store's back.
-fn overwrite(stage: &Stage, queue: Queue, instance: &str, text: &str) {
-    let rows = match (stage.memory(), queue) {
-        (Some(memory), Queue::Worker) => memory.damage(Damage::Work { instance }, text),
-        (Some(memory), Queue::Orchestrator) => memory.damage(Damage::Messages { instance }, text),
-        (None, queue) => {
-            let file = rusqlite::Connection::open(stage.file()).expect("the file opens");
-            let table = if queue == Queue::Worker { "work" } else { "messages" };
-            let of = "key = (SELECT key FROM instances WHERE instance = ?2)";
-            let update = format!("UPDATE {table} SET item = ?1 WHERE {of}");
-            file.execute(&update, [text, instance]).expect("overwrites")
-        }
+async fn overwrite(stage: &Stage, queue: Queue, instance: &str, text: &str) {
+    let what = match queue {
+        Queue::Worker => Damage::Work { instance },
+        Queue::Orchestrator => Damage::Messages { instance },
     };
-    assert_eq!(rows, 1, "there is one row to overwrite");
+    assert_eq!(stage.damage(what, text).await, 1, "there is one row to overwrite");
 }
 
 /// Leaves an instance with an activity that cannot be read.
@@ -46,7 +39,7 @@ async fn unreadable_work(stage: &Stage, instance: &str) {
     stage.start(instance, "Call", "input").await;
     stage.has(instance, "ActivityScheduled", 1).await;
     stage.stop().await;
-    overwrite(stage, Queue::Worker, instance, BROKEN);
+    overwrite(stage, Queue::Worker, instance, BROKEN).await;
 }
 
 /// Leaves an instance with an event that cannot be read.
@@ -56,7 +49,7 @@ async fn unreadable_message(stage: &Stage, instance: &str) {
     stage.has(instance, "ExternalSubscribed", 1).await;
     stage.stop().await;
     stage.client.raise_event(instance, "go", "lost").await.expect("raises");
-    overwrite(stage, Queue::Orchestrator, instance, BROKEN);
+    overwrite(stage, Queue::Orchestrator, instance, BROKEN).await;
 }
 
 /// Lets time pass until `count` rows are set aside. Others are served all the while.
@@ -132,7 +125,7 @@ on_every_full_store! {
         stage.stop().await;
         stage.client.retry_set_aside(row.id).await.expect("is put back");
         assert_eq!(stage.client.list_set_aside(None).await.expect("lists"), []);
-        overwrite(&stage, Queue::Worker, "a", &activity("a"));
+        overwrite(&stage, Queue::Worker, "a", &activity("a")).await;
         stage.run(echo(), flows()).await;
         assert_eq!(stage.output("a").await, Ok("input".to_owned()));
         stage.stop().await;
@@ -145,7 +138,7 @@ on_every_full_store! {
         let [row] = &set_aside(&stage, 1).await[..] else { panic!("one row is set aside") };
         stage.stop().await;
         stage.client.retry_set_aside(row.id).await.expect("is put back");
-        overwrite(&stage, Queue::Orchestrator, "a", &event("a"));
+        overwrite(&stage, Queue::Orchestrator, "a", &event("a")).await;
         stage.run(echo(), flows()).await;
         assert_eq!(stage.output("a").await, Ok("found".to_owned()));
         stage.stop().await;

@@ -58,6 +58,7 @@ on_every_store! {
         let name = match stage.kind {
             StoreKind::Memory => "memory",
             StoreKind::Sqlite => "sqlite",
+            StoreKind::Postgres => "postgres",
             // The wrapper says nothing of itself.
             StoreKind::Wrapped => "unknown",
         };

@@ -362,7 +362,7 @@ on_every_full_store! {
         let sent = stage.inner().enqueue_for_orchestrator(activity.clone(), None).await;
         assert!(sent.is_err_and(|error| !error.is_retryable()), "the door is shut");
         let text = serde_json::to_string(&activity).expect("writes");
-        overwrite_messages(&stage, "a", &text);
+        overwrite_messages(&stage, "a", &text).await;
         let commits = stage.faults.calls("commit_turn");
         stage.pass(Duration::from_secs(5));
         stage.until("a turn", async || stage.faults.calls("commit_turn") == commits + 1).await;
@@ -372,15 +372,7 @@ on_every_full_store! {
     }
 }
 
-fn overwrite_messages(stage: &Stage, instance: &str, text: &str) {
-    let rows = match stage.memory() {
-        Some(memory) => memory.damage(Damage::Messages { instance }, text),
-        None => {
-            let file = rusqlite::Connection::open(stage.file()).expect("the file opens");
-            let of = "key = (SELECT key FROM instances WHERE instance = ?2)";
-            file.execute(&format!("UPDATE messages SET item = ?1 WHERE {of}"), [text, instance])
-                .expect("updates")
-        }
-    };
+async fn overwrite_messages(stage: &Stage, instance: &str, text: &str) {
+    let rows = stage.damage(Damage::Messages { instance }, text).await;
     assert_eq!(rows, 1, "there is a message to overwrite");
 }

@@ -44,36 +44,13 @@ fn json(items: &[WorkItem]) -> String {
 }
 
 /// Overwrites an event, as a fault of the disk would.
-fn damage(stage: &Stage, instance: &str, event_id: u32) {
-    damage_execution(stage, instance, 1, event_id);
+async fn damage(stage: &Stage, instance: &str, event_id: u64) {
+    damage_execution(stage, instance, 1, event_id).await;
 }
 
-fn damage_execution(stage: &Stage, instance: &str, execution_id: u32, event_id: u32) {
-    let rows = match stage.memory() {
-        Some(memory) => {
-            let what =
-                Damage::Event { instance, execution_id: execution_id.into(), event_id: event_id.into() };
-            memory.damage(what, "{rubbish")
-        }
-        None => {
-            let file = rusqlite::Connection::open(stage.file()).expect("the file opens");
-            let of =
-                "key = (SELECT key FROM instances WHERE instance = ?2) AND execution = ?3 AND event_id = ?4";
-            let columns = rusqlite::params!["{rubbish", instance, execution_id, event_id];
-            file.execute(&format!("UPDATE history SET event = ?1 WHERE {of}"), columns).expect("updates")
-        }
-    };
-    assert_eq!(rows, 1, "there is an event to damage");
-}
-
-/// Reads the event rows that can be read, past the store, which reads all or none.
-fn readable_rows(stage: &Stage, instance: &str) -> Vec<Event> {
-    let file = rusqlite::Connection::open(stage.file()).expect("the file opens");
-    let of = "key = (SELECT key FROM instances WHERE instance = ?1) AND execution = 1";
-    let mut rows =
-        file.prepare(&format!("SELECT event FROM history WHERE {of} ORDER BY event_id")).expect("prepares");
-    let texts = rows.query_map([instance], |row| row.get::<_, String>(0)).expect("reads");
-    texts.filter_map(|text| serde_json::from_str(&text.expect("is text")).ok()).collect()
+async fn damage_execution(stage: &Stage, instance: &str, execution_id: u64, event_id: u64) {
+    let what = Damage::Event { instance, execution_id, event_id };
+    assert_eq!(stage.damage(what, "{rubbish").await, 1, "there is an event to damage");
 }
 
 /// Leaves a `Wait` that waits, and no runtime.
@@ -87,7 +64,7 @@ async fn waiting(stage: &Stage, instance: &str) {
 /// The same with a history that cannot be read, and a message.
 async fn waiting_then_damaged(stage: &Stage, instance: &str) {
     waiting(stage, instance).await;
-    damage(stage, instance, 1);
+    damage(stage, instance, 1).await;
     stage.client.raise_event(instance, "Go", "now").await.expect("raises");
 }
 
@@ -142,8 +119,8 @@ on_every_store! {
         stage.settle().await;
         assert_eq!(runtime.metrics_snapshot().expect("counts").orch_poison, 1);
         stage.stop().await;
-        if stage.kind == StoreKind::Sqlite {
-            let last = readable_rows(&stage, "a").pop().expect("is there");
+        if let Some(mut rows) = stage.readable_events("a").await {
+            let last = rows.pop().expect("is there");
             assert_eq!((last.event_id, last.execution_id), (99_999, 1));
             let EventKind::OrchestrationFailed { details: ErrorDetails::Poison { message_type, message, .. } } = last.kind
             else {
@@ -164,7 +141,7 @@ on_every_store! {
         let kid = "a::sub::2";
         stage.has(kid, "ExternalSubscribed", 1).await;
         stage.stop().await;
-        damage(&stage, kid, 1);
+        damage(&stage, kid, 1).await;
         stage.client.raise_event(kid, "Go", "").await.expect("raises");
         stage.run_with(activities(), flows(), patience(&stage, 1)).await;
         let details = stage.ends_as_time_passes("a", SECOND / 4).await.expect_err("is told");
@@ -184,7 +161,7 @@ on_every_full_store! {
         stage.start("a", "Mother", "kid").await;
         stage.has("kid", "ExternalSubscribed", 1).await;
         stage.stop().await;
-        damage(&stage, "kid", 2);
+        damage(&stage, "kid", 2).await;
         stage.client.raise_event("kid", "Go", "").await.expect("raises");
         stage.run_with(activities(), flows(), patience(&stage, 1)).await;
         let details = stage.ends_as_time_passes("a", SECOND / 4).await.expect_err("is told");
@@ -213,7 +190,7 @@ on_every_full_store! {
         stage.has("other kid 2", "ExternalSubscribed", 1).await;
         stage.stop().await;
         told.store(false, Ordering::Relaxed);
-        damage_execution(&stage, "a", 2, 1);
+        damage_execution(&stage, "a", 2, 1).await;
         stage.client.raise_event("a", "Go", "").await.expect("raises");
         stage.run_with(hanging(), open(), patience(&stage, 2)).await;
         let has_failed = async || {
@@ -244,7 +221,7 @@ on_every_full_store! {
         stage.client.raise_event("a", "Go", "fine").await.expect("raises");
         assert_eq!(stage.output("a").await, Ok("fine".to_owned()));
         stage.stop().await;
-        damage(&stage, "a", 1);
+        damage(&stage, "a", 1).await;
         stage.client.raise_event("a", "Go", "late").await.expect("raises");
         let runtime = stage.run_with(activities(), flows(), patience(&stage, 0)).await;
         let commits = stage.faults.calls("commit_turn");
@@ -267,15 +244,15 @@ on_every_full_store! {
         let kind = || EventKind::ExternalEvent { name: "Other".to_owned(), data: String::new() };
         let events = [99_999, 123_456].map(|id| Event::at(1, id, "a", 1, None, kind()));
         stage.inner().append_with_execution("a", 1, events.to_vec()).await.expect("appends");
-        damage(&stage, "a", 1);
+        damage(&stage, "a", 1).await;
         stage.client.raise_event("a", "Go", "").await.expect("raises");
         stage.run_with(activities(), flows(), patience(&stage, 0)).await;
         ended_unreadable(&stage, "a").await;
         let info = stage.observer().get_execution_info("a", 1).await.expect("is there");
         assert_eq!((info.status.as_str(), info.event_count), ("Failed", 5));
         stage.stop().await;
-        if stage.kind == StoreKind::Sqlite {
-            let last = readable_rows(&stage, "a").pop().expect("is there");
+        if let Some(mut rows) = stage.readable_events("a").await {
+            let last = rows.pop().expect("is there");
             assert_eq!(last.event_id, 123_457);
         }
     }

@@ -1,4 +1,12 @@
--- Counts the blocks of the schema that this transaction has looked at so far.
-SELECT coalesce(sum(pg_stat_get_xact_blocks_fetched(c.oid)), 0)::bigint
-FROM pg_class c
-WHERE c.relnamespace = $1::text::regnamespace
+-- Counts the blocks of the schema's tables and indexes that this transaction has looked at so far. They are found by what depends
+-- on the schema, because a server with many schemas has a long list of tables.
+SELECT coalesce(sum(pg_stat_get_xact_blocks_fetched(r.oid)), 0)::bigint
+FROM pg_depend AS d
+CROSS JOIN LATERAL (
+    SELECT d.objid AS oid
+    UNION ALL
+    SELECT i.indexrelid FROM pg_index AS i WHERE i.indrelid = d.objid
+) AS r
+WHERE d.refclassid = 'pg_namespace'::regclass
+  AND d.refobjid = $1::text::regnamespace
+  AND d.classid = 'pg_class'::regclass

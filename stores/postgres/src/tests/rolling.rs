@@ -2,14 +2,18 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use semver::Version;
+use steadfast_core::{ExecutionMetadata, TagFilter, WorkItem};
+use steadfast_store::Provider;
 
 use super::{bring, connect, db, execute, number, plan, server, test_sql};
 use crate::db::{Db, Function, column};
 use crate::migrate::Build;
 use crate::open::OpenError;
 use crate::param::params;
+use crate::store::PostgresProvider;
 
 /// The forms of one function, as it grew from version to version.
 macro_rules! form {
@@ -69,6 +73,121 @@ async fn workers_go_on_while_functions_are_made_anew() {
     for worker in workers {
         worker.await.unwrap();
     }
+}
+
+/// Does what a worker does all day: starts, takes turns and commits them, runs activities, reads.
+async fn work(provider: &dyn Provider, instance: String) {
+    let (lock, at_once) = (Duration::from_secs(60), Duration::ZERO);
+    let start = WorkItem::StartOrchestration {
+        instance: instance.clone(),
+        orchestration: "order".to_owned(),
+        input: String::new(),
+        version: None,
+        parent_instance: None,
+        parent_id: None,
+        parent_execution_id: None,
+        execution_id: 1,
+    };
+    provider.enqueue_for_orchestrator(start, None).await.unwrap();
+    if let Some((turn, token, _)) = provider.fetch_orchestration_item(lock, at_once, None).await.unwrap() {
+        let activity = WorkItem::ActivityExecute {
+            instance: turn.instance.clone(),
+            execution_id: 1,
+            id: 1,
+            name: "ship".to_owned(),
+            input: String::new(),
+            session_id: None,
+            tag: None,
+        };
+        let metadata = ExecutionMetadata::default();
+        let committed = provider.ack_orchestration_item(
+            &token,
+            1,
+            Vec::new(),
+            vec![activity],
+            Vec::new(),
+            metadata,
+            Vec::new(),
+        );
+        committed.await.unwrap();
+    }
+    if let Some((_, token, _)) =
+        provider.fetch_work_item(lock, at_once, None, &TagFilter::default()).await.unwrap()
+    {
+        provider.ack_work_item(&token, None).await.unwrap();
+    }
+    provider.read(&instance).await.unwrap();
+    provider.get_kv_all_values(&instance).await.unwrap();
+}
+
+/// This build, as if each of its functions had been written anew.
+fn rewritten(version: u64) -> Build {
+    let this = Build::this();
+    let rewrite = |function: &&'static Function| -> &'static Function {
+        let text = format!("{}\n-- {version}", function.text.trim_end());
+        Box::leak(Box::new(Function { name: function.name, text: text.leak() }))
+    };
+    let functions = this.functions.iter().map(rewrite).collect();
+    Build { functions, version: Version::new(this.version.major, this.version.minor, version), ..this }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_works_on_while_all_its_functions_are_made_anew() {
+    let (server, schema) = (server(), server().schema("upgraded"));
+    let provider: Arc<dyn Provider> =
+        Arc::new(PostgresProvider::new_with_schema(server.url(), schema.name()).await.unwrap());
+    let (ended, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let workers: Vec<_> = (0..4)
+        .map(|worker| {
+            let (provider, ended, done) = (Arc::clone(&provider), Arc::clone(&ended), Arc::clone(&done));
+            tokio::spawn(async move {
+                for number in 0.. {
+                    if ended.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    work(&*provider, format!("{worker}-{number}")).await;
+                    done.fetch_add(1, Ordering::Relaxed);
+                }
+            })
+        })
+        .collect();
+    for version in 1..=4 {
+        let seen = done.load(Ordering::Relaxed);
+        bring(server.url(), schema.name(), &rewritten(version)).await.unwrap();
+        while done.load(Ordering::Relaxed) < seen + 8 && !workers.iter().any(|worker| worker.is_finished()) {
+            tokio::task::yield_now().await;
+        }
+    }
+    ended.store(true, Ordering::Relaxed);
+    for worker in workers {
+        worker.await.unwrap();
+    }
+    // A process of the version before that starts now leaves the functions alone, and works with them.
+    let previous = PostgresProvider::new_with_schema(server.url(), schema.name()).await.unwrap();
+    work(&previous, "previous".to_owned()).await;
+    let pending = PostgresProvider::pending_migrations(server.url(), schema.name()).await.unwrap();
+    assert!(pending.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_had_looked_up_the_older_form_finds_the_new_one() {
+    let (server, schema) = (server(), server().schema("looked_up"));
+    bring(server.url(), schema.name(), &build(1, &FIRST)).await.unwrap();
+    let (gate, watch) = (connect(server.url()).await, connect(server.url()).await);
+    execute(&gate, test_sql!("rolling/gate"), schema.name()).await;
+    execute(&gate, test_sql!("rolling/close_gate"), schema.name()).await;
+    let db = db(server.url(), schema.name(), &plan());
+    // The function is looked up first; then the call waits at the gate, still without having called it.
+    let asked = tokio::spawn(async move {
+        let rows = db.rows("double", test_sql!("rolling/call_at_gate"), params![21_i64]).await.unwrap();
+        column::<i64>("double", &rows[0], "doubled").unwrap()
+    });
+    while number(&watch, test_sql!("rolling/waiting"), schema.name()).await == 0 {
+        assert!(!asked.is_finished());
+    }
+    bring(server.url(), schema.name(), &build(2, &GROWN)).await.unwrap();
+    execute(&gate, test_sql!("rolling/open_gate"), schema.name()).await;
+    assert_eq!(asked.await.unwrap(), 42);
 }
 
 #[tokio::test]

@@ -578,6 +578,7 @@ async fn cleaning_a_schema_drops_all_that_the_store_made_and_nothing_else() {
     assert_eq!(caller.texts(left, &[&caller.schema.name()]).await, ["newest", "order_numbers", "orders"]);
     let left = "SELECT oid::regprocedure::text FROM pg_proc WHERE pronamespace = $1::text::regnamespace";
     assert_eq!(caller.texts(left, &[&caller.schema.name()]).await, ["list_children(integer)"]);
+    caller.client.batch_execute("DROP FUNCTION list_children(INTEGER)").await.expect("nothing in the way");
     PostgresProvider::new_with_schema(&caller.url, Some(caller.schema.name()))
         .await
         .expect("a store made anew");

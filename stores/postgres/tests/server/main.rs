@@ -9,9 +9,11 @@
 )]
 
 mod compat_functions;
+mod deletion;
 mod migrate;
 mod open;
 mod secure;
+mod statements;
 mod trouble;
 mod work;
 

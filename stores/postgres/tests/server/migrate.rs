@@ -1,6 +1,6 @@
 //! Migrations, seen from outside.
 
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use steadfast_postgres::{FunctionChange, PostgresProvider};
@@ -61,9 +61,10 @@ async fn processes_that_start_at_once_make_one_schema() {
     let schema = server().schema("processes");
     let start = || {
         Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "migrate::opens_the_schema_that_it_is_told", "--ignored", "--nocapture"])
+            .args(["--exact", "migrate::opens_the_schema_that_it_is_told", "--ignored"])
             .env(CHILD_SCHEMA, schema.name())
             .env("TEST_DATABASE_URL", server().url())
+            .stdout(Stdio::null())
             .spawn()
             .unwrap()
     };
@@ -78,23 +79,32 @@ async fn processes_that_start_at_once_make_one_schema() {
 #[tokio::test]
 #[ignore = "is a process of another test"]
 async fn opens_the_schema_that_it_is_told() {
-    let schema = std::env::var(CHILD_SCHEMA).unwrap();
+    let Ok(schema) = std::env::var(CHILD_SCHEMA) else { return };
     open(server().url(), &schema).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_schema_of_another_application_is_refused_and_left_alone() {
     let client = connect(server().url()).await;
-    for (statement, found) in
-        [(sql!("foreign_table"), "table 'history'"), (sql!("foreign_function"), "function 'notify'")]
-    {
+    let schema = server().schema("foreign");
+    execute(&client, sql!("foreign_table"), schema.name()).await;
+    let said = refused(server().url(), schema.name()).await;
+    says(&said, &[schema.name(), "table 'history'", "choose another schema"]);
+    assert_eq!(number(&client, sql!("things"), schema.name()).await, 1);
+    let pending = PostgresProvider::pending_migrations(server().url(), Some(schema.name())).await;
+    says(&pending.unwrap_err().to_string(), &["table 'history'"]);
+}
+
+#[tokio::test]
+async fn a_function_of_another_application_is_not_replaced() {
+    let client = connect(server().url()).await;
+    for statement in [sql!("foreign_function"), sql!("foreign_result")] {
         let schema = server().schema("foreign");
         execute(&client, statement, schema.name()).await;
         let said = refused(server().url(), schema.name()).await;
-        says(&said, &[schema.name(), found, "choose another schema"]);
+        says(&said, &[schema.name(), "function 'notify'", "choose another schema"]);
         assert_eq!(number(&client, sql!("things"), schema.name()).await, 1);
-        let pending = PostgresProvider::pending_migrations(server().url(), Some(schema.name())).await;
-        says(&pending.unwrap_err().to_string(), &[found]);
+        assert_eq!(number(&client, sql!("body"), schema.name()).await, 1);
     }
 }
 
@@ -105,6 +115,7 @@ async fn what_others_have_in_a_schema_stays_beside_ours() {
     execute(&client, sql!("beside"), schema.name()).await;
     open(server().url(), schema.name()).await.unwrap();
     open(server().url(), schema.name()).await.unwrap();
+    assert_eq!(number(&client, sql!("body"), schema.name()).await, 1);
 }
 
 #[tokio::test]

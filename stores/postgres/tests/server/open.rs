@@ -191,8 +191,22 @@ async fn a_password_is_not_in_what_a_provider_shows() {
 }
 
 #[tokio::test]
-async fn what_the_connection_string_says_wins_over_the_options() {
-    let schema = server().schema("wins");
-    let url = with_query(server().url(), "options=-c%20statement_timeout%3D1h&connect_timeout=3");
+async fn a_connection_string_may_set_what_the_driver_knows() {
+    let schema = server().schema("more");
+    let more =
+        "options=-c%20statement_timeout%3D1h&connect_timeout=3&keepalives_idle=9&application_name=mine";
+    let url = with_query(server().url(), more);
     open(&url, schema.name()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_socket_of_this_machine_is_as_good_as_a_port() {
+    let server = Server::durable().unwrap();
+    let row = connect(server.url()).await.query_one(sql!("socket"), &[]).await.unwrap();
+    let (folder, port): (String, String) = (row.get(0), row.get(1));
+    open(&format!("host={folder} port={port} user=postgres dbname=postgres sslmode=require"), "by_pairs")
+        .await
+        .unwrap();
+    let folder = folder.replace('/', "%2F");
+    open(&format!("postgres://postgres@{folder}:{port}/postgres"), "by_url").await.unwrap();
 }

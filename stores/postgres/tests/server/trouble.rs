@@ -16,6 +16,13 @@ async fn a_standby_is_refused_with_the_advice_to_use_the_primary() {
         let said = refused(server.url(), schema).await;
         says(&said, &["standby", "'postgres' can only be read", "connect to the primary", "read-write"]);
     }
+    // Among several hosts the primary is found, though one is down and one only reads.
+    let address = |server: &Server| server.url().split(['@', '/']).nth(3).unwrap().to_owned();
+    let primary = Server::durable().unwrap();
+    let hosts = format!("127.0.0.1:1,{},{}", address(&server), address(&primary));
+    let url = format!("postgres://postgres@{hosts}/postgres?target_session_attrs=read-write");
+    open(&url, "made_here").await.unwrap();
+    assert_eq!(number(&connect(primary.url()).await, sql!("schemas"), "made_here").await, 1);
 }
 
 #[tokio::test]

@@ -69,7 +69,9 @@ fn index(change: &Change<'_, String>) -> (String, String) {
     match change {
         Change::New(text) => ("NEW".to_owned(), block("sql", text)),
         Change::Removed(text) => ("Removed".to_owned(), block("sql", text)),
-        Change::Modified { before, after } => ("Modified".to_owned(), block("diff", &diff(before, after, ""))),
+        Change::Modified { before, after } => {
+            ("Modified".to_owned(), block("diff", &diff(before, after, "")))
+        }
     }
 }
 
@@ -107,7 +109,9 @@ mod tests {
         Function {
             signature: signature.to_owned(),
             body: body.to_owned(),
-            text: format!("CREATE OR REPLACE FUNCTION SCHEMA.{signature}\n AS $function$\n{body}\n$function$"),
+            text: format!(
+                "CREATE OR REPLACE FUNCTION SCHEMA.{signature}\n AS $function$\n{body}\n$function$"
+            ),
         }
     }
 
@@ -140,21 +144,28 @@ Full function with diff:
 ```
 ";
         assert!(text.contains(expected), "{text}");
-        assert!(text.starts_with("# Diff for migration 0014\n\n**Migration file:** `0014_x.sql`\n"), "{text}");
+        assert!(
+            text.starts_with("# Diff for migration 0014\n\n**Migration file:** `0014_x.sql`\n"),
+            "{text}"
+        );
     }
 
     #[test]
     fn labels_say_what_changed() {
-        let label = |before: &[(&str, Function)], after: &[(&str, Function)]| {
-            let text = written(1, "0001_x.sql", &scratch(before), &scratch(after));
+        let label = |before: Option<Function>, after: Option<Function>| {
+            let side = |function: Option<Function>| Scratch {
+                functions: function.map(|it| ("f".to_owned(), it)).into_iter().collect(),
+                ..Scratch::default()
+            };
+            let text = written(1, "0001_x.sql", &side(before), &side(after));
             text.lines().find_map(|line| line.strip_prefix("### `f` — ").map(str::to_owned))
         };
-        let old = ("f", function("f()", "a"));
-        assert_eq!(label(&[], &[old.clone()]).as_deref(), Some("NEW"));
-        assert_eq!(label(&[old.clone()], &[]).as_deref(), Some("Removed"));
-        assert_eq!(label(&[old.clone()], &[("f", function("f()", "b"))]).as_deref(), Some("Body Modified"));
-        assert_eq!(label(&[old.clone()], &[("f", function("f(a text)", "a"))]).as_deref(), Some("Signature Changed"));
-        assert_eq!(label(&[old.clone()], &[old]), None);
+        let old = || Some(function("f()", "a"));
+        assert_eq!(label(None, old()).as_deref(), Some("NEW"));
+        assert_eq!(label(old(), None).as_deref(), Some("Removed"));
+        assert_eq!(label(old(), Some(function("f()", "b"))).as_deref(), Some("Body Modified"));
+        assert_eq!(label(old(), Some(function("f(a text)", "a"))).as_deref(), Some("Signature Changed"));
+        assert_eq!(label(old(), old()), None);
     }
 
     #[test]

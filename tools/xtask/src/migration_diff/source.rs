@@ -141,8 +141,7 @@ fn names_in_tree(folder: &Path) -> Result<Vec<String>> {
     let mut names = Vec::new();
     let mut next = vec![folder.to_path_buf()];
     while let Some(current) = next.pop() {
-        let entries =
-            fs::read_dir(&current).with_context(|| format!("cannot list {}", current.display()))?;
+        let entries = fs::read_dir(&current).with_context(|| format!("cannot list {}", current.display()))?;
         for entry in entries {
             let path = entry?.path();
             if path.is_dir() {

@@ -2,8 +2,6 @@
 -- Locks: none; the caller has locked the instances.
 CREATE OR REPLACE FUNCTION {schema}.forget_instances(p_instances TEXT[]) RETURNS VOID
 LANGUAGE plpgsql
-SET enable_seqscan TO off
-SET plan_cache_mode TO force_generic_plan
 AS $function$
 #variable_conflict use_column
 BEGIN

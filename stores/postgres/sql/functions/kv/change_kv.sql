@@ -6,8 +6,6 @@ CREATE OR REPLACE FUNCTION {schema}.change_kv(
     p_kv_of INTEGER[], p_kv_keys TEXT[], p_kv_values TEXT[], p_kv_updated BIGINT[]
 ) RETURNS VOID
 LANGUAGE plpgsql
-SET enable_seqscan TO off
-SET plan_cache_mode TO force_generic_plan
 AS $function$
 #variable_conflict use_column
 DECLARE

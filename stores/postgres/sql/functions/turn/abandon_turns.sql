@@ -9,6 +9,11 @@ CREATE OR REPLACE FUNCTION {schema}.abandon_turns(
 ) RETURNS TABLE (code TEXT, instance_id TEXT)
 LANGUAGE plpgsql
 SET enable_seqscan TO off
+SET enable_bitmapscan TO off
+SET enable_hashjoin TO off
+SET enable_mergejoin TO off
+SET jit TO off
+SET plan_cache_mode TO force_generic_plan
 AS $function$
 #variable_conflict use_column
 DECLARE
@@ -38,11 +43,16 @@ BEGIN
         state = CASE WHEN t.visible > v_now THEN 0 ELSE 1 END,
         visible_ms = coalesce(t.visible, q.visible_ms)
     FROM (
-        SELECT v_instances[t.place] AS instance_id, t.token, t.uncounted, {schema}.after_ms(v_now, t.delay) AS visible
+        SELECT leased.id, t.uncounted, {schema}.after_ms(v_now, t.delay) AS visible
         FROM unnest(p_tokens, p_delay_ms, p_uncounted) WITH ORDINALITY AS t (token, delay, uncounted, place)
+        CROSS JOIN LATERAL (
+            SELECT q.id FROM {schema}.orchestrator_queue AS q
+            WHERE q.instance_id = v_instances[t.place] AND q.state = 1 AND q.lock_token = t.token
+            OFFSET 0
+        ) AS leased
         WHERE v_codes[t.place] = 'ok'
     ) AS t
-    WHERE q.instance_id = t.instance_id AND q.state = 1 AND q.lock_token = t.token;
+    WHERE q.id = t.id;
 
     PERFORM {schema}.free_turns(ARRAY(
         SELECT t.instance_id FROM unnest(v_instances, v_codes) AS t (instance_id, code) WHERE t.code = 'ok'

@@ -7,8 +7,6 @@ CREATE OR REPLACE FUNCTION {schema}.change_sessions(
     p_watch_of INTEGER[], p_watch_scopes TEXT[], p_watch_sessions TEXT[], p_now BIGINT
 ) RETURNS VOID
 LANGUAGE plpgsql
-SET enable_seqscan TO off
-SET plan_cache_mode TO force_generic_plan
 AS $function$
 #variable_conflict use_column
 DECLARE

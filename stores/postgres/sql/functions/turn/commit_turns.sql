@@ -27,6 +27,10 @@ CREATE OR REPLACE FUNCTION {schema}.commit_turns(
 ) RETURNS TABLE (code TEXT, instance_id TEXT, run_id BIGINT, event_at INTEGER, ready BOOLEAN)
 LANGUAGE plpgsql
 SET enable_seqscan TO off
+SET enable_bitmapscan TO off
+SET enable_hashjoin TO off
+SET enable_mergejoin TO off
+SET jit TO off
 SET plan_cache_mode TO force_generic_plan
 AS $function$
 #variable_conflict use_column
@@ -75,9 +79,17 @@ BEGIN
             p_work_scopes, p_work_sessions, p_gone_instances, p_gone_executions, p_gone_activities
         );
 
-        DELETE FROM {schema}.orchestrator_queue AS q
-        USING unnest(v_instances, p_tokens) AS t (instance_id, token)
-        WHERE q.instance_id = t.instance_id AND q.state = 1 AND q.lock_token = t.token;
+        -- Found by the instance, whatever the planner thinks of an empty queue.
+        DELETE FROM {schema}.orchestrator_queue
+        WHERE ctid = ANY (ARRAY(
+            SELECT leased.ctid
+            FROM unnest(v_instances, p_tokens) AS t (instance_id, token)
+            CROSS JOIN LATERAL (
+                SELECT q.ctid FROM {schema}.orchestrator_queue AS q
+                WHERE q.instance_id = t.instance_id AND q.state = 1 AND q.lock_token = t.token
+                OFFSET 0
+            ) AS leased
+        ));
 
         SELECT r.runs, r.pins INTO v_runs, v_pins
         FROM {schema}.record_commits(

@@ -7,8 +7,6 @@ CREATE OR REPLACE FUNCTION {schema}.judge_commits(
     OUT codes TEXT[], OUT instances TEXT[], OUT passed TEXT[], OUT event_at INTEGER[], OUT refused BOOLEAN, OUT any_passed BOOLEAN
 )
 LANGUAGE plpgsql
-SET enable_seqscan TO off
-SET plan_cache_mode TO force_generic_plan
 AS $function$
 #variable_conflict use_column
 DECLARE

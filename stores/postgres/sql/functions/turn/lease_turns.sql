@@ -7,8 +7,6 @@ RETURNS TABLE (
     has_kv BOOLEAN, now BIGINT, ids BIGINT[], items TEXT[], attempts INTEGER[], traceparents TEXT[]
 )
 LANGUAGE plpgsql
-SET enable_seqscan TO off
-SET plan_cache_mode TO force_generic_plan
 AS $function$
 #variable_conflict use_column
 DECLARE

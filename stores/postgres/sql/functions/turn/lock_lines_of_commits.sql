@@ -6,8 +6,6 @@ CREATE OR REPLACE FUNCTION {schema}.lock_lines_of_commits(
     p_gone_instances TEXT[], p_gone_executions BIGINT[], p_gone_activities BIGINT[]
 ) RETURNS VOID
 LANGUAGE plpgsql
-SET enable_seqscan TO off
-SET plan_cache_mode TO force_generic_plan
 AS $function$
 #variable_conflict use_column
 DECLARE

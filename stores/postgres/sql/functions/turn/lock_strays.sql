@@ -2,7 +2,6 @@
 -- Locks: instance_locks, skipping what others have locked.
 CREATE OR REPLACE FUNCTION {schema}.lock_strays(p_lo BIGINT[], p_hi BIGINT[]) RETURNS TEXT[]
 LANGUAGE plpgsql
-SET enable_seqscan TO off
 AS $function$
 #variable_conflict use_column
 DECLARE

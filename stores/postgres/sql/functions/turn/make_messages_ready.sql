@@ -3,7 +3,6 @@
 -- Locks: none; the caller has locked the instances.
 CREATE OR REPLACE FUNCTION {schema}.make_messages_ready(p_ids BIGINT[], p_instances TEXT[], p_now BIGINT) RETURNS VOID
 LANGUAGE plpgsql
-SET enable_seqscan TO off
 AS $function$
 #variable_conflict use_column
 DECLARE

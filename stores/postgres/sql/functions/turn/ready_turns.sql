@@ -4,9 +4,6 @@
 CREATE OR REPLACE FUNCTION {schema}.ready_turns(p_lo BIGINT[], p_hi BIGINT[], p_limit INTEGER)
 RETURNS TABLE (instance_id TEXT, head BIGINT, pin BIGINT)
 LANGUAGE plpgsql STABLE
-SET enable_seqscan TO off
-SET enable_bitmapscan TO off
-SET plan_cache_mode TO force_generic_plan
 AS $function$
 #variable_conflict use_column
 BEGIN

@@ -8,8 +8,6 @@ CREATE OR REPLACE FUNCTION {schema}.record_commits(
     OUT runs BIGINT[], OUT pins BIGINT[]
 )
 LANGUAGE plpgsql
-SET enable_seqscan TO off
-SET plan_cache_mode TO force_generic_plan
 AS $function$
 #variable_conflict use_column
 DECLARE

@@ -5,8 +5,6 @@
 CREATE OR REPLACE FUNCTION {schema}.settle_strays(p_instances TEXT[], p_now BIGINT)
 RETURNS TABLE (instance_id TEXT, dropped BIGINT)
 LANGUAGE plpgsql
-SET enable_seqscan TO off
-SET plan_cache_mode TO force_generic_plan
 AS $function$
 #variable_conflict use_column
 DECLARE

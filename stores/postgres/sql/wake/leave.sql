@@ -1,2 +1,0 @@
--- Says that this process listens no longer.
-DELETE FROM {schema}.listeners WHERE id = $1

@@ -1,0 +1,3 @@
+-- Lets nobody at the table.
+BEGIN;
+LOCK TABLE {name}.gate

@@ -1,0 +1,2 @@
+-- Lets everybody at the table.
+COMMIT
