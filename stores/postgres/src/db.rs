@@ -121,7 +121,8 @@ impl Db {
         }
     }
 
-    /// Runs a statement and counts the blocks that it looked at.
+    /// Runs a statement and counts the blocks that it looked at. The server counts on until it tells its statistics, not only
+    /// within a transaction: what it had counted before does not count.
     async fn counted(
         &self,
         connection: &mut Object,
@@ -130,12 +131,20 @@ impl Db {
         blocks: &AtomicU64,
     ) -> Result<Vec<Row>, tokio_postgres::Error> {
         let transaction = connection.transaction().await?;
+        let before = self.blocks(&transaction).await?;
         let rows = transaction.query_typed(text, &typed(params)).await?;
-        let counted = transaction.query_typed(sql!("schema/blocks"), &typed(params![&*self.schema])).await?;
+        let after = self.blocks(&transaction).await?;
         transaction.commit().await?;
-        let count = counted.first().map_or(0, |row| row.get::<_, i64>(0));
-        blocks.fetch_add(unsigned(count), Ordering::Relaxed);
+        blocks.fetch_add(unsigned(after - before), Ordering::Relaxed);
         Ok(rows)
+    }
+
+    async fn blocks(
+        &self,
+        transaction: &deadpool_postgres::Transaction<'_>,
+    ) -> Result<i64, tokio_postgres::Error> {
+        let counted = transaction.query_typed(sql!("schema/blocks"), &typed(params![&*self.schema])).await?;
+        Ok(counted.first().map_or(0, |row| row.get(0)))
     }
 
     /// Ends a statement that gave no answer, as far as that can be done.
