@@ -93,7 +93,7 @@ impl Db {
         loop {
             let mut connection = self.pool.get().await.map_err(|error| pool_error(operation, &error))?;
             let _sent = self.counts.as_ref().map(Counts::send);
-            match within(self.limit, self.send(&mut connection, &text, params)).await {
+            match within(self.limit, self.send(operation, &mut connection, &text, params)).await {
                 Some(Ok(rows)) => return Ok(rows),
                 Some(Err(error)) if is_conflict(&error) && conflicts < MAX_CONFLICTS => conflicts += 1,
                 Some(Err(error)) => {
@@ -109,12 +109,13 @@ impl Db {
 
     async fn send(
         &self,
+        operation: &'static str,
         connection: &mut Object,
         text: &str,
         params: &[Param<'_>],
     ) -> Result<Vec<Row>, tokio_postgres::Error> {
         match &self.counts {
-            Some(counts) if counts.with_blocks => {
+            Some(counts) if counts.with_blocks && is_look(operation) => {
                 self.counted(connection, text, params, &counts.blocks).await
             }
             _ => connection.query_typed(text, &typed(params)).await,
@@ -198,6 +199,11 @@ impl Ask for Db {
     fn now(&self) -> Option<i64> {
         Self::now(self)
     }
+}
+
+/// Is it a look for something to do? What that costs is counted: it must not depend on what else there is (S20).
+fn is_look(operation: &str) -> bool {
+    operation.starts_with("fetch_") || operation == "oldest_waiting"
 }
 
 /// Puts the schema into a text.
