@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use rusqlite::Connection;
 use steadfast::providers::{ProviderError, WorkItem};
 use steadfast::runtime::registry::{ActivityRegistryBuilder, OrchestrationRegistryBuilder};
 use steadfast::{

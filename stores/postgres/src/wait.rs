@@ -22,8 +22,8 @@ pub(crate) enum Look<L> {
 pub(crate) enum Next {
     /// At no time that is known.
     Unknown,
-    /// In so long.
-    In(Duration),
+    /// At a time of the store, which was `now` when it looked.
+    At { at: i64, now: i64 },
     /// At once: what is there was held by others at that moment.
     Soon,
 }
@@ -31,8 +31,7 @@ pub(crate) enum Next {
 impl Next {
     /// At a time of the store, which is `now`.
     pub(crate) fn at(next: Option<i64>, now: i64) -> Self {
-        let wait = |at: i64| u64::try_from(at.saturating_sub(now)).unwrap_or(0);
-        next.map_or(Self::Unknown, |at| Self::In(Duration::from_millis(wait(at))))
+        next.map_or(Self::Unknown, |at| Self::At { at, now })
     }
 }
 
@@ -85,7 +84,11 @@ impl PostgresProvider {
             return true;
         }
         let wait = match next {
-            Next::In(wait) => wait.min(self.poll_interval),
+            Next::At { at, now } => {
+                // A clock that tests gave may have moved on since the look; the database's has not, by much.
+                let wait = at.saturating_sub(self.db.now().unwrap_or(now));
+                Duration::from_millis(u64::try_from(wait).unwrap_or(0)).min(self.poll_interval)
+            }
             Next::Unknown | Next::Soon => self.poll_interval,
         };
         let due = now.saturating_add(wait).min(deadline);

@@ -75,8 +75,8 @@ async fn stopped(stage: &Stage) {
 
 /// Gives `a` a turn, and tells how it ends.
 async fn poked(stage: &Stage) -> Result<String, ErrorDetails> {
-    stage.run(activities(), flow()).await;
     stage.client.raise_event("a", "poke", "poked").await.expect("is sent");
+    stage.run(activities(), flow()).await;
     let ended = stage.ends("a").await;
     stage.stop().await;
     ended

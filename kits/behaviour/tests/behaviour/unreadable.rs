@@ -11,9 +11,7 @@ use steadfast::{
     ActivityContext, CancelReason, ErrorDetails, Event, EventKind, OrchestrationContext, OrchestrationStatus,
     PoisonMessageType,
 };
-use steadfast_behaviour::{
-    Lines, Stage, StoreKind, activities, on_every_full_store, on_every_store, orchestrations,
-};
+use steadfast_behaviour::{Lines, Stage, activities, on_every_full_store, on_every_store, orchestrations};
 use steadfast_memory::Damage;
 
 const SECOND: Duration = Duration::from_secs(1);
