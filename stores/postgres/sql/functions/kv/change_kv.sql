@@ -15,12 +15,12 @@ BEGIN
         UPDATE {schema}.kv AS k
         SET value = NULL, updated_ms = 0
         FROM unnest(p_instances, p_clears) AS c (instance_id, clears)
-        WHERE c.clears AND k.instance_id = c.instance_id AND k.layer = 1;
+        WHERE c.clears AND k.instance_id = c.instance_id AND k.instance_id = ANY (p_instances) AND k.layer = 1;
 
         INSERT INTO {schema}.kv (instance_id, layer, key, value, updated_ms)
         SELECT k.instance_id, 1, k.key, NULL, 0
         FROM unnest(p_instances, p_clears) AS c (instance_id, clears)
-        JOIN {schema}.kv AS k ON k.instance_id = c.instance_id AND k.layer = 0
+        JOIN {schema}.kv AS k ON k.instance_id = c.instance_id AND k.instance_id = ANY (p_instances) AND k.layer = 0
         WHERE c.clears
         ON CONFLICT (instance_id, layer, key) DO NOTHING;
     END IF;
@@ -43,7 +43,7 @@ BEGIN
             DELETE FROM {schema}.kv AS k
             USING {schema}.kv AS changed
             WHERE k.instance_id = ANY (v_over) AND k.layer = 0
-              AND changed.instance_id = k.instance_id AND changed.layer = 1 AND changed.key = k.key AND changed.value IS NULL;
+              AND changed.instance_id = k.instance_id AND changed.instance_id = ANY (v_over) AND changed.layer = 1 AND changed.key = k.key AND changed.value IS NULL;
 
             INSERT INTO {schema}.kv (instance_id, layer, key, value, updated_ms)
             SELECT k.instance_id, 0, k.key, k.value, k.updated_ms FROM {schema}.kv AS k

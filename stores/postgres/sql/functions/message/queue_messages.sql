@@ -34,6 +34,6 @@ BEGIN
         ) END)),
         since = CASE WHEN l.since > 0 THEN least(l.since, fresh.since) ELSE fresh.since END
     FROM fresh
-    WHERE l.instance_id = fresh.instance_id AND l.lock_token IS NULL;
+    WHERE l.instance_id = fresh.instance_id AND l.instance_id = ANY (p_instances) AND l.lock_token IS NULL;
 END
 $function$

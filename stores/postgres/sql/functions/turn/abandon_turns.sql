@@ -35,7 +35,7 @@ BEGIN
         SELECT t.token, t.place, row_number() OVER (PARTITION BY t.token ORDER BY t.place) AS nth
         FROM unnest(p_tokens) WITH ORDINALITY AS t (token, place)
     ) AS t
-    LEFT JOIN {schema}.instance_locks AS l ON l.lock_token = t.token;
+    LEFT JOIN {schema}.instance_locks AS l ON l.lock_token = t.token AND l.lock_token = ANY (p_tokens);
 
     UPDATE {schema}.orchestrator_queue AS q
     SET lock_token = NULL,
@@ -52,7 +52,7 @@ BEGIN
         ) AS leased
         WHERE v_codes[t.place] = 'ok'
     ) AS t
-    WHERE q.id = t.id;
+    WHERE q.id = t.id AND q.instance_id = ANY (v_instances) AND q.state = 1;
 
     PERFORM {schema}.free_turns(ARRAY(
         SELECT t.instance_id FROM unnest(v_instances, v_codes) AS t (instance_id, code) WHERE t.code = 'ok'

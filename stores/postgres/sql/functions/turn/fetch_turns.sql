@@ -27,19 +27,27 @@ DECLARE
     v_rounds CONSTANT INTEGER := 64;
     v_now BIGINT := {schema}.now_ms(p_now_ms);
     v_left INTEGER := p_count;
+    v_oldest TEXT[];
+    v_pins BIGINT[];
     v_taken TEXT[];
     v_firm TEXT[];
 BEGIN
     PERFORM {schema}.sweep_turns(v_now);
     FOR v_round IN 1..v_rounds LOOP
         -- Others may have locked the oldest: it looks at more than it takes.
+        SELECT array_agg(r.instance_id ORDER BY r.head), array_agg(r.pin ORDER BY r.head) INTO v_oldest, v_pins
+        FROM {schema}.ready_turns(p_lo, p_hi, 2 * v_left + 32) AS r;
+        -- One after the other in their order, and no further than what it takes.
         v_taken := ARRAY(
-            SELECT l.instance_id
-            FROM {schema}.ready_turns(p_lo, p_hi, 2 * v_left + 32) AS r
-            JOIN {schema}.instance_locks AS l ON l.instance_id = r.instance_id
-            WHERE l.lock_token IS NULL AND l.head IS NOT NULL AND l.pin = r.pin
-            ORDER BY r.head LIMIT v_left
-            FOR UPDATE OF l SKIP LOCKED
+            SELECT taken.instance_id
+            FROM unnest(v_oldest, v_pins) AS r (instance_id, pin)
+            CROSS JOIN LATERAL (
+                SELECT l.instance_id FROM {schema}.instance_locks AS l
+                WHERE l.instance_id = r.instance_id
+                  AND (l.lock_token IS NULL AND l.head IS NOT NULL) IS TRUE AND l.pin = r.pin
+                FOR UPDATE SKIP LOCKED
+            ) AS taken
+            LIMIT v_left
         );
         EXIT WHEN cardinality(v_taken) = 0;
         v_firm := {schema}.firm_turns(v_taken);

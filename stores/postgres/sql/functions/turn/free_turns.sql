@@ -35,7 +35,7 @@ BEGIN
             ) AS head
             FROM unnest(p_instances, p_pins) AS i (instance_id, pin)
         ) AS f
-        WHERE l.instance_id = f.instance_id
+        WHERE l.instance_id = f.instance_id AND l.instance_id = ANY (p_instances)
         RETURNING l.instance_id, l.head
     )
     SELECT array_agg(instance_id) INTO v_ready FROM freed WHERE head IS NOT NULL;

@@ -17,7 +17,7 @@ BEGIN
         array_agg(CASE WHEN l.locked_until > p_now THEN l.instance_id END ORDER BY t.place)
     INTO codes, v_holders, passed
     FROM unnest(p_tokens) WITH ORDINALITY AS t (token, place)
-    LEFT JOIN {schema}.instance_locks AS l ON l.lock_token = t.token;
+    LEFT JOIN {schema}.instance_locks AS l ON l.lock_token = t.token AND l.lock_token = ANY (p_tokens);
     instances := v_holders;
 
     -- Ids that rise from behind the last that is stored are new. Whatever else there is, is looked at one by one.

@@ -42,7 +42,7 @@ BEGIN
         UPDATE {schema}.orchestrator_queue AS q
         SET lock_token = batch.lock_token, attempt_count = q.attempt_count + 1
         FROM batch
-        WHERE q.id = batch.id
+        WHERE q.id = batch.id AND q.instance_id = ANY (p_instances) AND q.state = 1
         RETURNING q.instance_id, q.lock_token, q.id, q.work_item, q.attempt_count, q.traceparent
     ), arrived AS (
         SELECT s.instance_id, s.lock_token,

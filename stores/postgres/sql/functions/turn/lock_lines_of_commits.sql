@@ -23,7 +23,7 @@ BEGIN
             UNION
             SELECT l.instance_id, l.session_id
             FROM unnest(p_session_of, p_session_ops) AS o (of, op)
-            JOIN {schema}.lines AS l ON l.instance_id = p_instances[o.of]
+            JOIN {schema}.lines AS l ON l.instance_id = p_instances[o.of] AND l.instance_id = ANY (p_instances)
             WHERE o.op = 'end'
             UNION
             SELECT w.scope, w.id
@@ -36,7 +36,7 @@ BEGIN
             FROM unnest(p_gone_instances, p_gone_executions, p_gone_activities) AS g (instance_id, execution_id, activity_id)
             JOIN {schema}.worker_queue AS w
                 ON w.instance_id = g.instance_id AND w.execution_id = g.execution_id AND w.activity_id = g.activity_id
-            WHERE w.session_id IS NOT NULL
+            WHERE w.session_id IS NOT NULL AND w.instance_id = ANY (p_gone_instances)
         ) AS s (scope, session);
         IF v_sessions IS NOT NULL THEN
             PERFORM {schema}.lock_lines(v_scopes, v_sessions);

@@ -30,6 +30,6 @@ BEGIN
         ),
         since = CASE WHEN l.since > 0 THEN least(l.since, m.since) ELSE m.since END
     FROM unnest(v_instances, v_since) AS m (instance_id, since)
-    WHERE l.instance_id = m.instance_id AND l.lock_token IS NULL;
+    WHERE l.instance_id = m.instance_id AND l.instance_id = ANY (v_instances) AND l.lock_token IS NULL;
 END
 $function$

@@ -27,7 +27,7 @@ BEGIN
     WITH gone AS (
         DELETE FROM {schema}.orchestrator_queue AS q
         USING unnest(p_ids, p_reasons) AS m (id, reason)
-        WHERE q.id = m.id AND q.lock_token = p_token AND q.attempt_count >= p_max_attempts
+        WHERE q.id = m.id AND q.id = ANY (p_ids) AND q.lock_token = p_token AND q.attempt_count >= p_max_attempts
         RETURNING q.id, q.work_item, m.reason, q.attempt_count, nextval('{schema}.numbers') AS aside
     ), kept AS (
         INSERT INTO {schema}.set_aside (id, queue, instance_id, payload, reason, attempts, at_ms)

@@ -1,5 +1,6 @@
 -- Notes commits in the rows of instances and executions; the first commit of an execution makes its row, the first that says
 -- whose an instance is makes the row of that. Returns, by commit, the run and the pin of the instance from now on.
+-- Each join also names the instances themselves: then no plan reads more than those, whatever the planner believes.
 -- Locks: none; the caller has locked the instances.
 CREATE OR REPLACE FUNCTION {schema}.record_commits(
     p_instances TEXT[], p_executions BIGINT[], p_names TEXT[], p_versions TEXT[], p_parents TEXT[],
@@ -31,8 +32,9 @@ BEGIN
     INTO runs, v_fresh, v_statuses, v_unnamed, v_currents, pins
     FROM unnest(p_instances, p_executions, p_names, p_versions, p_statuses, p_majors, p_minors, p_patches)
         WITH ORDINALITY AS c (instance_id, execution_id, name, version, status, major, minor, patch, place)
-    LEFT JOIN {schema}.executions AS e ON e.instance_id = c.instance_id AND e.execution_id = c.execution_id
-    LEFT JOIN {schema}.instances AS i ON i.instance_id = c.instance_id;
+    LEFT JOIN {schema}.executions AS e
+        ON e.instance_id = c.instance_id AND e.execution_id = c.execution_id AND e.instance_id = ANY (p_instances)
+    LEFT JOIN {schema}.instances AS i ON i.instance_id = c.instance_id AND i.instance_id = ANY (p_instances);
 
     IF true = ANY (v_fresh) THEN
         INSERT INTO {schema}.executions (instance_id, execution_id, run_id, status, output, failure, started_at, completed_at,
@@ -67,7 +69,7 @@ BEGIN
             duroxide_version_patch = CASE WHEN c.major IS NULL THEN e.duroxide_version_patch ELSE c.patch END
         FROM unnest(p_instances, p_executions, p_statuses, p_outputs, p_failures, p_majors, p_minors, p_patches, v_fresh)
             AS c (instance_id, execution_id, status, output, failure, major, minor, patch, fresh)
-        WHERE e.instance_id = c.instance_id AND e.execution_id = c.execution_id
+        WHERE e.instance_id = c.instance_id AND e.execution_id = c.execution_id AND e.instance_id = ANY (p_instances)
           AND NOT c.fresh AND (c.status IS NOT NULL OR c.major IS NOT NULL);
     END IF;
 
@@ -82,7 +84,7 @@ BEGIN
         change = nextval('{schema}.numbers')
     FROM unnest(p_instances, p_executions, p_names, p_versions, v_statuses, v_currents, p_shows, p_custom_statuses)
         AS c (instance_id, execution_id, name, version, status, current, shows, custom_status)
-    WHERE i.instance_id = c.instance_id;
+    WHERE i.instance_id = c.instance_id AND i.instance_id = ANY (p_instances);
 
     IF true = ANY (v_unnamed) THEN
         INSERT INTO {schema}.instances (instance_id, orchestration_name, orchestration_version, current_execution_id,

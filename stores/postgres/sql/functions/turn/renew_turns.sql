@@ -18,7 +18,7 @@ BEGIN
 
     RETURN QUERY SELECT {schema}.code_of_lease(l.locked_until, v_now), l.instance_id
     FROM unnest(p_tokens) WITH ORDINALITY AS t (token, place)
-    LEFT JOIN {schema}.instance_locks AS l ON l.lock_token = t.token
+    LEFT JOIN {schema}.instance_locks AS l ON l.lock_token = t.token AND l.lock_token = ANY (p_tokens)
     ORDER BY t.place;
 
     -- A token that is named more than once is extended as the last of them says.
@@ -29,6 +29,6 @@ BEGIN
         FROM unnest(p_tokens, p_extend_ms) WITH ORDINALITY AS t (token, extend_ms, place)
         ORDER BY t.token, t.place DESC
     ) AS t
-    WHERE l.lock_token = t.token AND l.locked_until > v_now;
+    WHERE l.lock_token = t.token AND l.lock_token = ANY (p_tokens) AND l.locked_until > v_now;
 END
 $function$
