@@ -4,6 +4,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
+use steadfast_clock::{Clock, SystemClock};
 use steadfast_store::Waiters;
 use tokio::task::AbortHandle;
 use tokio_postgres::{AsyncMessage, Client, Connection, Socket};
@@ -66,7 +67,7 @@ impl Ear {
                     tracing::debug!(target: "steadfast::store", error = chain(&error), "cannot listen; others are noticed by looking");
                 }
             }
-            tokio::time::sleep(pause).await;
+            SystemClock.sleep(pause).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
@@ -107,7 +108,7 @@ impl Ear {
         loop {
             let said = params![&*self.me, millis(LISTENS_FOR)];
             self.db.rows("listen", sql!("wake/listen"), said).await.map_err(|error| error.to_string())?;
-            tokio::time::sleep(LISTENS_FOR / 3).await;
+            SystemClock.sleep(LISTENS_FOR / 3).await;
         }
     }
 }

@@ -82,14 +82,15 @@ pub(super) const TABLE: &[Row] = &[
     // It runs what a user would write on every store, with the wrapper that a user would write.
     Row {
         package: "steadfast-behaviour",
-        may_use: &[FACADE, CLOCK, STORE, MEMORY, COMPAT],
-        tests_may_use: &[CORE, SQLITE, CLUSTER],
+        may_use: &[FACADE, CLOCK, STORE, MEMORY, COMPAT, CLUSTER],
+        tests_may_use: &[CORE, SQLITE],
     },
     // It measures the core alone, so that nothing else is in its figures.
     Row { package: "steadfast-bench-core", may_use: &[CORE], tests_may_use: KITS },
     // It measures the store alone, without the runtime that the facade would bring.
     Row { package: "steadfast-bench-store", may_use: &[CORE, CLOCK, STORE, SQLITE], tests_may_use: KITS },
-    Row { package: "steadfast-bench-quick", may_use: &[FACADE], tests_may_use: KITS },
+    // It measures on a server of its own.
+    Row { package: "steadfast-bench-quick", may_use: &[FACADE, CLUSTER], tests_may_use: KITS },
     // It sees to it that there is a server to test with.
     Row { package: "xtask", may_use: &[CLUSTER], tests_may_use: &[] },
 ];
