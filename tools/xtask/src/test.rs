@@ -16,7 +16,8 @@ use crate::{
     workspace::{Workspace, shown, succeeds},
 };
 
-const NEXTEST: [&str; 4] = ["nextest", "run", "--workspace", "--all-features"];
+/// The profile says how many slots a test takes.
+const NEXTEST: [&str; 6] = ["nextest", "run", "--workspace", "--all-features", "--profile", "all"];
 const CARGO_TEST: [&str; 6] = ["test", "--workspace", "--all-features", "--lib", "--bins", "--tests"];
 /// A store as somebody else would write it lives outside the workspace, so its test is a step of its own.
 const FOREIGN: [&str; 5] =
@@ -78,8 +79,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
         steps.action("server", INSTALL, server::provide);
     }
     if asked(Part::Tests) {
-        let runner: &[&str] = if nextest_is_installed(workspace) { &NEXTEST } else { &CARGO_TEST };
-        steps.command("tests", workspace.cargo(runner.iter().copied()).args(&arguments.runner));
+        let mut command =
+            if nextest_is_installed(workspace) { nextest(workspace) } else { workspace.cargo(CARGO_TEST) };
+        steps.command("tests", command.args(&arguments.runner));
     }
     if asked(Part::Cold) {
         for pass in PASSES.iter().filter(|pass| arguments.all || !pass.by_hand) {
@@ -126,7 +128,7 @@ impl Pass {
             // The whole workspace, because one package alone would be built anew with fewer features.
             let binaries = BEHAVIOUR.map(|binary| format!("binary({binary})")).join(" | ");
             let filter = format!("package(steadfast-behaviour) & ({binaries}) & test(/::{}$/)", self.store);
-            let mut command = workspace.cargo(NEXTEST);
+            let mut command = nextest(workspace);
             command.args(["-E", &filter]);
             command
         } else {
@@ -138,6 +140,14 @@ impl Pass {
         command.env("STEADFAST_WARM", self.warm);
         command
     }
+}
+
+/// Two slots for each core: tests on a server wait for it half of their time.
+fn nextest(workspace: &Workspace) -> Command {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let mut command = workspace.cargo(NEXTEST);
+    command.args(["--test-threads", &(2 * cores).to_string()]);
+    command
 }
 
 fn nextest_is_installed(workspace: &Workspace) -> bool {

@@ -7,7 +7,7 @@ use tokio_postgres::Client;
 use crate::{connect, execute, open, server, sql};
 
 /// How many times as many blocks a call may read with much around it: indexes have more levels then, and a look reads each.
-const LEVELS: u64 = 2;
+const LEVELS: u64 = 3;
 
 /// Counts the blocks that a statement reads.
 async fn blocks(client: &Client, statement: &str, schema: &str) -> u64 {
@@ -41,21 +41,23 @@ async fn costs(client: &Client, schema: &str) -> [u64; 2] {
 
 #[tokio::test]
 async fn what_is_queued_for_others_costs_a_fetch_nothing() {
-    let schema = server().schema("noise");
-    open(server().url(), schema.name()).await.unwrap();
-    let old = connect(server().url()).await;
+    // A server of its own: rows that were removed stay in the way while any transaction of others may still see them.
+    let server = steadfast_cluster::Server::durable().unwrap();
+    let schema = server.schema("noise");
+    open(server.url(), schema.name()).await.unwrap();
+    let old = connect(server.url()).await;
     // A plan that was made for empty tables must be good for full ones.
     execute(&old, sql!("work/analyze"), schema.name()).await;
     let [fetch, finish] = costs(&old, schema.name()).await;
     execute(&old, sql!("work/noise"), schema.name()).await;
-    let new = connect(server().url()).await;
+    let new = connect(server.url()).await;
     for (client, planned) in [(&old, "with empty tables"), (&new, "without statistics")] {
         let costs = costs(client, schema.name()).await;
         assert!(costs[0] <= fetch * LEVELS, "planned {planned}: {} blocks instead of {fetch}", costs[0]);
         assert!(costs[1] <= finish * LEVELS, "planned {planned}: {} blocks instead of {finish}", costs[1]);
     }
     execute(&new, sql!("work/analyze"), schema.name()).await;
-    let analysed = connect(server().url()).await;
+    let analysed = connect(server.url()).await;
     let costs = costs(&analysed, schema.name()).await;
     assert!(costs[0] <= fetch * LEVELS, "planned with statistics: {} blocks instead of {fetch}", costs[0]);
     assert!(costs[1] <= finish * LEVELS, "planned with statistics: {} blocks instead of {finish}", costs[1]);
