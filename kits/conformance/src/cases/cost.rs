@@ -33,20 +33,32 @@ const MANY: u64 = 2_000;
 /// Longer than any case lasts.
 const LONG: Duration = Duration::from_secs(86_400);
 
+/// So much a cost may grow beside that: a store that counts blocks reads one more of each index that got another level (S20 allows
+/// the logarithm of the total).
+const LEVELS: u64 = 16;
+
 /// Requires that a cost has not grown by more than half.
 fn unchanged(before: u64, after: u64) {
-    assert!(after * 2 <= before * 3, "the cost should stay what it was: {after} instead of {before}");
+    assert!(after * 2 <= before * 3 + 2 * LEVELS, "the cost should stay what it was: {after} instead of {before}");
 }
 
-/// Counts what leasing a fresh instance costs. Tries it once before, so that nothing is done for the first time.
+/// How often a cost is taken. The first time does not count, because things are done for the first time; of the others the
+/// least does, because what others do on the machine only adds.
+const TRIES: u64 = 5;
+
+fn least(cost: Option<u64>, number: u64, spent: u64) -> Option<u64> {
+    if number == 0 { None } else { Some(cost.map_or(spent, |cost| cost.min(spent))) }
+}
+
+/// Counts what leasing a fresh instance costs.
 async fn turn_cost(bench: &Bench, round: &str) -> Option<u64> {
     let mut cost = None;
-    for number in 0..2 {
+    for number in 0..TRIES {
         let instance = format!("{round}-{number}");
         bench.start(&instance).await;
         let before = bench.cost().await?;
         let turn = bench.fetched().await;
-        cost = Some(bench.cost().await? - before);
+        cost = least(cost, number, bench.cost().await? - before);
         assert_eq!(turn.item.instance, instance, "nothing else is ready");
         bench.commit(&turn, Commit::started(&instance)).await;
     }
@@ -56,11 +68,11 @@ async fn turn_cost(bench: &Bench, round: &str) -> Option<u64> {
 /// Counts what leasing a fresh activity costs.
 async fn work_cost(bench: &Bench, round: &str) -> Option<u64> {
     let mut cost = None;
-    for number in 0..2 {
+    for number in 0..TRIES {
         bench.enqueue(activity(round, number)).await;
         let before = bench.cost().await?;
         let (item, token, _) = bench.working().await;
-        cost = Some(bench.cost().await? - before);
+        cost = least(cost, number, bench.cost().await? - before);
         assert_eq!(item, activity(round, number), "nothing else is ready");
         bench.finish(&token, None).await;
     }
@@ -147,11 +159,11 @@ async fn s20_work_of_other_tags_does_not_slow_a_work_fetch(bench: Bench) -> Verd
 /// Counts what leasing an activity costs a worker that also serves sessions.
 async fn session_work_cost(bench: &Bench, round: &str) -> Option<u64> {
     let mut cost = None;
-    for number in 0..2 {
+    for number in 0..TRIES {
         bench.enqueue(activity(round, number)).await;
         let before = bench.cost().await?;
         let (item, token, _) = bench.fetch_work_for("node").await.expect("an activity should be ready");
-        cost = Some(bench.cost().await? - before);
+        cost = least(cost, number, bench.cost().await? - before);
         assert_eq!(item, activity(round, number), "nothing else is for this worker");
         bench.finish(&token, None).await;
     }
