@@ -74,6 +74,6 @@ mod tests {
     #[test]
     fn an_unknown_store_is_named_with_the_known_ones() {
         let error = selected(&["oracle".to_owned()], false).unwrap_err().to_string();
-        assert_eq!(error, "there is no store 'oracle'; known: memory, sqlite");
+        assert_eq!(error, "there is no store 'oracle'; known: memory, sqlite, postgres");
     }
 }
