@@ -39,7 +39,10 @@ const LEVELS: u64 = 16;
 
 /// Requires that a cost has not grown by more than half.
 fn unchanged(before: u64, after: u64) {
-    assert!(after * 2 <= before * 3 + 2 * LEVELS, "the cost should stay what it was: {after} instead of {before}");
+    assert!(
+        after * 2 <= before * 3 + 2 * LEVELS,
+        "the cost should stay what it was: {after} instead of {before}"
+    );
 }
 
 /// How often a cost is taken. The first time does not count, because things are done for the first time; of the others the
