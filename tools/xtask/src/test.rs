@@ -31,7 +31,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum)]
     only: Option<Part>,
 
-    /// Show the behaviour warm, cold and with constant eviction on every store, not only on those that CI takes
+    /// Show the behaviour on a PostgreSQL server too, and warm, cold and with constant eviction on every store, not only on
+    /// those that CI takes
     #[arg(long)]
     all: bool,
 
