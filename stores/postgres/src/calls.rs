@@ -9,18 +9,12 @@ use steadfast_store::{Abandon, Committed, ProviderError, Started, Waiters, Woken
 use crate::batch::{Answers, Batch};
 use crate::db::Db;
 use crate::giving_back::{GivingBack, Lease, Taken};
+use crate::lanes::{FETCHES, WRITES};
 use crate::message::{Letter, Start, send_messages, start_instances};
 use crate::turn::{Leased, Prepared};
 use crate::wait::{Look, Next};
 use crate::wake::payload;
 use crate::work::{Finish, Unlease, WorkGroup};
-
-/// Bounds the fetches of one kind that are under way: one, so that what a dropped fetch leased is given back before the next
-/// one looks.
-const FETCHES: usize = 1;
-
-/// Bounds the writes of one kind that are under way: while one is being made durable, the next can be computed.
-const WRITES: usize = 2;
 
 /// Everything that can be asked together with others.
 #[derive(Debug)]

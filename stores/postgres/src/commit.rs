@@ -7,6 +7,7 @@ use tokio_postgres::Row;
 use crate::db::{Db, sql, time};
 use crate::escape::escape;
 use crate::history::EventColumns;
+use crate::lanes::Lane;
 use crate::message::{is_start, stored_tag};
 use crate::param::params;
 use crate::turn::{Prepared, SessionChange};
@@ -28,6 +29,8 @@ pub(crate) struct Columns {
     shows: Vec<bool>,
     custom_statuses: Vec<Option<String>>,
     kv_clears: Vec<bool>,
+    /// The first id of the events, if they rise from there.
+    rising: Vec<Option<i64>>,
     events: EventColumns,
     kv: KvColumns,
     sessions: SessionColumns,
@@ -98,6 +101,7 @@ impl Columns {
         self.tokens.push(stored(token));
         let of = i32::try_from(self.tokens.len()).unwrap_or(i32::MAX);
         self.push_execution(prepared);
+        self.rising.push(prepared.events.rising());
         self.events.push(of, &mut prepared.events);
         self.push_kv(of, prepared);
         self.push_sessions(of, prepared);
@@ -215,9 +219,9 @@ impl Columns {
             gone.of, gone.instances, gone.executions, gone.activities,
             messages.of, messages.instances, messages.items, messages.visible, messages.starts,
             messages.traceparents,
-            notify, me,
+            notify, me, self.rising,
         ];
-        db.rows(operation, sql!("turn/commit"), params).await
+        db.rows_of(Lane::CommitTurns, operation, sql!("turn/commit"), params).await
     }
 }
 

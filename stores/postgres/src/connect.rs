@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use deadpool_postgres::{Connect, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use deadpool_postgres::{Connect, Manager, ManagerConfig, Pool, QueueMode, RecyclingMethod, Runtime};
 use steadfast_clock::SystemClock;
 use tokio::task::JoinHandle;
 use tokio_postgres::error::SqlState;
@@ -14,6 +14,7 @@ use tokio_postgres::{Client, Config, Connection, Error, Socket};
 use tracing::{debug, info};
 
 use crate::backoff::Backoff;
+use crate::db::sql;
 use crate::encrypted::{Encrypted, MakeEncrypted};
 use crate::error::chain;
 use crate::open::OpenError;
@@ -86,12 +87,14 @@ impl Connector {
         &self.inner.server
     }
 
-    /// Makes a pool; no connection is made yet.
-    pub(crate) fn pool(&self, plan: &Plan) -> Result<Pool, OpenError> {
+    /// Makes a pool of so many connections; none is made yet.
+    pub(crate) fn pool(&self, plan: &Plan, size: usize) -> Result<Pool, OpenError> {
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let manager = Manager::from_connect(self.inner.config.clone(), self.clone(), recycling);
         Pool::builder(manager)
-            .max_size(plan.max_connections)
+            .max_size(size)
+            // The connection that was used last knows the plans of the functions.
+            .queue_mode(QueueMode::Lifo)
             .runtime(Runtime::Tokio1)
             .wait_timeout(Some(plan.connect_timeout))
             .create_timeout(Some(plan.connect_timeout))
@@ -114,7 +117,20 @@ impl Connector {
         connected
     }
 
-    /// Tells whether a pooler answered instead of a server; known after the first connection.
+    /// Finds out whether a connection is one to the server itself: a pooler can also drop parameters without a word.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub(crate) async fn recognise(&self, connection: &Client) -> Result<(), Error> {
+        let mark = connection.query_typed(sql!("schema/mark"), &[]).await?;
+        let mark: Option<String> = mark.first().and_then(|row| row.get(0));
+        if mark.is_none() {
+            self.inner.is_pooled.store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Tells whether a pooler answered instead of a server; known after the first connection was recognised.
     pub(crate) fn is_pooled(&self) -> bool {
         self.inner.is_pooled.load(Ordering::Relaxed)
     }
@@ -182,7 +198,9 @@ impl std::fmt::Debug for Connector {
 /// Adds the server's own limits; what the connection string says comes later and wins.
 fn limited(config: &Config, plan: &Plan) -> Config {
     let timeout = plan.statement_timeout.as_millis();
-    let own = format!("-c statement_timeout={timeout} -c idle_in_transaction_session_timeout={timeout}");
+    let own = format!(
+        "-c steadfast.direct=on -c statement_timeout={timeout} -c idle_in_transaction_session_timeout={timeout}"
+    );
     let options = match config.get_options() {
         Some(given) => format!("{own} {given}"),
         None => own,

@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use deadpool_postgres::{Object, Pool};
+use deadpool_postgres::Object;
 use steadfast_store::{ProviderError, ProviderErrorKind, StoreClock};
 use tokio_postgres::Row;
 
 use crate::connect::Connector;
 use crate::error::{chain, is_conflict, is_spent, pool_error, provider_error};
+use crate::lanes::{Lane, Lanes};
 use crate::options::Counts;
 use crate::param::{Param, params, typed};
 
@@ -42,10 +43,10 @@ pub(crate) use functions;
 /// Bounds how often a statement is sent again whose transaction lost against another one.
 const MAX_CONFLICTS: usize = 10;
 
-/// A pool of connections to one schema.
+/// Connections to one schema.
 #[derive(Debug, Clone)]
 pub(crate) struct Db {
-    pub(crate) pool: Pool,
+    pub(crate) lanes: Lanes,
     schema: Arc<str>,
     clock: Option<StoreClock>,
     counts: Option<Arc<Counts>>,
@@ -58,12 +59,12 @@ pub(crate) struct Db {
 impl Db {
     /// `schema` is the quoted name.
     pub(crate) fn new(
-        pool: Pool,
+        lanes: Lanes,
         schema: String,
         clock: Option<StoreClock>,
         counts: Option<Arc<Counts>>,
     ) -> Self {
-        Self { pool, schema: schema.into(), clock, counts, limit: None, connector: None }
+        Self { lanes, schema: schema.into(), clock, counts, limit: None, connector: None }
     }
 
     /// Bounds how long a statement may take, also where the server does not.
@@ -88,14 +89,30 @@ impl Db {
         sql: &'static str,
         params: &[Param<'_>],
     ) -> Result<Vec<Row>, ProviderError> {
+        self.rows_of(Lane::Other, operation, sql, params).await
+    }
+
+    /// Runs a statement that gives rows, on a connection for calls of its kind.
+    pub(crate) async fn rows_of(
+        &self,
+        lane: Lane,
+        operation: &'static str,
+        sql: &'static str,
+        params: &[Param<'_>],
+    ) -> Result<Vec<Row>, ProviderError> {
+        let pool = self.lanes.of(lane);
         let text = in_schema(sql, &self.schema);
         let mut conflicts = 0;
         loop {
-            let mut connection = self.pool.get().await.map_err(|error| pool_error(operation, &error))?;
+            let mut connection = pool.get().await.map_err(|error| pool_error(operation, &error))?;
             let _sent = self.counts.as_ref().map(Counts::send);
             match within(self.limit, self.send(operation, &mut connection, &text, params)).await {
                 Some(Ok(rows)) => return Ok(rows),
-                Some(Err(error)) if is_conflict(&error) && conflicts < MAX_CONFLICTS => conflicts += 1,
+                Some(Err(error)) if is_conflict(&error) && conflicts < MAX_CONFLICTS => {
+                    conflicts += 1;
+                    // What was prepared may be what is out of date.
+                    connection.statement_cache.clear();
+                }
                 Some(Err(error)) => {
                     if is_spent(&error) {
                         drop(Object::take(connection));
@@ -118,8 +135,19 @@ impl Db {
             Some(counts) if counts.with_blocks && is_look(operation) => {
                 self.counted(connection, text, params, &counts.blocks).await
             }
+            _ if self.prepares() => {
+                let (values, types): (Vec<_>, Vec<_>) = typed(params).into_iter().unzip();
+                let prepared = connection.prepare_typed_cached(text, &types).await?;
+                connection.query(&prepared, &values).await
+            }
             _ => connection.query_typed(text, &typed(params)).await,
         }
+    }
+
+    /// Are statements prepared once for each connection? Not through a pooler, where the next one may reach another server, and
+    /// not with a pool of somebody else, which may lead to one.
+    fn prepares(&self) -> bool {
+        self.connector.as_ref().is_some_and(|connector| !connector.is_pooled())
     }
 
     /// Runs a statement and counts the blocks that it looked at. The server counts on until it tells its statistics, not only

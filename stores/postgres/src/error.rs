@@ -126,7 +126,8 @@ fn meaning(code: Option<&SqlState>) -> (ProviderErrorKind, &'static str) {
 /// Would the same statement succeed if it were sent again at once? Its transaction was rolled back.
 ///
 /// A function that is made anew with more parameters is another one for the database: who looked up the old one a moment before
-/// finds that it is gone (as an undefined function, or inside as an internal error), and finds the new one when it asks again.
+/// finds that it is gone (as an undefined function, or inside as an internal error, or as a plan whose result would change), and
+/// finds the new one when it asks again.
 pub(crate) fn is_conflict(error: &tokio_postgres::Error) -> bool {
     error.code().is_some_and(|code| {
         [
@@ -134,6 +135,7 @@ pub(crate) fn is_conflict(error: &tokio_postgres::Error) -> bool {
             SqlState::T_R_SERIALIZATION_FAILURE,
             SqlState::UNDEFINED_FUNCTION,
             SqlState::INTERNAL_ERROR,
+            SqlState::FEATURE_NOT_SUPPORTED,
         ]
         .contains(code)
     })

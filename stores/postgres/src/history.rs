@@ -33,6 +33,12 @@ impl Events {
         Ok(new)
     }
 
+    /// The first id, if the others rise from there; the greatest number when there are none, which is behind any event.
+    pub(crate) fn rising(&self) -> Option<i64> {
+        let rises = self.ids.windows(2).all(|pair| pair[0] < pair[1]);
+        rises.then(|| self.ids.first().copied().unwrap_or(i64::MAX))
+    }
+
     /// Says why events are refused: `code` is that of the database, `at` counts them from 1 on.
     pub(crate) fn refusal(
         &self,

@@ -20,6 +20,7 @@ mod giving_back;
 mod history;
 mod instance;
 mod kv;
+mod lanes;
 mod listen;
 mod message;
 mod migrate;

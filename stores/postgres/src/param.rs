@@ -1,7 +1,6 @@
 //! Parameters of statements, each with its Postgres type.
 //!
-//! Statements are sent with the types of their parameters, in one round trip and without a name, so that they also work through
-//! a pooler that gives every transaction another connection.
+//! Statements are sent with the types of their parameters: where they cannot be prepared, one round trip is enough.
 
 use std::borrow::Cow;
 

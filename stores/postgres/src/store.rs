@@ -18,9 +18,10 @@ use steadfast_store::{
 use crate::calls::{Calls, WorkAsk};
 use crate::connect::Connector;
 use crate::db::Db;
-use crate::error::unreached;
+use crate::error::{chain, unreached};
 use crate::giving_back::GivingBack;
 use crate::history::{Append, Events};
+use crate::lanes::{Lane, Lanes};
 use crate::listen::Listener;
 use crate::message::{Letter, Start};
 use crate::migrate::{Build, migrate, pending};
@@ -79,8 +80,8 @@ impl PostgresProvider {
     ) -> Result<Self, OpenError> {
         let plan = Plan::try_from(options)?;
         let connector = Connector::new(database_url, &plan)?;
-        let pool = connector.pool(&plan)?;
-        Self::open(pool, Some(connector), schema.into(), plan).await
+        let lanes = Lanes::divided(&connector, &plan)?;
+        Self::open(lanes, Some(connector), schema.into(), plan).await
     }
 
     /// Opens a database in a schema, with a pool that exists already.
@@ -95,7 +96,7 @@ impl PostgresProvider {
         schema: impl Into<Option<&'s str>>,
         options: PostgresOptions,
     ) -> Result<Self, OpenError> {
-        Self::open(pool, None, schema.into(), Plan::try_from(options)?).await
+        Self::open(Lanes::shared(pool), None, schema.into(), Plan::try_from(options)?).await
     }
 
     /// Says what opening a schema with this build would do to it, and does nothing.
@@ -110,23 +111,29 @@ impl PostgresProvider {
         quoted(schema)?;
         let plan = Plan::try_from(PostgresOptions { max_connections: 1, ..PostgresOptions::default() })?;
         let connector = Connector::new(database_url, &plan)?;
-        let mut connection = first(&connector.pool(&plan)?, Some(&connector)).await?;
+        let mut connection = first(&connector.pool(&plan, 1)?, Some(&connector)).await?;
         pending(&mut connection, schema, &Build::this()).await
     }
 
     async fn open(
-        pool: Pool,
+        lanes: Lanes,
         connector: Option<Connector>,
         schema: Option<&str>,
         plan: Plan,
     ) -> Result<Self, OpenError> {
         let schema = schema.unwrap_or(DEFAULT_SCHEMA);
         let quoted = quoted(schema)?;
-        let mut connection = first(&pool, connector.as_ref()).await?;
+        let mut connection = first(lanes.of(Lane::Other), connector.as_ref()).await?;
         migrate(&mut connection, schema, &Build::this(), plan.migration_timeout).await?;
+        if let Some(connector) = &connector {
+            connector.recognise(&connection).await.map_err(|error| OpenError::Connect {
+                server: connector.server().to_owned(),
+                why: chain(&error),
+            })?;
+        }
         drop(connection);
         let store_clock = plan.clock.clone().map(StoreClock::new);
-        let db = Db::new(pool, quoted, store_clock, plan.counts.clone())
+        let db = Db::new(lanes, quoted, store_clock, plan.counts.clone())
             .bounded(plan.statement_timeout, connector.clone());
         let waiters = Arc::new(Waiters::default());
         let me: Arc<str> = uuid::Uuid::new_v4().to_string().into();

@@ -11,6 +11,7 @@ use tokio_postgres::{Client, NoTls};
 
 use crate::connect::Connector;
 use crate::db::Db;
+use crate::lanes::Lanes;
 use crate::migrate::{Build, migrate};
 use crate::open::{OpenError, quoted};
 use crate::options::{Plan, PostgresOptions};
@@ -36,8 +37,8 @@ fn plan() -> Plan {
 /// A database without the tables of the store.
 fn db(url: &str, schema: &str, plan: &Plan) -> Db {
     let connector = Connector::new(url, plan).unwrap();
-    let pool = connector.pool(plan).unwrap();
-    Db::new(pool, quoted(schema).unwrap(), None, None).bounded(plan.statement_timeout, Some(connector))
+    let lanes = Lanes::divided(&connector, plan).unwrap();
+    Db::new(lanes, quoted(schema).unwrap(), None, None).bounded(plan.statement_timeout, Some(connector))
 }
 
 async fn bring(url: &str, schema: &str, build: &Build) -> Result<(), OpenError> {

@@ -15,12 +15,14 @@ use crate::db::{Db, Function, column, functions, millis, sql, time, unsigned};
 use crate::escape::{escape, unescape};
 use crate::history::{Events, history_of};
 use crate::kv::KvChanges;
+use crate::lanes::Lane;
 use crate::param::params;
 
 pub(crate) const FUNCTIONS: &[Function] = functions![
     "turn/pin_of",
     "turn/code_of_lease",
     "turn/free_turns",
+    "turn/give_up_turns",
     "turn/make_messages_ready",
     "turn/sweep_turns",
     "turn/has_turn",
@@ -30,11 +32,13 @@ pub(crate) const FUNCTIONS: &[Function] = functions![
     "turn/firm_turns",
     "turn/lock_strays",
     "turn/settle_strays",
+    "turn/lease_crowd",
     "turn/lease_turns",
     "turn/fetch_turns",
     "turn/pass_over_messages",
     "turn/renew_turns",
     "turn/abandon_turns",
+    "turn/look_at_commits",
     "turn/judge_commits",
     "turn/record_commits",
     "turn/lock_lines_of_commits",
@@ -89,7 +93,8 @@ impl Db {
         let count = i32::try_from(count).unwrap_or(i32::MAX);
         loop {
             let rows = self
-                .rows(
+                .rows_of(
+                    Lane::FetchTurns,
                     OPERATION,
                     sql!("turn/fetch"),
                     params![self.now(), millis(lock), count, lowest, highest],

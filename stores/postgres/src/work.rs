@@ -11,6 +11,7 @@ use tokio_postgres::Row;
 
 use crate::db::{Db, Function, column, functions, millis, sql, time, unsigned};
 use crate::escape::{escape, unescape};
+use crate::lanes::Lane;
 use crate::message::{check_work, text};
 use crate::param::params;
 use crate::session::{fenced, keys, scope_of, stored_scope};
@@ -207,7 +208,8 @@ impl Db {
             group.tags.as_ref().map(|tags| tags.iter().map(|tag| escape(tag)).collect());
         let worker_ids: Vec<_> = workers.iter().map(|worker| escape(worker)).collect();
         let rows = self
-            .rows(
+            .rows_of(
+                Lane::FetchWork,
                 OPERATION,
                 sql!("work/fetch"),
                 params![
@@ -321,7 +323,8 @@ impl Db {
         let traceparents: Vec<_> =
             sent.iter().map(|sent| sent.and_then(|sent| sent.traceparent.as_deref()).map(escape)).collect();
         let rows = self
-            .rows(
+            .rows_of(
+                Lane::FinishWork,
                 OPERATION,
                 sql!("work/finish"),
                 params![tokens, instances, items, traceparents, self.now(), payload(me, &asked), escape(me)],

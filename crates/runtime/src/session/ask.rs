@@ -42,11 +42,12 @@ impl Asking {
             if state.is_closed || !state.leaves_out().eq(&request.leave_out) {
                 return;
             }
-            // A request that may claim takes anything that another could.
-            if let SessionScope::Only(serving) = &request.scope
-                && (state.has_room(self.sessions.limit) || !state.in_flight.keys().eq(serving))
-            {
-                return;
+            // A request that may claim takes anything that another could; and while one of the others may, this one need not.
+            if let SessionScope::Only(serving) = &request.scope {
+                let must_claim = state.reserved == 0 && state.has_room(self.sessions.limit);
+                if must_claim || !state.in_flight.keys().eq(serving) {
+                    return;
+                }
             }
         }
     }
@@ -78,11 +79,11 @@ impl Sessions {
         Asking { request: Some(request), expires, sessions: Arc::clone(self), reservation, changes }
     }
 
-    /// Tells parked fetches that room came or went; far from the limit they all ask alike.
+    /// Tells parked fetches that room came or went; far from the limit, and while one of them may claim, they all stay as they are.
     pub(super) fn room_changed(&self) {
         let near = {
             let state = self.lock();
-            state.in_flight.len() + state.reserved + 1 >= self.limit
+            state.reserved == 0 || state.in_flight.len() + state.reserved + 1 >= self.limit
         };
         if near {
             self.changed();

@@ -7,6 +7,7 @@ use steadfast_store::ProviderErrorKind;
 
 use super::{connect, db, execute, number, plan, server, test_sql};
 use crate::db::Db;
+use crate::lanes::Lane;
 use crate::options::Plan;
 use crate::param::params;
 
@@ -117,7 +118,7 @@ async fn a_statement_that_no_server_ends_is_given_up_and_cancelled() {
 async fn a_pool_whose_connections_are_all_in_use_says_so() {
     let plan = Plan { connect_timeout: Duration::from_millis(500), max_connections: 1, ..plan() };
     let db = db(server().url(), "busy", &plan);
-    let held = db.pool.get().await.unwrap();
+    let held = db.lanes.of(Lane::Other).get().await.unwrap();
     let error = ask(&db).await.unwrap_err();
     assert_eq!(error.kind, ProviderErrorKind::Busy, "{error}");
     assert!(error.to_string().contains("raise max_connections"), "{error}");
@@ -131,9 +132,9 @@ async fn a_connection_that_came_to_only_read_is_not_used_again() {
     let plan = Plan { max_connections: 1, ..plan() };
     let db = db(&url, "public", &plan);
     ask(&db).await.unwrap();
-    assert_eq!(db.pool.status().size, 1);
+    assert_eq!(db.lanes.of(Lane::Other).status().size, 1);
     let error = db.rows("write", test_sql!("away/make"), params![]).await.unwrap_err();
     assert_eq!(error.kind, ProviderErrorKind::Unavailable, "{error}");
     assert!(error.to_string().contains("connect to the primary"), "{error}");
-    assert_eq!(db.pool.status().size, 0);
+    assert_eq!(db.lanes.of(Lane::Other).status().size, 0);
 }

@@ -11,9 +11,11 @@ CREATE OR REPLACE FUNCTION {schema}.delete_instance_bulk(
 RETURNS TABLE(instances BIGINT, executions BIGINT, events BIGINT, queued BIGINT, deleted TEXT[])
 LANGUAGE plpgsql
 SET enable_seqscan TO off
-SET jit TO off
 SET enable_bitmapscan TO off
-SET enable_sort TO off
+SET enable_hashjoin TO off
+SET enable_mergejoin TO off
+SET jit TO off
+SET plan_cache_mode TO force_generic_plan
 AS $function$
 #variable_conflict use_column
 DECLARE

@@ -5,8 +5,6 @@
 CREATE OR REPLACE FUNCTION {schema}.erase_instances(p_instances TEXT[])
 RETURNS TABLE(instances BIGINT, executions BIGINT, events BIGINT, queued BIGINT)
 LANGUAGE plpgsql
-SET enable_seqscan TO off
-SET jit TO off
 AS $function$
 #variable_conflict use_column
 DECLARE

@@ -5,8 +5,6 @@
 CREATE OR REPLACE FUNCTION {schema}.prune_instances(p_instances TEXT[], p_keep_last BIGINT, p_completed_before BIGINT)
 RETURNS TABLE(instances BIGINT, executions BIGINT, events BIGINT)
 LANGUAGE plpgsql
-SET enable_seqscan TO off
-SET jit TO off
 AS $function$
 #variable_conflict use_column
 DECLARE

@@ -4,8 +4,6 @@
 CREATE OR REPLACE FUNCTION {schema}.refuse_deletion(p_instances TEXT[], p_force BOOLEAN)
 RETURNS VOID
 LANGUAGE plpgsql
-SET enable_seqscan TO off
-SET jit TO off
 AS $function$
 #variable_conflict use_column
 DECLARE

@@ -9,7 +9,14 @@ CREATE OR REPLACE FUNCTION {schema}.delete_instances_atomic(
 RETURNS TABLE(
     out_instances_deleted BIGINT, out_executions_deleted BIGINT, out_events_deleted BIGINT, out_queue_messages_deleted BIGINT
 )
-LANGUAGE plpgsql AS $function$
+LANGUAGE plpgsql
+SET enable_seqscan TO off
+SET enable_bitmapscan TO off
+SET enable_hashjoin TO off
+SET enable_mergejoin TO off
+SET jit TO off
+SET plan_cache_mode TO force_generic_plan
+AS $function$
 #variable_conflict use_column
 BEGIN
     PERFORM {schema}.lock_instances(p_instance_ids);

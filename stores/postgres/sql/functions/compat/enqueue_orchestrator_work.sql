@@ -6,7 +6,14 @@ CREATE OR REPLACE FUNCTION {schema}.enqueue_orchestrator_work(
     p_orchestration_version TEXT DEFAULT NULL, p_execution_id BIGINT DEFAULT NULL,
     p_now_ms BIGINT DEFAULT NULL, p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL
 ) RETURNS VOID
-LANGUAGE plpgsql AS $function$
+LANGUAGE plpgsql
+SET enable_seqscan TO off
+SET enable_bitmapscan TO off
+SET enable_hashjoin TO off
+SET enable_mergejoin TO off
+SET jit TO off
+SET plan_cache_mode TO force_generic_plan
+AS $function$
 #variable_conflict use_column
 BEGIN
     PERFORM {schema}.lock_instances(ARRAY[p_instance_id]);

@@ -6,7 +6,14 @@ CREATE OR REPLACE FUNCTION {schema}.enqueue_worker_work(
     p_activity_id BIGINT DEFAULT NULL, p_session_id TEXT DEFAULT NULL,
     p_tag TEXT DEFAULT NULL, p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL
 ) RETURNS VOID
-LANGUAGE plpgsql AS $function$
+LANGUAGE plpgsql
+SET enable_seqscan TO off
+SET enable_bitmapscan TO off
+SET enable_hashjoin TO off
+SET enable_mergejoin TO off
+SET jit TO off
+SET plan_cache_mode TO force_generic_plan
+AS $function$
 #variable_conflict use_column
 DECLARE
     v_tag TEXT := coalesce(p_tag, {schema}.item_of(p_work_item)->'ActivityExecute'->>'tag');

@@ -10,9 +10,7 @@ DECLARE
 BEGIN
     RETURN QUERY SELECT
         (SELECT count(*) FROM {schema}.orchestrator_queue)
-        - (SELECT count(*) FROM {schema}.instance_locks AS lock
-           JOIN {schema}.orchestrator_queue AS message
-             ON message.instance_id = lock.instance_id AND message.state = 1 AND message.lock_token = lock.lock_token
+        - (SELECT coalesce(sum(cardinality(lock.leased)), 0)::bigint FROM {schema}.instance_locks AS lock
            WHERE lock.lock_token IS NOT NULL AND lock.locked_until > v_now),
         (SELECT count(*) FROM {schema}.worker_queue)
         - (SELECT count(*) FROM {schema}.worker_queue AS work WHERE work.state = 2 AND work.locked_until > v_now);

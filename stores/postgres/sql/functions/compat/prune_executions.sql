@@ -6,7 +6,14 @@ CREATE OR REPLACE FUNCTION {schema}.prune_executions(
     p_instance_id TEXT, p_keep_last INTEGER, p_completed_before_ms BIGINT
 )
 RETURNS TABLE(out_instances_processed BIGINT, out_executions_deleted BIGINT, out_events_deleted BIGINT)
-LANGUAGE plpgsql AS $function$
+LANGUAGE plpgsql
+SET enable_seqscan TO off
+SET enable_bitmapscan TO off
+SET enable_hashjoin TO off
+SET enable_mergejoin TO off
+SET jit TO off
+SET plan_cache_mode TO force_generic_plan
+AS $function$
 #variable_conflict use_column
 BEGIN
     IF NOT EXISTS (SELECT 1 FROM {schema}.instances AS known WHERE known.instance_id = p_instance_id) THEN

@@ -3,11 +3,6 @@
 -- instance was deleted) is made again; after a bounded number of such losses the transaction gives up and is tried again.
 CREATE OR REPLACE FUNCTION {schema}.lock_instances(p_ids TEXT[]) RETURNS VOID
 LANGUAGE plpgsql
-SET enable_seqscan TO off
-SET enable_hashjoin TO off
-SET enable_mergejoin TO off
-SET jit TO off
-SET plan_cache_mode TO force_generic_plan
 AS $function$
 #variable_conflict use_column
 DECLARE

@@ -5,11 +5,6 @@ CREATE OR REPLACE FUNCTION {schema}.queue_messages(
     p_instances TEXT[], p_items TEXT[], p_visible BIGINT[], p_starts BOOLEAN[], p_traceparents TEXT[], p_now BIGINT
 ) RETURNS VOID
 LANGUAGE plpgsql
-SET enable_seqscan TO off
-SET enable_hashjoin TO off
-SET enable_mergejoin TO off
-SET jit TO off
-SET plan_cache_mode TO force_generic_plan
 AS $function$
 #variable_conflict use_column
 BEGIN

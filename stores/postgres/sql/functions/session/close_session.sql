@@ -2,12 +2,6 @@
 -- Locks: its line, then its rows of worker_queue in the order of id.
 CREATE OR REPLACE FUNCTION {schema}.close_session(p_instance TEXT, p_session TEXT) RETURNS VOID
 LANGUAGE plpgsql
-SET enable_seqscan TO off
-SET enable_bitmapscan TO off
-SET enable_hashjoin TO off
-SET enable_mergejoin TO off
-SET plan_cache_mode TO force_generic_plan
-SET jit TO off
 AS $function$
 #variable_conflict use_column
 BEGIN

@@ -2,12 +2,6 @@
 -- Locks: their lines, then their rows of worker_queue in the order of id.
 CREATE OR REPLACE FUNCTION {schema}.close_sessions_of(p_instance TEXT) RETURNS VOID
 LANGUAGE plpgsql
-SET enable_seqscan TO off
-SET enable_bitmapscan TO off
-SET enable_hashjoin TO off
-SET enable_mergejoin TO off
-SET plan_cache_mode TO force_generic_plan
-SET jit TO off
 AS $function$
 #variable_conflict use_column
 DECLARE

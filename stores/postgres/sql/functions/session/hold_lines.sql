@@ -4,12 +4,6 @@
 CREATE OR REPLACE FUNCTION {schema}.hold_lines(p_scopes TEXT[], p_sessions TEXT[])
 RETURNS TABLE (scope TEXT, session TEXT)
 LANGUAGE plpgsql
-SET enable_seqscan TO off
-SET enable_bitmapscan TO off
-SET enable_hashjoin TO off
-SET enable_mergejoin TO off
-SET plan_cache_mode TO force_generic_plan
-SET jit TO off
 AS $function$
 #variable_conflict use_column
 DECLARE

@@ -3,12 +3,6 @@
 -- Locks: instance_locks in the order of instance_id, skipping what others have locked.
 CREATE OR REPLACE FUNCTION {schema}.hold_watchers(p_scopes TEXT[], p_sessions TEXT[]) RETURNS TEXT[]
 LANGUAGE plpgsql
-SET enable_seqscan TO off
-SET enable_bitmapscan TO off
-SET enable_hashjoin TO off
-SET enable_mergejoin TO off
-SET plan_cache_mode TO force_generic_plan
-SET jit TO off
 AS $function$
 #variable_conflict use_column
 DECLARE

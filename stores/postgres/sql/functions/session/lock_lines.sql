@@ -3,12 +3,6 @@
 -- Locks: lines, in the order of their keys. A line that another transaction removed meanwhile is made again.
 CREATE OR REPLACE FUNCTION {schema}.lock_lines(p_scopes TEXT[], p_sessions TEXT[]) RETURNS VOID
 LANGUAGE plpgsql
-SET enable_seqscan TO off
-SET enable_bitmapscan TO off
-SET enable_hashjoin TO off
-SET enable_mergejoin TO off
-SET plan_cache_mode TO force_generic_plan
-SET jit TO off
 AS $function$
 #variable_conflict use_column
 DECLARE

@@ -4,12 +4,6 @@ CREATE OR REPLACE FUNCTION {schema}.open_session(
     p_instance TEXT, p_session TEXT, p_idle_ms BIGINT, p_serial BOOLEAN, p_now BIGINT
 ) RETURNS VOID
 LANGUAGE plpgsql
-SET enable_seqscan TO off
-SET enable_bitmapscan TO off
-SET enable_hashjoin TO off
-SET enable_mergejoin TO off
-SET plan_cache_mode TO force_generic_plan
-SET jit TO off
 AS $function$
 #variable_conflict use_column
 BEGIN

@@ -3,12 +3,6 @@
 -- Locks: none; the caller has locked the lines.
 CREATE OR REPLACE FUNCTION {schema}.refresh_heads(p_scopes TEXT[], p_sessions TEXT[], p_tags TEXT[]) RETURNS VOID
 LANGUAGE plpgsql
-SET enable_seqscan TO off
-SET enable_bitmapscan TO off
-SET enable_hashjoin TO off
-SET enable_mergejoin TO off
-SET plan_cache_mode TO force_generic_plan
-SET jit TO off
 AS $function$
 #variable_conflict use_column
 DECLARE

@@ -5,12 +5,6 @@ CREATE OR REPLACE FUNCTION {schema}.tell_watchers(
     p_scopes TEXT[], p_sessions TEXT[], p_epochs BIGINT[], p_from TEXT[], p_to TEXT, p_now BIGINT
 ) RETURNS INTEGER
 LANGUAGE plpgsql
-SET enable_seqscan TO off
-SET enable_bitmapscan TO off
-SET enable_hashjoin TO off
-SET enable_mergejoin TO off
-SET plan_cache_mode TO force_generic_plan
-SET jit TO off
 AS $function$
 #variable_conflict use_column
 DECLARE

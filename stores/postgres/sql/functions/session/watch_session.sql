@@ -5,12 +5,6 @@ CREATE OR REPLACE FUNCTION {schema}.watch_session(
     p_scope TEXT, p_session TEXT, p_instance TEXT, p_execution BIGINT
 ) RETURNS VOID
 LANGUAGE plpgsql
-SET enable_seqscan TO off
-SET enable_bitmapscan TO off
-SET enable_hashjoin TO off
-SET enable_mergejoin TO off
-SET plan_cache_mode TO force_generic_plan
-SET jit TO off
 AS $function$
 #variable_conflict use_column
 BEGIN

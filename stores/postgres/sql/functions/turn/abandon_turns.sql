@@ -38,21 +38,21 @@ BEGIN
     LEFT JOIN {schema}.instance_locks AS l ON l.lock_token = t.token AND l.lock_token = ANY (p_tokens);
 
     UPDATE {schema}.orchestrator_queue AS q
-    SET lock_token = NULL,
-        attempt_count = greatest(q.attempt_count - t.uncounted::int, 0),
+    SET attempt_count = q.attempt_count + (NOT t.uncounted)::int,
         state = CASE WHEN t.visible > v_now THEN 0 ELSE 1 END,
         visible_ms = coalesce(t.visible, q.visible_ms)
     FROM (
-        SELECT leased.id, t.uncounted, {schema}.after_ms(v_now, t.delay) AS visible
+        SELECT message.row, t.uncounted, {schema}.after_ms(v_now, t.delay) AS visible
         FROM unnest(p_tokens, p_delay_ms, p_uncounted) WITH ORDINALITY AS t (token, delay, uncounted, place)
         CROSS JOIN LATERAL (
-            SELECT q.id FROM {schema}.orchestrator_queue AS q
-            WHERE q.instance_id = v_instances[t.place] AND q.state = 1 AND q.lock_token = t.token
-            OFFSET 0
+            SELECT unnest(l.leased) AS id FROM {schema}.instance_locks AS l WHERE l.lock_token = t.token OFFSET 0
         ) AS leased
+        CROSS JOIN LATERAL (
+            SELECT q.ctid AS row FROM {schema}.orchestrator_queue AS q WHERE q.id = leased.id AND q.state = 1 OFFSET 0
+        ) AS message
         WHERE v_codes[t.place] = 'ok'
     ) AS t
-    WHERE q.id = t.id AND q.instance_id = ANY (v_instances) AND q.state = 1;
+    WHERE q.ctid = t.row;
 
     PERFORM {schema}.free_turns(ARRAY(
         SELECT t.instance_id FROM unnest(v_instances, v_codes) AS t (instance_id, code) WHERE t.code = 'ok'

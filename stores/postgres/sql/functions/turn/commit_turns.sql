@@ -1,7 +1,8 @@
 -- Commits turns and ends their leases (S3, S4, S7, S8, S10, S12). Each commit is one element of the arrays in front; what it
 -- holds many of lies flat in the arrays behind, where `..._of` says whose it is, from 1 on, and the order is that of the
 -- commit. p_shows says whether p_custom_statuses counts, p_kv_clears whether all keys are cleared before some are set; a
--- message with no time is visible at once. Session ops are `open`, `close`, and `end` for all of the instance.
+-- message with no time is visible at once. Session ops are `open`, `close`, and `end` for all of the instance. p_rising says of
+-- each commit the first id of its events, if they rise from there; of any other the events are looked at one by one.
 --
 -- Each commit is judged alone, and one that is refused changes nothing. One row for each, in order, with its instance: `ok`
 -- (with its run, and whether the instance is ready again), `lost` (the token holds nothing), `ended` (its lease has),
@@ -23,7 +24,7 @@ CREATE OR REPLACE FUNCTION {schema}.commit_turns(
     p_gone_of INTEGER[], p_gone_instances TEXT[], p_gone_executions BIGINT[], p_gone_activities BIGINT[],
     p_message_of INTEGER[], p_message_instances TEXT[], p_message_items TEXT[], p_message_visible BIGINT[],
     p_message_starts BOOLEAN[], p_message_traceparents TEXT[],
-    p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL
+    p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL, p_rising BIGINT[] DEFAULT NULL
 ) RETURNS TABLE (code TEXT, instance_id TEXT, run_id BIGINT, event_at INTEGER, ready BOOLEAN)
 LANGUAGE plpgsql
 SET enable_seqscan TO off
@@ -37,20 +38,45 @@ AS $function$
 DECLARE
     v_now BIGINT := {schema}.now_ms(p_now_ms);
     v_at TIMESTAMPTZ := to_timestamp(v_now / 1000.0);
-    v_judged RECORD;
+    v_count INTEGER := cardinality(p_tokens);
+    -- by commit
+    v_codes TEXT[];
+    v_holders TEXT[];
+    v_event_at INTEGER[];
+    -- the instances of those that pass; NULL for one that is refused
+    v_instances TEXT[];
     v_runs BIGINT[];
     v_pins BIGINT[];
-    -- by commit; NULL for one that is refused
-    v_instances TEXT[];
+    -- what there is of them, as `look_at_commits` tells it
+    v_plain INTEGER;
+    v_fresh BOOLEAN[];
+    v_statuses TEXT[];
+    v_unnamed BOOLEAN[];
+    v_currents BIGINT[];
+    v_named TID[];
+    v_changed BOOLEAN;
     v_ready TEXT[] := '{}';
 BEGIN
-    PERFORM {schema}.lock_instances(ARRAY(
-        SELECT l.instance_id FROM {schema}.instance_locks AS l WHERE l.lock_token = ANY (p_tokens)
-    ) || p_message_instances);
-    v_judged := {schema}.judge_commits(p_tokens, p_executions, p_event_of, p_event_ids, v_now);
-    v_instances := v_judged.passed;
+    IF cardinality(p_message_instances) = 0 THEN
+        PERFORM 1 FROM {schema}.instance_locks AS l WHERE l.lock_token = ANY (p_tokens) ORDER BY l.instance_id FOR UPDATE;
+    ELSE
+        PERFORM {schema}.lock_instances(ARRAY(
+            SELECT l.instance_id FROM {schema}.instance_locks AS l WHERE l.lock_token = ANY (p_tokens)
+        ) || p_message_instances);
+    END IF;
+    SELECT * INTO v_codes, v_holders, v_plain, v_runs, v_fresh, v_statuses, v_unnamed, v_currents, v_pins, v_named, v_changed
+    FROM {schema}.look_at_commits(
+        p_tokens, p_executions, p_names, p_versions, p_statuses, p_majors, p_minors, p_patches, p_rising, v_now
+    );
+    v_instances := v_holders;
 
-    IF v_judged.refused THEN
+    -- Most calls hold nothing that is refused.
+    IF v_plain < v_count THEN
+        SELECT j.codes, j.passed, j.event_at INTO v_codes, v_instances, v_event_at
+        FROM {schema}.judge_commits(v_codes, v_holders, p_executions, p_event_of, p_event_ids) AS j;
+    END IF;
+
+    IF v_plain < v_count AND NOT ('ok' = ALL (v_codes)) THEN
         SELECT array_agg(w.item), array_agg(w.instance_id), array_agg(w.execution), array_agg(w.activity), array_agg(w.tag),
             array_agg(w.scope), array_agg(w.session), array_agg(w.traceparent)
         INTO p_work_items, p_work_instances, p_work_executions, p_work_activities, p_work_tags,
@@ -73,40 +99,45 @@ BEGIN
         WHERE v_instances[m.of] IS NOT NULL;
     END IF;
 
-    IF v_judged.any_passed THEN
-        PERFORM {schema}.lock_lines_of_commits(
-            v_instances, p_session_of, p_session_ops, p_session_ids, p_watch_of, p_watch_scopes, p_watch_sessions,
-            p_work_scopes, p_work_sessions, p_gone_instances, p_gone_executions, p_gone_activities
-        );
+    IF 'ok' = ANY (v_codes) THEN
+        IF cardinality(p_session_of) > 0 OR cardinality(p_watch_of) > 0 OR cardinality(p_gone_instances) > 0
+            OR cardinality(array_remove(p_work_sessions, NULL)) > 0
+        THEN
+            PERFORM {schema}.lock_lines_of_commits(
+                v_instances, p_session_of, p_session_ops, p_session_ids, p_watch_of, p_watch_scopes, p_watch_sessions,
+                p_work_scopes, p_work_sessions, p_gone_instances, p_gone_executions, p_gone_activities
+            );
+        END IF;
 
-        -- Found by the instance, whatever the planner thinks of an empty queue.
-        DELETE FROM {schema}.orchestrator_queue
-        WHERE ctid = ANY (ARRAY(
-            SELECT leased.ctid
-            FROM unnest(v_instances, p_tokens) AS t (instance_id, token)
+        DELETE FROM {schema}.orchestrator_queue AS q
+        WHERE q.id = ANY (ARRAY(
+            SELECT unnest(l.leased)
+            FROM unnest(v_instances) AS t (id)
             CROSS JOIN LATERAL (
-                SELECT q.ctid FROM {schema}.orchestrator_queue AS q
-                WHERE q.instance_id = t.instance_id AND q.state = 1 AND q.lock_token = t.token
-                OFFSET 0
-            ) AS leased
+                SELECT l.leased FROM {schema}.instance_locks AS l WHERE l.instance_id = t.id OFFSET 0
+            ) AS l
         ));
 
-        SELECT r.runs, r.pins INTO v_runs, v_pins
-        FROM {schema}.record_commits(
+        v_pins := {schema}.record_commits(
             v_instances, p_executions, p_names, p_versions, p_parents, p_statuses, p_outputs, p_failures,
-            p_majors, p_minors, p_patches, p_shows, p_custom_statuses, v_at
-        ) AS r;
+            p_majors, p_minors, p_patches, p_shows, p_custom_statuses,
+            v_runs, v_fresh, v_statuses, v_unnamed, v_currents, v_pins, v_named, v_changed, v_at
+        );
 
         INSERT INTO {schema}.history (instance_id, execution_id, event_id, event_type, event_data, created_at)
         SELECT v_instances[e.of], p_executions[e.of], e.id, e.kind, e.text, v_at
         FROM unnest(p_event_of, p_event_ids, p_event_kinds, p_event_texts) AS e (of, id, kind, text)
         WHERE v_instances[e.of] IS NOT NULL;
 
-        PERFORM {schema}.change_kv(v_instances, p_statuses, p_kv_clears, p_kv_of, p_kv_keys, p_kv_values, p_kv_updated);
-        PERFORM {schema}.change_sessions(
-            v_instances, p_executions, p_statuses, p_session_of, p_session_ops, p_session_ids, p_session_idle,
-            p_session_serial, p_watch_of, p_watch_scopes, p_watch_sessions, v_now
-        );
+        IF cardinality(p_kv_of) > 0 OR true = ANY (p_kv_clears) OR 'Running' <> ANY (p_statuses) THEN
+            PERFORM {schema}.change_kv(v_instances, p_statuses, p_kv_clears, p_kv_of, p_kv_keys, p_kv_values, p_kv_updated);
+        END IF;
+        IF cardinality(p_session_of) > 0 OR cardinality(p_watch_of) > 0 OR 'Running' <> ANY (p_statuses) THEN
+            PERFORM {schema}.change_sessions(
+                v_instances, p_executions, p_statuses, p_session_of, p_session_ops, p_session_ids, p_session_idle,
+                p_session_serial, p_watch_of, p_watch_scopes, p_watch_sessions, v_now
+            );
+        END IF;
         IF cardinality(p_work_items) > 0 THEN
             PERFORM {schema}.queue_work(
                 p_work_items, p_work_instances, p_work_executions, p_work_activities, p_work_tags,
@@ -122,13 +153,14 @@ BEGIN
             );
         END IF;
         v_ready := {schema}.free_turns(v_instances, v_now, v_pins);
-        PERFORM {schema}.notify(p_notify, p_me);
+        IF p_notify IS NOT NULL THEN
+            PERFORM {schema}.notify(p_notify, p_me);
+        END IF;
     END IF;
 
     RETURN QUERY
     SELECT c.code, c.instance_id, c.run_id, c.event_at, c.code = 'ok' AND c.instance_id = ANY (v_ready)
-    FROM unnest(v_judged.codes, v_judged.instances, v_runs, v_judged.event_at)
-        WITH ORDINALITY AS c (code, instance_id, run_id, event_at, place)
+    FROM unnest(v_codes, v_holders, v_runs, v_event_at) WITH ORDINALITY AS c (code, instance_id, run_id, event_at, place)
     ORDER BY c.place;
 END
 $function$

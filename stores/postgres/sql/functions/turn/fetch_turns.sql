@@ -5,6 +5,7 @@
 -- Rows by kind: `turn` is a lease; `stray` says that `dropped` messages of an instance were settled because there is none
 -- (S17); `none` is the only other row when nothing was leased, with the next moment at which something becomes ready by
 -- itself, or `again` when something is ready that others have locked just now.
+-- Without sorting the index of the order is the only way to the oldest, also when few are ready as the tables are analysed.
 -- Locks: instance_locks, only of what it takes, skipping what others have locked: it waits for nobody.
 CREATE OR REPLACE FUNCTION {schema}.fetch_turns(
     p_now_ms BIGINT, p_lock_ms BIGINT, p_count INTEGER, p_lo BIGINT[] DEFAULT NULL, p_hi BIGINT[] DEFAULT NULL
@@ -18,6 +19,7 @@ SET enable_seqscan TO off
 SET enable_bitmapscan TO off
 SET enable_hashjoin TO off
 SET enable_mergejoin TO off
+SET enable_sort TO off
 SET jit TO off
 SET plan_cache_mode TO force_generic_plan
 AS $function$
@@ -27,31 +29,39 @@ DECLARE
     v_rounds CONSTANT INTEGER := 64;
     v_now BIGINT := {schema}.now_ms(p_now_ms);
     v_left INTEGER := p_count;
-    v_oldest TEXT[];
-    v_pins BIGINT[];
     v_taken TEXT[];
     v_firm TEXT[];
 BEGIN
-    PERFORM {schema}.sweep_turns(v_now);
+    IF (
+        SELECT coalesce(
+            (SELECT 1 FROM {schema}.orchestrator_queue AS q WHERE q.state = 0 AND q.visible_ms <= v_now LIMIT 1),
+            (SELECT 1 FROM {schema}.instance_locks AS l WHERE l.lock_token IS NOT NULL AND l.locked_until <= v_now LIMIT 1)
+        )
+    ) = 1 THEN
+        PERFORM {schema}.sweep_turns(v_now);
+    END IF;
     FOR v_round IN 1..v_rounds LOOP
-        -- Others may have locked the oldest: it looks at more than it takes.
-        SELECT array_agg(r.instance_id ORDER BY r.head), array_agg(r.pin ORDER BY r.head) INTO v_oldest, v_pins
-        FROM {schema}.ready_turns(p_lo, p_hi, 2 * v_left + 32) AS r;
-        -- One after the other in their order, and no further than what it takes.
-        v_taken := ARRAY(
-            SELECT taken.instance_id
-            FROM unnest(v_oldest, v_pins) AS r (instance_id, pin)
+        -- Others may have locked the oldest: it looks at more than it takes. Those are locked one after the other in their order,
+        -- and no further than what it takes.
+        SELECT array_agg(t.id), array_agg(t.id) FILTER (WHERE t.firm) INTO v_taken, v_firm
+        FROM (
+            SELECT r.instance_id AS id, coalesce(
+                (SELECT 1 FROM {schema}.instances AS i WHERE i.instance_id = r.instance_id),
+                (SELECT 1 FROM {schema}.orchestrator_queue AS q
+                    WHERE q.instance_id = r.instance_id AND q.starts AND q.state = 1 LIMIT 1),
+                (SELECT 1 FROM {schema}.history AS h WHERE h.instance_id = r.instance_id LIMIT 1)
+            ) = 1 AS firm
+            FROM {schema}.ready_turns(p_lo, p_hi, 2 * v_left + 32) AS r
             CROSS JOIN LATERAL (
-                SELECT l.instance_id FROM {schema}.instance_locks AS l
+                SELECT 1 FROM {schema}.instance_locks AS l
                 WHERE l.instance_id = r.instance_id
                   AND (l.lock_token IS NULL AND l.head IS NOT NULL) IS TRUE AND l.pin = r.pin
                 FOR UPDATE SKIP LOCKED
             ) AS taken
             LIMIT v_left
-        );
-        EXIT WHEN cardinality(v_taken) = 0;
-        v_firm := {schema}.firm_turns(v_taken);
-        IF cardinality(v_firm) > 0 THEN
+        ) AS t;
+        EXIT WHEN v_taken IS NULL;
+        IF v_firm IS NOT NULL THEN
             RETURN QUERY SELECT 'turn'::text, t.*, NULL::bigint, false, NULL::bigint
             FROM {schema}.lease_turns(v_firm, {schema}.after_ms(v_now, p_lock_ms), v_now) AS t;
             v_left := v_left - cardinality(v_firm);

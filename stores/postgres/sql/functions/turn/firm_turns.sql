@@ -3,11 +3,6 @@
 -- Locks: none; the caller has locked the instances.
 CREATE OR REPLACE FUNCTION {schema}.firm_turns(p_instances TEXT[]) RETURNS TEXT[]
 LANGUAGE plpgsql STABLE
-SET enable_seqscan TO off
-SET enable_hashjoin TO off
-SET enable_mergejoin TO off
-SET jit TO off
-SET plan_cache_mode TO force_generic_plan
 AS $function$
 #variable_conflict use_column
 BEGIN

@@ -5,20 +5,26 @@
 CREATE OR REPLACE FUNCTION {schema}.free_turns(p_instances TEXT[], p_since BIGINT, p_pins BIGINT[] DEFAULT NULL)
 RETURNS TEXT[]
 LANGUAGE plpgsql
-SET enable_seqscan TO off
-SET enable_hashjoin TO off
-SET enable_mergejoin TO off
-SET jit TO off
-SET plan_cache_mode TO force_generic_plan
 AS $function$
 #variable_conflict use_column
 DECLARE
     v_ready TEXT[];
 BEGIN
-    WITH freed AS (
+    WITH found AS MATERIALIZED (
+        SELECT l.row, i.pin, (
+            SELECT q.id FROM {schema}.orchestrator_queue AS q
+            WHERE q.instance_id = i.id AND q.state = 1
+            ORDER BY q.id LIMIT 1
+        ) AS head
+        FROM unnest(p_instances, p_pins) AS i (id, pin)
+        CROSS JOIN LATERAL (
+            SELECT l.ctid AS row FROM {schema}.instance_locks AS l WHERE l.instance_id = i.id OFFSET 0
+        ) AS l
+    ), freed AS (
         UPDATE {schema}.instance_locks AS l
         SET lock_token = NULL,
             locked_until = NULL,
+            leased = NULL,
             head = f.head,
             since = CASE
                 WHEN f.head IS NULL THEN 0
@@ -27,15 +33,8 @@ BEGIN
                 ELSE p_since
             END,
             pin = coalesce(f.pin, l.pin)
-        FROM (
-            SELECT i.instance_id, i.pin, (
-                SELECT q.id FROM {schema}.orchestrator_queue AS q
-                WHERE q.instance_id = i.instance_id AND q.state = 1
-                ORDER BY q.id LIMIT 1
-            ) AS head
-            FROM unnest(p_instances, p_pins) AS i (instance_id, pin)
-        ) AS f
-        WHERE l.instance_id = f.instance_id AND l.instance_id = ANY (p_instances)
+        FROM found AS f
+        WHERE l.ctid = f.row
         RETURNING l.instance_id, l.head
     )
     SELECT array_agg(instance_id) INTO v_ready FROM freed WHERE head IS NOT NULL;

@@ -4,11 +4,6 @@
 CREATE OR REPLACE FUNCTION {schema}.has_turn(p_now BIGINT, p_lo BIGINT[] DEFAULT NULL, p_hi BIGINT[] DEFAULT NULL)
 RETURNS BOOLEAN
 LANGUAGE plpgsql STABLE
-SET enable_seqscan TO off
-SET enable_hashjoin TO off
-SET enable_mergejoin TO off
-SET jit TO off
-SET plan_cache_mode TO force_generic_plan
 AS $function$
 #variable_conflict use_column
 BEGIN

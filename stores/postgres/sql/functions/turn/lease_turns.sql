@@ -1,5 +1,6 @@
--- Leases instances (S1): stamps their ready messages and counts an attempt on each (S5), in order of arrival, at most
--- MAX_TURN_MESSAGES of an instance. A start has first claim on a place among them, wherever it stands (S2).
+-- Leases the given instances until p_until (S1), each with its oldest ready messages up to a bound; a start is always among them,
+-- also when it is not among the oldest (S2). What a lease carries is written with it, so that what arrives later waits (S7); this
+-- attempt is counted here and written down when the lease ends without a commit (S5).
 -- Locks: none; the caller has locked the instances.
 CREATE OR REPLACE FUNCTION {schema}.lease_turns(p_instances TEXT[], p_until BIGINT, p_now BIGINT)
 RETURNS TABLE (
@@ -12,62 +13,52 @@ AS $function$
 DECLARE
     v_max_messages CONSTANT INTEGER := 1000;
 BEGIN
-    RETURN QUERY
-    WITH leased AS (
-        UPDATE {schema}.instance_locks AS l
-        SET lock_token = 'turn-' || nextval('{schema}.numbers'), locked_until = p_until, head = NULL
-        WHERE l.instance_id = ANY (p_instances)
-        RETURNING l.instance_id, l.lock_token
-    ), batch AS (
-        SELECT leased.lock_token, taken.id
-        FROM leased
+    FOR token, instance_id, name, version, execution_id, run_id, last_event_id, has_kv, now, ids, items, attempts, traceparents IN
+    WITH found AS MATERIALIZED (
+        SELECT l.row, t.id, m.ids, m.items, m.attempts, m.traceparents
+        FROM unnest(p_instances) WITH ORDINALITY AS t (id, place)
         CROSS JOIN LATERAL (
-            WITH oldest AS MATERIALIZED (
-                SELECT q.id, q.starts FROM {schema}.orchestrator_queue AS q
-                WHERE q.instance_id = leased.instance_id AND q.state = 1
-                ORDER BY q.id LIMIT v_max_messages
-            )
-            SELECT ready.id
+            SELECT l.ctid AS row FROM {schema}.instance_locks AS l WHERE l.instance_id = t.id OFFSET 0
+        ) AS l
+        CROSS JOIN LATERAL (
+            SELECT array_agg(ready.id) AS ids, array_agg(ready.work_item) AS items,
+                array_agg(ready.attempt_count + 1) AS attempts, array_agg(ready.traceparent) AS traceparents
             FROM (
-                SELECT oldest.id, oldest.starts FROM oldest
-                UNION ALL
-                SELECT q.id, q.starts FROM {schema}.orchestrator_queue AS q
-                WHERE q.instance_id = leased.instance_id AND q.starts AND q.state = 1
-                  AND (SELECT count(*) FROM oldest) = v_max_messages
-                  AND q.id > (SELECT max(oldest.id) FROM oldest)
+                SELECT q.id, q.work_item, q.attempt_count, q.traceparent FROM {schema}.orchestrator_queue AS q
+                WHERE q.instance_id = t.id AND q.state = 1
+                ORDER BY q.id LIMIT v_max_messages
             ) AS ready
-            ORDER BY ready.starts DESC, ready.id LIMIT v_max_messages
-        ) AS taken
-    ), stamped AS (
-        UPDATE {schema}.orchestrator_queue AS q
-        SET lock_token = batch.lock_token, attempt_count = q.attempt_count + 1
-        FROM batch
-        WHERE q.id = batch.id AND q.instance_id = ANY (p_instances) AND q.state = 1
-        RETURNING q.instance_id, q.lock_token, q.id, q.work_item, q.attempt_count, q.traceparent
-    ), arrived AS (
-        SELECT s.instance_id, s.lock_token,
-            array_agg(s.id ORDER BY s.id) AS ids,
-            array_agg(s.work_item ORDER BY s.id) AS items,
-            array_agg(s.attempt_count ORDER BY s.id) AS attempts,
-            array_agg(s.traceparent ORDER BY s.id) AS traceparents
-        FROM stamped AS s
-        GROUP BY s.instance_id, s.lock_token
+        ) AS m
+        ORDER BY t.place
+    ), leased AS (
+        UPDATE {schema}.instance_locks AS l
+        SET lock_token = 'turn-' || nextval('{schema}.numbers'), locked_until = p_until, leased = found.ids, head = NULL
+        FROM found
+        WHERE l.ctid = found.row
+        RETURNING l.lock_token, found.id, found.ids, found.items, found.attempts, found.traceparents
     )
-    SELECT a.lock_token, a.instance_id, i.orchestration_name, i.orchestration_version, current.execution_id,
+    SELECT a.lock_token, a.id, i.orchestration_name, i.orchestration_version, current.execution_id,
         (SELECT e.run_id FROM {schema}.executions AS e
-            WHERE e.instance_id = a.instance_id AND e.execution_id = current.execution_id),
+            WHERE e.instance_id = a.id AND e.execution_id = current.execution_id),
         coalesce((SELECT h.event_id FROM {schema}.history AS h
-            WHERE h.instance_id = a.instance_id AND h.execution_id = current.execution_id
+            WHERE h.instance_id = a.id AND h.execution_id = current.execution_id
             ORDER BY h.event_id DESC LIMIT 1), 0),
-        (SELECT 1 FROM {schema}.kv AS k WHERE k.instance_id = a.instance_id AND k.layer = 0 LIMIT 1) IS NOT NULL,
+        (SELECT 1 FROM {schema}.kv AS k WHERE k.instance_id = a.id AND k.layer = 0 LIMIT 1) IS NOT NULL,
         p_now, a.ids, a.items, a.attempts, a.traceparents
-    FROM arrived AS a
+    FROM leased AS a
     LEFT JOIN LATERAL (
         SELECT i.orchestration_name, i.orchestration_version, i.current_execution_id FROM {schema}.instances AS i
-        WHERE i.instance_id = a.instance_id
+        WHERE i.instance_id = a.id
         OFFSET 0
     ) AS i ON true
     CROSS JOIN LATERAL (SELECT coalesce(i.current_execution_id, 1) AS execution_id) AS current
-    ORDER BY a.ids[1];
+    ORDER BY a.ids[1]
+    LOOP
+        IF cardinality(ids) = v_max_messages THEN
+            SELECT c.ids, c.items, c.attempts, c.traceparents INTO ids, items, attempts, traceparents
+            FROM {schema}.lease_crowd(instance_id, v_max_messages) AS c;
+        END IF;
+        RETURN NEXT;
+    END LOOP;
 END
 $function$

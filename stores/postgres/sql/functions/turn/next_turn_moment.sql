@@ -2,11 +2,6 @@
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.next_turn_moment(p_now BIGINT) RETURNS BIGINT
 LANGUAGE plpgsql STABLE
-SET enable_seqscan TO off
-SET enable_hashjoin TO off
-SET enable_mergejoin TO off
-SET jit TO off
-SET plan_cache_mode TO force_generic_plan
 AS $function$
 #variable_conflict use_column
 BEGIN

@@ -1,5 +1,5 @@
 -- Passes over messages of a lease that the holder cannot read (S15): each waits to be read again, or is set aside when it was
--- tried p_max_attempts times (the fetch has counted this one). A lease that is left without messages is given back. One row
+-- tried p_max_attempts times, this one counted. A lease that is left without messages is given back. One row
 -- for each message that was passed over; `aside` is its number among those set aside.
 -- Locks: instance_locks.
 CREATE OR REPLACE FUNCTION {schema}.pass_over_messages(
@@ -17,36 +17,41 @@ AS $function$
 DECLARE
     v_now BIGINT := {schema}.now_ms(p_now_ms);
     v_instance TEXT;
+    v_leased BIGINT[];
+    -- of those that are passed over
+    v_ids BIGINT[];
 BEGIN
-    SELECT l.instance_id INTO v_instance FROM {schema}.instance_locks AS l WHERE l.lock_token = p_token FOR UPDATE;
+    SELECT l.instance_id, l.leased INTO v_instance, v_leased
+    FROM {schema}.instance_locks AS l WHERE l.lock_token = p_token FOR UPDATE;
     IF v_instance IS NULL THEN
         RETURN;
     END IF;
+    v_ids := ARRAY(SELECT m.id FROM unnest(p_ids) AS m (id) WHERE m.id = ANY (v_leased));
 
     RETURN QUERY
     WITH gone AS (
         DELETE FROM {schema}.orchestrator_queue AS q
-        USING unnest(p_ids, p_reasons) AS m (id, reason)
-        WHERE q.id = m.id AND q.id = ANY (p_ids) AND q.lock_token = p_token AND q.attempt_count >= p_max_attempts
-        RETURNING q.id, q.work_item, m.reason, q.attempt_count, nextval('{schema}.numbers') AS aside
+        WHERE q.id = ANY (v_ids) AND q.attempt_count + 1 >= p_max_attempts
+        RETURNING q.id, q.work_item, q.attempt_count + 1 AS attempts, nextval('{schema}.numbers') AS aside
     ), kept AS (
         INSERT INTO {schema}.set_aside (id, queue, instance_id, payload, reason, attempts, at_ms)
-        SELECT gone.aside, 0, v_instance, gone.work_item, gone.reason, gone.attempt_count, v_now FROM gone ORDER BY gone.id
+        SELECT gone.aside, 0, v_instance, gone.work_item, p_reasons[array_position(p_ids, gone.id)], gone.attempts, v_now
+        FROM gone ORDER BY gone.id
     ), delayed AS (
         UPDATE {schema}.orchestrator_queue AS q
-        SET state = 0, visible_ms = {schema}.after_ms(v_now, p_retry_ms), lock_token = NULL
-        WHERE q.id = ANY (p_ids) AND q.lock_token = p_token AND q.attempt_count < p_max_attempts
+        SET state = 0, visible_ms = {schema}.after_ms(v_now, p_retry_ms), attempt_count = q.attempt_count + 1
+        WHERE q.id = ANY (v_ids) AND q.attempt_count + 1 < p_max_attempts
         RETURNING q.id, q.attempt_count
     )
-    SELECT gone.id, gone.attempt_count, gone.aside FROM gone
+    SELECT gone.id, gone.attempts, gone.aside FROM gone
     UNION ALL
     SELECT delayed.id, delayed.attempt_count, NULL FROM delayed;
 
-    IF NOT EXISTS (
-        SELECT 1 FROM {schema}.orchestrator_queue AS q
-        WHERE q.instance_id = v_instance AND q.state = 1 AND q.lock_token = p_token
-    ) THEN
+    v_leased := ARRAY(SELECT m.id FROM unnest(v_leased) WITH ORDINALITY AS m (id, place) WHERE m.id <> ALL (v_ids) ORDER BY m.place);
+    IF cardinality(v_leased) = 0 THEN
         PERFORM {schema}.free_turns(ARRAY[v_instance], v_now);
+    ELSE
+        UPDATE {schema}.instance_locks AS l SET leased = v_leased WHERE l.instance_id = v_instance;
     END IF;
 END
 $function$

@@ -1,11 +1,9 @@
 -- Finds the ready instances with the oldest messages (S18), over the pins that the caller can run: one look at the index for
 -- each pin. p_lo and p_hi are ranges of pins; NULL means all, empty ones nothing; what is pinned to nothing runs anywhere.
--- Without sorting the index of the order is the only way to the oldest, also when few are ready as the tables are analysed.
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.ready_turns(p_lo BIGINT[], p_hi BIGINT[], p_limit INTEGER)
 RETURNS TABLE (instance_id TEXT, head BIGINT, pin BIGINT)
 LANGUAGE plpgsql STABLE ROWS 10
-SET enable_sort TO off
 AS $function$
 #variable_conflict use_column
 BEGIN

@@ -3,11 +3,6 @@
 -- Locks: instance_locks, skipping what others have locked.
 CREATE OR REPLACE FUNCTION {schema}.sweep_turns(p_now BIGINT) RETURNS VOID
 LANGUAGE plpgsql
-SET enable_seqscan TO off
-SET enable_hashjoin TO off
-SET enable_mergejoin TO off
-SET jit TO off
-SET plan_cache_mode TO force_generic_plan
 AS $function$
 #variable_conflict use_column
 DECLARE
@@ -37,7 +32,7 @@ BEGIN
         FOR UPDATE SKIP LOCKED
     );
     IF cardinality(v_instances) > 0 THEN
-        PERFORM {schema}.free_turns(v_instances, p_now);
+        PERFORM {schema}.give_up_turns(v_instances, p_now);
     END IF;
 END
 $function$

@@ -8,8 +8,8 @@ SET enable_seqscan TO off
 SET enable_bitmapscan TO off
 SET enable_hashjoin TO off
 SET enable_mergejoin TO off
-SET plan_cache_mode TO force_generic_plan
 SET jit TO off
+SET plan_cache_mode TO force_generic_plan
 AS $function$
 #variable_conflict use_column
 DECLARE

@@ -10,13 +10,13 @@ SET enable_seqscan TO off
 SET enable_bitmapscan TO off
 SET enable_hashjoin TO off
 SET enable_mergejoin TO off
-SET plan_cache_mode TO force_generic_plan
 SET jit TO off
+SET plan_cache_mode TO force_generic_plan
 AS $function$
 #variable_conflict use_column
 DECLARE
     v_now BIGINT := {schema}.now_ms(p_now_ms);
-    v_token TEXT;
+    v_leased BIGINT[];
     v_until BIGINT;
 BEGIN
     IF (SELECT 1 FROM {schema}.instances AS i WHERE i.instance_id = p_instance) IS NULL
@@ -25,7 +25,7 @@ BEGIN
     THEN
         RETURN;
     END IF;
-    SELECT l.lock_token, l.locked_until INTO v_token, v_until
+    SELECT l.leased, l.locked_until INTO v_leased, v_until
     FROM {schema}.instance_locks AS l
     WHERE l.instance_id = p_instance AND l.lock_token IS NOT NULL AND l.locked_until > v_now;
     RETURN QUERY
@@ -46,7 +46,7 @@ BEGIN
         ),
         v_now
     FROM (
-        SELECT q.visible_ms, coalesce(q.lock_token = v_token, false) AS held FROM {schema}.orchestrator_queue AS q
+        SELECT q.visible_ms, coalesce(q.id = ANY (v_leased), false) AS held FROM {schema}.orchestrator_queue AS q
         WHERE q.instance_id = p_instance AND q.state = 1
         UNION ALL
         SELECT q.visible_ms, false FROM {schema}.orchestrator_queue AS q

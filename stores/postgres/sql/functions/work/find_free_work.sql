@@ -2,12 +2,6 @@
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.find_free_work(p_count INTEGER, p_tags TEXT[]) RETURNS SETOF BIGINT
 LANGUAGE plpgsql
-SET enable_seqscan TO off
-SET enable_bitmapscan TO off
-SET enable_hashjoin TO off
-SET enable_mergejoin TO off
-SET plan_cache_mode TO force_generic_plan
-SET jit TO off
 AS $function$
 #variable_conflict use_column
 BEGIN

@@ -7,12 +7,6 @@ CREATE OR REPLACE FUNCTION {schema}.find_session_work(
     p_only_sessions TEXT[], p_out TEXT[], p_now BIGINT
 ) RETURNS TABLE (id BIGINT, scope TEXT, session TEXT)
 LANGUAGE plpgsql
-SET enable_seqscan TO off
-SET enable_bitmapscan TO off
-SET enable_hashjoin TO off
-SET enable_mergejoin TO off
-SET plan_cache_mode TO force_generic_plan
-SET jit TO off
 AS $function$
 #variable_conflict use_column
 DECLARE

@@ -5,12 +5,6 @@ CREATE OR REPLACE FUNCTION {schema}.give_work_back(
     p_tokens TEXT[], p_delay_ms BIGINT[], p_uncounted BOOLEAN[], p_live BOOLEAN, p_now BIGINT
 ) RETURNS TEXT[]
 LANGUAGE plpgsql
-SET enable_seqscan TO off
-SET enable_bitmapscan TO off
-SET enable_hashjoin TO off
-SET enable_mergejoin TO off
-SET plan_cache_mode TO force_generic_plan
-SET jit TO off
 AS $function$
 #variable_conflict use_column
 DECLARE

@@ -7,12 +7,6 @@ CREATE OR REPLACE FUNCTION {schema}.lease_free_work(
     traceparent TEXT, session_scope TEXT, session_id TEXT, epoch BIGINT, claim TEXT, claimed_from TEXT, since BIGINT, told INTEGER
 )
 LANGUAGE plpgsql
-SET enable_seqscan TO off
-SET enable_bitmapscan TO off
-SET enable_hashjoin TO off
-SET enable_mergejoin TO off
-SET plan_cache_mode TO force_generic_plan
-SET jit TO off
 AS $function$
 #variable_conflict use_column
 DECLARE

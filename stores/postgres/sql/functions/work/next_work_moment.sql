@@ -3,12 +3,6 @@
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.next_work_moment(p_now BIGINT) RETURNS BIGINT
 LANGUAGE plpgsql
-SET enable_seqscan TO off
-SET enable_bitmapscan TO off
-SET enable_hashjoin TO off
-SET enable_mergejoin TO off
-SET plan_cache_mode TO force_generic_plan
-SET jit TO off
 AS $function$
 #variable_conflict use_column
 BEGIN

@@ -4,12 +4,6 @@
 -- Locks: lines of the sessions, then worker_queue, both skipping what others have locked.
 CREATE OR REPLACE FUNCTION {schema}.sweep_work(p_now BIGINT) RETURNS BOOLEAN
 LANGUAGE plpgsql
-SET enable_seqscan TO off
-SET enable_bitmapscan TO off
-SET enable_hashjoin TO off
-SET enable_mergejoin TO off
-SET plan_cache_mode TO force_generic_plan
-SET jit TO off
 AS $function$
 #variable_conflict use_column
 DECLARE

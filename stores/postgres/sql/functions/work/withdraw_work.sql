@@ -5,12 +5,6 @@ CREATE OR REPLACE FUNCTION {schema}.withdraw_work(
     p_instances TEXT[], p_executions BIGINT[], p_activities BIGINT[], p_now BIGINT
 ) RETURNS VOID
 LANGUAGE plpgsql
-SET enable_seqscan TO off
-SET enable_bitmapscan TO off
-SET enable_hashjoin TO off
-SET enable_mergejoin TO off
-SET plan_cache_mode TO force_generic_plan
-SET jit TO off
 AS $function$
 #variable_conflict use_column
 DECLARE

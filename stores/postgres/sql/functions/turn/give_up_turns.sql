@@ -1,0 +1,19 @@
+-- Ends the leases of instances without a commit: what they carried was tried once more (S5), and waits again.
+-- Locks: none; the caller has locked the instances.
+CREATE OR REPLACE FUNCTION {schema}.give_up_turns(p_instances TEXT[], p_now BIGINT) RETURNS VOID
+LANGUAGE plpgsql
+AS $function$
+#variable_conflict use_column
+BEGIN
+    UPDATE {schema}.orchestrator_queue AS q
+    SET attempt_count = q.attempt_count + 1
+    WHERE q.id = ANY (ARRAY(
+        SELECT unnest(l.leased)
+        FROM unnest(p_instances) AS i (id)
+        CROSS JOIN LATERAL (
+            SELECT l.leased FROM {schema}.instance_locks AS l WHERE l.instance_id = i.id OFFSET 0
+        ) AS l
+    ));
+    PERFORM {schema}.free_turns(p_instances, p_now);
+END
+$function$

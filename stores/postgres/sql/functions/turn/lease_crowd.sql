@@ -1,0 +1,30 @@
+-- Chooses the messages of a leased instance that has more than one lease carries: its starts, and of the others the oldest, in
+-- the order of their arrival (S2).
+-- Locks: none; the caller has locked the instance.
+CREATE OR REPLACE FUNCTION {schema}.lease_crowd(
+    p_instance TEXT, p_max INTEGER,
+    OUT ids BIGINT[], OUT items TEXT[], OUT attempts INTEGER[], OUT traceparents TEXT[]
+)
+LANGUAGE plpgsql
+AS $function$
+#variable_conflict use_column
+BEGIN
+    SELECT array_agg(m.id ORDER BY m.id), array_agg(m.work_item ORDER BY m.id), array_agg(m.attempt_count + 1 ORDER BY m.id),
+        array_agg(m.traceparent ORDER BY m.id)
+    INTO ids, items, attempts, traceparents
+    FROM (
+        SELECT q.id, q.work_item, q.attempt_count, q.traceparent
+        FROM (
+            (SELECT q.id, false AS starts FROM {schema}.orchestrator_queue AS q
+                WHERE q.instance_id = p_instance AND q.state = 1 ORDER BY q.id LIMIT p_max)
+            UNION
+            SELECT q.id, true FROM {schema}.orchestrator_queue AS q
+            WHERE q.instance_id = p_instance AND q.starts AND q.state = 1
+        ) AS chosen
+        JOIN {schema}.orchestrator_queue AS q ON q.id = chosen.id
+        GROUP BY q.id
+        ORDER BY bool_or(chosen.starts) DESC, q.id LIMIT p_max
+    ) AS m;
+    UPDATE {schema}.instance_locks AS l SET leased = ids WHERE l.instance_id = p_instance;
+END
+$function$

@@ -1,0 +1,79 @@
+//! Which connection a call takes.
+//!
+//! The server plans a function anew for each connection that calls it, which costs as much as some hundred calls. So each of the
+//! four calls that every step needs has connections of its own, as many as can be under way, and everything else shares the
+//! others; reads cannot keep the work waiting either. With few connections all share all.
+
+use deadpool_postgres::Pool;
+
+use crate::connect::Connector;
+use crate::open::OpenError;
+use crate::options::Plan;
+
+/// Bounds the fetches of one kind that are under way: one, so that what a dropped fetch leased is given back before the next
+/// one looks.
+pub(crate) const FETCHES: usize = 1;
+
+/// Bounds the writes of one kind that are under way: while one is being made durable, the next can be computed.
+pub(crate) const WRITES: usize = 2;
+
+/// A kind of call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lane {
+    FetchTurns,
+    CommitTurns,
+    FetchWork,
+    FinishWork,
+    Other,
+}
+
+/// The connections of a store.
+#[derive(Debug, Clone)]
+pub(crate) struct Lanes {
+    shared: Pool,
+    own: Option<Own>,
+}
+
+#[derive(Debug, Clone)]
+struct Own {
+    fetch_turns: Pool,
+    commit_turns: Pool,
+    fetch_work: Pool,
+    finish_work: Pool,
+}
+
+impl Lanes {
+    /// Makes all connections the same.
+    pub(crate) fn shared(pool: Pool) -> Self {
+        Self { shared: pool, own: None }
+    }
+
+    /// Divides the connections; none is made yet.
+    pub(crate) fn divided(connector: &Connector, plan: &Plan) -> Result<Self, OpenError> {
+        let owned = 2 * (FETCHES + WRITES);
+        let pool = |size| connector.pool(plan, size);
+        Ok(match plan.max_connections.checked_sub(owned) {
+            None | Some(0) => Self::shared(pool(plan.max_connections)?),
+            Some(others) => Self {
+                shared: pool(others)?,
+                own: Some(Own {
+                    fetch_turns: pool(FETCHES)?,
+                    commit_turns: pool(WRITES)?,
+                    fetch_work: pool(FETCHES)?,
+                    finish_work: pool(WRITES)?,
+                }),
+            },
+        })
+    }
+
+    /// The connections for calls of a kind.
+    pub(crate) fn of(&self, lane: Lane) -> &Pool {
+        match (&self.own, lane) {
+            (None, _) | (_, Lane::Other) => &self.shared,
+            (Some(own), Lane::FetchTurns) => &own.fetch_turns,
+            (Some(own), Lane::CommitTurns) => &own.commit_turns,
+            (Some(own), Lane::FetchWork) => &own.fetch_work,
+            (Some(own), Lane::FinishWork) => &own.finish_work,
+        }
+    }
+}
