@@ -78,13 +78,19 @@ async fn main() -> Result<()> {
 async fn throughput(backing: &Backing) -> Result<()> {
     let mut rates = Vec::new();
     for _ in 0..ROUNDS {
-        let world = World::open(backing, 16).await?;
+        let world = World::open(backing, backing.many_slots()).await?;
         let began = Instant::now();
+        let mut clients = tokio::task::JoinSet::new();
         for n in 0..200 {
-            world.client.start_orchestration(format!("w{n}"), "Chain", "5").await?;
+            let client = world.client.clone();
+            clients.spawn(async move {
+                let instance = format!("w{n}");
+                client.start_orchestration(&instance, "Chain", "5").await?;
+                completed(&client, &instance).await
+            });
         }
-        for n in 0..200 {
-            world.wait(&format!("w{n}")).await?;
+        while let Some(ended) = clients.join_next().await {
+            ended??;
         }
         rates.push(1_000.0 / began.elapsed().as_secs_f64());
         world.close().await;
@@ -238,14 +244,18 @@ impl World {
     }
 
     async fn wait(&self, instance: &str) -> Result<()> {
-        match self.client.wait_for_orchestration(instance, PATIENCE).await? {
-            OrchestrationStatus::Completed { .. } => Ok(()),
-            other => anyhow::bail!("{instance} ended with {other:?}"),
-        }
+        completed(&self.client, instance).await
     }
 
     async fn close(self) {
         self.runtime.shutdown(None).await;
+    }
+}
+
+async fn completed(client: &Client, instance: &str) -> Result<()> {
+    match client.wait_for_orchestration(instance, PATIENCE).await? {
+        OrchestrationStatus::Completed { .. } => Ok(()),
+        other => anyhow::bail!("{instance} ended with {other:?}"),
     }
 }
 

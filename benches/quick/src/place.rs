@@ -25,6 +25,14 @@ impl Backing {
         }
     }
 
+    /// How many slots of each kind do most in a given time: a round trip wants more of them than a file.
+    pub(crate) fn many_slots(&self) -> usize {
+        match self {
+            Self::Sqlite => 16,
+            Self::Postgres(_) => 128,
+        }
+    }
+
     /// Makes an empty place.
     pub(crate) fn place(&self) -> Result<Place> {
         Ok(match self {

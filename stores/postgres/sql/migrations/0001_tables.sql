@@ -7,7 +7,7 @@
 -- Times: columns named `..._at` of type TIMESTAMPTZ are for people and lists; what the engine compares is BIGINT,
 -- milliseconds since the Unix epoch. Texts compare by bytes (COLLATE "C"), as in every other store.
 
--- Numbers that are never given twice: runs, epochs, tokens, orders, changes.
+-- Numbers that are never given twice: runs, epochs, orders, changes.
 CREATE SEQUENCE {schema}.numbers;
 
 -- Instances whose orchestration is known. `status` is that of the current execution, for lists by index.

@@ -1,5 +1,5 @@
--- Queues messages in the order of the arrays. One whose time is NULL or has come is ready, and makes its instance ready
--- unless that is leased (S7); any other waits for its time (S9).
+-- Queues messages in the order of the arrays; p_starts NULL means that none is a start. One whose time is NULL or has come is
+-- ready, and makes its instance ready unless that is leased (S7); any other waits for its time (S9).
 -- Locks: none; the caller has locked the instances.
 CREATE OR REPLACE FUNCTION {schema}.queue_messages(
     p_instances TEXT[], p_items TEXT[], p_visible BIGINT[], p_starts BOOLEAN[], p_traceparents TEXT[], p_now BIGINT
@@ -12,7 +12,7 @@ BEGIN
         INSERT INTO {schema}.orchestrator_queue
             (instance_id, work_item, state, visible_ms, starts, traceparent, created_at)
         SELECT m.instance_id, m.item, CASE WHEN m.visible > p_now THEN 0 ELSE 1 END, coalesce(m.visible, p_now),
-            m.starts, m.traceparent, to_timestamp(p_now / 1000.0)
+            coalesce(m.starts, false), m.traceparent, to_timestamp(p_now / 1000.0)
         FROM unnest(p_instances, p_items, p_visible, p_starts, p_traceparents)
             WITH ORDINALITY AS m (instance_id, item, visible, starts, traceparent, place)
         ORDER BY m.place

@@ -2,13 +2,17 @@
 -- is known of its current execution. p_lo and p_hi are the ranges of pins that the caller can run: NULL means all, empty ones
 -- nothing; an execution that is pinned to nothing runs anywhere. What became runnable by time alone is moved first.
 --
+-- With p_unsynced the transaction does not wait for the disk. A lease that a crash of the server takes back does no harm: its
+-- messages are fetched again, and its token, which is never given twice, holds nothing.
+--
 -- Rows by kind: `turn` is a lease; `stray` says that `dropped` messages of an instance were settled because there is none
 -- (S17); `none` is the only other row when nothing was leased, with the next moment at which something becomes ready by
 -- itself, or `again` when something is ready that others have locked just now.
 -- Without sorting the index of the order is the only way to the oldest, also when few are ready as the tables are analysed.
 -- Locks: instance_locks, only of what it takes, skipping what others have locked: it waits for nobody.
 CREATE OR REPLACE FUNCTION {schema}.fetch_turns(
-    p_now_ms BIGINT, p_lock_ms BIGINT, p_count INTEGER, p_lo BIGINT[] DEFAULT NULL, p_hi BIGINT[] DEFAULT NULL
+    p_now_ms BIGINT, p_lock_ms BIGINT, p_count INTEGER, p_lo BIGINT[] DEFAULT NULL, p_hi BIGINT[] DEFAULT NULL,
+    p_unsynced BOOLEAN DEFAULT false
 ) RETURNS TABLE (
     kind TEXT, token TEXT, instance_id TEXT, name TEXT, version TEXT, execution_id BIGINT, run_id BIGINT,
     last_event_id BIGINT, has_kv BOOLEAN, now BIGINT, ids BIGINT[], items TEXT[], attempts INTEGER[], traceparents TEXT[],
@@ -32,6 +36,9 @@ DECLARE
     v_taken TEXT[];
     v_firm TEXT[];
 BEGIN
+    IF p_unsynced THEN
+        PERFORM set_config('synchronous_commit', 'off', true);
+    END IF;
     IF (
         SELECT coalesce(
             (SELECT 1 FROM {schema}.orchestrator_queue AS q WHERE q.state = 0 AND q.visible_ms <= v_now LIMIT 1),

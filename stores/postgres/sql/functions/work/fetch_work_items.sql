@@ -7,6 +7,9 @@
 -- kind 'none' says whether to look again at once, because somebody else had what was found, and else when to. A call by an
 -- earlier start of a node gives one row of the kind 'fenced'. The sum of `told` counts the messages that claims sent to watchers.
 --
+-- With p_unsynced the transaction does not wait for the disk, unless it leases work of a session: a lease that a crash of the
+-- server takes back does no harm, but whoever holds a session relies on until when.
+--
 -- What is runnable is found by index and without locks, and merged by age; a session gives as many as it has, a serial one only
 -- its head (S20). Then only what is taken is locked, and judged again.
 -- Locks: instance_locks of watchers, lines, sessions, worker_queue, in this order, each in its own order, and all skipping what
@@ -15,7 +18,8 @@ CREATE OR REPLACE FUNCTION {schema}.fetch_work_items(
     p_count INTEGER, p_tags TEXT[], p_worker_ids TEXT[], p_lock_ms BIGINT,
     p_owner TEXT DEFAULT NULL, p_incarnation BIGINT DEFAULT NULL, p_session_lock_ms BIGINT DEFAULT NULL,
     p_claim BOOLEAN DEFAULT false, p_only_scopes TEXT[] DEFAULT NULL, p_only_sessions TEXT[] DEFAULT NULL,
-    p_out_scopes TEXT[] DEFAULT NULL, p_out_sessions TEXT[] DEFAULT NULL, p_now_ms BIGINT DEFAULT NULL
+    p_out_scopes TEXT[] DEFAULT NULL, p_out_sessions TEXT[] DEFAULT NULL, p_now_ms BIGINT DEFAULT NULL,
+    p_unsynced BOOLEAN DEFAULT false
 ) RETURNS TABLE (
     kind TEXT, place INTEGER, token TEXT, item TEXT, attempt INTEGER, instance_id TEXT, orchestration TEXT, version TEXT,
     traceparent TEXT, session_scope TEXT, session_id TEXT, epoch BIGINT, claim TEXT, claimed_from TEXT, since BIGINT, told INTEGER,
@@ -91,6 +95,9 @@ BEGIN
         END LOOP;
     END IF;
 
+    IF p_unsynced AND v_leased = 0 THEN
+        PERFORM set_config('synchronous_commit', 'off', true);
+    END IF;
     IF v_leased < p_count THEN
         RETURN QUERY SELECT l.*, v_now, NULL::boolean, NULL::bigint, NULL::bigint
         FROM {schema}.lease_free_work(p_count - v_leased, p_tags, p_worker_ids[v_leased + 1:], v_leased, v_until) AS l;

@@ -57,17 +57,10 @@ BEGIN
             END IF;
         END IF;
 
-        v_ids := ARRAY(
-            SELECT w.id
-            FROM (SELECT DISTINCT held.id FROM unnest(v_ids) AS held (id) ORDER BY 1) AS held
-            CROSS JOIN LATERAL (
-                SELECT w.id FROM {schema}.worker_queue AS w
-                WHERE w.id = held.id AND w.lock_token = ANY (p_tokens) AND w.locked_until > v_now
-                FOR UPDATE
-            ) AS w
-        );
         WITH gone AS (
-            DELETE FROM {schema}.worker_queue AS w WHERE w.id = ANY (v_ids)
+            -- By the order of the index, which is that of the locks.
+            DELETE FROM {schema}.worker_queue AS w
+            WHERE w.id = ANY (v_ids) AND w.lock_token = ANY (p_tokens) AND w.locked_until > v_now
             RETURNING w.lock_token, w.session_scope, w.session_id, w.epoch
         ), first AS (
             SELECT gone.*, array_position(p_tokens, gone.lock_token) AS place FROM gone
@@ -114,7 +107,9 @@ BEGIN
                 OFFSET 0
             ) AS h;
         END IF;
-        IF v_places IS NOT NULL AND v_targets IS NOT NULL THEN
+        IF cardinality(v_places) = cardinality(p_tokens) AND cardinality(v_targets) = cardinality(p_tokens) THEN
+            PERFORM {schema}.queue_messages(p_instances, p_items, NULL, NULL, p_traceparents, v_now);
+        ELSIF v_places IS NOT NULL AND v_targets IS NOT NULL THEN
             PERFORM {schema}.queue_messages(
                 array_agg(p_instances[f.place] ORDER BY f.place), array_agg(p_items[f.place] ORDER BY f.place),
                 array_agg(v_now), array_agg(false), array_agg(p_traceparents[f.place] ORDER BY f.place), v_now
@@ -123,7 +118,7 @@ BEGIN
             WHERE p_items[f.place] IS NOT NULL
             HAVING count(*) > 0;
         END IF;
-        IF v_places IS NOT NULL THEN
+        IF v_places IS NOT NULL AND p_notify IS NOT NULL THEN
             PERFORM {schema}.notify(p_notify, p_me);
         END IF;
     END IF;
