@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
-use steadfast_store::WaitFor;
+use steadfast_store::{WaitFor, Waited};
 
+use crate::wait::change_of;
 use crate::{Client, ClientError};
 
 impl Client {
@@ -51,9 +52,9 @@ impl Client {
         timeout: Duration,
     ) -> Result<String, ClientError> {
         let deadline = self.clock.monotonic().saturating_add(timeout);
+        // A change is read before the key: what is set in between ends the wait at once.
+        let mut seen = change_of(self.store.state(instance).await?.as_ref());
         loop {
-            // The change is read before the key: what is set in between ends the wait at once.
-            let seen = self.store.state(instance).await?.map_or(0, |state| state.change);
             if let Some(value) = self.store.kv_value(instance, key).await? {
                 return Ok(value);
             }
@@ -61,7 +62,9 @@ impl Client {
             if left.is_zero() {
                 return Err(ClientError::Timeout);
             }
-            self.store.wait(WaitFor::Instance { instance, seen }, left).await?;
+            if let Waited::Seen(state) = self.store.wait(WaitFor::Instance { instance, seen }, left).await? {
+                seen = change_of(state.as_deref());
+            }
         }
     }
 

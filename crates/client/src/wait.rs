@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use steadfast_core::{OrchestrationStatus, decode};
-use steadfast_store::{ExecutionState, InstanceState, WaitFor};
+use steadfast_store::{ExecutionState, InstanceState, WaitFor, Waited};
 
 use crate::{Client, ClientError};
 
@@ -17,7 +17,8 @@ impl Client {
         Ok(self.store.state(instance).await?.map_or(OrchestrationStatus::NotFound, status_of))
     }
 
-    /// Waits until an instance has ended.
+    /// Waits until an instance has ended. The store is asked how it stands at the beginning and at the end, however many turns
+    /// lie between.
     ///
     /// # Errors
     /// `Timeout` when it has not in time, also when there is none; `Provider` when the store fails.
@@ -29,7 +30,7 @@ impl Client {
         instance: &str,
         timeout: Duration,
     ) -> Result<OrchestrationStatus, ClientError> {
-        self.wait_until(instance, timeout, is_ended).await.map(status_of)
+        self.wait_until(timeout, |_| WaitFor::End { instance }, is_ended).await.map(status_of)
     }
 
     /// Waits until an instance has ended and decodes its output. A failure is the inner error, as text.
@@ -65,36 +66,40 @@ impl Client {
     ) -> Result<OrchestrationStatus, ClientError> {
         let _ = poll_interval;
         let news = |state: &InstanceState| state.custom_status_version > last_seen_version || is_ended(state);
-        self.wait_until(instance, timeout, news).await.map(status_of)
+        self.wait_until(timeout, |seen| WaitFor::Instance { instance, seen }, news).await.map(status_of)
     }
 
-    /// Waits until an instance stands as asked for.
-    pub(crate) async fn wait_until(
+    /// Waits until an instance stands as asked for. A wait begins with a look and says what it saw, so nothing is read beside
+    /// it. `what` is told the last change that was seen.
+    async fn wait_until<'i>(
         &self,
-        instance: &str,
         timeout: Duration,
+        what: impl Fn(u64) -> WaitFor<'i>,
         enough: impl Fn(&InstanceState) -> bool,
     ) -> Result<InstanceState, ClientError> {
         let deadline = self.clock.monotonic().saturating_add(timeout);
+        let mut seen = 0;
         loop {
-            let state = self.store.state(instance).await?;
-            let seen = state.as_ref().map_or(0, |state| state.change);
-            if let Some(state) = state
-                && enough(&state)
-            {
-                return Ok(state);
-            }
             let left = deadline.saturating_sub(self.clock.monotonic());
-            if left.is_zero() {
+            match self.store.wait(what(seen), left).await? {
+                Waited::Seen(Some(state)) if enough(&state) => return Ok(*state),
+                Waited::Seen(state) => seen = change_of(state.as_deref()),
+                Waited::Woken | Waited::TimedOut => {}
+            }
+            if self.clock.monotonic() >= deadline {
                 return Err(ClientError::Timeout);
             }
-            self.store.wait(WaitFor::Instance { instance, seen }, left).await?;
         }
     }
 }
 
+/// The change that whoever saw this knows, 0 for none.
+pub(crate) fn change_of(state: Option<&InstanceState>) -> u64 {
+    state.map_or(0, |state| state.change)
+}
+
 fn is_ended(state: &InstanceState) -> bool {
-    matches!(state.status, ExecutionState::Completed(_) | ExecutionState::Failed(_))
+    state.status.is_ended()
 }
 
 /// Between two executions an instance is running: the next one is on its way.

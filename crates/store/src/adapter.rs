@@ -13,9 +13,10 @@ use steadfast_core::{Event, EventKind, SessionKey, SystemStats, WorkItem};
 
 use crate::{
     Abandon, Attempt, Committed, Cursor, ExecutionState, History, InstancePage, InstanceQuery, InstanceState,
-    LeaseToken, Message, NewWork, Outcome, Owner, Provider, ProviderAdmin, ProviderError, ProviderErrorKind,
-    RenewSessions, Sent, SessionFetchConfig, SessionInfo, SessionRef, SessionScope, SessionsRenewed,
-    SetAside, Started, Store, TurnCommit, TurnLease, TurnRequest, WaitFor, Waited, WorkLease, WorkRequest,
+    InstanceWait, LeaseToken, Message, NewWork, Outcome, Owner, Provider, ProviderAdmin, ProviderError,
+    ProviderErrorKind, RenewSessions, Sent, SessionFetchConfig, SessionInfo, SessionRef, SessionScope,
+    SessionsRenewed, SetAside, Started, Store, TurnCommit, TurnLease, TurnRequest, WaitFor, Waited,
+    WorkLease, WorkRequest,
 };
 
 /// Makes a [`Store`] of any [`Provider`], using its compatible methods only.
@@ -50,16 +51,22 @@ impl Adapter {
         ProviderError::new(ProviderErrorKind::Unsupported, operation, text)
     }
 
-    async fn wait_for_change(
+    async fn look_until(
         &self,
-        instance: &str,
-        seen: u64,
-        deadline: Duration,
+        mut wait: InstanceWait<'_>,
+        timeout: Duration,
     ) -> Result<Waited, ProviderError> {
-        let mut pause = FIRST_PAUSE;
+        let deadline = self.clock.monotonic().saturating_add(timeout);
+        let (mut pause, mut known) = (FIRST_PAUSE, None);
         loop {
-            if self.state(instance).await?.is_some_and(|state| state.change != seen) {
-                return Ok(Waited::Woken);
+            let state = self.state(wait.instance()).await?;
+            // What has just moved may soon move again.
+            let change = state.as_ref().map(|state| state.change);
+            if std::mem::replace(&mut known, change) != change {
+                pause = FIRST_PAUSE;
+            }
+            if let Some(over) = wait.saw(state) {
+                return Ok(over);
             }
             let left = deadline.saturating_sub(self.clock.monotonic());
             if left.is_zero() {
@@ -225,9 +232,9 @@ impl Store for Adapter {
                 Ok(Waited::Woken)
             }
             WaitFor::Instance { instance, seen } => {
-                let deadline = self.clock.monotonic().saturating_add(timeout);
-                self.wait_for_change(instance, seen, deadline).await
+                self.look_until(InstanceWait::for_change(instance, seen), timeout).await
             }
+            WaitFor::End { instance } => self.look_until(InstanceWait::for_end(instance), timeout).await,
         }
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use steadfast_core::{ErrorDetails, WorkItem};
 
-use crate::Message;
+use crate::{Interest, Message};
 
 /// Says whether a start made an instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,6 +71,14 @@ pub enum ExecutionState {
 }
 
 impl ExecutionState {
+    /// Tells whether the instance has ended with it. One that continues as new has not: another execution follows.
+    pub fn is_ended(&self) -> bool {
+        match self {
+            Self::Completed(_) | Self::Failed(_) => true,
+            Self::Running | Self::ContinuedAsNew => false,
+        }
+    }
+
     /// Returns the word that lists and filters use.
     pub fn label(&self) -> &'static str {
         match self {
@@ -96,15 +104,76 @@ pub enum WaitFor<'a> {
         /// Holds the [`InstanceState::change`] that the caller knows, 0 for none.
         seen: u64,
     },
+    /// The instance has ended: its current execution has completed or failed. One that is deleted while it is waited for
+    /// ends the wait too; one that is still to come does not. Commits that do not end it cost nobody a look.
+    End {
+        /// Names it.
+        instance: &'a str,
+    },
 }
 
 /// Says how a wait ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Waited {
-    /// What was waited for may have happened: look.
+    /// A turn or an activity may be there: look.
     Woken,
+    /// The instance that was waited for stands like this; `None` when there is none.
+    Seen(Option<Box<InstanceState>>),
     /// The time is over.
     TimedOut,
+}
+
+/// Judges, look by look, whether a wait for an instance is over. A store of any kind looks whenever it was called.
+#[derive(Debug)]
+pub struct InstanceWait<'a> {
+    instance: &'a str,
+    until: Until,
+}
+
+#[derive(Debug)]
+enum Until {
+    Changed { seen: u64 },
+    Ended { was_there: bool },
+}
+
+impl<'a> InstanceWait<'a> {
+    /// Waits until the instance has changed since `seen`; one that is gone has, for whoever knew it.
+    pub fn for_change(instance: &'a str, seen: u64) -> Self {
+        Self { instance, until: Until::Changed { seen } }
+    }
+
+    /// Waits until the instance has ended, or is gone.
+    pub fn for_end(instance: &'a str) -> Self {
+        Self { instance, until: Until::Ended { was_there: false } }
+    }
+
+    /// Names the instance.
+    pub fn instance(&self) -> &'a str {
+        self.instance
+    }
+
+    /// Says what must happen before another look is worth it.
+    pub fn interest(&self) -> Interest {
+        match self.until {
+            Until::Changed { .. } => Interest::Instance(self.instance.to_owned()),
+            Until::Ended { .. } => Interest::End(self.instance.to_owned()),
+        }
+    }
+
+    /// Takes what a look found, and returns the end of the wait if it is over.
+    pub fn saw(&mut self, state: Option<InstanceState>) -> Option<Waited> {
+        let is_over = match &mut self.until {
+            Until::Changed { seen } => state.as_ref().map_or(0, |state| state.change) != *seen,
+            Until::Ended { was_there } => match &state {
+                Some(state) => {
+                    *was_there = true;
+                    state.status.is_ended()
+                }
+                None => *was_there,
+            },
+        };
+        is_over.then(|| Waited::Seen(state.map(Box::new)))
+    }
 }
 
 /// Asks for a page of instances, newest first.

@@ -32,8 +32,8 @@ pub use admin::{
 pub use bridge::store_of;
 pub use error::{ProviderError, ProviderErrorKind};
 pub use instance::{
-    Cursor, DEFAULT_PAGE, ExecutionState, InstancePage, InstanceQuery, InstanceState, MAX_PAGE, Sent,
-    Started, WaitFor, Waited,
+    Cursor, DEFAULT_PAGE, ExecutionState, InstancePage, InstanceQuery, InstanceState, InstanceWait, MAX_PAGE,
+    Sent, Started, WaitFor, Waited,
 };
 pub use lease::{Abandon, Attempt, LeaseToken};
 pub use outbox::Outbox;

@@ -88,7 +88,12 @@ pub trait Store: Send + Sync + 'static {
     /// Queues an activity that no turn asked for.
     async fn enqueue_work(&self, work: NewWork) -> Result<(), ProviderError>;
 
-    /// Waits until something may have happened, at most for `timeout`.
+    /// Waits until something may have happened, at most for `timeout`, and looks at least once, also when there is no
+    /// time at all. Nothing is missed that is committed after the call began.
+    ///
+    /// A wait for an instance ends with how it stands ([`Waited::Seen`]), so that the caller need not read it again; a
+    /// wait for a turn or an activity ends with [`Waited::Woken`]. A wait for the end of an instance
+    /// ([`WaitFor::End`]) sleeps through its other commits: what it reads does not grow with their number.
     async fn wait(&self, what: WaitFor<'_>, timeout: Duration) -> Result<Waited, ProviderError>;
 
     /// Tells how an instance stands, from one row; `None` when there is none of that id.

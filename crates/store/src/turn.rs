@@ -145,6 +145,11 @@ impl TurnCommit {
     pub fn empty(execution_id: u64) -> Self {
         Self { execution_id, ..Self::default() }
     }
+
+    /// Tells whether the instance ends with it, for those who wait for that. One that continues as new goes on.
+    pub fn ends_instance(&self) -> bool {
+        matches!(self.metadata.status.as_deref(), Some("Completed" | "Failed"))
+    }
 }
 
 /// Carries an activity to queue, and beside it what its JSON has no room for.

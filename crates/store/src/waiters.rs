@@ -1,10 +1,11 @@
 //! Who waits for what, and whom a commit wakes.
 //!
 //! A commit says what it made runnable. For each such item one waiting fetch is woken, and only one that could take
-//! it. A fetch that was woken and goes away without having looked again passes the wake on.
+//! it. A fetch that was woken and goes away without having looked again passes the wake on. Who waits for an instance is
+//! found by its id: a commit costs those nothing whom it does not concern, however many they are.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use steadfast_core::TagFilter;
 use tokio::sync::Notify;
@@ -18,8 +19,10 @@ pub struct Woken {
     pub work: Vec<(Option<String>, bool)>,
     /// Says that activities of any number and kind may have become somebody else's.
     pub any_work: bool,
-    /// Names the instances that changed.
+    /// Names the instances that changed and go on.
     pub instances: Vec<String>,
+    /// Names the instances that changed and may have ended with it, or are gone.
+    pub ended: Vec<String>,
 }
 
 impl Woken {
@@ -29,11 +32,12 @@ impl Woken {
         self.work.extend(other.work);
         self.any_work |= other.any_work;
         self.instances.extend(other.instances);
+        self.ended.extend(other.ended);
     }
 }
 
 /// Says what somebody waits for.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Interest {
     /// A turn.
     Turn,
@@ -48,53 +52,33 @@ pub enum Interest {
     AnyWork,
     /// A change of this instance.
     Instance(String),
+    /// The end of this instance.
+    End(String),
 }
 
 impl Interest {
-    fn takes(&self, item: &Item<'_>) -> bool {
-        match (self, item) {
-            (_, Item::Anything) | (Self::Turn, Item::Turn) | (Self::AnyWork, Item::Work { .. }) => true,
-            (Self::Work { tags, sessions }, Item::Work { tag, session }) => {
-                tags.matches(*tag) && (*sessions || !session)
-            }
-            (Self::Work { .. } | Self::AnyWork, Item::AnyWork) => true,
-            (Self::Instance(waited), Item::Instance(changed)) => waited == changed,
-            _ => false,
-        }
+    fn is_of_one_instance(&self) -> bool {
+        matches!(self, Self::Instance(_) | Self::End(_))
     }
 }
 
-#[derive(Debug)]
-enum Item<'a> {
-    Turn,
-    Work { tag: Option<&'a str>, session: bool },
-    AnyWork,
-    Instance(&'a str),
-    Anything,
-}
-
-/// What one waiting fetch was woken for, and nobody else.
-#[derive(Debug)]
-enum Errand {
+/// What becomes runnable, and one of those who could take it must look.
+#[derive(Debug, Clone)]
+enum Item {
     Turn,
     Work { tag: Option<String>, session: bool },
 }
 
-impl Errand {
-    fn of(item: &Item<'_>) -> Option<Self> {
-        match item {
-            Item::Turn => Some(Self::Turn),
-            Item::Work { tag, session } => {
-                Some(Self::Work { tag: tag.map(str::to_owned), session: *session })
+impl Item {
+    fn is_for(&self, interest: &Interest) -> bool {
+        match (self, interest) {
+            (Self::Turn, Interest::Turn) | (Self::Work { .. }, Interest::AnyWork) => true,
+            (Self::Work { tag, session }, Interest::Work { tags, sessions }) => {
+                tags.matches(tag.as_deref()) && (*sessions || !session)
             }
-            Item::AnyWork | Item::Instance(_) | Item::Anything => None,
-        }
-    }
-
-    fn item(&self) -> Item<'_> {
-        match self {
-            Self::Turn => Item::Turn,
-            Self::Work { tag, session } => Item::Work { tag: tag.as_deref(), session: *session },
+            (Self::Turn, Interest::Work { .. } | Interest::AnyWork)
+            | (Self::Work { .. }, Interest::Turn)
+            | (_, Interest::Instance(_) | Interest::End(_)) => false,
         }
     }
 }
@@ -102,81 +86,155 @@ impl Errand {
 /// Holds everybody who waits.
 #[derive(Debug, Default)]
 pub struct Waiters {
-    waiting: Mutex<Vec<Arc<Seat>>>,
+    seats: Mutex<Seats>,
+}
+
+/// Those who were not called since they last looked, each by the number of its seat. A lower number sat down earlier.
+type Idle = BTreeMap<u64, Arc<Notify>>;
+
+#[derive(Debug, Default)]
+struct Seats {
+    /// Numbers the next seat.
+    next: u64,
+    /// Those who wait for turns and work, one line for each kind of wish.
+    lines: Vec<Line>,
+    /// Those who wait for a change of an instance, by its id.
+    changes: HashMap<String, Idle>,
+    /// Those who wait for the end of an instance, by its id.
+    ends: HashMap<String, Idle>,
+    /// What a seat was called for, and nobody else, until it looks.
+    errands: HashMap<u64, Item>,
 }
 
 #[derive(Debug)]
-struct Seat {
+struct Line {
     interest: Interest,
-    called: AtomicBool,
-    errand: Mutex<Option<Errand>>,
-    bell: Notify,
+    /// Counts the seats, idle or not. A line without any is removed.
+    seats: usize,
+    idle: Idle,
 }
 
 impl Waiters {
     /// Takes a seat. Whatever is committed from now on is not missed.
     pub fn sit(self: &Arc<Self>, interest: Interest) -> Waiter {
-        let seat = Arc::new(Seat {
-            interest,
-            called: AtomicBool::new(false),
-            errand: Mutex::default(),
-            bell: Notify::new(),
-        });
-        self.lock().push(Arc::clone(&seat));
-        Waiter { waiters: Arc::clone(self), seat }
+        let bell = Arc::new(Notify::new());
+        let seat = self.lock().join(&interest, Arc::clone(&bell));
+        Waiter { waiters: Arc::clone(self), interest, seat, bell }
     }
 
     /// Wakes whom it concerns: one for each thing that became runnable.
     pub fn wake(&self, woken: &Woken) {
+        let mut seats = self.lock();
         for _ in 0..woken.turns {
-            self.call_one(&Item::Turn);
+            if !seats.call_one(&Item::Turn) {
+                break;
+            }
         }
         for (tag, session) in &woken.work {
-            let item = Item::Work { tag: tag.as_deref(), session: *session };
+            let item = Item::Work { tag: tag.clone(), session: *session };
             // Who may have the work of a session is the store's to say: everybody who asks for sessions looks.
-            if *session { self.call_all(&item) } else { self.call_one(&item) }
+            if *session {
+                seats.call_all(|interest| item.is_for(interest));
+            } else {
+                seats.call_one(&item);
+            }
         }
         if woken.any_work {
-            self.call_all(&Item::AnyWork);
+            seats.call_all(|interest| matches!(interest, Interest::Work { .. } | Interest::AnyWork));
         }
-        for instance in &woken.instances {
-            self.call_all(&Item::Instance(instance));
+        for instance in woken.instances.iter().chain(&woken.ended) {
+            ring(seats.changes.remove(instance));
+        }
+        for instance in &woken.ended {
+            ring(seats.ends.remove(instance));
         }
     }
 
     /// Wakes everybody: something changed that this process knows nothing of.
     pub fn wake_all(&self) {
-        self.call_all(&Item::Anything);
+        let mut seats = self.lock();
+        seats.call_all(|_| true);
+        ring(seats.changes.drain().map(|(_, idle)| idle));
+        ring(seats.ends.drain().map(|(_, idle)| idle));
     }
 
-    fn call_one(&self, item: &Item<'_>) {
-        let waiting = self.lock();
-        let fits = |seat: &&Arc<Seat>| seat.interest.takes(item) && !seat.called.load(Ordering::Acquire);
-        if let Some(seat) = waiting.iter().find(fits) {
-            *seat.errand() = Errand::of(item);
-            seat.call();
-        }
-    }
-
-    fn call_all(&self, item: &Item<'_>) {
-        for seat in self.lock().iter().filter(|seat| seat.interest.takes(item)) {
-            seat.call();
-        }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Seat>>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Seats> {
+        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Seat {
-    fn errand(&self) -> std::sync::MutexGuard<'_, Option<Errand>> {
-        self.errand.lock().unwrap_or_else(PoisonError::into_inner)
+fn ring(idle: impl IntoIterator<Item = Idle>) {
+    idle.into_iter().flat_map(Idle::into_values).for_each(|bell| bell.notify_one());
+}
+
+impl Seats {
+    fn join(&mut self, interest: &Interest, bell: Arc<Notify>) -> u64 {
+        let seat = self.next;
+        self.next += 1;
+        if !interest.is_of_one_instance() {
+            self.line_of(interest).seats += 1;
+        }
+        self.idle_of(interest).insert(seat, bell);
+        seat
     }
 
-    fn call(&self) {
-        self.called.store(true, Ordering::Release);
-        self.bell.notify_one();
+    /// Frees a seat. Called since it last looked, and now it goes: somebody else must look.
+    fn leave(&mut self, interest: &Interest, seat: u64) {
+        match interest {
+            Interest::Instance(id) => forget(&mut self.changes, id, seat),
+            Interest::End(id) => forget(&mut self.ends, id, seat),
+            Interest::Turn | Interest::Work { .. } | Interest::AnyWork => {
+                let line = self.line_of(interest);
+                line.idle.remove(&seat);
+                line.seats -= 1;
+                self.lines.retain(|line| line.seats > 0);
+            }
+        }
+        if let Some(item) = self.errands.remove(&seat) {
+            self.call_one(&item);
+        }
+    }
+
+    /// Calls the one who sat down first of those who could take it. False when there is none.
+    fn call_one(&mut self, item: &Item) -> bool {
+        let lines = self.lines.iter_mut().filter(|line| item.is_for(&line.interest));
+        let first = lines.filter_map(|line| line.idle.first_entry()).min_by_key(|entry| *entry.key());
+        let Some((seat, bell)) = first.map(|entry| entry.remove_entry()) else { return false };
+        self.errands.insert(seat, item.clone());
+        bell.notify_one();
+        true
+    }
+
+    fn call_all(&mut self, concerns: impl Fn(&Interest) -> bool) {
+        let lines = self.lines.iter_mut().filter(|line| concerns(&line.interest));
+        ring(lines.map(|line| std::mem::take(&mut line.idle)));
+    }
+
+    fn idle_of(&mut self, interest: &Interest) -> &mut Idle {
+        match interest {
+            Interest::Instance(id) => self.changes.entry(id.clone()).or_default(),
+            Interest::End(id) => self.ends.entry(id.clone()).or_default(),
+            Interest::Turn | Interest::Work { .. } | Interest::AnyWork => &mut self.line_of(interest).idle,
+        }
+    }
+
+    /// The line of a wish, which is made if nobody has the wish yet. There are few: one for each kind of fetch.
+    fn line_of(&mut self, interest: &Interest) -> &mut Line {
+        let known = self.lines.iter().position(|line| line.interest == *interest);
+        let place = known.unwrap_or_else(|| {
+            self.lines.push(Line { interest: interest.clone(), seats: 0, idle: Idle::new() });
+            self.lines.len() - 1
+        });
+        &mut self.lines[place]
+    }
+}
+
+fn forget(waiting: &mut HashMap<String, Idle>, instance: &str, seat: u64) {
+    if let Some(idle) = waiting.get_mut(instance) {
+        idle.remove(&seat);
+        if idle.is_empty() {
+            waiting.remove(instance);
+        }
     }
 }
 
@@ -184,7 +242,9 @@ impl Seat {
 #[derive(Debug)]
 pub struct Waiter {
     waiters: Arc<Waiters>,
-    seat: Arc<Seat>,
+    interest: Interest,
+    seat: u64,
+    bell: Arc<Notify>,
 }
 
 impl Waiter {
@@ -193,24 +253,143 @@ impl Waiter {
     /// # Cancel safety
     /// A call that came is not lost when the future is dropped.
     pub async fn called(&self) {
-        self.seat.bell.notified().await;
+        self.bell.notified().await;
     }
 
     /// Looks again: what it was called for up to now is dealt with by that.
     pub fn look(&self) {
-        // Under the lock of those who call, so that no call falls between the two.
-        let _calling = self.waiters.lock();
-        self.seat.called.store(false, Ordering::Release);
-        *self.seat.errand() = None;
+        let mut seats = self.waiters.lock();
+        seats.idle_of(&self.interest).insert(self.seat, Arc::clone(&self.bell));
+        seats.errands.remove(&self.seat);
     }
 }
 
 impl Drop for Waiter {
     fn drop(&mut self) {
-        self.waiters.lock().retain(|seat| !Arc::ptr_eq(seat, &self.seat));
-        // Called since it last looked, and now it goes: somebody else must look.
-        if let Some(errand) = self.seat.errand().take() {
-            self.waiters.call_one(&errand.item());
+        self.waiters.lock().leave(&self.interest, self.seat);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    fn is_called(waiter: &Waiter) -> bool {
+        let mut called = pin!(waiter.called());
+        called.as_mut().poll(&mut Context::from_waker(Waker::noop())) == Poll::Ready(())
+    }
+
+    fn work(tag: Option<&str>) -> Woken {
+        Woken { work: vec![(tag.map(str::to_owned), false)], ..Woken::default() }
+    }
+
+    fn changed(instance: &str) -> Woken {
+        Woken { instances: vec![instance.to_owned()], ..Woken::default() }
+    }
+
+    fn ended(instance: &str) -> Woken {
+        Woken { ended: vec![instance.to_owned()], ..Woken::default() }
+    }
+
+    fn any_tag() -> Interest {
+        Interest::Work { tags: TagFilter::Any, sessions: false }
+    }
+
+    fn no_tag() -> Interest {
+        Interest::Work { tags: TagFilter::DefaultOnly, sessions: false }
+    }
+
+    #[test]
+    fn a_change_calls_who_waits_for_a_change_of_that_instance_and_nobody_else() {
+        let waiters = Arc::new(Waiters::default());
+        let [mine, other] = ["a", "b"].map(|id| waiters.sit(Interest::Instance(id.to_owned())));
+        let end = waiters.sit(Interest::End("a".to_owned()));
+        waiters.wake(&changed("a"));
+        assert_eq!([&mine, &other, &end].map(is_called), [true, false, false]);
+    }
+
+    #[test]
+    fn an_end_calls_all_who_wait_for_the_instance() {
+        let waiters = Arc::new(Waiters::default());
+        let change = waiters.sit(Interest::Instance("a".to_owned()));
+        let [one, another, other] = ["a", "a", "b"].map(|id| waiters.sit(Interest::End(id.to_owned())));
+        waiters.wake(&ended("a"));
+        assert_eq!([&change, &one, &another, &other].map(is_called), [true, true, true, false]);
+    }
+
+    #[test]
+    fn who_looked_is_called_again() {
+        let waiters = Arc::new(Waiters::default());
+        let seats = [Interest::End("a".to_owned()), Interest::Turn].map(|interest| waiters.sit(interest));
+        let woken = Woken { turns: 1, ..ended("a") };
+        for _ in 0..3 {
+            waiters.wake(&woken);
+            assert_eq!(seats.each_ref().map(is_called), [true, true]);
+            waiters.wake(&woken);
+            assert_eq!(seats.each_ref().map(is_called), [false, false], "it has not looked yet");
+            seats.iter().for_each(Waiter::look);
+        }
+    }
+
+    #[test]
+    fn who_sat_down_first_is_called_first_whatever_else_it_accepts() {
+        let waiters = Arc::new(Waiters::default());
+        let first = waiters.sit(any_tag());
+        let second = waiters.sit(no_tag());
+        let third = waiters.sit(any_tag());
+        for (tag, called) in
+            [(None, [true, false, false]), (Some("gpu"), [false, false, true]), (None, [false, true, false])]
+        {
+            waiters.wake(&work(tag));
+            assert_eq!([&first, &second, &third].map(is_called), called);
+        }
+        [&third, &second, &first].into_iter().for_each(Waiter::look);
+        waiters.wake(&work(None));
+        assert!(is_called(&first), "to have looked does not cost the place");
+    }
+
+    #[test]
+    fn who_was_called_and_goes_passes_the_call_on() {
+        let waiters = Arc::new(Waiters::default());
+        let [first, second, third] = [any_tag(), any_tag(), Interest::Turn].map(|wish| waiters.sit(wish));
+        waiters.wake(&work(None));
+        drop(first);
+        assert_eq!([&second, &third].map(is_called), [true, false]);
+        let fourth = waiters.sit(any_tag());
+        second.look();
+        drop(second);
+        assert!(!is_called(&fourth), "who looked has dealt with it");
+    }
+
+    #[test]
+    fn everybody_can_be_called() {
+        let waiters = Arc::new(Waiters::default());
+        let wishes = [Interest::Turn, any_tag(), Interest::AnyWork, Interest::Instance("a".to_owned())];
+        let seats = wishes.map(|wish| waiters.sit(wish));
+        let end = waiters.sit(Interest::End("a".to_owned()));
+        waiters.wake_all();
+        assert!(seats.iter().all(is_called) && is_called(&end));
+    }
+
+    #[test]
+    fn nothing_is_left_of_those_who_went() {
+        let waiters = Arc::new(Waiters::default());
+        for called in [false, true] {
+            let wishes = [Interest::Turn, any_tag(), Interest::Instance("a".to_owned())];
+            let seats = wishes.map(|wish| waiters.sit(wish));
+            let end = waiters.sit(Interest::End("a".to_owned()));
+            if called {
+                waiters.wake(&Woken { turns: 1, ..ended("a") });
+                end.look();
+            }
+            drop((seats, end));
+            let left = waiters.lock();
+            assert!(left.lines.is_empty() && left.changes.is_empty());
+            assert!(left.ends.is_empty() && left.errands.is_empty());
         }
     }
 }

@@ -14,6 +14,7 @@ use steadfast_store::{
 
 use crate::MemoryStore;
 use crate::message::check_work;
+use crate::state::State;
 
 #[async_trait]
 impl Store for MemoryStore {
@@ -110,18 +111,18 @@ impl Store for MemoryStore {
 
     async fn wait(&self, what: WaitFor<'_>, timeout: Duration) -> Result<Waited, ProviderError> {
         let woken = match what {
-            WaitFor::Turn => self.until(timeout, |state, now| Ok(state.has_turn(now).then_some(()))).await?,
-            WaitFor::Work => self.until(timeout, |state, now| Ok(state.has_work(now).then_some(()))).await?,
-            WaitFor::Instance { instance, seen } => {
-                // An instance that is gone has changed too, for whoever knew it.
-                let changed = |state: &mut crate::state::State, _| {
-                    let change = state.instance_state(instance).map_or(0, |state| state.change);
-                    Ok((change != seen).then_some(()))
-                };
-                self.until(timeout, changed).await?
+            WaitFor::Turn => {
+                let ready = |state: &mut State, now| Ok(state.has_turn(now).then_some(Waited::Woken));
+                self.until(timeout, ready).await?
             }
+            WaitFor::Work => {
+                let ready = |state: &mut State, now| Ok(state.has_work(now).then_some(Waited::Woken));
+                self.until(timeout, ready).await?
+            }
+            WaitFor::Instance { instance, seen } => self.until_changed(instance, seen, timeout).await?,
+            WaitFor::End { instance } => self.until_ended(instance, timeout).await?,
         };
-        Ok(woken.map_or(Waited::TimedOut, |()| Waited::Woken))
+        Ok(woken.unwrap_or(Waited::TimedOut))
     }
 
     async fn state(&self, instance: &str) -> Result<Option<InstanceState>, ProviderError> {

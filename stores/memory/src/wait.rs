@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use steadfast_store::ProviderError;
+use steadfast_store::{ProviderError, Waited};
 
 use crate::MemoryStore;
 use crate::state::State;
@@ -42,6 +42,38 @@ impl MemoryStore {
                 () = self.clock.sleep_until(due.map_or(deadline, |due| due.min(deadline))) => {}
             }
         }
+    }
+
+    /// An instance that is gone has changed too, for whoever knew it.
+    pub(crate) async fn until_changed(
+        &self,
+        instance: &str,
+        seen: u64,
+        timeout: Duration,
+    ) -> Result<Option<Waited>, ProviderError> {
+        let look = |state: &mut State, _| {
+            let found = state.instance_state(instance);
+            let change = found.as_ref().map_or(0, |state| state.change);
+            Ok((change != seen).then(|| Waited::Seen(found.map(Box::new))))
+        };
+        self.until(timeout, look).await
+    }
+
+    /// An instance that was there and is gone has ended too; one that is still to come has not.
+    pub(crate) async fn until_ended(
+        &self,
+        instance: &str,
+        timeout: Duration,
+    ) -> Result<Option<Waited>, ProviderError> {
+        let mut was_there = false;
+        let look = |state: &mut State, _| {
+            let found = state.instance_state(instance);
+            let is_gone = was_there && found.is_none();
+            was_there |= found.is_some();
+            let has_ended = found.as_ref().is_some_and(|state| state.status.is_ended());
+            Ok((has_ended || is_gone).then(|| Waited::Seen(found.map(Box::new))))
+        };
+        self.until(timeout, look).await
     }
 }
 

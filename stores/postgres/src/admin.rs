@@ -159,7 +159,7 @@ impl ProviderAdmin for PostgresProvider {
         ids: &[String],
         force: bool,
     ) -> Result<DeleteInstanceResult, ProviderError> {
-        let woken = Woken { instances: ids.to_vec(), ..Woken::default() };
+        let woken = Woken { ended: ids.to_vec(), ..Woken::default() };
         let row = self
             .db
             .one(

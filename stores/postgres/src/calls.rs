@@ -178,11 +178,17 @@ impl Caller {
     async fn commit_turns(&self, asked: Vec<(String, Prepared)>) -> Answers<Committed> {
         let mut woken = Woken::default();
         asked.iter().for_each(|(_, prepared)| woken.absorb(prepared.woken()));
+        let ends: Vec<bool> = asked.iter().map(|(_, prepared)| prepared.ends_instance()).collect();
         let notify = payload(&self.me, &woken);
         let answers = self.db.commit_turns(asked, notify, &self.me).await?;
         let ready = answers.iter().flatten().filter(|committed| committed.ready).count();
         woken.turns += ready;
-        woken.instances = answers.iter().flatten().map(|committed| committed.instance.clone()).collect();
+        // The answers name also what no event named, and only what was committed.
+        (woken.instances, woken.ended) = (Vec::new(), Vec::new());
+        for (answer, ends) in answers.iter().zip(ends) {
+            let changed = if ends { &mut woken.ended } else { &mut woken.instances };
+            changed.extend(answer.iter().map(|committed| committed.instance.clone()));
+        }
         self.waiters.wake(&woken);
         if ready > 0 {
             self.tell(&Woken { turns: ready, ..Woken::default() }).await;

@@ -9,8 +9,8 @@ use deadpool_postgres::{Object, Pool};
 use steadfast_clock::{Clock, SystemClock};
 use steadfast_core::{Event, SessionKey, SystemStats, TagFilter};
 use steadfast_store::{
-    Abandon, Committed, InstancePage, InstanceQuery, InstanceState, Interest, LeaseToken, NewWork,
-    OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, RenewSessions, Sent, SessionInfo,
+    Abandon, Committed, InstancePage, InstanceQuery, InstanceState, InstanceWait, Interest, LeaseToken,
+    NewWork, OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, RenewSessions, Sent, SessionInfo,
     SessionRef, SessionsRenewed, SetAside, Started, Store, StoreClock, TurnCommit, TurnLease, TurnRequest,
     TurnState, WaitFor, Waited, Waiters, WorkLease, WorkRequest, WorkState,
 };
@@ -273,9 +273,9 @@ impl Store for PostgresProvider {
             WaitFor::Turn => self.until(timeout, Interest::Turn, || self.look_for_turns()).await?,
             WaitFor::Work => self.until(timeout, Interest::AnyWork, || self.look_for_work()).await?,
             WaitFor::Instance { instance, seen } => {
-                let look = || self.look_at(instance, seen);
-                self.until(timeout, Interest::Instance(instance.to_owned()), look).await?
+                return self.watch(InstanceWait::for_change(instance, seen), timeout).await;
             }
+            WaitFor::End { instance } => return self.watch(InstanceWait::for_end(instance), timeout).await,
         };
         Ok(if found.is_some() { Waited::Woken } else { Waited::TimedOut })
     }
@@ -359,12 +359,6 @@ impl PostgresProvider {
             look if look.again => Look::Nothing(Next::Soon),
             look => Look::Nothing(Next::at(look.next, look.now)),
         })
-    }
-
-    /// Has the instance changed since the caller looked? One indexed row.
-    async fn look_at(&self, instance: &str, seen: u64) -> Result<Look<()>, ProviderError> {
-        let change = self.db.state(instance).await?.map_or(0, |state| state.change);
-        Ok(if change == seen { Look::Nothing(Next::Unknown) } else { Look::Found(()) })
     }
 }
 

@@ -418,8 +418,13 @@ impl Prepared {
             WorkItem::ActivityExecute { tag, .. } => (tag.clone(), work.session_key().is_some()),
             _ => (None, false),
         });
-        let instances = self.instance.iter().cloned().collect();
-        Woken { turns: self.messages.len(), work: work.collect(), instances, ..Woken::default() }
+        let named = self.instance.iter().cloned().collect();
+        let (instances, ended) = if self.ends_instance() { (Vec::new(), named) } else { (named, Vec::new()) };
+        Woken { turns: self.messages.len(), work: work.collect(), any_work: false, instances, ended }
+    }
+
+    pub(crate) fn ends_instance(&self) -> bool {
+        self.commit.ends_instance()
     }
 }
 

@@ -4,7 +4,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use steadfast_store::{Interest, ProviderError, Waiter};
+use steadfast_store::{InstanceWait, Interest, ProviderError, Waited, Waiter};
 
 use crate::store::PostgresProvider;
 
@@ -69,6 +69,25 @@ impl PostgresProvider {
                         return Ok(None);
                     }
                 }
+            }
+        }
+    }
+
+    /// Looks at an instance, one indexed row, until the wait is over, or the time is.
+    pub(crate) async fn watch(
+        &self,
+        mut wait: InstanceWait<'_>,
+        timeout: Duration,
+    ) -> Result<Waited, ProviderError> {
+        let deadline = self.clock.monotonic().saturating_add(timeout);
+        let waiter = self.waiters.sit(wait.interest());
+        loop {
+            waiter.look();
+            if let Some(over) = wait.saw(self.db.state(wait.instance()).await?) {
+                return Ok(over);
+            }
+            if !self.rest(&waiter, Next::Unknown, deadline).await {
+                return Ok(Waited::TimedOut);
             }
         }
     }

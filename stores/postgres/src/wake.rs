@@ -28,8 +28,13 @@ struct Payload {
     work: Vec<(Option<String>, bool)>,
     #[serde(default, skip_serializing_if = "is_false")]
     any_work: bool,
+    /// The instances that changed, those that go on first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     instances: Vec<String>,
+    /// How many of them go on. A process that does not know this field takes all for changed, and of one that does not send it
+    /// any instance may have ended.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    going_on: usize,
     /// There was more than a notification can say.
     #[serde(default, skip_serializing_if = "is_false")]
     all: bool,
@@ -50,8 +55,10 @@ pub(crate) fn payload(me: &str, woken: &Woken) -> Option<String> {
     if *woken == Woken::default() {
         return None;
     }
-    let Woken { turns, work, any_work, instances } = woken.clone();
-    let whole = Payload { from: me.to_owned(), turns, work, any_work, instances, all: false };
+    let Woken { turns, work, any_work, mut instances, ended } = woken.clone();
+    let going_on = instances.len();
+    instances.extend(ended);
+    let whole = Payload { from: me.to_owned(), turns, work, any_work, instances, going_on, all: false };
     let text = serde_json::to_string(&whole).ok().filter(|text| text.len() <= MAX_PAYLOAD_BYTES);
     Some(text.unwrap_or_else(|| everything(me)))
 }
@@ -65,8 +72,9 @@ pub(crate) fn everything(me: &str) -> String {
 pub(crate) fn hear(me: &str, text: &str, waiters: &Arc<Waiters>) {
     match serde_json::from_str::<Payload>(text) {
         Ok(payload) if payload.from == me => {}
-        Ok(Payload { turns, work, any_work, instances, all: false, .. }) => {
-            waiters.wake(&Woken { turns, work, any_work, instances });
+        Ok(Payload { turns, work, any_work, mut instances, going_on, all: false, .. }) => {
+            let ended = instances.split_off(going_on.min(instances.len()));
+            waiters.wake(&Woken { turns, work, any_work, instances, ended });
         }
         Ok(_) | Err(_) => waiters.wake_all(),
     }
@@ -84,6 +92,11 @@ pub(crate) const LISTENS_FOR: Duration = Duration::from_secs(30);
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use steadfast_store::{Interest, Waiter};
+
     use super::*;
 
     #[test]
@@ -102,5 +115,53 @@ mod tests {
         let woken = Woken { turns: 2, work: vec![(Some("gpu".to_owned()), true)], ..Woken::default() };
         let text = payload("me", &woken).unwrap_or_default();
         assert_eq!(text, r#"{"from":"me","turns":2,"work":[["gpu",true]]}"#);
+    }
+
+    /// Who waits for a change of `a`, for the end of `a`, and for the end of `b`: who of them is called?
+    fn called(text: &str) -> [bool; 3] {
+        let waiters = Arc::new(Waiters::default());
+        let wishes = [
+            Interest::Instance("a".to_owned()),
+            Interest::End("a".to_owned()),
+            Interest::End("b".to_owned()),
+        ];
+        let seats = wishes.map(|wish| waiters.sit(wish));
+        hear("me", text, &waiters);
+        let is_called = |seat: &Waiter| {
+            pin!(seat.called()).poll(&mut Context::from_waker(Waker::noop())) == Poll::Ready(())
+        };
+        seats.each_ref().map(is_called)
+    }
+
+    #[test]
+    fn a_notification_tells_who_ended_from_who_goes_on() {
+        let one = |id: &str| vec![id.to_owned()];
+        let both = Woken { instances: one("a"), ended: one("b"), ..Woken::default() };
+        let text = payload("other", &both).unwrap_or_default();
+        assert_eq!(text, r#"{"from":"other","instances":["a","b"],"going_on":1}"#);
+        assert_eq!(called(&text), [true, false, true]);
+        let end = Woken { ended: one("a"), ..Woken::default() };
+        assert_eq!(called(&payload("other", &end).unwrap_or_default()), [true, true, false]);
+    }
+
+    #[test]
+    fn of_a_process_that_does_not_tell_any_instance_may_have_ended() {
+        assert_eq!(called(r#"{"from":"other","instances":["a"]}"#), [true, true, false]);
+        assert_eq!(called(r#"{"from":"other","instances":["a"],"going_on":7}"#), [true, false, false]);
+    }
+
+    #[test]
+    fn a_process_that_does_not_know_of_ends_is_told_of_every_change() {
+        /// What the version before reads.
+        #[derive(Deserialize)]
+        struct Before {
+            instances: Vec<String>,
+        }
+        let (instances, ended) = (vec!["a".to_owned()], vec!["b".to_owned()]);
+        let text = payload("me", &Woken { instances, ended, ..Woken::default() }).unwrap_or_default();
+        assert_eq!(
+            serde_json::from_str::<Before>(&text).map(|before| before.instances).unwrap_or_default(),
+            ["a", "b"]
+        );
     }
 }

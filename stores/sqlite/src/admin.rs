@@ -224,7 +224,7 @@ impl Db<'_> {
             self.close_sessions_of(id)?;
             self.run(sql!("admin/delete_set_aside"), [id])?;
             self.run_for_each(sql!("admin/delete_instance"), &key)?;
-            self.woken.borrow_mut().instances.push(id.clone());
+            self.woken.borrow_mut().ended.push(id.clone());
         }
         Ok(result)
     }

@@ -60,7 +60,9 @@ impl Db<'_> {
         }
         self.record_import(key, execution, events, metadata)?;
         self.append("import_history", key, instance, *execution_id, events, texts)?;
-        self.apply_kv(key, events, metadata.status.is_some())
+        self.apply_kv(key, events, metadata.status.is_some())?;
+        self.woken.borrow_mut().ended.push(instance.clone());
+        Ok(())
     }
 }
 

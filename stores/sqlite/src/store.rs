@@ -7,10 +7,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use steadfast_core::{Event, SessionKey, SystemStats, TagFilter, WorkItem, kind_of};
 use steadfast_store::{
-    Abandon, Committed, InstancePage, InstanceQuery, InstanceState, Interest, LeaseToken, NewWork,
-    OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, ProviderErrorKind, RenewSessions, Sent,
-    SessionInfo, SessionRef, SessionsRenewed, SetAside, Started, Store, StoreClock, TurnCommit, TurnLease,
-    TurnRequest, TurnState, WaitFor, Waited, Waiters, WorkLease, WorkRequest, WorkState, check_message,
+    Abandon, Committed, InstancePage, InstanceQuery, InstanceState, InstanceWait, Interest, LeaseToken,
+    NewWork, OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, ProviderErrorKind, RenewSessions,
+    Sent, SessionInfo, SessionRef, SessionsRenewed, SetAside, Started, Store, StoreClock, TurnCommit,
+    TurnLease, TurnRequest, TurnState, WaitFor, Waited, Waiters, WorkLease, WorkRequest, WorkState,
+    check_message,
 };
 
 use crate::connection::{Place, open_writer};
@@ -263,29 +264,13 @@ impl Store for SqliteProvider {
     }
 
     async fn wait(&self, what: WaitFor<'_>, timeout: Duration) -> Result<Waited, ProviderError> {
-        let deadline = self.clock.clock().monotonic().saturating_add(timeout);
-        let waiter = self.waiters.sit(match what {
-            WaitFor::Turn => Interest::Turn,
-            WaitFor::Work => Interest::AnyWork,
-            WaitFor::Instance { instance, .. } => Interest::Instance(instance.to_owned()),
-        });
-        loop {
-            waiter.look();
-            let (found, next) = match what {
-                WaitFor::Turn => self.writer.write("wait", |db| db.has_turn()).await?,
-                WaitFor::Work => self.writer.write("wait", |db| db.has_work()).await?,
-                WaitFor::Instance { instance, seen } => {
-                    // An instance that is gone has changed too, for whoever knew it.
-                    let change = self.state(instance).await?.map_or(0, |state| state.change);
-                    (change != seen, None)
-                }
-            };
-            if found {
-                return Ok(Waited::Woken);
+        match what {
+            WaitFor::Turn => self.look_until(Interest::Turn, |db| db.has_turn(), timeout).await,
+            WaitFor::Work => self.look_until(Interest::AnyWork, |db| db.has_work(), timeout).await,
+            WaitFor::Instance { instance, seen } => {
+                self.watch(InstanceWait::for_change(instance, seen), timeout).await
             }
-            if !self.rest(&waiter, next, deadline).await {
-                return Ok(Waited::TimedOut);
-            }
+            WaitFor::End { instance } => self.watch(InstanceWait::for_end(instance), timeout).await,
         }
     }
 

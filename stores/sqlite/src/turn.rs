@@ -319,7 +319,9 @@ impl Db<'_> {
             self.insert_message(message, item, visible_at)?;
         }
         self.free_turn(key, self.now)?;
-        self.woken.borrow_mut().instances.push(instance);
+        let mut woken = self.woken.borrow_mut();
+        let changed = if commit.commit.ends_instance() { &mut woken.ended } else { &mut woken.instances };
+        changed.push(instance);
         Ok(Committed { run: Some(run) })
     }
 

@@ -3,13 +3,16 @@
 
 use std::time::Duration;
 
-use steadfast_store::{Interest, ProviderError, Waiter};
+use steadfast_store::{InstanceWait, Interest, ProviderError, Store, Waited, Waiter};
 
 use crate::db::{Db, sql};
 use crate::error::Done;
 use crate::store::SqliteProvider;
 use crate::turn::Fetched;
 use crate::writer::{Taken, Undo};
+
+/// Is there something to fetch, and when will there be something by itself?
+type Look = fn(&Db<'_>) -> Done<(bool, Option<i64>)>;
 
 impl SqliteProvider {
     /// Fetches until there is something, or the time is over.
@@ -36,6 +39,46 @@ impl SqliteProvider {
             drop(fetched);
             if !self.rest(&waiter, next, deadline).await {
                 return Ok(None);
+            }
+        }
+    }
+
+    /// Looks until there is something to fetch, or the time is over.
+    pub(crate) async fn look_until(
+        &self,
+        interest: Interest,
+        look: Look,
+        timeout: Duration,
+    ) -> Result<Waited, ProviderError> {
+        let deadline = self.clock.clock().monotonic().saturating_add(timeout);
+        let waiter = self.waiters.sit(interest);
+        loop {
+            waiter.look();
+            let (found, next) = self.writer.write("wait", look).await?;
+            if found {
+                return Ok(Waited::Woken);
+            }
+            if !self.rest(&waiter, next, deadline).await {
+                return Ok(Waited::TimedOut);
+            }
+        }
+    }
+
+    /// Looks at an instance until the wait is over, or the time is.
+    pub(crate) async fn watch(
+        &self,
+        mut wait: InstanceWait<'_>,
+        timeout: Duration,
+    ) -> Result<Waited, ProviderError> {
+        let deadline = self.clock.clock().monotonic().saturating_add(timeout);
+        let waiter = self.waiters.sit(wait.interest());
+        loop {
+            waiter.look();
+            if let Some(over) = wait.saw(self.state(wait.instance()).await?) {
+                return Ok(over);
+            }
+            if !self.rest(&waiter, None, deadline).await {
+                return Ok(Waited::TimedOut);
             }
         }
     }

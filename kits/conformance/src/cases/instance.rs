@@ -47,6 +47,17 @@ cases![
     api_a_wait_for_an_unknown_instance_ends_when_it_comes_to_be,
     api_a_wait_for_an_instance_ends_when_it_is_deleted,
     api_a_change_of_another_instance_does_not_end_a_wait,
+    api_a_wait_for_the_end_sleeps_through_commits_that_do_not_end,
+    api_a_wait_for_the_end_ends_when_the_instance_completes,
+    api_a_wait_for_the_end_ends_when_the_instance_fails,
+    api_a_wait_for_the_end_of_an_instance_that_has_ended_ends_at_once,
+    api_a_wait_for_the_end_goes_on_in_the_next_execution,
+    api_a_wait_for_the_end_ends_when_the_instance_is_deleted,
+    api_a_wait_for_the_end_ends_when_the_instance_is_deleted_with_others,
+    api_a_wait_for_the_end_of_an_unknown_instance_waits_for_its_beginning,
+    api_a_wait_for_the_end_ends_when_its_time_is_over,
+    api_the_end_of_another_instance_does_not_end_a_wait,
+    api_all_who_wait_for_the_end_of_an_instance_are_woken,
     api_instances_are_listed_newest_first,
     api_pages_hold_every_instance_once,
     api_a_page_is_not_disturbed_by_new_instances,
@@ -319,38 +330,55 @@ async fn api_an_instance_started_again_is_not_mistaken_for_the_old_one(bench: Be
     Verdict::Kept
 }
 
-/// Waits for a change of an instance in a task of its own, so that the case can go on.
-async fn waiting(bench: &Bench, instance: &'static str, seen: u64) -> JoinHandle<Option<Waited>> {
+/// Waits for an instance in a task of its own, so that the case can go on.
+async fn waiting(bench: &Bench, what: WaitFor<'static>) -> JoinHandle<Option<Waited>> {
     let (provider, waiting) = (Arc::clone(bench.provider()), bench.clock().sleepers());
     let call = tokio::spawn(async move {
         let store = provider.as_store()?;
-        Some(ok(store.wait(WaitFor::Instance { instance, seen }, LEASE).await))
+        Some(ok(store.wait(what, LEASE).await))
     });
     bench.parked(waiting + 1).await;
     call
 }
 
+/// Waits for the next change of an instance that exists.
+async fn watching(bench: &Bench, store: &dyn Store, instance: &'static str) -> JoinHandle<Option<Waited>> {
+    let seen = state(store, instance).await.change;
+    waiting(bench, WaitFor::Instance { instance, seen }).await
+}
+
+/// What a wait for an instance says that ends now.
+async fn seen(store: &dyn Store, instance: &str) -> Waited {
+    Waited::Seen(ok(store.state(instance).await).map(Box::new))
+}
+
+/// Commits a turn of an instance that waits.
+async fn go_on(bench: &Bench, instance: &str, commit: Commit) {
+    bench.send(raise(instance, "poke")).await;
+    let turn = bench.fetched().await;
+    assert_eq!(turn.item.instance, instance, "nothing else is ready");
+    // Whoever a fetch wakes has looked before the commit, so that only the commit can show it something.
+    bench.settle().await;
+    bench.commit(&turn, commit).await;
+}
+
 async fn api_a_wait_for_an_instance_ends_with_its_next_change(bench: Bench) -> Verdict {
     let store = need!(bench.store(), "Store");
     bench.begun("a").await;
-    let call = waiting(&bench, "a", state(store, "a").await.change).await;
-    bench.send(raise("a", "1")).await;
-    let turn = bench.fetched().await;
-    bench.commit(&turn, Commit::default().complete("a", 2, "output")).await;
-    assert_eq!(soon(call).await, Some(Waited::Woken), "a commit should end the wait");
+    let call = watching(&bench, store, "a").await;
+    go_on(&bench, "a", Commit::default().complete("a", 2, "output")).await;
+    assert_eq!(soon(call).await, Some(seen(store, "a").await), "a commit should end the wait");
     Verdict::Kept
 }
 
 async fn api_a_wait_for_an_instance_that_changed_already_ends_at_once(bench: Bench) -> Verdict {
     let store = need!(bench.store(), "Store");
     bench.begun("a").await;
-    let seen = state(store, "a").await.change;
-    bench.send(raise("a", "1")).await;
-    let turn = bench.fetched().await;
-    bench.commit(&turn, Commit::default()).await;
-    for seen in [0, seen] {
-        let wait = store.wait(WaitFor::Instance { instance: "a", seen }, Duration::ZERO);
-        assert_eq!(ok(wait.await), Waited::Woken, "there is more to see than {seen}");
+    let known = state(store, "a").await.change;
+    go_on(&bench, "a", Commit::default()).await;
+    for known in [0, known] {
+        let wait = store.wait(WaitFor::Instance { instance: "a", seen: known }, Duration::ZERO);
+        assert_eq!(ok(wait.await), seen(store, "a").await, "there is more to see than {known}");
     }
     Verdict::Kept
 }
@@ -358,7 +386,7 @@ async fn api_a_wait_for_an_instance_that_changed_already_ends_at_once(bench: Ben
 async fn api_a_wait_for_an_instance_ends_when_its_time_is_over(bench: Bench) -> Verdict {
     let store = need!(bench.store(), "Store");
     bench.begun("a").await;
-    let call = waiting(&bench, "a", state(store, "a").await.change).await;
+    let call = watching(&bench, store, "a").await;
     bench.send(raise("a", "1")).await;
     bench.advance(LEASE - TICK);
     bench.settle().await;
@@ -369,34 +397,185 @@ async fn api_a_wait_for_an_instance_ends_when_its_time_is_over(bench: Bench) -> 
 }
 
 async fn api_a_wait_for_an_unknown_instance_ends_when_it_comes_to_be(bench: Bench) -> Verdict {
-    need!(bench.store(), "Store");
-    let call = waiting(&bench, "a", 0).await;
+    let store = need!(bench.store(), "Store");
+    let call = waiting(&bench, WaitFor::Instance { instance: "a", seen: 0 }).await;
     bench.begun("b").await;
     bench.settle().await;
     assert!(!call.is_finished(), "it is still to come");
     bench.begun("a").await;
-    assert_eq!(soon(call).await, Some(Waited::Woken));
+    assert_eq!(soon(call).await, Some(seen(store, "a").await));
     Verdict::Kept
 }
 
 async fn api_a_wait_for_an_instance_ends_when_it_is_deleted(bench: Bench) -> Verdict {
     let (store, admin) = (need!(bench.store(), "Store"), need!(bench.admin(), "ProviderAdmin"));
     bench.begun("a").await;
-    let call = waiting(&bench, "a", state(store, "a").await.change).await;
+    let call = watching(&bench, store, "a").await;
     ok(admin.delete_instance("a", true).await);
-    assert_eq!(soon(call).await, Some(Waited::Woken), "an instance that is gone has changed");
+    assert_eq!(soon(call).await, Some(Waited::Seen(None)), "an instance that is gone has changed");
     Verdict::Kept
 }
 
 async fn api_a_change_of_another_instance_does_not_end_a_wait(bench: Bench) -> Verdict {
     let store = need!(bench.store(), "Store");
     bench.begun("a").await;
-    let call = waiting(&bench, "a", state(store, "a").await.change).await;
+    let call = watching(&bench, store, "a").await;
     bench.begun("b").await;
     bench.settle().await;
     assert!(!call.is_finished(), "another instance changed");
     bench.advance(LEASE);
     assert_eq!(soon(call).await, Some(Waited::TimedOut));
+    Verdict::Kept
+}
+
+const END: WaitFor<'static> = WaitFor::End { instance: "a" };
+
+async fn api_a_wait_for_the_end_sleeps_through_commits_that_do_not_end(bench: Bench) -> Verdict {
+    let store = need!(bench.store(), "Store");
+    bench.begun("a").await;
+    let call = waiting(&bench, END).await;
+    go_on(&bench, "a", Commit::default().event(event("a", 2, status_set(Some("half"))))).await;
+    go_on(&bench, "a", Commit::default().schedule("a", 3)).await;
+    bench.settle().await;
+    assert!(!call.is_finished(), "it has not ended");
+    go_on(&bench, "a", Commit::default().complete("a", 4, "output")).await;
+    assert_eq!(soon(call).await, Some(seen(store, "a").await), "what is seen is the end");
+    Verdict::Kept
+}
+
+async fn api_a_wait_for_the_end_ends_when_the_instance_completes(bench: Bench) -> Verdict {
+    let store = need!(bench.store(), "Store");
+    bench.begun("a").await;
+    let call = waiting(&bench, END).await;
+    go_on(&bench, "a", Commit::default().complete("a", 2, "output")).await;
+    let Some(Waited::Seen(Some(end))) = soon(call).await else { panic!("the wait should say what it saw") };
+    assert_eq!(end.status, ExecutionState::Completed("output".to_owned()));
+    assert_eq!(*end, state(store, "a").await);
+    Verdict::Kept
+}
+
+/// A commit with which an instance fails.
+fn failure(instance: &str, id: u64) -> Commit {
+    let details = ErrorDetails::Application {
+        kind: AppErrorKind::Cancelled { reason: "enough".to_owned() },
+        message: "no".to_owned(),
+        retryable: false,
+    };
+    let failed = event(instance, id, EventKind::OrchestrationFailed { details });
+    Commit::default().event(failed).status("Failed", "no")
+}
+
+async fn api_a_wait_for_the_end_ends_when_the_instance_fails(bench: Bench) -> Verdict {
+    let store = need!(bench.store(), "Store");
+    bench.begun("a").await;
+    let call = waiting(&bench, END).await;
+    go_on(&bench, "a", failure("a", 2)).await;
+    assert_eq!(soon(call).await, Some(seen(store, "a").await), "a failure is an end");
+    Verdict::Kept
+}
+
+async fn api_a_wait_for_the_end_of_an_instance_that_has_ended_ends_at_once(bench: Bench) -> Verdict {
+    let store = need!(bench.store(), "Store");
+    bench.ended("completed").await;
+    bench.begin("failed", failure("failed", 2)).await;
+    for instance in ["completed", "failed"] {
+        for time in [Duration::ZERO, LEASE] {
+            let wait = store.wait(WaitFor::End { instance }, time);
+            assert_eq!(ok(wait.await), seen(store, instance).await, "it has {instance} before");
+        }
+    }
+    Verdict::Kept
+}
+
+async fn api_a_wait_for_the_end_goes_on_in_the_next_execution(bench: Bench) -> Verdict {
+    let store = need!(bench.store(), "Store");
+    bench.begun("a").await;
+    let call = waiting(&bench, END).await;
+    go_on(&bench, "a", Commit::default().continue_as_new("a", 2)).await;
+    bench.settle().await;
+    let between = ok(store.wait(END, Duration::ZERO).await);
+    assert_eq!(between, Waited::TimedOut, "between two executions it has not ended");
+    let turn = bench.fetched().await;
+    bench.commit(&turn, Commit::continued("a", 2)).await;
+    bench.settle().await;
+    assert!(!call.is_finished(), "the next execution runs");
+    bench.send(raise("a", "poke")).await;
+    let turn = bench.fetched().await;
+    let end = Commit { execution_id: 2, ..Commit::default() }.complete("a", 2, "output");
+    bench.commit(&turn, end).await;
+    assert_eq!(soon(call).await, Some(seen(store, "a").await), "the last execution has ended");
+    Verdict::Kept
+}
+
+async fn api_a_wait_for_the_end_ends_when_the_instance_is_deleted(bench: Bench) -> Verdict {
+    let admin = need!(bench.admin(), "ProviderAdmin");
+    need!(bench.store(), "Store");
+    bench.begun("a").await;
+    let call = waiting(&bench, END).await;
+    ok(admin.delete_instance("a", true).await);
+    assert_eq!(soon(call).await, Some(Waited::Seen(None)), "what is gone ends no more");
+    Verdict::Kept
+}
+
+async fn api_a_wait_for_the_end_ends_when_the_instance_is_deleted_with_others(bench: Bench) -> Verdict {
+    let admin = need!(bench.admin(), "ProviderAdmin");
+    need!(bench.store(), "Store");
+    bench.begun("a").await;
+    bench.ended("b").await;
+    let call = waiting(&bench, END).await;
+    ok(admin.delete_instances_atomic(&["b".to_owned(), "a".to_owned()], true).await);
+    assert_eq!(soon(call).await, Some(Waited::Seen(None)), "what is gone ends no more");
+    Verdict::Kept
+}
+
+async fn api_a_wait_for_the_end_of_an_unknown_instance_waits_for_its_beginning(bench: Bench) -> Verdict {
+    let store = need!(bench.store(), "Store");
+    assert_eq!(ok(store.wait(END, Duration::ZERO).await), Waited::TimedOut, "nobody has ended");
+    let call = waiting(&bench, END).await;
+    bench.begun("a").await;
+    bench.settle().await;
+    assert!(!call.is_finished(), "it has begun, not ended");
+    go_on(&bench, "a", Commit::default().complete("a", 2, "output")).await;
+    assert_eq!(soon(call).await, Some(seen(store, "a").await));
+    Verdict::Kept
+}
+
+async fn api_a_wait_for_the_end_ends_when_its_time_is_over(bench: Bench) -> Verdict {
+    need!(bench.store(), "Store");
+    bench.begun("a").await;
+    let call = waiting(&bench, END).await;
+    go_on(&bench, "a", Commit::default()).await;
+    bench.advance(LEASE - TICK);
+    bench.settle().await;
+    assert!(!call.is_finished(), "there is time left");
+    bench.advance(TICK);
+    assert_eq!(soon(call).await, Some(Waited::TimedOut), "it has not ended in time");
+    Verdict::Kept
+}
+
+async fn api_the_end_of_another_instance_does_not_end_a_wait(bench: Bench) -> Verdict {
+    need!(bench.store(), "Store");
+    bench.begun("a").await;
+    let call = waiting(&bench, END).await;
+    bench.ended("b").await;
+    bench.settle().await;
+    assert!(!call.is_finished(), "another instance ended");
+    bench.advance(LEASE);
+    assert_eq!(soon(call).await, Some(Waited::TimedOut));
+    Verdict::Kept
+}
+
+async fn api_all_who_wait_for_the_end_of_an_instance_are_woken(bench: Bench) -> Verdict {
+    let store = need!(bench.store(), "Store");
+    bench.begun("a").await;
+    let mut calls = Vec::new();
+    for _ in 0..3 {
+        calls.push(waiting(&bench, END).await);
+    }
+    go_on(&bench, "a", Commit::default().complete("a", 2, "output")).await;
+    for call in calls {
+        assert_eq!(soon(call).await, Some(seen(store, "a").await), "each of them waits for it");
+    }
     Verdict::Kept
 }
 

@@ -15,6 +15,7 @@ mod open;
 mod secure;
 mod statements;
 mod trouble;
+mod waits;
 mod work;
 
 use std::future::Future;

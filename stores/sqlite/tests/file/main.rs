@@ -21,3 +21,4 @@ mod process;
 mod processes;
 mod set_back;
 mod stage;
+mod waits;

@@ -1,0 +1,190 @@
+//! Who waits for the end of an instance reads its row when it sits down and when it has ended, not at every commit, in the process
+//! that commits and in others.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use steadfast_core::{Event, EventKind, ExecutionMetadata, WorkItem};
+use steadfast_postgres::{Counts, PostgresOptions, PostgresProvider};
+use steadfast_store::{Cold, ExecutionState, ProviderAdmin, Store, TurnCommit, TurnRequest, WaitFor, Waited};
+use tokio::task::JoinHandle;
+
+use crate::{server, until_ok};
+
+/// Longer than any test takes, also between two looks of those whom nobody called.
+const LONG: Duration = Duration::from_secs(600);
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+struct Process {
+    store: Arc<PostgresProvider>,
+    counts: Arc<Counts>,
+}
+
+impl Process {
+    async fn open(schema: &str, listen: bool) -> Self {
+        let counts = Arc::new(Counts::default());
+        let options = PostgresOptions {
+            listen,
+            max_connections: 4,
+            poll_interval: LONG,
+            counts: Some(Arc::clone(&counts)),
+            ..PostgresOptions::default()
+        };
+        let store = PostgresProvider::new_with_options(server().url(), Some(schema), options).await.unwrap();
+        let process = Self { store: Arc::new(store), counts };
+        if listen {
+            // It says that it listens when it does.
+            process.has_sent(1).await;
+        }
+        process
+    }
+
+    fn sent(&self) -> u64 {
+        self.counts.sent.load(Ordering::Acquire)
+    }
+
+    async fn has_sent(&self, count: u64) {
+        until_ok(|| async {
+            let sent = self.sent();
+            if sent >= count && self.counts.is_quiet() { Ok(()) } else { Err(format!("{sent} of {count}")) }
+        })
+        .await;
+    }
+
+    async fn turn(&self, commit: TurnCommit) {
+        let request =
+            TurnRequest { lock_timeout: LONG, poll_timeout: Duration::ZERO, filter: None, warm: &Cold };
+        let lease = self.store.fetch_turn(request).await.unwrap().expect("an instance is ready");
+        self.store.commit_turn(&lease.token, TurnCommit { execution_id: 1, ..commit }).await.unwrap();
+    }
+
+    async fn begin(&self) {
+        let start = WorkItem::StartOrchestration {
+            instance: "a".to_owned(),
+            orchestration: "Order".to_owned(),
+            input: String::new(),
+            version: Some("1.0.0".to_owned()),
+            parent_instance: None,
+            parent_id: None,
+            parent_execution_id: None,
+            execution_id: 1,
+        };
+        self.store.start(start.into(), Vec::new()).await.unwrap();
+        let started = EventKind::OrchestrationStarted {
+            name: "Order".to_owned(),
+            version: "1.0.0".to_owned(),
+            input: String::new(),
+            parent_instance: None,
+            parent_id: None,
+            parent_execution_id: None,
+            carry_forward_events: None,
+            initial_custom_status: None,
+        };
+        let metadata = ExecutionMetadata {
+            orchestration_name: Some("Order".to_owned()),
+            orchestration_version: Some("1.0.0".to_owned()),
+            ..ExecutionMetadata::default()
+        };
+        self.turn(TurnCommit { events: vec![event(1, started)], metadata, ..TurnCommit::default() }).await;
+    }
+
+    async fn go_on(&self, events: Vec<Event>, metadata: ExecutionMetadata) {
+        let (instance, name, data) = ("a".to_owned(), "poke".to_owned(), String::new());
+        let poke = WorkItem::ExternalRaised { instance, name, data };
+        self.store.send(vec![poke.into()]).await.unwrap();
+        self.turn(TurnCommit { events, metadata, ..TurnCommit::default() }).await;
+    }
+
+    async fn some_turns(&self, turns: u64) {
+        for turn in 0..turns {
+            let note = EventKind::CustomStatusUpdated { status: Some(turn.to_string()) };
+            self.go_on(vec![event(2 + turn, note)], ExecutionMetadata::default()).await;
+        }
+    }
+
+    async fn complete(&self, id: u64) {
+        let output = EventKind::OrchestrationCompleted { output: "done".to_owned() };
+        let metadata = ExecutionMetadata {
+            status: Some("Completed".to_owned()),
+            output: Some("done".to_owned()),
+            ..ExecutionMetadata::default()
+        };
+        self.go_on(vec![event(id, output)], metadata).await;
+    }
+
+    /// Waits for the end, and looks until it waits.
+    async fn park(&self) -> JoinHandle<Waited> {
+        let (store, before) = (Arc::clone(&self.store), self.sent());
+        let wait =
+            tokio::spawn(async move { store.wait(WaitFor::End { instance: "a" }, LONG).await.unwrap() });
+        self.has_sent(before + 1).await;
+        wait
+    }
+}
+
+fn event(id: u64, kind: EventKind) -> Event {
+    Event::at(1_700_000_000_000, id, "a", 1, None, kind)
+}
+
+async fn ended(wait: JoinHandle<Waited>) {
+    let waited = tokio::time::timeout(PATIENCE, wait).await.expect("somebody calls it").unwrap();
+    let Waited::Seen(Some(end)) = waited else { panic!("it says what it saw: {waited:?}") };
+    assert_eq!(end.status, ExecutionState::Completed("done".to_owned()));
+}
+
+/// Counts the statements of an instance that has so many turns between its first and its last, while so many wait for its end.
+async fn statements(turns: u64, waits: usize) -> u64 {
+    let schema = server().schema("waits");
+    let process = Process::open(schema.name(), false).await;
+    process.begin().await;
+    let mut waiting = Vec::new();
+    for _ in 0..waits {
+        waiting.push(process.park().await);
+    }
+    process.some_turns(turns).await;
+    process.complete(2 + turns).await;
+    for wait in waiting {
+        ended(wait).await;
+    }
+    process.sent()
+}
+
+#[tokio::test]
+async fn the_turns_of_an_instance_cost_those_nothing_who_wait_for_its_end() {
+    for turns in [2, 20] {
+        let alone = statements(turns, 0).await;
+        // A look when it sits down and one at the end.
+        assert_eq!(statements(turns, 4).await - alone, 2 * 4, "after {turns} turns");
+    }
+}
+
+#[tokio::test]
+async fn the_turns_of_an_instance_cost_a_process_nothing_that_waits_for_its_end() {
+    let schema = server().schema("waits");
+    let working = Process::open(schema.name(), true).await;
+    let waiting = Process::open(schema.name(), true).await;
+    working.begin().await;
+    let before = waiting.sent();
+    let wait = waiting.park().await;
+    working.some_turns(20).await;
+    assert!(!wait.is_finished(), "it has not ended");
+    working.complete(22).await;
+    ended(wait).await;
+    // A look when it sat down, one at the end, and it may have said once more that it listens.
+    let sent = waiting.sent() - before;
+    assert!((2..=3).contains(&sent), "{sent} statements");
+}
+
+#[tokio::test]
+async fn a_process_that_waits_for_the_end_is_told_of_a_deletion() {
+    let schema = server().schema("waits");
+    let working = Process::open(schema.name(), true).await;
+    let waiting = Process::open(schema.name(), true).await;
+    working.begin().await;
+    let wait = waiting.park().await;
+    working.store.delete_instances_atomic(&["a".to_owned()], true).await.unwrap();
+    let waited = tokio::time::timeout(PATIENCE, wait).await.expect("somebody calls it").unwrap();
+    assert_eq!(waited, Waited::Seen(None));
+}
