@@ -14,7 +14,8 @@ use crate::open::OpenError;
 /// # Through PgBouncer
 ///
 /// The store works through a pooler that gives every transaction another connection (PgBouncer with `pool_mode =
-/// transaction`): it keeps no state in a session and names no prepared statement. Lost there are
+/// transaction`): it keeps no state in a session, and notices a pooler by the startup parameters that it refuses or drops, and
+/// then prepares no statement. Lost there are
 ///
 /// * `LISTEN`: what other processes commit is noticed every [`poll_interval`](Self::poll_interval) only, so set
 ///   [`listen`](Self::listen) to `false` and the interval to what you can wait;
@@ -32,7 +33,8 @@ use crate::open::OpenError;
 #[derive(Debug, Clone)]
 pub struct PostgresOptions {
     /// Bounds the connections of this process, the one that listens apart. All processes together must stay below the
-    /// server's `max_connections`. From 1 to 10,000; unused with a pool of your own.
+    /// server's `max_connections`. From 7 on, the calls of every step have six of them to themselves. From 1 to 10,000; unused
+    /// with a pool of your own.
     pub max_connections: usize,
     /// Bounds how long a connection may take to be made, or to become free. From 1 ms to an hour; unused with a pool of
     /// your own.
