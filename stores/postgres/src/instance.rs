@@ -1,6 +1,6 @@
 //! Instances: what can be said of them without reading a history.
 
-use steadfast_core::{ErrorDetails, EventKind, SystemStats};
+use steadfast_core::{ErrorDetails, Event, EventKind, SystemStats};
 use steadfast_store::{
     Cursor, ExecutionState, InstancePage, InstanceQuery, InstanceState, ProviderError, ProviderErrorKind,
 };
@@ -25,12 +25,11 @@ impl Db {
     /// History can exist without a row: appended by hand, or committed without saying whose it is.
     async fn rowless_state(&self, instance: &str) -> Result<Option<InstanceState>, ProviderError> {
         const OPERATION: &str = "state";
-        let latest = self.one(OPERATION, sql!("execution/latest"), params![escape(instance)]).await?;
-        let execution: i64 = match &latest {
-            Some(row) => column(OPERATION, row, "execution_id")?,
-            None => 1,
-        };
-        let started = self.started(OPERATION, instance, execution).await?;
+        let row = self.one(OPERATION, sql!("instance/rowless"), params![escape(instance)]).await?;
+        let Some(row) = row else { return Ok(None) };
+        let execution: i64 = column(OPERATION, &row, "execution_id")?;
+        let started: Option<&str> = column(OPERATION, &row, "started")?;
+        let started: Option<Event> = started.and_then(|text| serde_json::from_str(text).ok());
         let Some(EventKind::OrchestrationStarted { name, version, parent_instance, .. }) =
             started.map(|event| event.kind)
         else {
@@ -39,13 +38,12 @@ impl Db {
         let texts = self.event_texts(OPERATION, instance, execution, 0).await?;
         let events: Vec<_> =
             texts.iter().filter_map(|text| events_of(std::slice::from_ref(text)).ok()).flatten().collect();
-        let status = latest.map(|row| execution_state(OPERATION, &row)).transpose()?;
         Ok(Some(InstanceState {
             instance: instance.to_owned(),
             orchestration: name,
             version,
             execution_id: unsigned(execution),
-            status: status.unwrap_or(ExecutionState::Running),
+            status: execution_state(OPERATION, &row)?,
             custom_status: None,
             custom_status_version: 0,
             parent: parent_instance,

@@ -114,12 +114,12 @@ impl Process {
         self.go_on(vec![event(id, output)], metadata).await;
     }
 
-    /// Waits for the end, and looks until it waits.
-    async fn park(&self) -> JoinHandle<Waited> {
+    /// Waits for the end, until it has looked with so many statements.
+    async fn park(&self, look: u64) -> JoinHandle<Waited> {
         let (store, before) = (Arc::clone(&self.store), self.sent());
         let wait =
             tokio::spawn(async move { store.wait(WaitFor::End { instance: "a" }, LONG).await.unwrap() });
-        self.has_sent(before + 1).await;
+        self.has_sent(before + look).await;
         wait
     }
 }
@@ -134,14 +134,30 @@ async fn ended(wait: JoinHandle<Waited>) {
     assert_eq!(end.status, ExecutionState::Completed("done".to_owned()));
 }
 
-/// Counts the statements of an instance that has so many turns between its first and its last, while so many wait for its end.
-async fn statements(turns: u64, waits: usize) -> u64 {
+/// Says who waits for the end of an instance.
+#[derive(Debug, Clone, Copy, Default)]
+struct Waits {
+    /// So many since before it began.
+    before: usize,
+    /// So many since its first turn.
+    after: usize,
+}
+
+/// A look at an instance that is there is one statement; that there is none takes two.
+const LOOK: u64 = 1;
+const LOOK_IN_VAIN: u64 = 2;
+
+/// Counts the statements of an instance that has so many turns between its first and its last.
+async fn statements(turns: u64, waits: Waits) -> u64 {
     let schema = server().schema("waits");
     let process = Process::open(schema.name(), false).await;
-    process.begin().await;
     let mut waiting = Vec::new();
-    for _ in 0..waits {
-        waiting.push(process.park().await);
+    for _ in 0..waits.before {
+        waiting.push(process.park(LOOK_IN_VAIN).await);
+    }
+    process.begin().await;
+    for _ in 0..waits.after {
+        waiting.push(process.park(LOOK).await);
     }
     process.some_turns(turns).await;
     process.complete(2 + turns).await;
@@ -154,9 +170,14 @@ async fn statements(turns: u64, waits: usize) -> u64 {
 #[tokio::test]
 async fn the_turns_of_an_instance_cost_those_nothing_who_wait_for_its_end() {
     for turns in [2, 20] {
-        let alone = statements(turns, 0).await;
+        let alone = statements(turns, Waits::default()).await;
         // A look when it sits down and one at the end.
-        assert_eq!(statements(turns, 4).await - alone, 2 * 4, "after {turns} turns");
+        for (waits, each) in [
+            (Waits { after: 4, ..Waits::default() }, 2 * LOOK),
+            (Waits { before: 4, ..Waits::default() }, LOOK_IN_VAIN + LOOK),
+        ] {
+            assert_eq!(statements(turns, waits).await - alone, 4 * each, "{turns} turns, {waits:?}");
+        }
     }
 }
 
@@ -167,7 +188,7 @@ async fn the_turns_of_an_instance_cost_a_process_nothing_that_waits_for_its_end(
     let waiting = Process::open(schema.name(), true).await;
     working.begin().await;
     let before = waiting.sent();
-    let wait = waiting.park().await;
+    let wait = waiting.park(LOOK).await;
     working.some_turns(20).await;
     assert!(!wait.is_finished(), "it has not ended");
     working.complete(22).await;
@@ -183,7 +204,7 @@ async fn a_process_that_waits_for_the_end_is_told_of_a_deletion() {
     let working = Process::open(schema.name(), true).await;
     let waiting = Process::open(schema.name(), true).await;
     working.begin().await;
-    let wait = waiting.park().await;
+    let wait = waiting.park(LOOK).await;
     working.store.delete_instances_atomic(&["a".to_owned()], true).await.unwrap();
     let waited = tokio::time::timeout(PATIENCE, wait).await.expect("somebody calls it").unwrap();
     assert_eq!(waited, Waited::Seen(None));

@@ -1,5 +1,6 @@
 //! Who waits for the end of an instance reads its row when it sits down and when it has ended, not at every commit.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,7 +12,7 @@ use tokio::task::JoinHandle;
 use crate::stage::{LONG, event, named, open, place, start, started, turn_request, until};
 
 struct Counted {
-    _folder: tempfile::TempDir,
+    _folder: Option<tempfile::TempDir>,
     store: Arc<SqliteProvider>,
     statements: Arc<AtomicU64>,
 }
@@ -19,10 +20,14 @@ struct Counted {
 impl Counted {
     async fn open() -> Self {
         let (folder, path) = place();
+        Self { _folder: Some(folder), ..Self::at(&path).await }
+    }
+
+    async fn at(path: &Path) -> Self {
         let statements = Arc::new(AtomicU64::new(0));
         let count_statements = Some(Arc::clone(&statements));
-        let store = open(&path, SqliteOptions { count_statements, ..SqliteOptions::default() }).await;
-        Self { _folder: folder, store, statements }
+        let store = open(path, SqliteOptions { count_statements, ..SqliteOptions::default() }).await;
+        Self { _folder: None, store, statements }
     }
 
     fn count(&self) -> u64 {
@@ -79,10 +84,7 @@ impl Counted {
         let events = vec![event("a", 2 + turns, None, output)];
         self.turn(TurnCommit { events, metadata, ..TurnCommit::default() }).await;
         for wait in waiting {
-            let Waited::Seen(Some(end)) = wait.await.expect("it returns") else {
-                panic!("it says what it saw")
-            };
-            assert_eq!(end.status, ExecutionState::Completed("done".to_owned()));
+            has_ended(wait).await;
         }
         self.count() - before
     }
@@ -103,4 +105,30 @@ async fn the_turns_of_an_instance_cost_those_nothing_who_wait_for_its_end() {
     // A look when it sits down and one at the end.
     assert_eq!(looks(3, 4).await, 2 * 4);
     assert_eq!(looks(30, 4).await, 2 * 4);
+}
+
+#[tokio::test]
+async fn an_imported_history_that_has_ended_ends_the_wait() {
+    let counted = Counted::open().await;
+    let wait = counted.park().await;
+    let output = EventKind::OrchestrationCompleted { output: "done".to_owned() };
+    let events = [event("a", 1, None, started()), event("a", 2, None, output)];
+    let text = serde_json::to_string(&events).expect("events have a text");
+    counted.store.import_history("a", 1, &text).await.expect("it is imported");
+    has_ended(wait).await;
+}
+
+#[tokio::test]
+async fn the_end_of_an_instance_in_another_process_ends_the_wait() {
+    let (_folder, path) = place();
+    let [mine, theirs] = [Counted::at(&path).await, Counted::at(&path).await];
+    let wait = mine.park().await;
+    theirs.statements(3, 0).await;
+    has_ended(wait).await;
+}
+
+async fn has_ended(wait: JoinHandle<Waited>) {
+    let waited = tokio::time::timeout(LONG / 2, wait).await.expect("somebody calls it").expect("it returns");
+    let Waited::Seen(Some(end)) = waited else { panic!("it says what it saw: {waited:?}") };
+    assert_eq!(end.status, ExecutionState::Completed("done".to_owned()));
 }
