@@ -15,6 +15,7 @@ mod open;
 mod secure;
 mod statements;
 mod trouble;
+mod turns;
 mod waits;
 mod work;
 
