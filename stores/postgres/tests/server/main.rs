@@ -10,6 +10,7 @@
 
 mod compat_functions;
 mod deletion;
+mod floors;
 mod migrate;
 mod open;
 mod secure;
