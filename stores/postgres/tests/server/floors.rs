@@ -287,6 +287,29 @@ async fn what_comes_to_count_while_floors_are_raised_is_found() {
 }
 
 #[tokio::test]
+async fn who_began_to_write_before_the_next_floors_does_not_tell_who_sees_them() {
+    let schema = server().schema("number");
+    open(server().url(), schema.name()).await.unwrap();
+    let (steps, writer) = (connect(server().url()).await, connect(server().url()).await);
+    let older = connect(server().url()).await;
+    let run = Run { case: &CASES[0], number: 1, writes: 0, commits: 0 };
+    let step = run.text(sql!("floors/step"));
+    execute(&steps, &run.text(run.case.make), schema.name()).await;
+    execute(&steps, &run.text(sql!("floors/ready")), schema.name()).await;
+    execute(&older, sql!("floors/number"), schema.name()).await;
+    // It has a higher number than the older one, and does not see the next floors.
+    execute(&writer, BEGIN, schema.name()).await;
+    execute(&writer, &run.text(run.case.write), schema.name()).await;
+    execute(&steps, &step, schema.name()).await;
+    execute(&older, &step, schema.name()).await;
+    older.batch_execute("COMMIT").await.unwrap();
+    execute(&steps, &step, schema.name()).await;
+    execute(&steps, &step, schema.name()).await;
+    writer.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(number(&steps, &run.text(run.case.find), schema.name()).await, 1, "it is found");
+}
+
+#[tokio::test]
 async fn what_comes_to_count_by_hand_is_found_after_a_while() {
     let schema = server().schema("by_hand");
     open(server().url(), schema.name()).await.unwrap();

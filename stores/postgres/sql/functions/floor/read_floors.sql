@@ -17,6 +17,11 @@ DECLARE
     v_is_any BOOLEAN;
 BEGIN
     SELECT f.* INTO v_floors FROM {schema}.floors AS f;
+    IF NOT FOUND THEN
+        -- Somebody has emptied the tables.
+        INSERT INTO {schema}.floors DEFAULT VALUES ON CONFLICT DO NOTHING;
+        SELECT f.* INTO v_floors FROM {schema}.floors AS f;
+    END IF;
     v_is_any := EXISTS (SELECT 1 FROM {schema}.beneath);
     IF {schema}.is_healing_due(v_floors.healed_ms, p_now) OR (CASE
         WHEN v_floors.cycle IS NULL THEN (v_is_any AND p_now - v_floors.at_ms >= v_pause_ms)

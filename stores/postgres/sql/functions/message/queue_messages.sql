@@ -1,6 +1,6 @@
 -- Queues messages in the order of the arrays; p_starts NULL means that none is a start. One whose time is NULL or has come is
 -- ready, and makes its instance ready unless that is leased (S7); any other waits for its time (S9).
--- Locks: none; the caller has locked the instances.
+-- Locks: none; the caller has locked the instances, and so is one of those that write before ids are drawn (see lower_floor).
 CREATE OR REPLACE FUNCTION {schema}.queue_messages(
     p_instances TEXT[], p_items TEXT[], p_visible BIGINT[], p_starts BOOLEAN[], p_traceparents TEXT[], p_now BIGINT
 ) RETURNS VOID

@@ -13,8 +13,6 @@ SET jit TO off
 SET plan_cache_mode TO force_generic_plan
 AS $function$
 BEGIN
-    -- The id is drawn when the transaction is already one of those that write: see lower_floor.
-    PERFORM pg_current_xact_id();
     IF p_session IS NOT NULL THEN
         PERFORM {schema}.lock_lines(ARRAY[coalesce(p_scope, '')], ARRAY[p_session]);
     END IF;
