@@ -115,7 +115,7 @@ const CASES: &[Case] = &[
         what: "a message ahead of its start, in a transaction that sees no more than there was",
         make: sql!("floors/early"),
         write: sql!("floors/start_early"),
-        begin: "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1",
+        begin: sql!("floors/begin_old"),
         find: sql!("floors/find_turn"),
         kind: "turns",
     },
