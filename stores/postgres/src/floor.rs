@@ -4,6 +4,7 @@
 use crate::db::{Function, functions};
 
 pub(crate) const FUNCTIONS: &[Function] = functions![
+    "floor/ids_drawn",
     "floor/is_past",
     "floor/is_healing_due",
     "floor/lower_floor",

@@ -264,7 +264,7 @@ CREATE TABLE {schema}.floors (
     -- of the next ones: their number, and a transaction that got its own when everybody could see them
     cycle              BIGINT,
     horizon            XID8,
-    -- when the next ones were last proposed: how many numbers were drawn, and the time
+    -- when the next ones were last proposed: how many ids were drawn, and the time
     drawn              BIGINT NOT NULL DEFAULT 0,
     at_ms              BIGINT NOT NULL DEFAULT 0,
     -- when somebody last looked below the floors

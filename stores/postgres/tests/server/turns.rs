@@ -17,7 +17,7 @@ const CALLS: [(&str, &str); 4] = [
 /// several counts.
 async fn costs(client: &Client, schema: &str) -> [u64; CALLS.len()] {
     let mut least = [u64::MAX; CALLS.len()];
-    for _ in 0..8 {
+    for _ in 0..4 {
         for (at, (what, call)) in CALLS.into_iter().enumerate() {
             execute(client, sql!("turns/queue"), schema).await;
             execute(client, sql!("turns/vacuum"), schema).await;
@@ -25,10 +25,11 @@ async fn costs(client: &Client, schema: &str) -> [u64; CALLS.len()] {
             let token: String = client.query_one(&take, &[]).await.unwrap().get(0);
             let call = call.replace("{token}", &token);
             client.batch_execute("BEGIN").await.unwrap();
-            let cost = blocks(client, &explained(&call), schema).await;
             let scanned = number(client, sql!("turns/scanned"), schema).await;
+            let cost = blocks(client, &explained(&call), schema).await;
+            let scanned = number(client, sql!("turns/scanned"), schema).await - scanned;
             client.batch_execute("COMMIT").await.unwrap();
-            assert_eq!(scanned, 0, "queues that the {what} has read from end to end");
+            assert_eq!(scanned, 0, "the {what} has read a queue from end to end");
             least[at] = least[at].min(cost);
             execute(client, sql!("turns/clear"), schema).await;
         }

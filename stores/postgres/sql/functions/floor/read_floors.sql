@@ -1,5 +1,5 @@
 -- Tells where the looks of a fetch begin, by the floors and by what is beneath them. Before that it tends the floors, if that is
--- due: when many numbers were drawn since they were raised, when something is beneath them, and from time to time. The
+-- due: when many ids were drawn since they were raised, when something is beneath them, and from time to time. The
 -- parameters behind the time say how long the leases of instances, activities and sessions are that the caller takes.
 -- Locks: none, unless they are tended.
 CREATE OR REPLACE FUNCTION {schema}.read_floors(
@@ -9,8 +9,8 @@ LANGUAGE plpgsql
 AS $function$
 #variable_conflict use_column
 DECLARE
-    -- How many numbers are drawn before the floors are raised again: what that leaves behind fills some pages of an index.
-    v_step CONSTANT BIGINT := 4096;
+    -- How many ids are drawn before the floors are raised again: what that leaves behind fills some pages of an index.
+    v_step CONSTANT BIGINT := 2048;
     -- How often they are raised at most because something is beneath them.
     v_pause_ms CONSTANT BIGINT := 1000;
     v_floors {schema}.floors;
@@ -25,7 +25,7 @@ BEGIN
     v_is_any := EXISTS (SELECT 1 FROM {schema}.beneath);
     IF {schema}.is_healing_due(v_floors.healed_ms, p_now) OR (CASE
         WHEN v_floors.cycle IS NULL THEN (v_is_any AND p_now - v_floors.at_ms >= v_pause_ms)
-            OR pg_sequence_last_value('{schema}.numbers') - v_floors.drawn >= v_step
+            OR {schema}.ids_drawn() - v_floors.drawn >= v_step
         WHEN v_floors.horizon IS NULL THEN pg_current_xact_id_if_assigned() IS NULL
         ELSE {schema}.is_past(v_floors.horizon)
     END) THEN

@@ -68,7 +68,7 @@ BEGIN
                 WHEN EXISTS (SELECT 1 FROM {schema}.beneath AS b WHERE b.kind = 'held_sessions') THEN 0
                 ELSE greatest(least(coalesce(p_session_ms, f.session_ms), v_long_ms) - v_new_ms, 0)
             END,
-            drawn = pg_sequence_last_value('{schema}.numbers'),
+            drawn = {schema}.ids_drawn(),
             at_ms = p_now;
     ELSIF v_floors.horizon IS NULL THEN
         IF v_seen = v_floors.cycle AND NOT v_has_number THEN

@@ -28,7 +28,7 @@ BEGIN
             v_no, v_no_texts, v_no, v_ones, v_first, v_texts, v_texts,
             '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}',
             v_ones, v_texts, v_instances, v_first, v_second, v_empty, v_empty, v_no_texts, v_no_texts,
-            '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}');
+            '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', p_rising => v_first);
         COMMIT;
         SELECT array_agg(f.token), array_agg(f.instance_id) INTO v_tokens, v_instances
         FROM {name}.fetch_work_items(v_count, '{""}', v_texts, v_lock) AS f WHERE f.kind = 'lease';
@@ -43,7 +43,7 @@ BEGIN
             v_no, v_no_texts, v_no, v_ones, v_second, v_texts, v_texts,
             '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}',
             '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}',
-            '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}');
+            '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', p_rising => v_second);
         COMMIT;
     END LOOP;
 END
