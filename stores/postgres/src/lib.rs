@@ -16,6 +16,7 @@ mod encrypted;
 mod error;
 mod escape;
 mod exception;
+mod floor;
 mod giving_back;
 mod history;
 mod instance;

@@ -25,6 +25,7 @@ const MIGRATIONS: &[&str] = &[sql!("migrations/0001_tables")];
 /// The functions of this build, by area.
 const FUNCTIONS: &[&[Function]] = &[
     crate::wake::FUNCTIONS,
+    crate::floor::FUNCTIONS,
     crate::turn::FUNCTIONS,
     crate::message::FUNCTIONS,
     crate::history::FUNCTIONS,

@@ -232,3 +232,53 @@ CREATE TABLE {schema}.listeners (
     id       TEXT COLLATE "C" PRIMARY KEY,
     until_ms BIGINT NOT NULL
 );
+
+-- Where the looks of fetches begin: one row. What is processed leaves entries behind at the low end of every index that is read in
+-- its order, until a vacuum takes them away; a look that begins at a floor does not step over them. No row that counts has a key
+-- below its floor, unless `beneath` names a key that is not above it. Each floor has beside it how far it is about to be raised,
+-- while it is: see `tend_floors`.
+CREATE TABLE {schema}.floors (
+    is_only            BOOLEAN PRIMARY KEY DEFAULT true CHECK (is_only),
+    -- heads of ready instances
+    turns              BIGINT NOT NULL DEFAULT 0,
+    next_turns         BIGINT,
+    -- ids of ready activities without a session
+    work               BIGINT NOT NULL DEFAULT 0,
+    next_work          BIGINT,
+    -- heads of sessions
+    heads              BIGINT NOT NULL DEFAULT 0,
+    next_heads         BIGINT,
+    -- times at which messages become ready, and at which leases of instances end
+    due_messages       BIGINT NOT NULL DEFAULT 0,
+    next_due_messages  BIGINT,
+    leased_turns       BIGINT NOT NULL DEFAULT 0,
+    next_leased_turns  BIGINT,
+    -- the same of activities
+    due_work           BIGINT NOT NULL DEFAULT 0,
+    next_due_work      BIGINT,
+    leased_work        BIGINT NOT NULL DEFAULT 0,
+    next_leased_work   BIGINT,
+    -- times at which leases of sessions end
+    held_sessions      BIGINT NOT NULL DEFAULT 0,
+    next_held_sessions BIGINT,
+    -- of the next ones: their number, and a transaction that got its own when everybody could see them
+    cycle              BIGINT,
+    horizon            XID8,
+    -- when the next ones were last proposed: how many ids were drawn, and the time
+    drawn              BIGINT NOT NULL DEFAULT 0,
+    at_ms              BIGINT NOT NULL DEFAULT 0,
+    -- when somebody last looked below the floors
+    healed_ms          BIGINT NOT NULL DEFAULT 0,
+    -- how long the leases of instances, activities and sessions are
+    turn_ms            BIGINT NOT NULL DEFAULT 0,
+    work_ms            BIGINT NOT NULL DEFAULT 0,
+    session_ms         BIGINT NOT NULL DEFAULT 0
+);
+INSERT INTO {schema}.floors DEFAULT VALUES;
+
+-- Keys that came to count below a floor, or below the next one.
+CREATE TABLE {schema}.beneath (
+    kind TEXT COLLATE "C" NOT NULL,
+    key  BIGINT NOT NULL
+);
+CREATE INDEX beneath_key ON {schema}.beneath (kind, key);

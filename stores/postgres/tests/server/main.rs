@@ -10,11 +10,13 @@
 
 mod compat_functions;
 mod deletion;
+mod floors;
 mod migrate;
 mod open;
 mod secure;
 mod statements;
 mod trouble;
+mod turns;
 mod waits;
 mod work;
 

@@ -7,10 +7,10 @@ use tokio_postgres::Client;
 use crate::{connect, execute, open, server, sql};
 
 /// How many times as many blocks a call may read with much around it: indexes have more levels then, and a look reads each.
-const LEVELS: u64 = 3;
+pub(crate) const LEVELS: u64 = 3;
 
 /// Counts the blocks that a statement reads.
-async fn blocks(client: &Client, statement: &str, schema: &str) -> u64 {
+pub(crate) async fn blocks(client: &Client, statement: &str, schema: &str) -> u64 {
     let rows = client.query(&statement.replace("{name}", schema), &[]).await.unwrap();
     let plan: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
     let buffers = plan.iter().find(|line| line.contains("Buffers: shared")).unwrap();
@@ -23,20 +23,21 @@ async fn blocks(client: &Client, statement: &str, schema: &str) -> u64 {
 }
 
 /// What leasing and finishing an activity of a session costs, when nothing is done for the first time and no row is in the way that
-/// was removed before.
+/// was removed before. The least of several counts, because now and then a fetch tends the floors for all.
 async fn costs(client: &Client, schema: &str) -> [u64; 2] {
-    let mut costs = [0, 0];
+    let mut least = [u64::MAX; 2];
     for _ in 0..8 {
         execute(client, sql!("work/queue"), schema).await;
         execute(client, sql!("work/vacuum"), schema).await;
         let take = sql!("work/take").replace("{name}", schema);
         let token: String = client.query_one(&take, &[]).await.unwrap().get(0);
         let finish = sql!("work/finish_cost").replace("{token}", &token);
-        costs =
+        let costs =
             [blocks(client, sql!("work/fetch_cost"), schema).await, blocks(client, &finish, schema).await];
+        least = [least[0].min(costs[0]), least[1].min(costs[1])];
         execute(client, sql!("work/clear"), schema).await;
     }
-    costs
+    least
 }
 
 #[tokio::test]

@@ -1,12 +1,15 @@
 -- Queues messages in the order of the arrays; p_starts NULL means that none is a start. One whose time is NULL or has come is
 -- ready, and makes its instance ready unless that is leased (S7); any other waits for its time (S9).
--- Locks: none; the caller has locked the instances.
+-- Locks: none; the caller has locked the instances, and so is one of those that write before ids are drawn (see lower_floor).
 CREATE OR REPLACE FUNCTION {schema}.queue_messages(
     p_instances TEXT[], p_items TEXT[], p_visible BIGINT[], p_starts BOOLEAN[], p_traceparents TEXT[], p_now BIGINT
 ) RETURNS VOID
 LANGUAGE plpgsql
 AS $function$
 #variable_conflict use_column
+DECLARE
+    v_oldest BIGINT;
+    v_soonest BIGINT;
 BEGIN
     WITH queued AS (
         INSERT INTO {schema}.orchestrator_queue
@@ -19,16 +22,28 @@ BEGIN
         RETURNING instance_id, id, state, visible_ms
     ), fresh AS (
         SELECT instance_id, min(id) AS head, min(visible_ms) AS since FROM queued WHERE state = 1 GROUP BY instance_id
+    ), readied AS (
+        -- An instance with ready messages that is not ready waits for its start: what it waited with stands in front.
+        UPDATE {schema}.instance_locks AS l
+        SET head = coalesce(l.head, least(fresh.head, CASE WHEN l.since > 0 THEN (
+                SELECT q.id FROM {schema}.orchestrator_queue AS q
+                WHERE q.instance_id = l.instance_id AND q.state = 1
+                ORDER BY q.id LIMIT 1
+            ) END)),
+            since = CASE WHEN l.since > 0 THEN least(l.since, fresh.since) ELSE fresh.since END
+        FROM fresh
+        WHERE l.instance_id = fresh.instance_id AND l.instance_id = ANY (p_instances) AND l.lock_token IS NULL
+        RETURNING l.head, fresh.head AS fresh
     )
-    -- An instance with ready messages that is not ready waits for its start: what it waited with stands in front.
-    UPDATE {schema}.instance_locks AS l
-    SET head = coalesce(l.head, least(fresh.head, CASE WHEN l.since > 0 THEN (
-            SELECT q.id FROM {schema}.orchestrator_queue AS q
-            WHERE q.instance_id = l.instance_id AND q.state = 1
-            ORDER BY q.id LIMIT 1
-        ) END)),
-        since = CASE WHEN l.since > 0 THEN least(l.since, fresh.since) ELSE fresh.since END
-    FROM fresh
-    WHERE l.instance_id = fresh.instance_id AND l.instance_id = ANY (p_instances) AND l.lock_token IS NULL;
+    SELECT (SELECT min(readied.head) FROM readied WHERE readied.head < readied.fresh),
+        (SELECT min(queued.visible_ms) FROM queued WHERE queued.state = 0)
+    INTO v_oldest, v_soonest;
+    -- Other ids are new, and above all floors.
+    IF v_oldest IS NOT NULL THEN
+        PERFORM {schema}.lower_floor('turns', v_oldest);
+    END IF;
+    IF v_soonest IS NOT NULL THEN
+        PERFORM {schema}.lower_floor('due_messages', v_soonest);
+    END IF;
 END
 $function$

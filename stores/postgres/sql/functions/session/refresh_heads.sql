@@ -8,6 +8,7 @@ AS $function$
 DECLARE
     v_scopes TEXT[];
     v_sessions TEXT[];
+    v_oldest BIGINT;
 BEGIN
     SELECT array_agg(s.instance_id), array_agg(s.session_id) INTO v_scopes, v_sessions
     FROM (
@@ -57,13 +58,17 @@ BEGIN
             ) AS old
             WHERE first.id IS NULL
         ))
+    ), changed AS (
+        INSERT INTO {schema}.heads AS h (instance_id, session_id, tag, head, owner, since)
+        SELECT first.scope, first.session, first.tag, first.id, first.owner, first.since
+        FROM first WHERE first.id IS NOT NULL
+        ON CONFLICT (instance_id, session_id, tag) DO UPDATE
+        SET head = excluded.head, owner = excluded.owner, since = excluded.since
+        WHERE h.head <> excluded.head OR h.owner <> excluded.owner OR h.since <> excluded.since
+        RETURNING h.head
     )
-    INSERT INTO {schema}.heads AS h (instance_id, session_id, tag, head, owner, since)
-    SELECT first.scope, first.session, first.tag, first.id, first.owner, first.since
-    FROM first WHERE first.id IS NOT NULL
-    ON CONFLICT (instance_id, session_id, tag) DO UPDATE
-    SET head = excluded.head, owner = excluded.owner, since = excluded.since
-    WHERE h.head <> excluded.head OR h.owner <> excluded.owner OR h.since <> excluded.since;
+    SELECT min(changed.head) INTO v_oldest FROM changed;
+    PERFORM {schema}.lower_floor('heads', v_oldest);
 
     IF v_sessions IS NOT NULL THEN
         PERFORM {schema}.refresh_serial_heads(v_scopes, v_sessions);

@@ -5,6 +5,8 @@ CREATE OR REPLACE FUNCTION {schema}.refresh_serial_heads(p_scopes TEXT[], p_sess
 LANGUAGE plpgsql
 AS $function$
 #variable_conflict use_column
+DECLARE
+    v_oldest BIGINT;
 BEGIN
     DELETE FROM {schema}.heads AS h
     WHERE h.ctid = ANY (ARRAY(
@@ -16,24 +18,29 @@ BEGIN
         ) AS old
     ));
 
-    INSERT INTO {schema}.heads (instance_id, session_id, tag, head, owner, since)
-    SELECT line.scope, line.session, first.tag, first.id,
-        coalesce((
-            SELECT ':' || s.worker_id FROM {schema}.sessions AS s
-            WHERE s.instance_id = line.scope AND s.session_id = line.session AND s.held
-        ), ''),
-        first.since
-    FROM unnest(p_scopes, p_sessions) AS line (scope, session)
-    CROSS JOIN LATERAL (
-        SELECT w.id, w.state, w.tag, w.since FROM {schema}.worker_queue AS w
-        WHERE w.session_id = line.session AND w.session_scope = line.scope AND NOT w.unreadable
-        ORDER BY w.id - 0 LIMIT 1
-    ) AS first
-    WHERE first.state = 1
-      AND (
-          SELECT 1 FROM {schema}.worker_queue AS w
-          WHERE w.session_id = line.session AND w.session_scope = line.scope AND w.state = 2
-          LIMIT 1
-      ) IS NULL;
+    WITH made AS (
+        INSERT INTO {schema}.heads (instance_id, session_id, tag, head, owner, since)
+        SELECT line.scope, line.session, first.tag, first.id,
+            coalesce((
+                SELECT ':' || s.worker_id FROM {schema}.sessions AS s
+                WHERE s.instance_id = line.scope AND s.session_id = line.session AND s.held
+            ), ''),
+            first.since
+        FROM unnest(p_scopes, p_sessions) AS line (scope, session)
+        CROSS JOIN LATERAL (
+            SELECT w.id, w.state, w.tag, w.since FROM {schema}.worker_queue AS w
+            WHERE w.session_id = line.session AND w.session_scope = line.scope AND NOT w.unreadable
+            ORDER BY w.id - 0 LIMIT 1
+        ) AS first
+        WHERE first.state = 1
+          AND (
+              SELECT 1 FROM {schema}.worker_queue AS w
+              WHERE w.session_id = line.session AND w.session_scope = line.scope AND w.state = 2
+              LIMIT 1
+          ) IS NULL
+        RETURNING head
+    )
+    SELECT min(made.head) INTO v_oldest FROM made;
+    PERFORM {schema}.lower_floor('heads', v_oldest);
 END
 $function$

@@ -21,6 +21,7 @@ DECLARE
     v_now BIGINT := {schema}.now_ms(p_now_ms);
     v_until BIGINT := {schema}.after_ms({schema}.now_ms(p_now_ms), p_extend_ms);
     v_newest BIGINT;
+    v_floors {schema}.floors;
     v_scopes TEXT[];
     v_sessions TEXT[];
     v_epochs BIGINT[];
@@ -38,7 +39,8 @@ BEGIN
             RETURN;
         END IF;
     END IF;
-    PERFORM {schema}.sweep_work(v_now);
+    v_floors := {schema}.read_floors(v_now);
+    PERFORM {schema}.sweep_work(v_now, v_floors.due_work, v_floors.leased_work);
 
     SELECT array_agg(judged.instance_id), array_agg(judged.session_id), array_agg(judged.epoch),
         array_agg(CASE WHEN judged.is_running THEN 'renewed' WHEN judged.waits THEN 'untaken' WHEN judged.rests THEN 'idle' ELSE 'renewed' END)
@@ -119,5 +121,6 @@ BEGIN
         FROM unnest(v_places) AS p (place)
     ) AS told
     ORDER BY told.scope COLLATE "C", told.session COLLATE "C";
+    PERFORM {schema}.lower_floor('held_sessions', v_until);
 END
 $function$

@@ -1,8 +1,8 @@
 -- Moves sessions whose lease has ended to those that nobody holds (S13). Bounded: the next sweep goes on. One look at an index
 -- when there is nothing to move. Tells whether something stays behind, because another transaction has it or because there
--- is more than the bound.
+-- is more than the bound. p_held is the floor of the leases.
 -- Locks: lines, then sessions, both in the order of keys and skipping what others have locked.
-CREATE OR REPLACE FUNCTION {schema}.sweep_sessions(p_now BIGINT) RETURNS BOOLEAN
+CREATE OR REPLACE FUNCTION {schema}.sweep_sessions(p_now BIGINT, p_held BIGINT DEFAULT 0) RETURNS BOOLEAN
 LANGUAGE plpgsql
 AS $function$
 #variable_conflict use_column
@@ -13,10 +13,13 @@ DECLARE
     v_rows TID[];
     v_found INTEGER;
 BEGIN
+    IF p_held > p_now THEN
+        RETURN false;
+    END IF;
     SELECT array_agg(ended.instance_id), array_agg(ended.session_id) INTO v_scopes, v_sessions
     FROM (
         SELECT s.instance_id, s.session_id FROM {schema}.sessions AS s
-        WHERE s.held AND s.locked_until <= p_now
+        WHERE s.held AND s.locked_until BETWEEN p_held AND p_now
         ORDER BY s.locked_until LIMIT v_bound
     ) AS ended;
     IF v_sessions IS NULL THEN

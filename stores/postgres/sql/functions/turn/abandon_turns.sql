@@ -54,6 +54,9 @@ BEGIN
     ) AS t
     WHERE q.ctid = t.row;
 
+    IF cardinality(array_remove(p_delay_ms, NULL)) > 0 THEN
+        PERFORM {schema}.lower_floor('due_messages', {schema}.after_ms(v_now, (SELECT min(d.ms) FROM unnest(p_delay_ms) AS d (ms))));
+    END IF;
     PERFORM {schema}.free_turns(ARRAY(
         SELECT t.instance_id FROM unnest(v_instances, v_codes) AS t (instance_id, code) WHERE t.code = 'ok'
     ), v_now);

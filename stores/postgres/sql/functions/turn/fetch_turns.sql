@@ -32,6 +32,7 @@ DECLARE
     -- Bounds the rounds of one fetch in which it meets strays and messages that wait for their start.
     v_rounds CONSTANT INTEGER := 64;
     v_now BIGINT := {schema}.now_ms(p_now_ms);
+    v_floors {schema}.floors := {schema}.read_floors(v_now, p_lock_ms);
     v_left INTEGER := p_count;
     v_taken TEXT[];
     v_firm TEXT[];
@@ -41,11 +42,15 @@ BEGIN
     END IF;
     IF (
         SELECT coalesce(
-            (SELECT 1 FROM {schema}.orchestrator_queue AS q WHERE q.state = 0 AND q.visible_ms <= v_now LIMIT 1),
-            (SELECT 1 FROM {schema}.instance_locks AS l WHERE l.lock_token IS NOT NULL AND l.locked_until <= v_now LIMIT 1)
+            (SELECT 1 FROM {schema}.orchestrator_queue AS q
+                WHERE q.state = 0 AND q.visible_ms BETWEEN v_floors.due_messages AND v_now LIMIT 1),
+            (SELECT 1 FROM {schema}.instance_locks AS l
+                WHERE l.lock_token IS NOT NULL AND l.locked_until BETWEEN v_floors.leased_turns AND v_now LIMIT 1)
         )
     ) = 1 THEN
-        PERFORM {schema}.sweep_turns(v_now);
+        PERFORM {schema}.sweep_turns(v_now, v_floors.due_messages, v_floors.leased_turns);
+        -- What it has moved may be beneath the floors.
+        v_floors := {schema}.read_floors(v_now);
     END IF;
     FOR v_round IN 1..v_rounds LOOP
         -- Others may have locked the oldest: it looks at more than it takes. Those are locked one after the other in their order,
@@ -58,7 +63,7 @@ BEGIN
                     WHERE q.instance_id = r.instance_id AND q.starts AND q.state = 1 LIMIT 1),
                 (SELECT 1 FROM {schema}.history AS h WHERE h.instance_id = r.instance_id LIMIT 1)
             ) = 1 AS firm
-            FROM {schema}.ready_turns(p_lo, p_hi, 2 * v_left + 32) AS r
+            FROM {schema}.ready_turns(p_lo, p_hi, 2 * v_left + 32, v_floors.turns) AS r
             CROSS JOIN LATERAL (
                 SELECT 1 FROM {schema}.instance_locks AS l
                 WHERE l.instance_id = r.instance_id
@@ -71,6 +76,7 @@ BEGIN
         IF v_firm IS NOT NULL THEN
             RETURN QUERY SELECT 'turn'::text, t.*, NULL::bigint, false, NULL::bigint
             FROM {schema}.lease_turns(v_firm, {schema}.after_ms(v_now, p_lock_ms), v_now) AS t;
+            PERFORM {schema}.lower_floor('leased_turns', {schema}.after_ms(v_now, p_lock_ms));
             v_left := v_left - cardinality(v_firm);
         END IF;
         EXIT WHEN cardinality(v_firm) = cardinality(v_taken);
@@ -83,14 +89,15 @@ BEGIN
         RETURN QUERY SELECT 'stray'::text, NULL::text, s.instance_id, NULL::text, NULL::text, NULL::bigint, NULL::bigint,
             NULL::bigint, false, v_now, NULL::bigint[], NULL::text[], NULL::integer[], NULL::text[], s.dropped, false,
             NULL::bigint
-        FROM {schema}.settle_strays({schema}.lock_strays(p_lo, p_hi), v_now) AS s;
+        FROM {schema}.settle_strays({schema}.lock_strays(p_lo, p_hi, v_floors.turns), v_now) AS s;
         EXIT WHEN v_left = 0;
     END LOOP;
 
     IF v_left = p_count THEN
         RETURN QUERY SELECT 'none'::text, NULL::text, NULL::text, NULL::text, NULL::text, NULL::bigint, NULL::bigint,
             NULL::bigint, false, v_now, NULL::bigint[], NULL::text[], NULL::integer[], NULL::text[], NULL::bigint,
-            {schema}.has_turn(v_now, p_lo, p_hi), {schema}.next_turn_moment(v_now);
+            {schema}.has_turn(v_now, p_lo, p_hi, v_floors.turns, v_floors.due_messages, v_floors.leased_turns),
+            {schema}.next_turn_moment(v_now, v_floors.leased_turns);
     END IF;
 END
 $function$

@@ -9,6 +9,7 @@ AS $function$
 #variable_conflict use_column
 DECLARE
     v_ready TEXT[];
+    v_oldest BIGINT;
 BEGIN
     WITH found AS MATERIALIZED (
         SELECT l.row, i.pin, (
@@ -37,7 +38,10 @@ BEGIN
         WHERE l.ctid = f.row
         RETURNING l.instance_id, l.head
     )
-    SELECT array_agg(instance_id) INTO v_ready FROM freed WHERE head IS NOT NULL;
+    SELECT array_agg(instance_id), min(head) INTO v_ready, v_oldest FROM freed WHERE head IS NOT NULL;
+    IF v_oldest IS NOT NULL THEN
+        PERFORM {schema}.lower_floor('turns', v_oldest);
+    END IF;
     RETURN coalesce(v_ready, '{}');
 END
 $function$

@@ -1,8 +1,11 @@
 -- Tells whether there is an instance to lease, or something whose time has come and that no sweep has moved yet: others have
--- locked it, or it is beyond the bound of a sweep. Looks at indexes only.
+-- locked it, or it is beyond the bound of a sweep. Looks at indexes only. p_floor is that of the heads, p_due and p_leased are
+-- those of the times.
 -- Locks: none.
-CREATE OR REPLACE FUNCTION {schema}.has_turn(p_now BIGINT, p_lo BIGINT[] DEFAULT NULL, p_hi BIGINT[] DEFAULT NULL)
-RETURNS BOOLEAN
+CREATE OR REPLACE FUNCTION {schema}.has_turn(
+    p_now BIGINT, p_lo BIGINT[] DEFAULT NULL, p_hi BIGINT[] DEFAULT NULL,
+    p_floor BIGINT DEFAULT 0, p_due BIGINT DEFAULT 0, p_leased BIGINT DEFAULT 0
+) RETURNS BOOLEAN
 LANGUAGE plpgsql STABLE
 AS $function$
 #variable_conflict use_column
@@ -16,13 +19,16 @@ BEGIN
                     OR (SELECT 1 FROM unnest(p_lo, p_hi) AS r (lo, hi) WHERE p.pin = -1 OR p.pin BETWEEN r.lo AND r.hi LIMIT 1) = 1
                 ) AND (
                     SELECT 1 FROM {schema}.instance_locks AS l
-                    WHERE l.lock_token IS NULL AND l.head IS NOT NULL AND l.pin = p.pin
+                    WHERE l.lock_token IS NULL AND l.head IS NOT NULL AND l.pin = p.pin AND l.head >= p_floor
                     LIMIT 1
                 ) = 1
                 LIMIT 1
             ),
-            (SELECT 1 FROM {schema}.orchestrator_queue AS q WHERE q.state = 0 AND q.visible_ms <= p_now LIMIT 1),
-            (SELECT 1 FROM {schema}.instance_locks AS l WHERE l.lock_token IS NOT NULL AND l.locked_until <= p_now LIMIT 1)
+            (SELECT 1 FROM {schema}.orchestrator_queue AS q WHERE q.state = 0 AND q.visible_ms BETWEEN p_due AND p_now LIMIT 1),
+            (
+                SELECT 1 FROM {schema}.instance_locks AS l
+                WHERE l.lock_token IS NOT NULL AND l.locked_until BETWEEN p_leased AND p_now LIMIT 1
+            )
         ) IS NOT NULL
     );
 END

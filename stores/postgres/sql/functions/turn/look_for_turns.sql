@@ -13,8 +13,15 @@ AS $function$
 #variable_conflict use_column
 DECLARE
     v_now BIGINT := {schema}.now_ms(p_now_ms);
+    v_floors {schema}.floors := {schema}.read_floors(v_now);
 BEGIN
-    PERFORM {schema}.sweep_turns(v_now);
-    RETURN QUERY SELECT {schema}.has_turn(v_now), {schema}.next_turn_moment(v_now), v_now;
+    PERFORM {schema}.sweep_turns(v_now, v_floors.due_messages, v_floors.leased_turns);
+    IF pg_current_xact_id_if_assigned() IS NOT NULL THEN
+        -- What the sweep has moved may be beneath the floors.
+        v_floors := {schema}.read_floors(v_now);
+    END IF;
+    RETURN QUERY SELECT
+        {schema}.has_turn(v_now, NULL, NULL, v_floors.turns, v_floors.due_messages, v_floors.leased_turns),
+        {schema}.next_turn_moment(v_now, v_floors.leased_turns), v_now;
 END
 $function$

@@ -8,6 +8,7 @@ AS $function$
 DECLARE
     v_instances TEXT[];
     v_since BIGINT[];
+    v_oldest BIGINT;
 BEGIN
     WITH moved AS (
         UPDATE {schema}.orchestrator_queue AS q
@@ -22,14 +23,19 @@ BEGIN
     )
     SELECT array_agg(instance_id), array_agg(since) INTO v_instances, v_since FROM earliest;
 
-    UPDATE {schema}.instance_locks AS l
-    SET head = (
-            SELECT q.id FROM {schema}.orchestrator_queue AS q
-            WHERE q.instance_id = l.instance_id AND q.state = 1
-            ORDER BY q.id LIMIT 1
-        ),
-        since = CASE WHEN l.since > 0 THEN least(l.since, m.since) ELSE m.since END
-    FROM unnest(v_instances, v_since) AS m (instance_id, since)
-    WHERE l.instance_id = m.instance_id AND l.instance_id = ANY (v_instances) AND l.lock_token IS NULL;
+    WITH readied AS (
+        UPDATE {schema}.instance_locks AS l
+        SET head = (
+                SELECT q.id FROM {schema}.orchestrator_queue AS q
+                WHERE q.instance_id = l.instance_id AND q.state = 1
+                ORDER BY q.id LIMIT 1
+            ),
+            since = CASE WHEN l.since > 0 THEN least(l.since, m.since) ELSE m.since END
+        FROM unnest(v_instances, v_since) AS m (instance_id, since)
+        WHERE l.instance_id = m.instance_id AND l.instance_id = ANY (v_instances) AND l.lock_token IS NULL
+        RETURNING l.head
+    )
+    SELECT min(readied.head) INTO v_oldest FROM readied;
+    PERFORM {schema}.lower_floor('turns', v_oldest);
 END
 $function$

@@ -1,6 +1,7 @@
 -- Finds the next time at which a message becomes visible or a lease ends; never one that is past. Two looks at indexes.
+-- p_leased is the floor of the leases.
 -- Locks: none.
-CREATE OR REPLACE FUNCTION {schema}.next_turn_moment(p_now BIGINT) RETURNS BIGINT
+CREATE OR REPLACE FUNCTION {schema}.next_turn_moment(p_now BIGINT, p_leased BIGINT DEFAULT 0) RETURNS BIGINT
 LANGUAGE plpgsql STABLE
 AS $function$
 #variable_conflict use_column
@@ -10,7 +11,7 @@ BEGIN
             (SELECT q.visible_ms FROM {schema}.orchestrator_queue AS q
                 WHERE q.state = 0 AND q.visible_ms > p_now ORDER BY q.visible_ms LIMIT 1),
             (SELECT l.locked_until FROM {schema}.instance_locks AS l
-                WHERE l.lock_token IS NOT NULL AND l.locked_until > p_now ORDER BY l.locked_until LIMIT 1)
+                WHERE l.lock_token IS NOT NULL AND l.locked_until >= greatest(p_now + 1, p_leased) ORDER BY l.locked_until LIMIT 1)
         )
     );
 END

@@ -47,6 +47,7 @@ BEGIN
     UNION ALL
     SELECT delayed.id, delayed.attempt_count, NULL FROM delayed;
 
+    PERFORM {schema}.lower_floor('due_messages', {schema}.after_ms(v_now, p_retry_ms));
     v_leased := ARRAY(SELECT m.id FROM unnest(v_leased) WITH ORDINALITY AS m (id, place) WHERE m.id <> ALL (v_ids) ORDER BY m.place);
     IF cardinality(v_leased) = 0 THEN
         PERFORM {schema}.free_turns(ARRAY[v_instance], v_now);

@@ -1,7 +1,8 @@
 -- Finds the ready instances with the oldest messages (S18), over the pins that the caller can run: one look at the index for
 -- each pin. p_lo and p_hi are ranges of pins; NULL means all, empty ones nothing; what is pinned to nothing runs anywhere.
+-- p_floor is that of the heads.
 -- Locks: none.
-CREATE OR REPLACE FUNCTION {schema}.ready_turns(p_lo BIGINT[], p_hi BIGINT[], p_limit INTEGER)
+CREATE OR REPLACE FUNCTION {schema}.ready_turns(p_lo BIGINT[], p_hi BIGINT[], p_limit INTEGER, p_floor BIGINT DEFAULT 0)
 RETURNS TABLE (instance_id TEXT, head BIGINT, pin BIGINT)
 LANGUAGE plpgsql STABLE ROWS 10
 AS $function$
@@ -12,7 +13,7 @@ BEGIN
     FROM {schema}.pins AS p
     CROSS JOIN LATERAL (
         SELECT l.instance_id, l.head FROM {schema}.instance_locks AS l
-        WHERE l.lock_token IS NULL AND l.head IS NOT NULL AND l.pin = p.pin
+        WHERE l.lock_token IS NULL AND l.head IS NOT NULL AND l.pin = p.pin AND l.head >= p_floor
         ORDER BY l.head LIMIT p_limit
     ) AS oldest
     WHERE p_lo IS NULL

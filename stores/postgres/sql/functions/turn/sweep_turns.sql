@@ -1,7 +1,7 @@
 -- Moves what became runnable by time alone: messages whose time has come (S9), leases that have ended (S5). Bounded: the
--- next sweep goes on. One look at an index each when there is nothing to move.
+-- next sweep goes on. One look at an index each when there is nothing to move. p_due and p_leased are the floors of both.
 -- Locks: instance_locks, skipping what others have locked.
-CREATE OR REPLACE FUNCTION {schema}.sweep_turns(p_now BIGINT) RETURNS VOID
+CREATE OR REPLACE FUNCTION {schema}.sweep_turns(p_now BIGINT, p_due BIGINT DEFAULT 0, p_leased BIGINT DEFAULT 0) RETURNS VOID
 LANGUAGE plpgsql
 AS $function$
 #variable_conflict use_column
@@ -13,7 +13,7 @@ BEGIN
     SELECT array_agg(due.id), array_agg(due.instance_id) INTO v_ids, v_instances
     FROM (
         SELECT q.id, q.instance_id FROM {schema}.orchestrator_queue AS q
-        WHERE q.state = 0 AND q.visible_ms <= p_now
+        WHERE q.state = 0 AND q.visible_ms BETWEEN p_due AND p_now
         ORDER BY q.visible_ms LIMIT v_bound
     ) AS due;
     IF v_ids IS NOT NULL THEN
@@ -25,9 +25,12 @@ BEGIN
         PERFORM {schema}.make_messages_ready(v_ids, v_instances, p_now);
     END IF;
 
+    IF p_leased > p_now THEN
+        RETURN;
+    END IF;
     v_instances := ARRAY(
         SELECT l.instance_id FROM {schema}.instance_locks AS l
-        WHERE l.lock_token IS NOT NULL AND l.locked_until <= p_now
+        WHERE l.lock_token IS NOT NULL AND l.locked_until BETWEEN p_leased AND p_now
         ORDER BY l.locked_until LIMIT v_bound
         FOR UPDATE SKIP LOCKED
     );

@@ -14,11 +14,16 @@ AS $function$
 #variable_conflict use_column
 DECLARE
     v_now BIGINT := {schema}.now_ms(p_now_ms);
-    v_again BOOLEAN := {schema}.sweep_work(v_now);
+    v_floors {schema}.floors := {schema}.read_floors(v_now);
+    v_again BOOLEAN := {schema}.sweep_work(v_now, v_floors.due_work, v_floors.leased_work);
 BEGIN
+    IF pg_current_xact_id_if_assigned() IS NOT NULL THEN
+        -- What the sweep has moved may be beneath the floors.
+        v_floors := {schema}.read_floors(v_now);
+    END IF;
     RETURN QUERY SELECT
-        EXISTS (SELECT 1 FROM {schema}.worker_queue AS w WHERE w.state = 1 AND w.session_id IS NULL ORDER BY w.id - 0)
+        EXISTS (SELECT 1 FROM {schema}.find_free_work(1, NULL, v_floors.work))
             OR EXISTS (SELECT 1 FROM {schema}.heads),
-        v_again, {schema}.next_work_moment(v_now), v_now;
+        v_again, {schema}.next_work_moment(v_now, v_floors.leased_work, v_floors.held_sessions), v_now;
 END
 $function$

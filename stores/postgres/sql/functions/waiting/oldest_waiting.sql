@@ -15,9 +15,10 @@ AS $function$
 #variable_conflict use_column
 DECLARE
     v_now BIGINT := {schema}.now_ms(p_now_ms);
+    v_floors {schema}.floors := {schema}.read_floors(v_now);
 BEGIN
-    PERFORM {schema}.sweep_turns(v_now);
-    PERFORM {schema}.sweep_work(v_now);
+    PERFORM {schema}.sweep_turns(v_now, v_floors.due_messages, v_floors.leased_turns);
+    PERFORM {schema}.sweep_work(v_now, v_floors.due_work, v_floors.leased_work);
     RETURN QUERY SELECT
         (
             SELECT l.since FROM {schema}.instance_locks AS l

@@ -41,6 +41,7 @@ DECLARE
     v_leased INTEGER := 0;
     v_found INTEGER;
     v_newest BIGINT;
+    v_floors {schema}.floors;
     -- Sessions to step over: each as the length of its scope, the scope and its id.
     v_out TEXT[];
     -- What is runnable: the oldest activities, with their sessions.
@@ -56,8 +57,15 @@ BEGIN
             RETURN;
         END IF;
     END IF;
-    v_again := {schema}.sweep_work(v_now);
-    v_again := {schema}.sweep_sessions(v_now) OR v_again;
+    v_floors := {schema}.read_floors(
+        v_now, NULL, p_lock_ms, CASE WHEN p_owner IS NOT NULL THEN coalesce(p_session_lock_ms, p_lock_ms) END
+    );
+    v_again := {schema}.sweep_work(v_now, v_floors.due_work, v_floors.leased_work);
+    v_again := {schema}.sweep_sessions(v_now, v_floors.held_sessions) OR v_again;
+    IF pg_current_xact_id_if_assigned() IS NOT NULL THEN
+        -- What the sweep has moved may be beneath the floors.
+        v_floors := {schema}.read_floors(v_now);
+    END IF;
 
     IF p_owner IS NOT NULL THEN
         v_out := ARRAY(
@@ -67,14 +75,15 @@ BEGIN
         FOR v_round IN 1..4 LOOP
             SELECT array_agg(c.id), array_agg(c.scope), array_agg(c.session) INTO v_ids, v_scopes, v_sessions
             FROM {schema}.find_session_work(
-                p_count - v_leased, p_tags, p_owner, p_incarnation, p_claim, p_only_scopes, p_only_sessions, v_out, v_now
+                p_count - v_leased, p_tags, p_owner, p_incarnation, p_claim, p_only_scopes, p_only_sessions, v_out, v_now,
+                v_floors.heads
             ) AS c;
             EXIT WHEN v_ids IS NULL;
             SELECT array_agg(c.id), array_agg(c.scope), array_agg(c.session) INTO v_ids, v_scopes, v_sessions
             FROM (
                 SELECT s.id, s.scope, s.session FROM unnest(v_ids, v_scopes, v_sessions) AS s (id, scope, session)
                 UNION ALL
-                SELECT f.id, NULL, NULL FROM {schema}.find_free_work(p_count - v_leased, p_tags) AS f (id)
+                SELECT f.id, NULL, NULL FROM {schema}.find_free_work(p_count - v_leased, p_tags, v_floors.work) AS f (id)
                 ORDER BY id LIMIT p_count - v_leased
             ) AS c;
             RETURN QUERY SELECT l.*, v_now, NULL::boolean, NULL::bigint, NULL::bigint
@@ -100,16 +109,22 @@ BEGIN
     END IF;
     IF v_leased < p_count THEN
         RETURN QUERY SELECT l.*, v_now, NULL::boolean, NULL::bigint, NULL::bigint
-        FROM {schema}.lease_free_work(p_count - v_leased, p_tags, p_worker_ids[v_leased + 1:], v_leased, v_until) AS l;
+        FROM {schema}.lease_free_work(p_count - v_leased, p_tags, p_worker_ids[v_leased + 1:], v_leased, v_until, v_floors.work) AS l;
         GET DIAGNOSTICS v_found = ROW_COUNT;
         v_leased := v_leased + v_found;
     END IF;
+    IF v_leased > 0 THEN
+        PERFORM {schema}.lower_floor('leased_work', v_until);
+        IF p_owner IS NOT NULL THEN
+            PERFORM {schema}.lower_floor('held_sessions', {schema}.after_ms(v_now, coalesce(p_session_lock_ms, p_lock_ms)));
+        END IF;
+    END IF;
     IF v_leased < p_count THEN
         -- What is still ready and was not taken is in the hands of another transaction, or has just come.
-        v_again := v_again OR EXISTS (SELECT 1 FROM {schema}.find_free_work(1, p_tags));
+        v_again := v_again OR EXISTS (SELECT 1 FROM {schema}.find_free_work(1, p_tags, v_floors.work));
         RETURN QUERY SELECT 'none', NULL::integer, NULL::text, NULL::text, NULL::integer, NULL::text, NULL::text, NULL::text, NULL::text,
             NULL::text, NULL::text, NULL::bigint, NULL::text, NULL::text, NULL::bigint, 0, v_now, v_again,
-            {schema}.next_work_moment(v_now), NULL::bigint;
+            {schema}.next_work_moment(v_now, v_floors.leased_work, v_floors.held_sessions), NULL::bigint;
     END IF;
 END
 $function$

@@ -1,10 +1,10 @@
 -- Finds the oldest ready activities of sessions that an owner may serve: one walk over an index for each tag, over the sessions
 -- that it holds and, with p_claim, over those that nobody holds; without p_claim the named ones that it holds (S13, S20). Of a
--- session come as many as it has; of a serial one only the head. p_out is stepped over.
+-- session come as many as it has; of a serial one only the head. p_out is stepped over, and p_floor is that of the heads.
 -- Locks: none; what is found is judged again under the lock of its line.
 CREATE OR REPLACE FUNCTION {schema}.find_session_work(
     p_count INTEGER, p_tags TEXT[], p_owner TEXT, p_incarnation BIGINT, p_claim BOOLEAN, p_only_scopes TEXT[],
-    p_only_sessions TEXT[], p_out TEXT[], p_now BIGINT
+    p_only_sessions TEXT[], p_out TEXT[], p_now BIGINT, p_floor BIGINT DEFAULT 0
 ) RETURNS TABLE (id BIGINT, scope TEXT, session TEXT)
 LANGUAGE plpgsql
 AS $function$
@@ -31,7 +31,7 @@ BEGIN
         FROM unnest(ARRAY['', ':' || p_owner]) AS holder (owner)
         CROSS JOIN LATERAL (
             SELECT h.head, h.instance_id, h.session_id, h.tag FROM {schema}.heads AS h
-            WHERE h.owner = holder.owner
+            WHERE h.owner = holder.owner AND h.head + 0 >= p_floor
               AND length(h.instance_id) || ':' || h.instance_id || h.session_id <> ALL (p_out)
             ORDER BY h.head + 0 LIMIT p_count
         ) AS oldest;
@@ -42,7 +42,7 @@ BEGIN
         CROSS JOIN unnest(p_tags) AS wanted (tag)
         CROSS JOIN LATERAL (
             SELECT h.head, h.instance_id, h.session_id, h.tag FROM {schema}.heads AS h
-            WHERE h.owner = holder.owner AND h.tag = wanted.tag
+            WHERE h.owner = holder.owner AND h.tag = wanted.tag AND h.head >= p_floor
               AND length(h.instance_id) || ':' || h.instance_id || h.session_id <> ALL (p_out)
             ORDER BY h.head LIMIT p_count
         ) AS oldest;

@@ -13,6 +13,8 @@ DECLARE
     v_scopes TEXT[];
     v_sessions TEXT[];
     v_tags TEXT[];
+    v_oldest BIGINT;
+    v_soonest BIGINT;
 BEGIN
     SELECT array_agg(w.session_scope), array_agg(w.session_id) INTO v_scopes, v_sessions
     FROM unnest(p_tokens) AS f (token)
@@ -55,13 +57,17 @@ BEGIN
             attempt_count = CASE WHEN asked.uncounted THEN greatest(w.attempt_count - 1, 0) ELSE w.attempt_count END,
             lock_token = NULL, locked_until = NULL, epoch = NULL
         FROM asked WHERE w.id = asked.id
-        RETURNING w.session_scope, w.session_id, w.tag
+        RETURNING w.id, w.state, w.visible_ms, w.session_scope, w.session_id, w.tag
     )
-    SELECT array_agg(given.session_scope) FILTER (WHERE given.session_id IS NOT NULL),
+    SELECT min(given.id) FILTER (WHERE given.session_id IS NULL AND given.state = 1),
+        min(given.visible_ms) FILTER (WHERE given.state = 0),
+        array_agg(given.session_scope) FILTER (WHERE given.session_id IS NOT NULL),
         array_agg(given.session_id) FILTER (WHERE given.session_id IS NOT NULL),
         array_agg(given.tag) FILTER (WHERE given.session_id IS NOT NULL)
-    INTO v_scopes, v_sessions, v_tags
+    INTO v_oldest, v_soonest, v_scopes, v_sessions, v_tags
     FROM given;
+    PERFORM {schema}.lower_floor('work', v_oldest);
+    PERFORM {schema}.lower_floor('due_work', v_soonest);
     IF v_sessions IS NOT NULL THEN
         PERFORM {schema}.refresh_heads(v_scopes, v_sessions, v_tags);
     END IF;

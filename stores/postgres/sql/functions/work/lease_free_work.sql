@@ -1,7 +1,8 @@
 -- Leases the oldest ready activities without a session, of the given tags or of all. Places are counted from p_before.
+-- p_floor is that of the ids.
 -- Locks: worker_queue in the order of id, skipping what others have locked; nothing is locked that is not taken.
 CREATE OR REPLACE FUNCTION {schema}.lease_free_work(
-    p_count INTEGER, p_tags TEXT[], p_worker_ids TEXT[], p_before INTEGER, p_until BIGINT
+    p_count INTEGER, p_tags TEXT[], p_worker_ids TEXT[], p_before INTEGER, p_until BIGINT, p_floor BIGINT DEFAULT 0
 ) RETURNS TABLE (
     kind TEXT, place INTEGER, token TEXT, item TEXT, attempt INTEGER, instance_id TEXT, orchestration TEXT, version TEXT,
     traceparent TEXT, session_scope TEXT, session_id TEXT, epoch BIGINT, claim TEXT, claimed_from TEXT, since BIGINT, told INTEGER
@@ -15,14 +16,14 @@ BEGIN
     IF p_tags IS NULL THEN
         v_ids := ARRAY(
             SELECT w.id FROM {schema}.worker_queue AS w
-            WHERE w.state = 1 AND w.session_id IS NULL
+            WHERE w.state = 1 AND w.session_id IS NULL AND w.id - 0 >= p_floor
             ORDER BY w.id - 0 LIMIT p_count
             FOR UPDATE SKIP LOCKED
         );
     ELSIF cardinality(p_tags) = 1 THEN
         v_ids := ARRAY(
             SELECT w.id FROM {schema}.worker_queue AS w
-            WHERE w.state = 1 AND w.session_id IS NULL AND w.tag = p_tags[1]
+            WHERE w.state = 1 AND w.session_id IS NULL AND w.tag = p_tags[1] AND w.id + 0 >= p_floor
             ORDER BY w.id + 0 LIMIT p_count
             FOR UPDATE SKIP LOCKED
         );
@@ -30,7 +31,7 @@ BEGIN
         -- Twice as many are looked at as are taken, because others may have some of them.
         v_ids := ARRAY(
             SELECT w.id
-            FROM {schema}.find_free_work(2 * p_count, p_tags) AS found (id)
+            FROM {schema}.find_free_work(2 * p_count, p_tags, p_floor) AS found (id)
             CROSS JOIN LATERAL (
                 SELECT w.id FROM {schema}.worker_queue AS w
                 WHERE w.id = found.id AND w.state + 0 = 1

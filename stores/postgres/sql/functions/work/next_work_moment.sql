@@ -1,7 +1,9 @@
 -- Finds the next time at which an activity becomes visible, a lease ends, or a session is let go: never one that has passed.
--- One look at an index for each (S9, S20).
+-- One look at an index for each (S9, S20). p_leased and p_held are the floors of the leases.
 -- Locks: none.
-CREATE OR REPLACE FUNCTION {schema}.next_work_moment(p_now BIGINT) RETURNS BIGINT
+CREATE OR REPLACE FUNCTION {schema}.next_work_moment(
+    p_now BIGINT, p_leased BIGINT DEFAULT 0, p_held BIGINT DEFAULT 0
+) RETURNS BIGINT
 LANGUAGE plpgsql
 AS $function$
 #variable_conflict use_column
@@ -14,12 +16,12 @@ BEGIN
         ),
         (
             SELECT w.locked_until FROM {schema}.worker_queue AS w
-            WHERE w.state = 2 AND w.locked_until > p_now
+            WHERE w.state = 2 AND w.locked_until >= greatest(p_now + 1, p_leased)
             ORDER BY w.locked_until LIMIT 1
         ),
         (
             SELECT s.locked_until FROM {schema}.sessions AS s
-            WHERE s.held AND s.locked_until > p_now
+            WHERE s.held AND s.locked_until >= greatest(p_now + 1, p_held)
             ORDER BY s.locked_until LIMIT 1
         )
     );

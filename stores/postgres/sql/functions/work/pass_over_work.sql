@@ -32,6 +32,7 @@ BEGIN
         SET state = 0, unreadable = true, visible_ms = {schema}.after_ms(v_now, p_retry_ms), lock_token = NULL,
             locked_until = NULL, epoch = NULL
         WHERE w.id = v_work.id;
+        PERFORM {schema}.lower_floor('due_work', {schema}.after_ms(v_now, p_retry_ms));
     ELSE
         INSERT INTO {schema}.set_aside (queue, instance_id, payload, reason, attempts, at_ms)
         VALUES (1, v_work.instance_id, v_work.work_item, p_reason, v_work.attempt_count, v_now)

@@ -8,6 +8,9 @@ CREATE OR REPLACE FUNCTION {schema}.queue_work(
 LANGUAGE plpgsql
 AS $function$
 #variable_conflict use_column
+DECLARE
+    -- Before ids are drawn: see lower_floor.
+    v_transaction CONSTANT XID8 := pg_current_xact_id();
 BEGIN
     INSERT INTO {schema}.worker_queue (
         work_item, state, visible_ms, since, created_at, instance_id, execution_id, activity_id, tag,

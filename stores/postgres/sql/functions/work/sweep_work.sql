@@ -1,8 +1,8 @@
 -- Moves activities that became runnable by time alone: their time has come (S9), or their lease has ended (S5). Bounded: the
 -- next sweep goes on. One look at an index each when there is nothing to move. Tells whether something due stays behind,
--- because another transaction has it or because there is more than the bound.
+-- because another transaction has it or because there is more than the bound. p_due and p_leased are the floors of both.
 -- Locks: lines of the sessions, then worker_queue, both skipping what others have locked.
-CREATE OR REPLACE FUNCTION {schema}.sweep_work(p_now BIGINT) RETURNS BOOLEAN
+CREATE OR REPLACE FUNCTION {schema}.sweep_work(p_now BIGINT, p_due BIGINT DEFAULT 0, p_leased BIGINT DEFAULT 0) RETURNS BOOLEAN
 LANGUAGE plpgsql
 AS $function$
 #variable_conflict use_column
@@ -16,6 +16,7 @@ DECLARE
     v_locked_sessions TEXT[];
     v_free BIGINT[];
     v_moved BIGINT;
+    v_oldest BIGINT;
 BEGIN
     SELECT array_agg(due.id),
         array_agg(due.session_scope) FILTER (WHERE due.session_id IS NOT NULL),
@@ -24,13 +25,13 @@ BEGIN
     FROM (
         (
             SELECT w.id, w.session_scope, w.session_id FROM {schema}.worker_queue AS w
-            WHERE w.state = 0 AND w.visible_ms <= p_now
+            WHERE w.state = 0 AND w.visible_ms BETWEEN p_due AND p_now
             ORDER BY w.visible_ms LIMIT v_bound
         )
         UNION ALL
         (
             SELECT w.id, w.session_scope, w.session_id FROM {schema}.worker_queue AS w
-            WHERE w.state = 2 AND w.locked_until <= p_now
+            WHERE w.state = 2 AND w.locked_until BETWEEN p_leased AND p_now
             ORDER BY w.locked_until LIMIT v_bound
         )
     ) AS due;
@@ -63,14 +64,15 @@ BEGIN
         SET state = 1, since = greatest(w.visible_ms, w.locked_until), unreadable = false, lock_token = NULL,
             locked_until = NULL, epoch = NULL
         WHERE w.id = ANY (v_free)
-        RETURNING w.session_scope, w.session_id, w.tag
+        RETURNING w.id, w.session_scope, w.session_id, w.tag
     )
-    SELECT count(*),
+    SELECT count(*), min(moved.id) FILTER (WHERE moved.session_id IS NULL),
         array_agg(moved.session_scope) FILTER (WHERE moved.session_id IS NOT NULL),
         array_agg(moved.session_id) FILTER (WHERE moved.session_id IS NOT NULL),
         array_agg(moved.tag) FILTER (WHERE moved.session_id IS NOT NULL)
-    INTO v_moved, v_scopes, v_sessions, v_tags
+    INTO v_moved, v_oldest, v_scopes, v_sessions, v_tags
     FROM moved;
+    PERFORM {schema}.lower_floor('work', v_oldest);
     IF v_sessions IS NOT NULL THEN
         PERFORM {schema}.refresh_heads(v_scopes, v_sessions, v_tags);
     END IF;

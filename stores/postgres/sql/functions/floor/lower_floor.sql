@@ -1,0 +1,32 @@
+-- Notes that a key has come to count, if a look might begin above it (S18, S20): it is named beneath the floors, which nobody has
+-- to wait for. To be called after the key was written, by the transaction that did, in a statement of its own: then it sees the
+-- next floors, or is one of those that the raise of them waits for. An id that was drawn after its transaction began to write is
+-- above all floors. A transaction that sees no more than there was at its beginning names every key. NULL is no key.
+-- Locks: none.
+CREATE OR REPLACE FUNCTION {schema}.lower_floor(p_kind TEXT, p_key BIGINT) RETURNS VOID
+LANGUAGE plpgsql
+AS $function$
+#variable_conflict use_column
+DECLARE
+    v_floors {schema}.floors;
+BEGIN
+    IF p_key IS NULL THEN
+        RETURN;
+    END IF;
+    SELECT f.* INTO v_floors FROM {schema}.floors AS f;
+    IF p_key < (CASE p_kind
+            WHEN 'turns' THEN greatest(v_floors.turns, v_floors.next_turns)
+            WHEN 'work' THEN greatest(v_floors.work, v_floors.next_work)
+            WHEN 'heads' THEN greatest(v_floors.heads, v_floors.next_heads)
+            WHEN 'due_messages' THEN greatest(v_floors.due_messages, v_floors.next_due_messages)
+            WHEN 'leased_turns' THEN greatest(v_floors.leased_turns, v_floors.next_leased_turns)
+            WHEN 'due_work' THEN greatest(v_floors.due_work, v_floors.next_due_work)
+            WHEN 'leased_work' THEN greatest(v_floors.leased_work, v_floors.next_leased_work)
+            WHEN 'held_sessions' THEN greatest(v_floors.held_sessions, v_floors.next_held_sessions)
+        END)
+        OR current_setting('transaction_isolation') <> 'read committed'
+    THEN
+        INSERT INTO {schema}.beneath (kind, key) VALUES (p_kind, p_key);
+    END IF;
+END
+$function$

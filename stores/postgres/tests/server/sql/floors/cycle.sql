@@ -1,0 +1,2 @@
+-- Tells whether the floors are being raised.
+SELECT count(cycle) FROM {name}.floors

@@ -1,0 +1,2 @@
+-- Tells how high a floor is.
+SELECT {kind} FROM {name}.floors

@@ -1,0 +1,3 @@
+-- Goes on seeing what there is now.
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+SELECT count(*) FROM {name}.instances;

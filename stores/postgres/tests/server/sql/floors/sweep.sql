@@ -1,0 +1,2 @@
+-- Moves what became ready by time.
+SELECT {name}.sweep_turns({now})

@@ -1,0 +1,2 @@
+-- Deletes what was started.
+SELECT {name}.erase_instances('{a,b,c,z}')

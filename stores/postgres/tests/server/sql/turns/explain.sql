@@ -1,0 +1,2 @@
+-- Runs a statement, and says what that costs.
+EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, SUMMARY OFF) {statement}
