@@ -271,7 +271,11 @@ impl Stage {
         in_time(instance, async {
             while !self.has_ended(instance).await {
                 self.clock.advance(step);
-                nap().await;
+                match self.place {
+                    // A call may take longer than a nap there, and what it leased must not end while it is under way.
+                    Place::Schema(_) => self.settle().await,
+                    _ => nap().await,
+                }
             }
         })
         .await;
