@@ -270,9 +270,9 @@ CREATE TABLE {schema}.floors (
     -- when somebody last looked below the floors
     healed_ms          BIGINT NOT NULL DEFAULT 0,
     -- how long the leases of instances, activities and sessions are
-    turn_ms            BIGINT NOT NULL DEFAULT 0,
-    work_ms            BIGINT NOT NULL DEFAULT 0,
-    session_ms         BIGINT NOT NULL DEFAULT 0
+    turn_ms            BIGINT NOT NULL DEFAULT 30000,
+    work_ms            BIGINT NOT NULL DEFAULT 30000,
+    session_ms         BIGINT NOT NULL DEFAULT 30000
 );
 INSERT INTO {schema}.floors DEFAULT VALUES;
 

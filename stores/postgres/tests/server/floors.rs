@@ -12,7 +12,7 @@ const SETS: &str = "STEADFAST_FLOOR_SETS";
 
 /// How many blocks a fetch may read more than one after a vacuum. Floors are raised in steps, and what was processed since the
 /// last step is in the way.
-const STEP: u64 = 24;
+const STEP: u64 = 32;
 
 /// The same while somebody may still see what was processed: then each entry costs a block.
 const STEP_SEEN: u64 = 2500;
@@ -42,7 +42,7 @@ async fn process(client: &Client, schema: &str, prefix: &str, sets: u32) {
 
 #[tokio::test]
 async fn what_was_processed_does_not_slow_a_fetch() {
-    let sets = env::var(SETS).ok().and_then(|sets| sets.parse().ok()).unwrap_or(8);
+    let sets = env::var(SETS).ok().and_then(|sets| sets.parse().ok()).unwrap_or(16);
     // A server of its own: rows that were removed stay in the way while any transaction of others may still see them.
     let server = steadfast_cluster::Server::durable().unwrap();
     let schema = server.schema("processed");

@@ -7,25 +7,20 @@ CREATE OR REPLACE FUNCTION {schema}.lower_floor(p_kind TEXT, p_key BIGINT) RETUR
 LANGUAGE plpgsql
 AS $function$
 #variable_conflict use_column
-DECLARE
-    v_floors {schema}.floors;
 BEGIN
-    IF p_key IS NULL THEN
-        RETURN;
-    END IF;
-    SELECT f.* INTO v_floors FROM {schema}.floors AS f;
-    IF p_key < (CASE p_kind
-            WHEN 'turns' THEN greatest(v_floors.turns, v_floors.next_turns)
-            WHEN 'work' THEN greatest(v_floors.work, v_floors.next_work)
-            WHEN 'heads' THEN greatest(v_floors.heads, v_floors.next_heads)
-            WHEN 'due_messages' THEN greatest(v_floors.due_messages, v_floors.next_due_messages)
-            WHEN 'leased_turns' THEN greatest(v_floors.leased_turns, v_floors.next_leased_turns)
-            WHEN 'due_work' THEN greatest(v_floors.due_work, v_floors.next_due_work)
-            WHEN 'leased_work' THEN greatest(v_floors.leased_work, v_floors.next_leased_work)
-            WHEN 'held_sessions' THEN greatest(v_floors.held_sessions, v_floors.next_held_sessions)
-        END)
-        OR current_setting('transaction_isolation') <> 'read committed'
-    THEN
+    IF (
+        SELECT p_key IS NOT NULL AND (p_key < CASE p_kind
+            WHEN 'turns' THEN greatest(f.turns, f.next_turns)
+            WHEN 'work' THEN greatest(f.work, f.next_work)
+            WHEN 'heads' THEN greatest(f.heads, f.next_heads)
+            WHEN 'due_messages' THEN greatest(f.due_messages, f.next_due_messages)
+            WHEN 'leased_turns' THEN greatest(f.leased_turns, f.next_leased_turns)
+            WHEN 'due_work' THEN greatest(f.due_work, f.next_due_work)
+            WHEN 'leased_work' THEN greatest(f.leased_work, f.next_leased_work)
+            WHEN 'held_sessions' THEN greatest(f.held_sessions, f.next_held_sessions)
+        END OR current_setting('transaction_isolation') <> 'read committed')
+        FROM {schema}.floors AS f
+    ) THEN
         INSERT INTO {schema}.beneath (kind, key) VALUES (p_kind, p_key);
     END IF;
 END

@@ -14,38 +14,40 @@ DECLARE
     -- How often they are raised at most because something is beneath them.
     v_pause_ms CONSTANT BIGINT := 1000;
     v_floors {schema}.floors;
+    v_is_due BOOLEAN;
     v_is_any BOOLEAN;
 BEGIN
-    SELECT f.* INTO v_floors FROM {schema}.floors AS f;
-    IF NOT FOUND THEN
+    FOR v_look IN 1..2 LOOP
+        SELECT f.turns, f.work, f.heads, f.due_messages, f.leased_turns, f.due_work, f.leased_work, f.held_sessions, named.is_any,
+            {schema}.is_healing_due(f.healed_ms, p_now) OR CASE
+                WHEN f.cycle IS NULL THEN {schema}.ids_drawn() - f.drawn >= v_step
+                    OR (named.is_any AND p_now - f.at_ms >= v_pause_ms)
+                WHEN f.horizon IS NULL THEN pg_current_xact_id_if_assigned() IS NULL
+                ELSE {schema}.is_past(f.horizon)
+            END
+        INTO v_floors.turns, v_floors.work, v_floors.heads, v_floors.due_messages, v_floors.leased_turns, v_floors.due_work,
+            v_floors.leased_work, v_floors.held_sessions, v_is_any, v_is_due
+        FROM {schema}.floors AS f, (SELECT EXISTS (SELECT 1 FROM {schema}.beneath) AS is_any) AS named;
+        EXIT WHEN v_is_due IS NOT TRUE OR v_look = 2;
+        PERFORM {schema}.tend_floors(p_now, p_turn_ms, p_work_ms, p_session_ms);
+    END LOOP;
+    IF v_is_any THEN
+        -- In one statement, because a raise removes what was named and lowers the floors to it, if it still counts.
+        SELECT least(f.turns, (SELECT min(b.key) FROM {schema}.beneath AS b WHERE b.kind = 'turns')),
+            least(f.work, (SELECT min(b.key) FROM {schema}.beneath AS b WHERE b.kind = 'work')),
+            least(f.heads, (SELECT min(b.key) FROM {schema}.beneath AS b WHERE b.kind = 'heads')),
+            least(f.due_messages, (SELECT min(b.key) FROM {schema}.beneath AS b WHERE b.kind = 'due_messages')),
+            least(f.leased_turns, (SELECT min(b.key) FROM {schema}.beneath AS b WHERE b.kind = 'leased_turns')),
+            least(f.due_work, (SELECT min(b.key) FROM {schema}.beneath AS b WHERE b.kind = 'due_work')),
+            least(f.leased_work, (SELECT min(b.key) FROM {schema}.beneath AS b WHERE b.kind = 'leased_work')),
+            least(f.held_sessions, (SELECT min(b.key) FROM {schema}.beneath AS b WHERE b.kind = 'held_sessions'))
+        INTO v_floors.turns, v_floors.work, v_floors.heads, v_floors.due_messages, v_floors.leased_turns, v_floors.due_work,
+            v_floors.leased_work, v_floors.held_sessions
+        FROM {schema}.floors AS f;
+    ELSIF v_is_any IS NULL THEN
         -- Somebody has emptied the tables.
         INSERT INTO {schema}.floors DEFAULT VALUES ON CONFLICT DO NOTHING;
-        SELECT f.* INTO v_floors FROM {schema}.floors AS f;
-    END IF;
-    v_is_any := EXISTS (SELECT 1 FROM {schema}.beneath);
-    IF {schema}.is_healing_due(v_floors.healed_ms, p_now) OR (CASE
-        WHEN v_floors.cycle IS NULL THEN (v_is_any AND p_now - v_floors.at_ms >= v_pause_ms)
-            OR {schema}.ids_drawn() - v_floors.drawn >= v_step
-        WHEN v_floors.horizon IS NULL THEN pg_current_xact_id_if_assigned() IS NULL
-        ELSE {schema}.is_past(v_floors.horizon)
-    END) THEN
-        PERFORM {schema}.tend_floors(p_now, p_turn_ms, p_work_ms, p_session_ms);
-        SELECT f.* INTO v_floors FROM {schema}.floors AS f;
-        v_is_any := EXISTS (SELECT 1 FROM {schema}.beneath);
-    END IF;
-    IF v_is_any THEN
-        v_floors.turns := least(v_floors.turns, (SELECT min(b.key) FROM {schema}.beneath AS b WHERE b.kind = 'turns'));
-        v_floors.work := least(v_floors.work, (SELECT min(b.key) FROM {schema}.beneath AS b WHERE b.kind = 'work'));
-        v_floors.heads := least(v_floors.heads, (SELECT min(b.key) FROM {schema}.beneath AS b WHERE b.kind = 'heads'));
-        v_floors.due_messages := least(v_floors.due_messages,
-            (SELECT min(b.key) FROM {schema}.beneath AS b WHERE b.kind = 'due_messages'));
-        v_floors.leased_turns := least(v_floors.leased_turns,
-            (SELECT min(b.key) FROM {schema}.beneath AS b WHERE b.kind = 'leased_turns'));
-        v_floors.due_work := least(v_floors.due_work, (SELECT min(b.key) FROM {schema}.beneath AS b WHERE b.kind = 'due_work'));
-        v_floors.leased_work := least(v_floors.leased_work,
-            (SELECT min(b.key) FROM {schema}.beneath AS b WHERE b.kind = 'leased_work'));
-        v_floors.held_sessions := least(v_floors.held_sessions,
-            (SELECT min(b.key) FROM {schema}.beneath AS b WHERE b.kind = 'held_sessions'));
+        RETURN {schema}.read_floors(p_now, p_turn_ms, p_work_ms, p_session_ms);
     END IF;
     RETURN v_floors;
 END

@@ -13,9 +13,6 @@ DECLARE
     v_rows TID[];
     v_found INTEGER;
 BEGIN
-    IF p_held > p_now THEN
-        RETURN false;
-    END IF;
     SELECT array_agg(ended.instance_id), array_agg(ended.session_id) INTO v_scopes, v_sessions
     FROM (
         SELECT s.instance_id, s.session_id FROM {schema}.sessions AS s

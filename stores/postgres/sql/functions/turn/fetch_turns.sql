@@ -44,8 +44,10 @@ BEGIN
         SELECT coalesce(
             (SELECT 1 FROM {schema}.orchestrator_queue AS q
                 WHERE q.state = 0 AND q.visible_ms BETWEEN v_floors.due_messages AND v_now LIMIT 1),
-            (SELECT 1 FROM {schema}.instance_locks AS l
-                WHERE l.lock_token IS NOT NULL AND l.locked_until BETWEEN v_floors.leased_turns AND v_now LIMIT 1)
+            CASE WHEN v_floors.leased_turns <= v_now THEN (
+                SELECT 1 FROM {schema}.instance_locks AS l
+                WHERE l.lock_token IS NOT NULL AND l.locked_until BETWEEN v_floors.leased_turns AND v_now LIMIT 1
+            ) END
         )
     ) = 1 THEN
         PERFORM {schema}.sweep_turns(v_now, v_floors.due_messages, v_floors.leased_turns);

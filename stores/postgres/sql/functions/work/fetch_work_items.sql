@@ -60,11 +60,23 @@ BEGIN
     v_floors := {schema}.read_floors(
         v_now, NULL, p_lock_ms, CASE WHEN p_owner IS NOT NULL THEN coalesce(p_session_lock_ms, p_lock_ms) END
     );
-    v_again := {schema}.sweep_work(v_now, v_floors.due_work, v_floors.leased_work);
-    v_again := {schema}.sweep_sessions(v_now, v_floors.held_sessions) OR v_again;
-    IF pg_current_xact_id_if_assigned() IS NOT NULL THEN
-        -- What the sweep has moved may be beneath the floors.
+    v_again := false;
+    IF (
+        SELECT coalesce(
+            (SELECT 1 FROM {schema}.worker_queue AS w
+                WHERE w.state = 0 AND w.visible_ms BETWEEN v_floors.due_work AND v_now LIMIT 1),
+            CASE WHEN v_floors.leased_work <= v_now THEN (
+                SELECT 1 FROM {schema}.worker_queue AS w
+                WHERE w.state = 2 AND w.locked_until BETWEEN v_floors.leased_work AND v_now LIMIT 1
+            ) END
+        )
+    ) = 1 THEN
+        v_again := {schema}.sweep_work(v_now, v_floors.due_work, v_floors.leased_work);
+        -- What it has moved may be beneath the floors.
         v_floors := {schema}.read_floors(v_now);
+    END IF;
+    IF v_floors.held_sessions <= v_now THEN
+        v_again := {schema}.sweep_sessions(v_now, v_floors.held_sessions) OR v_again;
     END IF;
 
     IF p_owner IS NOT NULL THEN
