@@ -215,6 +215,38 @@ const CASES: &[Case] = &[
         find: sql!("floors/find_session_work"),
         kind: "held_sessions",
     },
+    Case {
+        what: "a session whose lease is extended shortly",
+        make: sql!("floors/claim"),
+        write: sql!("floors/short_session_renewal"),
+        begin: BEGIN,
+        find: sql!("floors/find_session_work"),
+        kind: "held_sessions",
+    },
+    Case {
+        what: "the next in line of a serial session",
+        make: sql!("floors/serial"),
+        write: sql!("floors/finish_first"),
+        begin: BEGIN,
+        find: sql!("floors/find_session_work"),
+        kind: "heads",
+    },
+    Case {
+        what: "a message that is passed over",
+        make: sql!("floors/lease"),
+        write: sql!("floors/pass_over"),
+        begin: BEGIN,
+        find: sql!("floors/find_turn"),
+        kind: "due_messages",
+    },
+    Case {
+        what: "an activity that is passed over",
+        make: sql!("floors/lease_work"),
+        write: sql!("floors/pass_over_work"),
+        begin: BEGIN,
+        find: sql!("floors/find_work"),
+        kind: "due_work",
+    },
 ];
 
 /// Steps after which the floors are raised, if nobody is in the way.
@@ -247,6 +279,9 @@ impl Run<'_> {
             if at == 0 {
                 execute(writer, self.case.begin, schema).await;
             }
+            if at == STEPS && at == self.writes {
+                raised(steps, &step, schema).await;
+            }
             if at == self.writes {
                 execute(writer, &self.text(self.case.write), schema).await;
             }
@@ -258,10 +293,15 @@ impl Run<'_> {
             }
         }
         // What the transaction kept from being raised is raised now.
-        while number(steps, sql!("floors/cycle"), schema).await > 0 {
-            execute(steps, &step, schema).await;
-        }
+        raised(steps, &step, schema).await;
         number(steps, &sql!("floors/floor").replace("{kind}", self.case.kind), schema).await
+    }
+}
+
+/// Does steps until the floors are raised. Transactions of other tests on the server may be in the way for a while.
+async fn raised(client: &Client, step: &str, schema: &str) {
+    while number(client, sql!("floors/cycle"), schema).await > 0 {
+        execute(client, step, schema).await;
     }
 }
 
