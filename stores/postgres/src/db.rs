@@ -106,21 +106,24 @@ impl Db {
         loop {
             let mut connection = pool.get().await.map_err(|error| pool_error(operation, &error))?;
             let _sent = self.counts.as_ref().map(Counts::send);
-            match within(self.limit, self.send(operation, &mut connection, &text, params)).await {
+            let error = match within(self.limit, self.send(operation, &mut connection, &text, params)).await {
                 Some(Ok(rows)) => return Ok(rows),
-                Some(Err(error)) if is_conflict(&error) && conflicts < MAX_CONFLICTS => {
-                    conflicts += 1;
-                    // What was prepared may be what is out of date.
-                    connection.statement_cache.clear();
-                }
-                Some(Err(error)) => {
-                    if is_spent(&error) {
-                        drop(Object::take(connection));
-                    }
-                    return Err(provider_error(operation, error));
-                }
+                Some(Err(error)) => error,
                 None => return Err(self.give_up(operation, connection)),
+            };
+            if is_spent(&error) {
+                drop(Object::take(connection));
+                return Err(provider_error(operation, error));
             }
+            // The server says what is wrong before it rolls back: only when it answers again are the locks gone, which the next
+            // call, on another connection, would step over.
+            let _ = within(self.limit, connection.batch_execute("")).await;
+            if !is_conflict(&error) || conflicts == MAX_CONFLICTS {
+                return Err(provider_error(operation, error));
+            }
+            conflicts += 1;
+            // What was prepared may be what is out of date.
+            connection.statement_cache.clear();
         }
     }
 
