@@ -46,7 +46,7 @@ fn unchanged(before: u64, after: u64) {
 }
 
 /// How often a cost is taken. The first time does not count, because things are done for the first time; of the others the
-/// least does, because what others do on the machine only adds.
+/// least does, because what others do on the machine, and what one does for all now and then, only adds.
 const TRIES: u64 = 5;
 
 fn least(cost: Option<u64>, number: u64, spent: u64) -> Option<u64> {
@@ -126,10 +126,14 @@ async fn s20_the_backlog_does_not_slow_a_turn_fetch(bench: Bench) -> Verdict {
     for number in 0..MANY {
         bench.start(&format!("ready-{number}")).await;
     }
-    let start = need!(bench.cost().await, "cost");
-    let turn = bench.fetched().await;
-    unchanged(before, need!(bench.cost().await, "cost") - start);
-    assert_eq!(turn.item.messages, [start_of("ready-0")], "one of many is fetched");
+    let mut cost = None;
+    for number in 0..TRIES {
+        let start = need!(bench.cost().await, "cost");
+        let turn = bench.fetched().await;
+        cost = least(cost, number, need!(bench.cost().await, "cost") - start);
+        assert_eq!(turn.item.messages, [start_of(&format!("ready-{number}"))], "one of many is fetched");
+    }
+    unchanged(before, need!(cost, "cost"));
     Verdict::Kept
 }
 
@@ -137,11 +141,16 @@ async fn s20_an_idle_turn_fetch_does_not_look_at_future_timers(bench: Bench) -> 
     bench.begun("sleeper").await;
     let mut costs = Vec::new();
     for _ in 0..2 {
-        assert!(bench.fetch().await.is_none(), "nothing is ready");
-        let start = need!(bench.cost().await, "cost");
-        assert!(bench.fetch().await.is_none(), "nothing is ready");
-        costs.push(need!(bench.cost().await, "cost") - start);
-        for id in 0..MANY {
+        let mut cost = None;
+        for number in 0..TRIES {
+            let start = need!(bench.cost().await, "cost");
+            assert!(bench.fetch().await.is_none(), "nothing is ready");
+            cost = least(cost, number, need!(bench.cost().await, "cost") - start);
+        }
+        costs.push(need!(cost, "cost"));
+        // The second round has them around.
+        let many = if costs.len() == 1 { MANY } else { 0 };
+        for id in 0..many {
             bench.send_later(raise("sleeper", &id.to_string()), LONG).await;
         }
     }
@@ -238,12 +247,13 @@ async fn s20_the_backlog_does_not_slow_a_work_fetch(bench: Bench) -> Verdict {
     for id in 0..MANY {
         bench.enqueue(activity("ready", id)).await;
     }
-    // Once before, so that nothing is done for the first time.
-    let (item, _, _) = bench.working().await;
-    assert_eq!(item, activity("ready", 0), "one of many is fetched");
-    let start = need!(bench.cost().await, "cost");
-    let (item, _, _) = bench.working().await;
-    unchanged(before, need!(bench.cost().await, "cost") - start);
-    assert_eq!(item, activity("ready", 1), "the next one is fetched");
+    let mut cost = None;
+    for number in 0..TRIES {
+        let start = need!(bench.cost().await, "cost");
+        let (item, _, _) = bench.working().await;
+        cost = least(cost, number, need!(bench.cost().await, "cost") - start);
+        assert_eq!(item, activity("ready", number), "one of many is fetched");
+    }
+    unchanged(before, need!(cost, "cost"));
     Verdict::Kept
 }

