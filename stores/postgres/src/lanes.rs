@@ -77,3 +77,36 @@ impl Lanes {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::PostgresOptions;
+
+    fn lanes(max_connections: usize) -> Lanes {
+        let plan = Plan::try_from(PostgresOptions { max_connections, ..PostgresOptions::default() });
+        let plan = plan.expect("a plan");
+        let connector = Connector::new("postgres://nobody@127.0.0.1:1/none", &plan).expect("a connector");
+        Lanes::divided(&connector, &plan).expect("lanes")
+    }
+
+    fn sizes(lanes: &Lanes) -> [usize; 5] {
+        [Lane::FetchTurns, Lane::CommitTurns, Lane::FetchWork, Lane::FinishWork, Lane::Other]
+            .map(|lane| lanes.of(lane).status().max_size)
+    }
+
+    #[test]
+    fn each_call_of_a_step_has_as_many_connections_as_can_be_under_way() {
+        assert_eq!(sizes(&lanes(10)), [1, 2, 1, 2, 4]);
+        assert_eq!(sizes(&lanes(7)), [1, 2, 1, 2, 1]);
+    }
+
+    #[test]
+    fn few_connections_are_shared_by_all() {
+        for few in [1, 6] {
+            let lanes = lanes(few);
+            assert_eq!(sizes(&lanes), [few; 5]);
+            assert!(lanes.own.is_none());
+        }
+    }
+}

@@ -10,6 +10,7 @@
 
 mod compat_functions;
 mod deletion;
+mod durability;
 mod floors;
 mod migrate;
 mod open;
