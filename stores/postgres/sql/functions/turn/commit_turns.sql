@@ -69,6 +69,9 @@ BEGIN
         p_tokens, p_executions, p_names, p_versions, p_statuses, p_majors, p_minors, p_patches, p_rising, v_now
     );
     v_instances := v_holders;
+    IF v_count > 1 AND (SELECT count(DISTINCT token) FROM unnest(p_tokens) AS token) < v_count THEN
+        v_plain := 0;
+    END IF;
 
     -- Most calls hold nothing that is refused.
     IF v_plain < v_count THEN

@@ -1,6 +1,8 @@
 -- Reads what there is of the executions that commits are for: how their leases stand (`ok`, `ended`, `lost`; S4), the instances
--- that hold them, and what their rows will say. Arrays by commit, but for `plain`: how many different leases are live and get
--- events that rise from behind the last that is stored, and `ended`: whether an execution that has a row changes its status or pin.
+-- that hold them, and what their rows will say. Arrays by commit, but for `plain`: how many leases are live and get events that
+-- rise from behind the last that is stored, and `changed`: whether an execution that has a row changes its status or pin.
+-- No aggregate here may have an order or DISTINCT of its own: from version 16 on the server sorts the rows for it, and then all
+-- arrays come in that order.
 -- Locks: none; the caller has locked the instances.
 CREATE OR REPLACE FUNCTION {schema}.look_at_commits(
     p_tokens TEXT[], p_executions BIGINT[], p_names TEXT[], p_versions TEXT[], p_statuses TEXT[],
@@ -12,7 +14,7 @@ LANGUAGE plpgsql
 AS $function$
 #variable_conflict use_column
 BEGIN
-    SELECT array_agg(c.code), array_agg(c.holder), count(DISTINCT c.holder) FILTER (WHERE c.code = 'ok' AND c.rises),
+    SELECT array_agg(c.code), array_agg(c.holder), count(*) FILTER (WHERE c.code = 'ok' AND c.rises),
         array_agg(coalesce(c.run_id, nextval('{schema}.numbers'))), array_agg(c.run_id IS NULL),
         array_agg(c.status_then), array_agg(c.current_execution_id IS NULL AND c.name IS NOT NULL AND c.version IS NOT NULL),
         array_agg(CASE
