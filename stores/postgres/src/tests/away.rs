@@ -79,7 +79,7 @@ async fn a_connection_that_is_ended_is_replaced_by_the_next_call() {
     let asking = db.rows("sleep", test_sql!("away/sleep"), params![]);
     let ending = async {
         let admin = connect(server().url()).await;
-        timely(async { while number(&admin, test_sql!("away/end"), "sleeper").await == 0 {} }).await;
+        timely(async { while number(&admin, test_sql!("away/end"), "ended").await == 0 {} }).await;
     };
     let (asked, ()) = tokio::join!(asking, ending);
     let error = asked.unwrap_err();
