@@ -14,14 +14,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use steadfast::providers::Provider;
-use steadfast::providers::postgres::PostgresProvider;
+use steadfast::providers::postgres::{PostgresOptions, PostgresProvider};
 use steadfast::runtime::Runtime;
 use steadfast::runtime::registry::{ActivityRegistry, OrchestrationRegistry};
 use steadfast::{
     ActivityContext, Client, Event, EventKind, OrchestrationContext, OrchestrationStatus, RuntimeOptions,
 };
 use steadfast_clock::{Clock, Sleep, SystemClock};
-use steadfast_cluster::Server;
+use steadfast_cluster::{Bouncer, INSTALL_BOUNCER, Server, Startup};
 use tempfile::TempDir;
 
 const URL: &str = "STEADFAST_TEST_URL";
@@ -295,7 +295,7 @@ async fn a12_clocks_that_are_ten_minutes_wrong_steal_nothing_and_lose_nothing() 
         let activities = ActivityRegistry::builder().register("Long", move |ctx: ActivityContext, _| {
             count.fetch_add(1, Ordering::Relaxed);
             async move {
-                SystemClock.sleep(Duration::from_secs(3)).await;
+                SystemClock.sleep(Duration::from_secs(6)).await;
                 Ok(ctx.attempt().to_string())
             }
         });
@@ -309,8 +309,9 @@ async fn a12_clocks_that_are_ten_minutes_wrong_steal_nothing_and_lose_nothing() 
             });
         let options = RuntimeOptions {
             clock: Arc::new(Wrong { by_ms }),
-            worker_lock_timeout: Duration::from_secs(2),
-            worker_lock_renewal_buffer: Duration::from_secs(1),
+            // It is extended after a second, and a machine that stops for a moment loses nothing.
+            worker_lock_timeout: Duration::from_secs(5),
+            worker_lock_renewal_buffer: Duration::from_secs(4),
             ..RuntimeOptions::default()
         };
         runtimes.push(
@@ -341,6 +342,54 @@ async fn a12_clocks_that_are_ten_minutes_wrong_steal_nothing_and_lose_nothing() 
     for runtime in runtimes {
         runtime.shutdown(None).await;
     }
+}
+
+/// Two workers and a client, and a pooler that has fewer connections than they.
+#[expect(clippy::print_stderr, reason = "the output of a test is where its reader looks")]
+async fn everything_ends_through_a_pooler(startup: Startup) {
+    if !Bouncer::is_installed() {
+        eprintln!("not tried, because PgBouncer is not installed: {INSTALL_BOUNCER}");
+        return;
+    }
+    let server = Server::join().expect("a server");
+    let schema = server.schema("pooler");
+    let bouncer = Bouncer::before(&server, 4, startup).expect("a pooler");
+    let open = async || {
+        let poll_interval = Duration::from_millis(200);
+        let options = PostgresOptions { listen: false, poll_interval, ..PostgresOptions::default() };
+        let store = PostgresProvider::new_with_options(bouncer.url(), Some(schema.name()), options).await;
+        Arc::new(store.expect("opens"))
+    };
+    let folder = TempDir::new().expect("a folder");
+    let ledger = folder.path().join("ledger");
+    let client = Client::new(open().await);
+    let mut workers = Vec::new();
+    for node in ["one", "two"] {
+        workers.push(work(open().await, node.to_owned(), ledger.clone()).await);
+    }
+    let instances: Vec<String> = (0..24).map(|n| format!("o{n}")).collect();
+    for (n, instance) in instances.iter().enumerate() {
+        let session = format!("session-{}", n % 5);
+        client.start_orchestration(instance, KINDS[n % KINDS.len()], session).await.expect("starts");
+    }
+    for instance in &instances {
+        let status = client.wait_for_orchestration(instance, LONG).await.expect("ends");
+        assert!(matches!(&status, OrchestrationStatus::Completed { .. }), "{instance}: {status:?}");
+        recorded_once(&client, instance).await;
+    }
+    for worker in workers {
+        worker.shutdown(None).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn everything_ends_through_a_pooler_that_refuses_startup_parameters() {
+    everything_ends_through_a_pooler(Startup::Refuses).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn everything_ends_through_a_pooler_that_drops_startup_parameters() {
+    everything_ends_through_a_pooler(Startup::Drops).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

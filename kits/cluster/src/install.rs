@@ -22,9 +22,9 @@ impl Binaries {
     /// [`ServerError::NotInstalled`] with the command to run if it may not install, and [`ServerError::Command`]
     /// or [`ServerError::Waited`] if that fails.
     pub fn provide() -> Result<Self, ServerError> {
-        match (Self::find(), installer()) {
+        match (Self::find(), installer(INSTALL).filter(|_| env::var_os("PG_BIN").is_none())) {
             (Err(ServerError::NotInstalled { .. }), Some(apt)) => {
-                install(&apt)?;
+                install(&apt, INSTALL)?;
                 Self::find()
             }
             (found, _) => found,
@@ -32,19 +32,19 @@ impl Binaries {
     }
 }
 
-fn installer() -> Option<PathBuf> {
-    let may = rustix::process::geteuid().is_root() && env::var_os("PG_BIN").is_none();
-    let path = env::var_os("PATH").filter(|_| may)?;
-    let program = INSTALL.split_whitespace().next()?;
+/// Finds the program of a command that installs something, if this process may run it.
+pub(crate) fn installer(command: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").filter(|_| rustix::process::geteuid().is_root())?;
+    let program = command.split_whitespace().next()?;
     env::split_paths(&path).map(|folder| folder.join(program)).find(|path| path.is_file())
 }
 
 /// Runs the command, and once more after an update: a fresh container has no lists of packages.
-fn install(apt: &Path) -> Result<(), ServerError> {
+pub(crate) fn install(apt: &Path, command: &str) -> Result<(), ServerError> {
     let apt_get = |arguments: &[&str]| {
         run(Command::new(apt).env("DEBIAN_FRONTEND", "noninteractive").args(arguments), LIMIT)
     };
-    let arguments: Vec<&str> = INSTALL.split_whitespace().skip(1).collect();
+    let arguments: Vec<&str> = command.split_whitespace().skip(1).collect();
     if apt_get(&arguments).is_ok() {
         return Ok(());
     }
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn a_machine_without_lists_of_packages_gets_them_first() {
         let machine = tempfile::tempdir().unwrap();
-        install(&apt(machine.path(), "touch {lists}")).unwrap();
+        install(&apt(machine.path(), "touch {lists}"), INSTALL).unwrap();
         let calls = fs::read_to_string(machine.path().join("calls")).unwrap();
         let install = "noninteractive install -y --no-install-recommends postgresql\n";
         assert_eq!(calls, format!("{install}noninteractive update\n{install}"));
@@ -88,14 +88,15 @@ mod tests {
     fn a_machine_with_lists_of_packages_needs_one_command() {
         let machine = tempfile::tempdir().unwrap();
         fs::write(machine.path().join("lists"), "").unwrap();
-        install(&apt(machine.path(), "exit 1")).unwrap();
+        install(&apt(machine.path(), "exit 1"), INSTALL).unwrap();
         assert_eq!(fs::read_to_string(machine.path().join("calls")).unwrap().lines().count(), 1);
     }
 
     #[test]
     fn a_failure_says_which_command_failed_and_why() {
         let machine = tempfile::tempdir().unwrap();
-        let text = install(&apt(machine.path(), "echo no network; exit 100")).unwrap_err().to_string();
+        let text =
+            install(&apt(machine.path(), "echo no network; exit 100"), INSTALL).unwrap_err().to_string();
         assert!(text.contains("apt-get update") && text.contains("no network"), "{text}");
     }
 }

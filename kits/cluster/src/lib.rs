@@ -14,6 +14,8 @@
 //! # }
 //! ```
 //!
+//! [`Bouncer::before`] puts PgBouncer in front of a server, where it is installed.
+//!
 //! The servers listen on the loopback interface only and ask for no password: whoever can log in to the machine
 //! can use them. Keep nothing in them.
 //!
@@ -26,6 +28,7 @@
 
 mod account;
 mod binaries;
+mod bouncer;
 mod cluster;
 mod database;
 mod error;
@@ -41,6 +44,7 @@ mod sql;
 mod wait;
 
 pub use binaries::{Binaries, INSTALL};
+pub use bouncer::{Bouncer, INSTALL_BOUNCER, Startup};
 pub use database::Database;
 pub use error::ServerError;
 pub use schema::Schema;
