@@ -8,6 +8,7 @@
 mod bench;
 mod check;
 mod conformance;
+mod failures;
 mod layers;
 mod metadata;
 mod migration_diff;

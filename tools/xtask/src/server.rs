@@ -3,7 +3,7 @@
 use std::env;
 
 use anyhow::Result;
-use steadfast_cluster::{Binaries, TEST_DATABASE_URL};
+use steadfast_cluster::{Binaries, Bouncer, TEST_DATABASE_URL};
 
 /// Finds a server or installs one; the tests start and stop it by themselves.
 ///
@@ -16,5 +16,10 @@ pub(crate) fn provide() -> Result<()> {
         return Ok(());
     }
     println!("the server of {}", Binaries::provide()?.folder().display());
+    // One test needs it, and says that it was not tried where it is missing.
+    match Bouncer::provide() {
+        Ok(program) => println!("the pooler {}", program.display()),
+        Err(error) => println!("no pooler, so none is tried: {error}"),
+    }
     Ok(())
 }

@@ -20,10 +20,20 @@ pub(crate) struct Steps {
 impl Steps {
     /// Runs a command with its output in view; it fails when its exit code says so.
     pub(crate) fn command(&mut self, name: &str, command: &mut Command) {
+        self.explained_command(name, command, || None);
+    }
+
+    /// Runs a command like [`Self::command`]; when it fails, `explain` may say more than its exit code does.
+    pub(crate) fn explained_command(
+        &mut self,
+        name: &str,
+        command: &mut Command,
+        explain: impl FnOnce() -> Option<String>,
+    ) {
         let alone = shown(command);
         self.action(name, &alone, || {
             let status = command.status().context("it cannot be started")?;
-            ensure!(status.success(), "{status}");
+            ensure!(status.success(), "{}", explain().unwrap_or_else(|| status.to_string()));
             Ok(())
         });
     }
@@ -114,6 +124,16 @@ mod tests {
         });
         drop(steps);
         assert!(ran);
+    }
+
+    #[test]
+    fn a_command_that_fails_is_explained() {
+        let mut steps = Steps::default();
+        steps.explained_command("one", &mut Command::new("false"), || Some("a claim is wrong".into()));
+        steps.explained_command("two", &mut Command::new("false"), || None);
+        let text = steps.finish("check").unwrap_err().to_string();
+        assert!(text.contains("one: a claim is wrong"), "{text}");
+        assert!(text.contains("two: exit status: 1"), "{text}");
     }
 
     #[test]

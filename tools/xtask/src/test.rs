@@ -1,7 +1,7 @@
 //! `cargo xtask test`: every test, every doctest, every example. It does its own set-up.
 
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
@@ -10,6 +10,7 @@ use clap::{Args, ValueEnum};
 use steadfast_cluster::INSTALL;
 
 use crate::{
+    failures,
     metadata::Metadata,
     server,
     step::Steps,
@@ -17,7 +18,8 @@ use crate::{
 };
 
 /// The profile says how many slots a test takes.
-const NEXTEST: [&str; 6] = ["nextest", "run", "--workspace", "--all-features", "--profile", "all"];
+const NEXTEST: [&str; 7] =
+    ["nextest", "run", "--workspace", "--all-features", "--profile", "all", "--no-fail-fast"];
 const CARGO_TEST: [&str; 6] = ["test", "--workspace", "--all-features", "--lib", "--bins", "--tests"];
 /// A store as somebody else would write it lives outside the workspace, so its test is a step of its own.
 const FOREIGN: [&str; 5] =
@@ -52,7 +54,10 @@ Tests run under cargo-nextest where it is installed (cargo install --locked carg
 `cargo test`. Arguments after -- go to that runner; doctests and examples do not receive them.
 
 Tests that need a PostgreSQL server share a throw-away one, which they start and stop by themselves, or take the one
-that TEST_DATABASE_URL names. Where no server is installed, root gets the Debian package `postgresql` from apt-get.";
+that TEST_DATABASE_URL names. Where no server is installed, root gets the Debian package `postgresql` from apt-get, and
+`pgbouncer` with it; the tests through a pooler say that they were not tried where there is none.
+
+What failed is named again at the end, with the last lines that each test printed.";
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Part {
@@ -74,18 +79,17 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     if !asked(Part::Tests) && !arguments.runner.is_empty() {
         bail!("arguments after -- are for the test runner, and --only leaves it out");
     }
+    let runner = Runner::of(workspace)?;
     let mut steps = Steps::default();
     if asked(Part::Tests) || asked(Part::Cold) {
         steps.action("server", INSTALL, server::provide);
     }
     if asked(Part::Tests) {
-        let mut command =
-            if nextest_is_installed(workspace) { nextest(workspace) } else { workspace.cargo(CARGO_TEST) };
-        steps.command("tests", command.args(&arguments.runner));
+        runner.run(&mut steps, "tests", runner.everything(workspace).args(&arguments.runner));
     }
     if asked(Part::Cold) {
         for pass in PASSES.iter().filter(|pass| arguments.all || !pass.by_hand) {
-            steps.command(pass.name, &mut pass.command(workspace));
+            runner.run(&mut steps, pass.name, &mut pass.command(workspace, &runner));
         }
     }
     if asked(Part::Foreign) {
@@ -124,12 +128,12 @@ const PASSES: &[Pass] = &[
 const BEHAVIOUR: [&str; 4] = ["behaviour", "faults", "input", "trouble"];
 
 impl Pass {
-    fn command(&self, workspace: &Workspace) -> Command {
-        let mut command = if nextest_is_installed(workspace) {
+    fn command(&self, workspace: &Workspace, runner: &Runner) -> Command {
+        let mut command = if runner.is_nextest {
             // The whole workspace, because one package alone would be built anew with fewer features.
             let binaries = BEHAVIOUR.map(|binary| format!("binary({binary})")).join(" | ");
             let filter = format!("package(steadfast-behaviour) & ({binaries}) & test(/::{}$/)", self.store);
-            let mut command = nextest(workspace);
+            let mut command = runner.everything(workspace);
             command.args(["--ignore-default-filter", "-E", &filter]);
             command
         } else {
@@ -143,16 +147,36 @@ impl Pass {
     }
 }
 
-/// Two slots for each core: tests on a server wait for it half of their time.
-fn nextest(workspace: &Workspace) -> Command {
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let mut command = workspace.cargo(NEXTEST);
-    command.args(["--test-threads", &(2 * cores).to_string()]);
-    command
+/// What runs the tests: cargo-nextest where it is installed, else `cargo test`.
+struct Runner {
+    is_nextest: bool,
+    /// Where nextest writes which tests failed.
+    report: PathBuf,
 }
 
-fn nextest_is_installed(workspace: &Workspace) -> bool {
-    succeeds(&mut workspace.cargo(["nextest", "--version"]))
+impl Runner {
+    fn of(workspace: &Workspace) -> Result<Self> {
+        let is_nextest = succeeds(&mut workspace.cargo(["nextest", "--version"]));
+        Ok(Self { is_nextest, report: Metadata::of(workspace)?.target_directory.join(failures::REPORT) })
+    }
+
+    /// The command for all tests. Two slots for each core: tests on a server wait for it half of their time.
+    fn everything(&self, workspace: &Workspace) -> Command {
+        if !self.is_nextest {
+            return workspace.cargo(CARGO_TEST);
+        }
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let mut command = workspace.cargo(NEXTEST);
+        command.args(["--test-threads", &(2 * cores).to_string()]);
+        command
+    }
+
+    /// Runs tests as a step that names those which failed.
+    fn run(&self, steps: &mut Steps, name: &str, command: &mut Command) {
+        // One of an earlier run would be taken for this one's where the tests do not even build.
+        drop(std::fs::remove_file(&self.report));
+        steps.explained_command(name, command, || failures::described(&self.report).ok().flatten());
+    }
 }
 
 fn examples(workspace: &Workspace, steps: &mut Steps) -> Result<()> {
