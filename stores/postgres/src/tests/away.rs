@@ -17,7 +17,7 @@ async fn ask(db: &Db) -> Result<(), steadfast_store::ProviderError> {
 
 /// Waits for something that takes a moment.
 async fn timely(waiting: impl Future<Output = ()>) {
-    tokio::time::timeout(Duration::from_secs(20), waiting).await.expect("in time");
+    tokio::time::timeout(Duration::from_secs(60), waiting).await.expect("in time");
 }
 
 /// Asks until it is answered. A server of the machine does not know a told clock, so this waits for real.

@@ -3,7 +3,7 @@
 use tokio_postgres::Client;
 
 use crate::work::{LEVELS, blocks};
-use crate::{connect, execute, number, open, sql};
+use crate::{connect, execute, number, open, server, sql};
 
 /// The calls of a turn, each with the token of a lease.
 const CALLS: [(&str, &str); 4] = [
@@ -66,4 +66,31 @@ async fn what_others_have_costs_a_turn_nothing() {
             assert!(full <= empty * LEVELS, "{what}, planned {planned}: {full} blocks instead of {empty}");
         }
     }
+}
+
+/// What a fetch returns after a while: the kind of each row, and its messages.
+async fn fetched(client: &Client, schema: &str, after_ms: u64) -> Vec<(String, Option<Vec<String>>)> {
+    let look = sql!("turns/look").replace("{name}", schema).replace("{while}", &after_ms.to_string());
+    client.query(&look, &[]).await.unwrap().iter().map(|row| (row.get(0), row.get(1))).collect()
+}
+
+#[tokio::test]
+async fn s2_a_start_that_is_put_off_while_a_fetch_looks_is_waited_for() {
+    let schema = server().schema("put_off");
+    open(server().url(), schema.name()).await.unwrap();
+    let (fetcher, other, watch) =
+        (connect(server().url()).await, connect(server().url()).await, connect(server().url()).await);
+    // The first fetch also looks at other things, where it would be kept too.
+    assert_eq!(fetched(&fetcher, schema.name(), 0).await, [("none".to_owned(), None)]);
+    execute(&other, sql!("turns/start"), schema.name()).await;
+    execute(&other, sql!("turns/hold"), schema.name()).await;
+    let put_off = async {
+        while number(&watch, sql!("turns/held"), schema.name()).await == 0 {}
+        execute(&other, sql!("turns/put_off"), schema.name()).await;
+    };
+    // It has seen the start ready, and finds another message ready when it takes the instance.
+    let (found, ()) = tokio::join!(fetched(&fetcher, schema.name(), 0), put_off);
+    assert_eq!(found, [("none".to_owned(), None)]);
+    let later = fetched(&fetcher, schema.name(), 3_600_000).await;
+    assert_eq!(later, [("turn".to_owned(), Some(vec!["x".to_owned(), "y".to_owned()]))]);
 }

@@ -36,6 +36,7 @@ DECLARE
     v_left INTEGER := p_count;
     v_taken TEXT[];
     v_firm TEXT[];
+    v_leased INTEGER;
 BEGIN
     IF p_unsynced THEN
         PERFORM set_config('synchronous_commit', 'off', true);
@@ -75,13 +76,15 @@ BEGIN
             LIMIT v_left
         ) AS t;
         EXIT WHEN v_taken IS NULL;
+        v_leased := 0;
         IF v_firm IS NOT NULL THEN
             RETURN QUERY SELECT 'turn'::text, t.*, NULL::bigint, false, NULL::bigint
             FROM {schema}.lease_turns(v_firm, {schema}.after_ms(v_now, p_lock_ms), v_now) AS t;
+            GET DIAGNOSTICS v_leased = ROW_COUNT;
             PERFORM {schema}.lower_floor('leased_turns', {schema}.after_ms(v_now, p_lock_ms));
-            v_left := v_left - cardinality(v_firm);
+            v_left := v_left - v_leased;
         END IF;
-        EXIT WHEN cardinality(v_firm) = cardinality(v_taken);
+        EXIT WHEN v_leased = cardinality(v_taken);
 
         -- Where there is one that no lease can stand on there may be a crowd: it is settled together.
         RETURN QUERY SELECT 'stray'::text, NULL::text, s.instance_id, NULL::text, NULL::text, NULL::bigint, NULL::bigint,

@@ -1,6 +1,7 @@
 -- Leases the given instances until p_until (S1), each with its oldest ready messages up to a bound; a start is always among them,
 -- also when it is not among the oldest (S2). What a lease carries is written with it, so that what arrives later waits (S7); this
--- attempt is counted here and written down when the lease ends without a commit (S5).
+-- attempt is counted here and written down when the lease ends without a commit (S5). An instance on which no lease can stand any
+-- more is left as it is: its start may have been put off between the caller's look and its lock (S2).
 -- Locks: none; the caller has locked the instances.
 CREATE OR REPLACE FUNCTION {schema}.lease_turns(p_instances TEXT[], p_until BIGINT, p_now BIGINT)
 RETURNS TABLE (
@@ -12,19 +13,22 @@ AS $function$
 #variable_conflict use_column
 DECLARE
     v_max_messages CONSTANT INTEGER := 1000;
+    v_starts BOOLEAN;
 BEGIN
-    FOR token, instance_id, name, version, execution_id, run_id, last_event_id, has_kv, now, ids, items, attempts, traceparents IN
+    FOR token, instance_id, name, version, execution_id, run_id, last_event_id, has_kv, now, ids, items, attempts, traceparents,
+        v_starts IN
     WITH found AS MATERIALIZED (
-        SELECT l.row, t.id, m.ids, m.items, m.attempts, m.traceparents
+        SELECT l.row, t.id, m.ids, m.items, m.attempts, m.traceparents, m.starts
         FROM unnest(p_instances) WITH ORDINALITY AS t (id, place)
         CROSS JOIN LATERAL (
             SELECT l.ctid AS row FROM {schema}.instance_locks AS l WHERE l.instance_id = t.id OFFSET 0
         ) AS l
         CROSS JOIN LATERAL (
             SELECT array_agg(ready.id) AS ids, array_agg(ready.work_item) AS items,
-                array_agg(ready.attempt_count + 1) AS attempts, array_agg(ready.traceparent) AS traceparents
+                array_agg(ready.attempt_count + 1) AS attempts, array_agg(ready.traceparent) AS traceparents,
+                bool_or(ready.starts) AS starts
             FROM (
-                SELECT q.id, q.work_item, q.attempt_count, q.traceparent FROM {schema}.orchestrator_queue AS q
+                SELECT q.id, q.work_item, q.attempt_count, q.traceparent, q.starts FROM {schema}.orchestrator_queue AS q
                 WHERE q.instance_id = t.id AND q.state = 1
                 ORDER BY q.id LIMIT v_max_messages
             ) AS ready
@@ -35,7 +39,8 @@ BEGIN
         SET lock_token = 'turn-' || gen_random_uuid(), locked_until = p_until, leased = found.ids, head = NULL
         FROM found
         WHERE l.ctid = found.row
-        RETURNING l.lock_token, found.id, found.ids, found.items, found.attempts, found.traceparents
+        RETURNING l.lock_token, found.id, found.ids, found.items, found.attempts, found.traceparents,
+            found.starts
     )
     SELECT a.lock_token, a.id, i.orchestration_name, i.orchestration_version, current.execution_id,
         (SELECT e.run_id FROM {schema}.executions AS e
@@ -44,7 +49,7 @@ BEGIN
             WHERE h.instance_id = a.id AND h.execution_id = current.execution_id
             ORDER BY h.event_id DESC LIMIT 1), 0),
         (SELECT 1 FROM {schema}.kv AS k WHERE k.instance_id = a.id AND k.layer = 0 LIMIT 1) IS NOT NULL,
-        p_now, a.ids, a.items, a.attempts, a.traceparents
+        p_now, a.ids, a.items, a.attempts, a.traceparents, a.starts OR i.orchestration_name IS NOT NULL
     FROM leased AS a
     LEFT JOIN LATERAL (
         SELECT i.orchestration_name, i.orchestration_version, i.current_execution_id FROM {schema}.instances AS i
@@ -54,6 +59,12 @@ BEGIN
     CROSS JOIN LATERAL (SELECT coalesce(i.current_execution_id, 1) AS execution_id) AS current
     ORDER BY a.ids[1]
     LOOP
+        IF v_starts IS NOT TRUE AND cardinality({schema}.firm_turns(ARRAY[instance_id])) = 0 THEN
+            UPDATE {schema}.instance_locks AS l
+            SET lock_token = NULL, locked_until = NULL, leased = NULL, head = ids[1]
+            WHERE l.lock_token = token;
+            CONTINUE;
+        END IF;
         IF cardinality(ids) = v_max_messages THEN
             SELECT c.ids, c.items, c.attempts, c.traceparents INTO ids, items, attempts, traceparents
             FROM {schema}.lease_crowd(instance_id, v_max_messages) AS c;
