@@ -16,7 +16,7 @@ use steadfast_runtime::{
 use steadfast_store::Provider;
 use tokio::sync::Notify;
 
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(60);
 
 struct World {
     store: Arc<dyn Provider>,
@@ -115,11 +115,12 @@ async fn timers_fire_and_losers_of_a_race_are_cancelled() {
             Either2::Second(()) => Ok("too slow".to_owned()),
         }
     });
-    let world = World::new(slow, flow).await;
+    let options = RuntimeOptions { worker_lock_timeout: 4 * SOON, ..RuntimeOptions::default() };
+    let world = World::with(slow, flow, options).await;
     world.start("a", "Race", "").await;
     assert_eq!(world.output("a").await, Ok("too slow".to_owned()));
     // In the same process at once: well before the first renewal of its lease.
-    tokio::time::timeout(Duration::from_secs(5), stopped.notified()).await.expect("it is told at once");
+    tokio::time::timeout(SOON, stopped.notified()).await.expect("it is told at once");
     world.runtime.shutdown(None).await;
 }
 
@@ -329,7 +330,7 @@ async fn an_idle_runtime_stops_at_once_and_twice() {
     assert!(health.store_reachable && health.accepting);
     let (first, second) = (Arc::clone(&world.runtime), Arc::clone(&world.runtime));
     let both = async { tokio::join!(first.shutdown(Some(60_000)), second.shutdown(None)) };
-    tokio::time::timeout(Duration::from_secs(5), both).await.expect("an idle runtime stops at once");
+    tokio::time::timeout(Duration::from_secs(30), both).await.expect("an idle runtime stops at once");
     assert!(!world.runtime.health().await.accepting);
 }
 

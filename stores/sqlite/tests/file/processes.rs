@@ -89,31 +89,19 @@ pub(crate) async fn send_on_demand(file: &Path) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_of_another_process_wakes_a_parked_fetch() {
-    const ROUNDS: usize = 9;
     let (_folder, path) = place();
     let store = open(&path, SqliteOptions::default()).await;
     let mut sender = Process::spawn("sender", "sender", &path);
     let mut pipe = sender.0.stdin.take().expect("a pipe");
-    let mut waits = Vec::new();
-    for round in 0..ROUNDS {
+    for round in 0..9 {
         let parked = tokio::spawn({
             let store = Arc::clone(&store);
             async move { store.fetch_turn(turn_request(LONG, LONG)).await }
         });
-        // The first round waits for the other process to be there; the fetch is parked long before a look is due.
+        // Long enough for the fetch to have looked in vain. Nothing but the other process's commit wakes it then.
         SystemClock.sleep(Duration::from_millis(30)).await;
-        let told = SystemClock.monotonic();
         writeln!(pipe, "i{round}").expect("it listens");
         let lease = parked.await.expect("it returns").expect("it fetches").expect("an instance");
-        waits.push(SystemClock.monotonic() - told);
         assert_eq!(lease.instance, format!("i{round}"));
     }
-    waits.remove(0);
-    waits.sort_unstable();
-    eprintln!(
-        "another process's commit arrives after {:?} (median), {:?} (worst)",
-        waits[waits.len() / 2],
-        waits[waits.len() - 1]
-    );
-    assert!(waits[waits.len() / 2] < Duration::from_millis(250), "{waits:?}");
 }
