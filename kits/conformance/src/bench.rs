@@ -24,9 +24,6 @@ pub(crate) const TICK: Duration = Duration::from_millis(1);
 /// When the clock of every case begins, in milliseconds since the Unix epoch.
 pub(crate) const DAWN_MS: u64 = 1_700_000_000_000;
 
-/// Bounds the rounds in which a case waits for a fetch to park.
-const PARKING_ROUNDS: u32 = 20_000;
-
 /// Gives a case a fresh store and its clock.
 pub struct Bench {
     subject: Arc<dyn Subject>,
@@ -107,17 +104,18 @@ impl Bench {
         reason = "a store may have threads of its own, which need real time to get to where they wait"
     )]
     pub async fn parked(&self, count: usize) {
-        for _ in 0..PARKING_ROUNDS {
-            if self.clock.sleepers() >= count {
-                return;
+        let parking = async {
+            while self.clock.sleepers() < count {
+                tokio::task::yield_now().await;
+                if self.clock.sleepers() < count {
+                    // A store with threads of its own needs real time to get there.
+                    tokio::time::sleep(Duration::from_micros(200)).await;
+                }
             }
-            tokio::task::yield_now().await;
-            if self.clock.sleepers() < count {
-                // A store with threads of its own needs real time to get there.
-                tokio::time::sleep(Duration::from_micros(200)).await;
-            }
+        };
+        if tokio::time::timeout(self.subject.patience(), parking).await.is_err() {
+            panic!("{count} calls should be waiting, {} are", self.clock.sleepers());
         }
-        panic!("{count} calls should be waiting, {} are", self.clock.sleepers());
     }
 
     // --- messages
@@ -487,10 +485,6 @@ impl Bench {
     }
 }
 
-/// Bounds, in real time, how long a case waits for a call that should return by itself. Only a store that
-/// breaks a clause comes near it, and then the case fails instead of hanging.
-const PATIENCE: Duration = Duration::from_secs(5);
-
 impl Bench {
     /// Begins an instance with work for event 2, and leases it with one message.
     pub(crate) async fn leased(&self, instance: &str) -> Turning {
@@ -540,18 +534,19 @@ impl Bench {
         ok(self.provider.read(instance).await).iter().map(Event::event_id).collect()
     }
 
+    /// Waits for a call that should return without any time passing.
+    pub(crate) async fn soon<T>(&self, call: JoinHandle<T>) -> T {
+        let returned = tokio::time::timeout(self.subject.patience(), call).await;
+        let returned = returned.expect("a call that waits should return now");
+        returned.unwrap_or_else(|panic| panic!("a call should not panic: {panic}"))
+    }
+
     /// Lets the tasks of a case go on for a while, without letting time pass.
     pub(crate) async fn settle(&self) {
         for _ in 0..100 {
             tokio::task::yield_now().await;
         }
     }
-}
-
-/// Waits for a call that should return without any time passing.
-pub(crate) async fn soon<T>(call: JoinHandle<T>) -> T {
-    let returned = tokio::time::timeout(PATIENCE, call).await.expect("a call that waits should return now");
-    returned.unwrap_or_else(|panic| panic!("a call should not panic: {panic}"))
 }
 
 pub(crate) fn timer(instance: &str, id: u64, fire_at_ms: u64) -> WorkItem {

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 
@@ -107,17 +106,15 @@ fn trial(subject: &Arc<dyn Subject>, case: Case) -> Trial {
     Trial::test(case.name, run).with_kind(case.clause().to_string())
 }
 
-/// Bounds a case in real time: time is told, so one that takes longer hangs.
-const PATIENCE: Duration = Duration::from_secs(30);
-
 fn run(subject: &Arc<dyn Subject>, case: Case) -> Result<Verdict, String> {
     let clause = case.clause();
     let found = catch_unwind(AssertUnwindSafe(|| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let end = runtime.block_on(async {
             let bench = Bench::open(Arc::clone(subject)).await?;
-            let end = tokio::time::timeout(PATIENCE, case.run(bench)).await;
-            end.map_err(|_| crate::BoxError::from(format!("nothing happened for {PATIENCE:?}")))
+            let limit = 6 * subject.patience();
+            let end = tokio::time::timeout(limit, case.run(bench)).await;
+            end.map_err(|_| crate::BoxError::from(format!("it has not ended in {limit:?}")))
         });
         runtime.shutdown_background();
         end

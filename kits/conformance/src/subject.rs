@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use steadfast_clock::Clock;
@@ -39,6 +40,13 @@ pub trait Subject: Send + Sync {
     /// on the machine; `None` when it cannot.
     async fn cost(&self, _provider: &Arc<dyn Provider>) -> Option<u64> {
         None
+    }
+
+    /// Bounds, in real time, how long a case waits for a call that should return by itself, and by six times as much how long
+    /// it takes in all. Time is told, so only a store that breaks a clause comes near it, and then the case fails instead of
+    /// hanging.
+    fn patience(&self) -> Duration {
+        Duration::from_secs(30)
     }
 }
 

@@ -10,6 +10,7 @@
 use std::any::Any;
 use std::cell::Cell;
 use std::sync::Arc;
+use std::time::Duration;
 
 use steadfast_clock::Clock;
 use steadfast_conformance::{BoxError, Damage, Subject, async_trait};
@@ -57,6 +58,11 @@ impl Subject for Variant {
     async fn open(&self, clock: Arc<dyn Clock>) -> Result<Arc<dyn Provider>, BoxError> {
         RUNNING.set(self.mutant);
         Ok(Arc::new(broken::MemoryStore::with_clock(clock)))
+    }
+
+    /// Here the calls that do not return are those to be found, and a store in memory needs no time for the others.
+    fn patience(&self) -> Duration {
+        Duration::from_secs(3)
     }
 
     async fn damage(&self, provider: &Arc<dyn Provider>, what: Damage<'_>, text: &str) -> Option<usize> {

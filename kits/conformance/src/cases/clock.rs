@@ -6,9 +6,7 @@ use steadfast_core::TagFilter;
 use steadfast_store::{Cold, TurnCommit, TurnRequest, WorkRequest};
 
 use crate::Verdict;
-use crate::bench::{
-    Bench, Commit, DAWN_MS, LEASE, TICK, activity, activity_with, lost, ok, raise, soon, timer,
-};
+use crate::bench::{Bench, Commit, DAWN_MS, LEASE, TICK, activity, activity_with, lost, ok, raise, timer};
 use crate::case::{cases, need};
 
 cases![
@@ -128,7 +126,7 @@ async fn s16_a_waiting_fetch_wakes_in_time_after_a_jump(bench: Bench) -> Verdict
     let call = bench.waiting_fetch(HOUR).await;
     jump_back(&bench);
     bench.advance(LEASE);
-    assert!(soon(call).await.is_some(), "the wait ends when the message is due");
+    assert!(bench.soon(call).await.is_some(), "the wait ends when the message is due");
     Verdict::Kept
 }
 

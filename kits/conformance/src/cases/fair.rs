@@ -5,7 +5,7 @@ use std::time::Duration;
 use steadfast_core::TagFilter;
 
 use crate::Verdict;
-use crate::bench::{Bench, Commit, LEASE, TICK, activity, activity_with, ok, raise, soon};
+use crate::bench::{Bench, Commit, LEASE, TICK, activity, activity_with, ok, raise};
 use crate::case::{cases, need};
 
 cases![
@@ -151,7 +151,7 @@ async fn s18_every_waiting_fetch_is_served(bench: Bench) -> Verdict {
         bench.enqueue(activity("a", id)).await;
     }
     for call in calls {
-        assert!(soon(call).await.is_some(), "as many fetches should be woken as there are activities");
+        assert!(bench.soon(call).await.is_some(), "as many fetches should be woken as there are activities");
     }
     Verdict::Kept
 }

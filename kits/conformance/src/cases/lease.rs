@@ -8,7 +8,7 @@ use steadfast_store::{InstanceInfo, MAX_TURN_MESSAGES, ProviderError, QueueDepth
 
 use crate::Verdict;
 use crate::bench::{
-    Bench, Commit, LEASE, TICK, Turning, event, kv_set, lost, ok, raise, soon, start_of, status_set,
+    Bench, Commit, LEASE, TICK, Turning, event, kv_set, lost, ok, raise, start_of, status_set,
 };
 use crate::case::{cases, need};
 
@@ -281,7 +281,7 @@ async fn s5_a_fetch_that_is_dropped_at_any_point_leaves_no_lease(bench: Bench) -
     // A store may still be taking back what nobody waits for any more; whoever waits is then told.
     let provider = bench.provider().clone();
     let fetch = async move { ok(provider.fetch_orchestration_item(LEASE, LEASE / 2, None).await) };
-    let (_, _, attempt) = soon(tokio::spawn(fetch)).await.expect("the instance should be free");
+    let (_, _, attempt) = bench.soon(tokio::spawn(fetch)).await.expect("the instance should be free");
     assert_eq!(attempt, 1, "calls that were dropped count no attempt");
     Verdict::Kept
 }
@@ -291,7 +291,7 @@ async fn s5_a_fetch_that_found_nothing_counts_no_attempt(bench: Bench) -> Verdic
     bench.send_later(start_of("a"), LEASE).await;
     let call = bench.waiting_fetch(LEASE / 2).await;
     bench.advance(LEASE / 2);
-    assert!(soon(call).await.is_none(), "the start is still to come");
+    assert!(bench.soon(call).await.is_none(), "the start is still to come");
     bench.advance(LEASE / 2);
     assert_eq!(bench.fetched().await.attempt, 1, "a call that found nothing tried nothing");
     Verdict::Kept

@@ -5,7 +5,7 @@ use std::time::Duration;
 use steadfast_store::{Cold, Message, ProviderErrorKind, Sent, TurnRequest, WaitFor, Waited};
 
 use crate::Verdict;
-use crate::bench::{Bench, Commit, LEASE, activity, ok, raise, refused, soon, start_of};
+use crate::bench::{Bench, Commit, LEASE, activity, ok, raise, refused, start_of};
 use crate::case::{cases, need};
 
 cases![
@@ -121,7 +121,7 @@ async fn api_a_wait_for_a_turn_ends_when_there_is_one(bench: Bench) -> Verdict {
     need!(bench.store(), "Store");
     let call = waiting(&bench, WaitFor::Turn, LEASE).await;
     bench.start("a").await;
-    assert_eq!(soon(call).await, Some(Waited::Woken), "a message should end the wait");
+    assert_eq!(bench.soon(call).await, Some(Waited::Woken), "a message should end the wait");
     assert!(bench.fetch().await.is_some(), "the wait takes nothing");
     Verdict::Kept
 }
@@ -130,7 +130,7 @@ async fn api_a_wait_for_work_ends_when_there_is_some(bench: Bench) -> Verdict {
     need!(bench.store(), "Store");
     let call = waiting(&bench, WaitFor::Work, LEASE).await;
     bench.enqueue(activity("a", 2)).await;
-    assert_eq!(soon(call).await, Some(Waited::Woken), "work should end the wait");
+    assert_eq!(bench.soon(call).await, Some(Waited::Woken), "work should end the wait");
     let (_, _, attempt) = bench.working().await;
     assert_eq!(attempt, 1, "the wait takes nothing");
     Verdict::Kept
@@ -140,7 +140,7 @@ async fn api_a_wait_for_a_turn_ends_when_its_time_is_over(bench: Bench) -> Verdi
     need!(bench.store(), "Store");
     let call = waiting(&bench, WaitFor::Turn, LEASE).await;
     bench.advance(LEASE);
-    assert_eq!(soon(call).await, Some(Waited::TimedOut), "nothing happened");
+    assert_eq!(bench.soon(call).await, Some(Waited::TimedOut), "nothing happened");
     Verdict::Kept
 }
 

@@ -7,7 +7,7 @@ use steadfast_store::QueueDepths;
 
 use crate::Verdict;
 use crate::bench::{
-    Bench, Commit, DAWN_MS, LEASE, TICK, completion, continue_as_new_of, ok, raise, soon, start_of, timer,
+    Bench, Commit, DAWN_MS, LEASE, TICK, completion, continue_as_new_of, ok, raise, start_of, timer,
 };
 use crate::case::{cases, need};
 
@@ -161,7 +161,7 @@ async fn s17_a_stray_does_not_end_a_waiting_fetch(bench: Bench) -> Verdict {
     bench.settle().await;
     assert!(!call.is_finished(), "a stray is nothing to do");
     bench.start("real").await;
-    let turn = soon(call).await.expect("a real message should end the wait");
+    let turn = bench.soon(call).await.expect("a real message should end the wait");
     assert_eq!(turn.item.instance, "real");
     Verdict::Kept
 }

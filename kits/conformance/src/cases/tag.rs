@@ -5,7 +5,7 @@ use std::sync::Arc;
 use steadfast_core::{TagFilter, WorkItem};
 
 use crate::Verdict;
-use crate::bench::{Bench, Commit, LEASE, TICK, activity, activity_with, event, ok, scheduled, soon};
+use crate::bench::{Bench, Commit, LEASE, TICK, activity, activity_with, event, ok, scheduled};
 use crate::case::{cases, need};
 
 cases![
@@ -82,7 +82,7 @@ async fn s14_none_does_not_wait(bench: Bench) {
     let provider = Arc::clone(bench.provider());
     let call =
         tokio::spawn(async move { provider.fetch_work_item(LEASE, LEASE, None, &TagFilter::None).await });
-    assert!(ok(soon(call).await).is_none(), "there is nothing to wait for");
+    assert!(ok(bench.soon(call).await).is_none(), "there is nothing to wait for");
 }
 
 async fn s14_a_tag_is_matched_as_a_whole(bench: Bench) {
@@ -135,7 +135,7 @@ async fn s14_a_waiting_fetch_gets_only_what_it_may_take(bench: Bench) -> Verdict
     bench.settle().await;
     assert!(!call.is_finished(), "work of another tag does not end the wait");
     bench.enqueue(activity("a", 3)).await;
-    let (item, _, _) = soon(call).await.expect("work without a tag should wake the fetch");
+    let (item, _, _) = bench.soon(call).await.expect("work without a tag should wake the fetch");
     assert_eq!(item, activity("a", 3));
     Verdict::Kept
 }
@@ -145,11 +145,11 @@ async fn s14_work_that_one_may_not_take_wakes_the_one_who_may(bench: Bench) -> V
     let other = bench.waiting_work(LEASE, TagFilter::DefaultOnly).await;
     let one = bench.waiting_work(LEASE, TagFilter::tags(["gpu"])).await;
     bench.enqueue(tagged(2, "gpu")).await;
-    let (item, _, _) = soon(one).await.expect("the worker of the tag should be woken");
+    let (item, _, _) = bench.soon(one).await.expect("the worker of the tag should be woken");
     assert_eq!(item, tagged(2, "gpu"));
     bench.advance(LEASE - TICK);
     assert!(!other.is_finished(), "the worker of another tag waits on");
     bench.advance(TICK);
-    assert!(soon(other).await.is_none(), "until its time is over");
+    assert!(bench.soon(other).await.is_none(), "until its time is over");
     Verdict::Kept
 }

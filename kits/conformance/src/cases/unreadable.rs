@@ -11,7 +11,6 @@ use steadfast_store::{
 
 use crate::bench::{
     Bench, Commit, LEASE, TICK, activity, activity_with, completion, event, ok, raise, refused, scheduled,
-    soon,
 };
 use crate::case::{cases, need};
 use crate::{Damage, Verdict};
@@ -386,7 +385,7 @@ async fn s15_a_waiting_fetch_counts_no_more_than_the_retries(bench: Bench) -> Ve
         bench.settle().await;
     }
     bench.enqueue(activity("c", 1)).await;
-    let (item, _, _) = soon(call).await.expect("readable work should wake the fetch");
+    let (item, _, _) = bench.soon(call).await.expect("readable work should wake the fetch");
     assert_eq!(item, activity("c", 1));
     assert!(aside(store).await.is_empty(), "looking often within a moment is one attempt");
     Verdict::Kept

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::Verdict;
-use crate::bench::{Bench, Commit, LEASE, TICK, ok, raise, soon, start_of, timer};
+use crate::bench::{Bench, Commit, LEASE, TICK, ok, raise, start_of, timer};
 use crate::case::{cases, need};
 
 cases![
@@ -120,7 +120,7 @@ async fn s9_a_waiting_fetch_gets_a_message_that_is_held_back_at_its_time(bench: 
     assert!(!call.is_finished(), "it is not time yet");
     bench.parked(1).await;
     bench.advance(TICK);
-    assert!(soon(call).await.is_some(), "the message came while the call waited");
+    assert!(bench.soon(call).await.is_some(), "the message came while the call waited");
     Verdict::Kept
 }
 
@@ -145,7 +145,7 @@ async fn s18_a_waiting_fetch_is_woken_by_a_message(bench: Bench) -> Verdict {
     need!(bench.store(), "Store");
     let call = bench.waiting_fetch(LEASE).await;
     bench.start("a").await;
-    assert!(soon(call).await.is_some(), "a message has come");
+    assert!(bench.soon(call).await.is_some(), "a message has come");
     Verdict::Kept
 }
 
@@ -155,7 +155,7 @@ async fn s18_a_waiting_fetch_is_woken_by_a_message_of_a_commit(bench: Bench) -> 
     let turn = bench.fetched().await;
     let call = bench.waiting_fetch(LEASE / 2).await;
     bench.commit(&turn, Commit::started("a").message(start_of("b"))).await;
-    let next = soon(call).await.expect("the commit has sent a start");
+    let next = bench.soon(call).await.expect("the commit has sent a start");
     assert_eq!(next.item.instance, "b");
     Verdict::Kept
 }
@@ -167,7 +167,7 @@ async fn s18_a_waiting_fetch_is_woken_by_the_commit_that_frees_the_instance(benc
     bench.send(raise("a", "late")).await;
     let call = bench.waiting_fetch(LEASE / 2).await;
     bench.commit(&turn, Commit::started("a")).await;
-    let next = soon(call).await.expect("a late message has waited for the commit");
+    let next = bench.soon(call).await.expect("a late message has waited for the commit");
     assert_eq!(next.item.messages, [raise("a", "late")]);
     Verdict::Kept
 }
@@ -178,7 +178,7 @@ async fn s18_a_waiting_fetch_is_woken_by_an_abandon(bench: Bench) -> Verdict {
     let turn = bench.fetched().await;
     let call = bench.waiting_fetch(LEASE / 2).await;
     ok(bench.try_abandon(&turn, None).await);
-    assert_eq!(soon(call).await.expect("the instance is free again").attempt, 2);
+    assert_eq!(bench.soon(call).await.expect("the instance is free again").attempt, 2);
     Verdict::Kept
 }
 
@@ -191,7 +191,7 @@ async fn s18_each_of_many_waiting_fetches_is_woken_for_an_instance(bench: Bench)
     ok(store.send(["a", "b", "c"].map(|id| start_of(id).into()).into()).await);
     let mut leased = Vec::new();
     for call in calls {
-        leased.push(soon(call).await.expect("there is an instance for each").item.instance);
+        leased.push(bench.soon(call).await.expect("there is an instance for each").item.instance);
     }
     leased.sort();
     assert_eq!(leased, ["a", "b", "c"]);
@@ -210,7 +210,7 @@ async fn s1_one_of_many_waiting_fetches_gets_the_instance(bench: Bench) -> Verdi
     bench.advance(LEASE / 2);
     let mut leased = 0;
     for call in calls {
-        leased += usize::from(soon(call).await.is_some());
+        leased += usize::from(bench.soon(call).await.is_some());
     }
     assert_eq!(leased, 1, "one of three fetches should get the one instance");
     Verdict::Kept
@@ -221,7 +221,7 @@ async fn api_a_fetch_with_no_time_to_wait_answers_at_once(bench: Bench) {
         let provider = bench.provider().clone();
         tokio::spawn(async move { ok(provider.fetch_orchestration_item(LEASE, Duration::ZERO, None).await) })
     };
-    assert!(soon(call).await.is_none(), "there is nothing");
+    assert!(bench.soon(call).await.is_none(), "there is nothing");
 }
 
 async fn api_a_fetch_that_waits_in_vain_ends_at_its_time(bench: Bench) -> Verdict {
@@ -232,7 +232,7 @@ async fn api_a_fetch_that_waits_in_vain_ends_at_its_time(bench: Bench) -> Verdic
     assert!(!call.is_finished(), "it is not time yet");
     bench.parked(1).await;
     bench.advance(TICK);
-    assert!(soon(call).await.is_none(), "nothing has come");
+    assert!(bench.soon(call).await.is_none(), "nothing has come");
     Verdict::Kept
 }
 
@@ -252,5 +252,5 @@ async fn is_woken_after(bench: &Bench, time: Duration) {
     assert!(!call.is_finished(), "it is not time yet");
     bench.parked(1).await;
     bench.advance(TICK);
-    assert!(soon(call).await.is_some(), "it is time, to the millisecond");
+    assert!(bench.soon(call).await.is_some(), "it is time, to the millisecond");
 }

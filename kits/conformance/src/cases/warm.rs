@@ -8,7 +8,7 @@ use steadfast_store::{
     Cold, Held, History, Provider, RunId, Store, TurnCommit, TurnLease, TurnRequest, Warm,
 };
 
-use crate::bench::{Bench, Commit, LEASE, event, ok, raise, scheduled, soon};
+use crate::bench::{Bench, Commit, LEASE, event, ok, raise, scheduled};
 use crate::case::{cases, need};
 use crate::{Damage, Verdict};
 
@@ -112,7 +112,7 @@ async fn s2_what_is_held_is_asked_when_the_lease_is_taken(bench: Bench) -> Verdi
     bench.parked(1).await;
     *warm.0.lock().unwrap() = Some(Held { run, last_event_id: 3 });
     bench.send(raise("a", "data")).await;
-    let history = soon(call).await.history;
+    let history = bench.soon(call).await.history;
     assert_eq!(history, History::Tail { after: 3, events: Vec::new() }, "what is held by now should count");
     Verdict::Kept
 }

@@ -6,8 +6,7 @@ use steadfast_core::{AppErrorKind, ErrorDetails, TagFilter, WorkItem};
 use steadfast_store::{NewWork, ProviderErrorKind, WorkLease, WorkRequest};
 
 use crate::bench::{
-    Bench, Commit, LEASE, TICK, activity, completion, event, lost, ok, raise, refused, scheduled, soon,
-    start_of,
+    Bench, Commit, LEASE, TICK, activity, completion, event, lost, ok, raise, refused, scheduled, start_of,
 };
 use crate::case::{cases, need};
 use crate::{Turning, Verdict};
@@ -206,7 +205,7 @@ async fn s5_a_waiting_work_fetch_gets_what_an_expired_lease_gives_back(bench: Be
     bench.working().await;
     let call = bench.waiting_work(LEASE * 10, TagFilter::DefaultOnly).await;
     bench.advance(LEASE);
-    let (_, _, attempt) = soon(call).await.expect("the end of a lease should wake a fetch");
+    let (_, _, attempt) = bench.soon(call).await.expect("the end of a lease should wake a fetch");
     assert_eq!(attempt, 2, "it is the second attempt");
     Verdict::Kept
 }
@@ -267,7 +266,7 @@ async fn s9_a_waiting_work_fetch_wakes_when_the_delay_is_over(bench: Bench) -> V
     ok(bench.provider().abandon_work_item(&token, Some(SECOND), false).await);
     let call = bench.waiting_work(LEASE, TagFilter::DefaultOnly).await;
     bench.advance(SECOND);
-    assert!(soon(call).await.is_some(), "a delay that is over should wake a fetch");
+    assert!(bench.soon(call).await.is_some(), "a delay that is over should wake a fetch");
     Verdict::Kept
 }
 
@@ -379,7 +378,7 @@ async fn s11_a_completion_wakes_a_waiting_turn_fetch(bench: Bench) -> Verdict {
     let (_, token, _) = bench.working().await;
     let call = bench.waiting_fetch(LEASE).await;
     bench.finish(&token, Some(completion("a", 2))).await;
-    assert!(soon(call).await.is_some(), "a completion should wake a fetch before its time is over");
+    assert!(bench.soon(call).await.is_some(), "a completion should wake a fetch before its time is over");
     Verdict::Kept
 }
 
