@@ -47,7 +47,7 @@ pub use turn::{
     Cold, Committed, Held, History, MAX_TURN_MESSAGES, Message, NewWork, OrchestrationItem, RunId,
     TurnCommit, TurnLease, TurnRequest, Warm,
 };
-pub use waiters::{Interest, Waiter, Waiters, Woken};
+pub use waiters::{Interest, Looking, Waiter, Waiters, Woken};
 pub use waiting::{OldestWaiting, TurnState, WorkPhase, WorkState};
 pub use work::{
     Attachment, Claim, Outcome, Owner, SessionFetchConfig, SessionRequest, SessionScope, WorkLease,

@@ -256,11 +256,37 @@ impl Waiter {
         self.bell.notified().await;
     }
 
-    /// Looks again: what it was called for up to now is dealt with by that.
-    pub fn look(&self) {
+    /// Begins to look again: what it was called for up to now is dealt with by that, once the look is answered.
+    pub fn look(&self) -> Looking {
         let mut seats = self.waiters.lock();
         seats.idle_of(&self.interest).insert(self.seat, Arc::clone(&self.bell));
-        seats.errands.remove(&self.seat);
+        let errand = seats.errands.remove(&self.seat);
+        drop(seats);
+        Looking { waiters: Arc::clone(&self.waiters), errand }
+    }
+}
+
+/// A look that is not answered yet. One that is dropped before, because it failed or nobody waits for it any more, is made by
+/// somebody else.
+#[derive(Debug)]
+#[must_use = "a look that is not answered is passed on"]
+pub struct Looking {
+    waiters: Arc<Waiters>,
+    errand: Option<Item>,
+}
+
+impl Looking {
+    /// The look has been made, whatever it found.
+    pub fn answered(mut self) {
+        self.errand = None;
+    }
+}
+
+impl Drop for Looking {
+    fn drop(&mut self) {
+        if let Some(item) = self.errand.take() {
+            self.waiters.lock().call_one(&item);
+        }
     }
 }
 
@@ -331,7 +357,7 @@ mod tests {
             assert_eq!(seats.each_ref().map(is_called), [true, true]);
             waiters.wake(&woken);
             assert_eq!(seats.each_ref().map(is_called), [false, false], "it has not looked yet");
-            seats.iter().for_each(Waiter::look);
+            seats.iter().for_each(|seat| seat.look().answered());
         }
     }
 
@@ -347,7 +373,7 @@ mod tests {
             waiters.wake(&work(tag));
             assert_eq!([&first, &second, &third].map(is_called), called);
         }
-        [&third, &second, &first].into_iter().for_each(Waiter::look);
+        [&third, &second, &first].into_iter().for_each(|seat| seat.look().answered());
         waiters.wake(&work(None));
         assert!(is_called(&first), "to have looked does not cost the place");
     }
@@ -360,9 +386,24 @@ mod tests {
         drop(first);
         assert_eq!([&second, &third].map(is_called), [true, false]);
         let fourth = waiters.sit(any_tag());
-        second.look();
+        second.look().answered();
         drop(second);
         assert!(!is_called(&fourth), "who looked has dealt with it");
+    }
+
+    #[test]
+    fn a_look_that_is_given_up_is_made_by_another() {
+        let waiters = Arc::new(Waiters::default());
+        let [first, second] = [any_tag(), any_tag()].map(|wish| waiters.sit(wish));
+        waiters.wake(&work(None));
+        assert!(is_called(&first));
+        let looking = first.look();
+        // As when the fetch is dropped while its statement is under way, or fails.
+        drop((looking, first));
+        assert!(is_called(&second));
+        let third = waiters.sit(any_tag());
+        drop((second.look(), second));
+        assert!(is_called(&third), "and by the next");
     }
 
     #[test]
@@ -384,7 +425,7 @@ mod tests {
             let end = waiters.sit(Interest::End("a".to_owned()));
             if called {
                 waiters.wake(&Woken { turns: 1, ..ended("a") });
-                end.look();
+                end.look().answered();
             }
             drop((seats, end));
             let left = waiters.lock();

@@ -356,7 +356,7 @@ async fn everything_ends_through_a_pooler(startup: Startup) {
     let bouncer = Bouncer::before(&server, 4, startup).expect("a pooler");
     let open = async || {
         let poll_interval = Duration::from_millis(200);
-        let options = PostgresOptions { listen: false, poll_interval, ..PostgresOptions::default() };
+        let options = PostgresOptions { poll_interval, ..PostgresOptions::default() };
         let store = PostgresProvider::new_with_options(bouncer.url(), Some(schema.name()), options).await;
         Arc::new(store.expect("opens"))
     };

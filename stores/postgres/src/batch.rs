@@ -2,6 +2,9 @@
 //!
 //! The first request goes at once. While its call is under way, others gather; when it is answered, they go together. There is no
 //! task that waits for requests: one is spawned when there are some, and ends when there are none.
+//!
+//! What can never succeed fails alone, and what somebody holds waits alone: when a call of several is refused for good, or for
+//! something that another transaction holds, it was rolled back, and each is asked by itself.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -11,8 +14,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use steadfast_store::{ProviderError, ProviderErrorKind};
 use tokio::sync::oneshot;
 
+use crate::error::is_held;
+
 /// The answers of a call, one for each request, or why there is none.
 pub(crate) type Answers<A> = Result<Vec<Result<A, ProviderError>>, ProviderError>;
+
+/// Beyond this, requests are not merged: nothing is gained, and one message to the server must stay below a gigabyte.
+const MAX_CALL_BYTES: usize = 16 << 20;
+
+/// What the server does not take in one message, with what goes beside the texts.
+const MAX_REQUEST_BYTES: usize = 900 << 20;
 
 type Call<Q, A> = Box<dyn Fn(Vec<Q>) -> Pin<Box<dyn Future<Output = Answers<A>> + Send>> + Send + Sync>;
 
@@ -24,6 +35,8 @@ pub(crate) struct Batch<Q, A> {
 struct Shared<Q, A> {
     operation: &'static str,
     call: Call<Q, A>,
+    /// Counts the bytes of a request that can be many.
+    weigh: fn(&Q) -> usize,
     max_batch: usize,
     max_calls: usize,
     state: Mutex<State<Q, A>>,
@@ -36,12 +49,19 @@ struct State<Q, A> {
 
 struct Request<Q, A> {
     ask: Q,
+    bytes: usize,
     answer: oneshot::Sender<Result<A, ProviderError>>,
 }
 
-impl<Q: Send + 'static, A: Send + 'static> Batch<Q, A> {
+impl<Q: Clone + Send + 'static, A: Send + 'static> Batch<Q, A> {
     /// `max_batch` bounds a call, `max_calls` how many are under way at a time.
-    pub(crate) fn new<F, Fut>(operation: &'static str, max_batch: usize, max_calls: usize, call: F) -> Self
+    pub(crate) fn new<F, Fut>(
+        operation: &'static str,
+        max_batch: usize,
+        max_calls: usize,
+        weigh: fn(&Q) -> usize,
+        call: F,
+    ) -> Self
     where
         F: Fn(Vec<Q>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Answers<A>> + Send + 'static,
@@ -52,6 +72,7 @@ impl<Q: Send + 'static, A: Send + 'static> Batch<Q, A> {
             shared: Arc::new(Shared {
                 operation,
                 call,
+                weigh,
                 max_batch: max_batch.max(1),
                 max_calls: max_calls.max(1),
                 state,
@@ -64,10 +85,18 @@ impl<Q: Send + 'static, A: Send + 'static> Batch<Q, A> {
     /// # Cancel safety
     /// A request that was taken into a call has its effect although nobody waits for the answer; the answer is dropped.
     pub(crate) async fn ask(&self, ask: Q) -> Result<A, ProviderError> {
+        let bytes = (self.shared.weigh)(&ask);
+        if bytes > MAX_REQUEST_BYTES {
+            let (size, most) = (bytes >> 20, MAX_REQUEST_BYTES >> 20);
+            let text = format!(
+                "{size} MiB at once are more than the database takes ({most} MiB); send less at a time"
+            );
+            return Err(ProviderError::new(ProviderErrorKind::Invalid, self.shared.operation, text));
+        }
         let (answer, answered) = oneshot::channel();
         let begin = {
             let mut state = self.shared.state();
-            state.waiting.push_back(Request { ask, answer });
+            state.waiting.push_back(Request { ask, bytes, answer });
             let begin = state.calls < self.shared.max_calls;
             state.calls += usize::from(begin);
             begin
@@ -75,15 +104,16 @@ impl<Q: Send + 'static, A: Send + 'static> Batch<Q, A> {
         if begin {
             tokio::spawn(serve(Place(Some(Arc::clone(&self.shared)))));
         }
-        let gone = || {
-            let text = "the call ended without an answer; what was asked may have happened or not";
-            ProviderError::new(ProviderErrorKind::Unavailable, self.shared.operation, text)
-        };
-        answered.await.unwrap_or_else(|_| Err(gone()))
+        answered.await.unwrap_or_else(|_| Err(self.shared.unanswered()))
     }
 }
 
 impl<Q, A> Shared<Q, A> {
+    fn unanswered(&self) -> ProviderError {
+        let text = "the call ended without an answer; what was asked may have happened or not";
+        ProviderError::new(ProviderErrorKind::Unavailable, self.operation, text)
+    }
+
     fn state(&self) -> MutexGuard<'_, State<Q, A>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -96,24 +126,48 @@ impl<Q, A> Shared<Q, A> {
             state.calls -= 1;
             return None;
         }
-        let count = state.waiting.len().min(self.max_batch);
+        let mut bytes = 0_usize;
+        let fits = |request: &&Request<Q, A>| {
+            bytes = bytes.saturating_add(request.bytes);
+            bytes <= MAX_CALL_BYTES
+        };
+        let count = state.waiting.iter().take(self.max_batch).take_while(fits).count().max(1);
         Some(state.waiting.drain(..count).collect())
     }
 }
 
-async fn serve<Q: Send + 'static, A: Send + 'static>(mut place: Place<Q, A>) {
+async fn serve<Q: Clone + Send + 'static, A: Send + 'static>(mut place: Place<Q, A>) {
     while let Some((shared, requests)) = place.take() {
         let (asked, waiting): (Vec<Q>, Vec<_>) =
             requests.into_iter().map(|request| (request.ask, request.answer)).unzip();
-        let answers = (shared.call)(asked).await;
-        let mut answers = match answers {
-            Ok(answers) => answers,
-            Err(error) => waiting.iter().map(|_| Err(error.clone())).collect(),
-        }
-        .into_iter();
-        for (waiting, answer) in waiting.into_iter().zip(&mut answers) {
+        let answers = shared.answers(asked).await;
+        for (waiting, answer) in waiting.into_iter().zip(answers) {
             // Who is gone needs no answer; a lease that is dropped here gives itself back.
             drop(waiting.send(answer));
+        }
+    }
+}
+
+impl<Q: Clone + Send + 'static, A: Send + 'static> Shared<Q, A> {
+    /// Answers each request. What passes, as a server that is away, concerns all of them.
+    async fn answers(&self, asked: Vec<Q>) -> Vec<Result<A, ProviderError>> {
+        let (count, each) = (asked.len(), if asked.len() > 1 { asked.clone() } else { Vec::new() });
+        match (self.call)(asked).await {
+            Ok(answers) => answers,
+            Err(error) if count > 1 && (!error.is_retryable() || is_held(&error)) => {
+                let asked: Vec<_> =
+                    each.into_iter().map(|ask| tokio::spawn((self.call)(vec![ask]))).collect();
+                let mut answers = Vec::with_capacity(count);
+                for answer in asked {
+                    answers.push(match answer.await {
+                        Ok(Ok(one)) => one.into_iter().next().unwrap_or_else(|| Err(self.unanswered())),
+                        Ok(Err(error)) => Err(error),
+                        Err(_) => Err(self.unanswered()),
+                    });
+                }
+                answers
+            }
+            Err(error) => (0..count).map(|_| Err(error.clone())).collect(),
         }
     }
 }
@@ -137,7 +191,12 @@ impl<Q, A> Place<Q, A> {
 impl<Q, A> Drop for Place<Q, A> {
     fn drop(&mut self) {
         if let Some(shared) = self.0.take() {
-            shared.state().calls -= 1;
+            let mut state = shared.state();
+            state.calls -= 1;
+            if state.calls == 0 {
+                // Nobody is left to ask for those who wait: they are told, and ask again.
+                state.waiting.clear();
+            }
         }
     }
 }
@@ -157,14 +216,23 @@ mod tests {
     use super::*;
 
     fn echo(gate: Arc<Semaphore>, sizes: Arc<Mutex<Vec<usize>>>) -> Batch<u32, u32> {
-        Batch::new("echo", 3, 1, move |asked: Vec<u32>| {
-            let (gate, sizes) = (Arc::clone(&gate), Arc::clone(&sizes));
-            async move {
-                sizes.lock().unwrap_or_else(PoisonError::into_inner).push(asked.len());
-                drop(gate.acquire().await);
-                Ok(asked.into_iter().map(|n| if n == 13 { Err("unlucky".into()) } else { Ok(n) }).collect())
-            }
-        })
+        Batch::new(
+            "echo",
+            3,
+            1,
+            |n| usize::try_from(*n).map_or(0, |n| n << 10),
+            move |asked: Vec<u32>| {
+                let (gate, sizes) = (Arc::clone(&gate), Arc::clone(&sizes));
+                async move {
+                    sizes.lock().unwrap_or_else(PoisonError::into_inner).push(asked.len());
+                    drop(gate.acquire().await);
+                    Ok(asked
+                        .into_iter()
+                        .map(|n| if n == 13 { Err("unlucky".into()) } else { Ok(n) })
+                        .collect())
+                }
+            },
+        )
     }
 
     #[tokio::test]
@@ -229,5 +297,94 @@ mod tests {
         gate.add_permits(100);
         let answer = run().expect("a runtime").block_on(batch.ask(2));
         assert_eq!(answer, Ok(2));
+    }
+
+    /// Refuses a call that holds a 13, as a server refuses a statement.
+    fn strict(sizes: Arc<Mutex<Vec<usize>>>, kind: ProviderErrorKind) -> Batch<u32, u32> {
+        Batch::new(
+            "strict",
+            10,
+            1,
+            |_| 0,
+            move |asked: Vec<u32>| {
+                sizes.lock().unwrap_or_else(PoisonError::into_inner).push(asked.len());
+                async move {
+                    // Others come meanwhile.
+                    tokio::task::yield_now().await;
+                    match asked.contains(&13) {
+                        true => Err(ProviderError::new(kind, "strict", "unlucky")),
+                        false => Ok(asked.into_iter().map(Ok).collect()),
+                    }
+                }
+            },
+        )
+    }
+
+    async fn four(batch: &Batch<u32, u32>) -> [Result<u32, ProviderError>; 4] {
+        tokio::join!(batch.ask(1), batch.ask(2), batch.ask(13), batch.ask(3)).into()
+    }
+
+    #[tokio::test]
+    async fn s3_one_that_can_never_succeed_fails_alone_although_it_was_merged_with_others() {
+        let sizes = Arc::default();
+        let answers = four(&strict(Arc::clone(&sizes), ProviderErrorKind::Invalid)).await;
+        assert_eq!(answers.each_ref().map(Result::is_ok), [true, true, false, true]);
+        assert_eq!(*sizes.lock().unwrap_or_else(PoisonError::into_inner), [4, 1, 1, 1, 1]);
+    }
+
+    #[tokio::test]
+    async fn what_passes_is_told_to_all_who_were_merged() {
+        let sizes = Arc::default();
+        let answers = four(&strict(Arc::clone(&sizes), ProviderErrorKind::Unavailable)).await;
+        assert_eq!(answers.each_ref().map(Result::is_ok), [false; 4]);
+        assert_eq!(*sizes.lock().unwrap_or_else(PoisonError::into_inner), [4]);
+    }
+
+    #[tokio::test]
+    async fn a_call_is_bounded_in_bytes_too() {
+        let (gate, sizes) = (Arc::new(Semaphore::new(0)), Arc::default());
+        let batch = Arc::new(echo(Arc::clone(&gate), Arc::clone(&sizes)));
+        // In KiB: the third is too much beside the second, and the last is much by itself.
+        let asked: Vec<_> = [1, 9 << 10, 9 << 10, 20 << 10]
+            .map(|n| {
+                let batch = Arc::clone(&batch);
+                tokio::spawn(async move { batch.ask(n).await })
+            })
+            .into();
+        while sizes.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
+            tokio::task::yield_now().await;
+        }
+        gate.add_permits(100);
+        for asked in asked {
+            assert!(asked.await.is_ok_and(|answer| answer.is_ok()));
+        }
+        assert_eq!(*sizes.lock().unwrap_or_else(PoisonError::into_inner), [2, 1, 1]);
+    }
+
+    #[tokio::test]
+    async fn what_no_message_can_hold_is_refused_with_its_size() {
+        let batch = echo(Arc::new(Semaphore::new(100)), Arc::default());
+        let error = batch.ask(1 << 20).await.expect_err("a gigabyte is too much");
+        assert_eq!(error.kind, ProviderErrorKind::Invalid);
+        assert!(error.message.contains("1024 MiB"), "{error}");
+    }
+
+    #[test]
+    fn who_waits_behind_a_call_that_is_dropped_with_its_runtime_is_told() {
+        let (gate, sizes) = (Arc::new(Semaphore::new(0)), Arc::<Mutex<Vec<usize>>>::default());
+        let batch = Arc::new(echo(gate, sizes));
+        let run = || tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+        let (first, second) = (run(), run());
+        first.block_on(async {
+            assert!(tokio::time::timeout(Duration::from_millis(5), batch.ask(1)).await.is_err());
+        });
+        let behind = second.spawn({
+            let batch = Arc::clone(&batch);
+            async move { batch.ask(2).await }
+        });
+        second.block_on(tokio::task::yield_now());
+        drop(first);
+        let answer = second.block_on(behind).expect("it returns");
+        assert_eq!(answer.map_err(|error| error.kind), Err(ProviderErrorKind::Unavailable));
     }
 }

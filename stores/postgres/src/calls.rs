@@ -3,14 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use steadfast_clock::{Clock, SystemClock};
 use steadfast_core::DispatcherCapabilityFilter;
 use steadfast_store::{Abandon, Committed, ProviderError, Started, Waiters, Woken, WorkLease, WorkRequest};
 
 use crate::batch::{Answers, Batch};
-use crate::db::Db;
+use crate::db::{Db, HELD_PAUSE};
+use crate::error::is_held;
 use crate::giving_back::{GivingBack, Lease, Taken};
 use crate::lanes::{FETCHES, WRITES};
 use crate::message::{Letter, Start, send_messages, start_instances};
+use crate::options::Plan;
 use crate::turn::{Leased, Prepared};
 use crate::wait::{Look, Next};
 use crate::wake::payload;
@@ -29,6 +32,8 @@ pub(crate) struct Calls {
     work_returns: Batch<(String, Abandon), ()>,
     sends: Batch<Vec<Letter>, ()>,
     starts: Batch<Start, Started>,
+    /// How long a caller waits for what another transaction holds.
+    patience: Duration,
 }
 
 /// Asks for a turn.
@@ -66,35 +71,53 @@ impl Calls {
         waiters: &Arc<Waiters>,
         me: &Arc<str>,
         giving_back: &Arc<GivingBack>,
-        max: usize,
+        plan: &Plan,
     ) -> Self {
+        let max = plan.max_batch;
         let caller = Caller {
-            db: db.clone(),
+            db: db.clone().hurried(),
             waiters: Arc::clone(waiters),
             me: Arc::clone(me),
             giving_back: Arc::clone(giving_back),
         };
         // Each call has a caller of its own, because it outlives whoever asked.
         macro_rules! batch {
-            ($operation:literal, $calls:expr, $method:ident) => {{
+            ($operation:literal, $calls:expr, $method:ident, $weigh:expr) => {{
                 let caller = caller.clone();
-                Batch::new($operation, max, $calls, move |asked| {
+                Batch::new($operation, max, $calls, $weigh, move |asked| {
                     let caller = caller.clone();
                     async move { caller.$method(asked).await }
                 })
             }};
         }
         Self {
-            turns: batch!("fetch_turn", FETCHES, fetch_turns),
-            commits: batch!("commit_turn", WRITES, commit_turns),
-            turn_renewals: batch!("renew", WRITES, renew_turns),
-            turn_returns: batch!("abandon", WRITES, abandon_turns),
-            work: batch!("fetch_work", FETCHES, fetch_work),
-            finishes: batch!("finish_work", WRITES, finish_work),
-            work_renewals: batch!("renew", WRITES, renew_work),
-            work_returns: batch!("abandon", WRITES, abandon_work),
-            sends: batch!("send", WRITES, send),
-            starts: batch!("start", WRITES, start),
+            turns: batch!("fetch_turn", FETCHES, fetch_turns, |_| 0),
+            commits: batch!("commit_turn", WRITES, commit_turns, |(_, prepared)| prepared.bytes()),
+            turn_renewals: batch!("renew", WRITES, renew_turns, |_| 0),
+            turn_returns: batch!("abandon", WRITES, abandon_turns, |_| 0),
+            work: batch!("fetch_work", FETCHES, fetch_work, |_| 0),
+            finishes: batch!("finish_work", WRITES, finish_work, Finish::bytes),
+            work_renewals: batch!("renew", WRITES, renew_work, |_| 0),
+            work_returns: batch!("abandon", WRITES, abandon_work, |_| 0),
+            sends: batch!("send", WRITES, send, |letters| letters.iter().map(Letter::bytes).sum()),
+            starts: batch!("start", WRITES, start, Start::bytes),
+            patience: plan.statement_timeout,
+        }
+    }
+
+    /// Asks until nobody holds what it needs, or the time is over.
+    async fn patiently<T, Fut>(&self, ask: impl Fn() -> Fut) -> Result<T, ProviderError>
+    where
+        Fut: Future<Output = Result<T, ProviderError>>,
+    {
+        let deadline = SystemClock.monotonic().saturating_add(self.patience);
+        loop {
+            match ask().await {
+                Err(error) if is_held(&error) && SystemClock.monotonic() < deadline => {
+                    SystemClock.sleep(HELD_PAUSE).await;
+                }
+                answer => return answer,
+            }
         }
     }
 
@@ -111,15 +134,15 @@ impl Calls {
         token: String,
         prepared: Prepared,
     ) -> Result<Committed, ProviderError> {
-        self.commits.ask((token, prepared)).await
+        self.patiently(|| self.commits.ask((token.clone(), prepared.clone()))).await
     }
 
     pub(crate) async fn renew_turn(&self, token: String, extend_for: Duration) -> Result<(), ProviderError> {
-        self.turn_renewals.ask((token, extend_for)).await
+        self.patiently(|| self.turn_renewals.ask((token.clone(), extend_for))).await
     }
 
     pub(crate) async fn abandon_turn(&self, token: String, how: Abandon) -> Result<(), ProviderError> {
-        self.turn_returns.ask((token, how)).await
+        self.patiently(|| self.turn_returns.ask((token.clone(), how))).await
     }
 
     pub(crate) async fn fetch_work(&self, ask: WorkAsk) -> Result<Look<Taken<WorkLease>>, ProviderError> {
@@ -127,23 +150,23 @@ impl Calls {
     }
 
     pub(crate) async fn finish_work(&self, finish: Finish) -> Result<(), ProviderError> {
-        self.finishes.ask(finish).await
+        self.patiently(|| self.finishes.ask(finish.clone())).await
     }
 
     pub(crate) async fn renew_work(&self, token: String, extend_for: Duration) -> Result<(), ProviderError> {
-        self.work_renewals.ask((token, extend_for)).await
+        self.patiently(|| self.work_renewals.ask((token.clone(), extend_for))).await
     }
 
     pub(crate) async fn abandon_work(&self, token: String, how: Abandon) -> Result<(), ProviderError> {
-        self.work_returns.ask((token, how)).await
+        self.patiently(|| self.work_returns.ask((token.clone(), how))).await
     }
 
     pub(crate) async fn send(&self, letters: Vec<Letter>) -> Result<(), ProviderError> {
-        self.sends.ask(letters).await
+        self.patiently(|| self.sends.ask(letters.clone())).await
     }
 
     pub(crate) async fn start(&self, start: Start) -> Result<Started, ProviderError> {
-        self.starts.ask(start).await
+        self.patiently(|| self.starts.ask(start.clone())).await
     }
 }
 
@@ -180,7 +203,7 @@ impl Caller {
         asked.iter().for_each(|(_, prepared)| woken.absorb(prepared.woken()));
         let ends: Vec<bool> = asked.iter().map(|(_, prepared)| prepared.ends_instance()).collect();
         let notify = payload(&self.me, &woken);
-        let answers = self.db.commit_turns(asked, notify, &self.me).await?;
+        let answers = self.told(self.db.commit_turns(asked, notify, &self.me).await, &woken)?;
         let ready = answers.iter().flatten().filter(|committed| committed.ready).count();
         woken.turns += ready;
         // The answers name also what no event named, and only what was committed.
@@ -191,16 +214,28 @@ impl Caller {
         }
         self.waiters.wake(&woken);
         if ready > 0 {
-            self.tell(&Woken { turns: ready, ..Woken::default() }).await;
+            self.tell(Woken { turns: ready, ..Woken::default() });
         }
         Ok(answers.into_iter().map(|answer| answer.map(|committed| committed.committed)).collect())
     }
 
+    /// Wakes those whom it concerns also when nobody knows whether it happened.
+    fn told<T>(&self, answered: Result<T, ProviderError>, woken: &Woken) -> Result<T, ProviderError> {
+        answered.inspect_err(|error| {
+            if error.is_retryable() {
+                self.waiters.wake(woken);
+            }
+        })
+    }
+
     /// Tells other processes what turned out to be runnable. A hint: nobody waits for it, and it may fail.
-    async fn tell(&self, woken: &Woken) {
-        if let Err(error) = self.db.notify(payload(&self.me, woken), &self.me).await {
-            tracing::debug!(target: "steadfast::store", %error, "others could not be told; they will look by themselves");
-        }
+    fn tell(&self, woken: Woken) {
+        let caller = self.clone();
+        tokio::spawn(async move {
+            if let Err(error) = caller.db.notify(payload(&caller.me, &woken), &caller.me).await {
+                tracing::debug!(target: "steadfast::store", %error, "others could not be told; they will look by themselves");
+            }
+        });
     }
 
     async fn renew_turns(&self, asked: Vec<(String, Duration)>) -> Answers<()> {
@@ -209,7 +244,8 @@ impl Caller {
 
     async fn abandon_turns(&self, asked: Vec<(String, Abandon)>) -> Answers<()> {
         let woken = Woken { turns: asked.len(), ..Woken::default() };
-        let answers = self.db.abandon_turns(asked, payload(&self.me, &woken), &self.me).await?;
+        let given = self.db.abandon_turns(asked, payload(&self.me, &woken), &self.me).await;
+        let answers = self.told(given, &woken)?;
         self.waiters.wake(&woken);
         Ok(answers)
     }
@@ -228,7 +264,7 @@ impl Caller {
             };
             if fetched.woken != Woken::default() {
                 self.waiters.wake(&fetched.woken);
-                self.tell(&fetched.woken).await;
+                self.tell(fetched.woken.clone());
             }
             let next = if fetched.again { Next::Soon } else { Next::at(fetched.next, fetched.now) };
             for (place, leased) in places.into_iter().zip(fetched.leases) {
@@ -242,7 +278,8 @@ impl Caller {
     }
 
     async fn finish_work(&self, asked: Vec<Finish>) -> Answers<()> {
-        let (answers, woken) = self.db.finish_work(&self.me, &asked).await?;
+        let asked_for = Woken { turns: asked.len(), any_work: true, ..Woken::default() };
+        let (answers, woken) = self.told(self.db.finish_work(&self.me, &asked).await, &asked_for)?;
         self.waiters.wake(&woken);
         Ok(answers)
     }
@@ -252,21 +289,24 @@ impl Caller {
     }
 
     async fn abandon_work(&self, asked: Vec<(String, Abandon)>) -> Answers<()> {
-        let (answers, woken) = self.db.abandon_work(&self.me, &asked).await?;
+        let given_back = Woken { any_work: true, ..Woken::default() };
+        let (answers, woken) = self.told(self.db.abandon_work(&self.me, &asked).await, &given_back)?;
         self.waiters.wake(&woken);
         Ok(answers)
     }
 
     async fn send(&self, asked: Vec<Vec<Letter>>) -> Answers<()> {
         let woken = Woken { turns: asked.iter().map(Vec::len).sum(), ..Woken::default() };
-        let answers = send_messages(&self.db, asked, payload(&self.me, &woken), Some(&self.me)).await?;
+        let sent = send_messages(&self.db, asked, payload(&self.me, &woken), Some(&self.me)).await;
+        let answers = self.told(sent, &woken)?;
         self.waiters.wake(&woken);
         Ok(answers)
     }
 
     async fn start(&self, asked: Vec<Start>) -> Answers<Started> {
         let woken = Woken { turns: asked.iter().map(Start::count).sum(), ..Woken::default() };
-        let answers = start_instances(&self.db, asked, payload(&self.me, &woken), Some(&self.me)).await?;
+        let started = start_instances(&self.db, asked, payload(&self.me, &woken), Some(&self.me)).await;
+        let answers = self.told(started, &woken)?;
         self.waiters.wake(&woken);
         Ok(answers)
     }

@@ -49,6 +49,10 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const KEEPALIVE_RETRIES: u32 = 3;
 const UNCONFIRMED: Duration = Duration::from_secs(30);
 
+/// How long a statement waits for what another transaction holds. Those of the store hold it for a moment; of an application
+/// that keeps its transaction open, nobody knows. Who waits asks again, and holds up neither others nor a connection.
+const LOCK_LIMIT_MS: u32 = 500;
+
 /// Nobody waits for a cancellation, and a server that does not take it has other trouble.
 const CANCEL_LIMIT: Duration = Duration::from_secs(10);
 
@@ -164,7 +168,7 @@ impl Inner {
             Err(error) if error.code() == Some(&SqlState::PROTOCOL_VIOLATION) => {
                 let connected = self.config.connect(self.tls.clone()).await?;
                 self.is_pooled.store(true, Ordering::Relaxed);
-                info!(server = %self.server, "a pooler answers, which does not pass on statement timeouts");
+                info!(target: "steadfast::store", server = %self.server, "a pooler answers: statement timeouts are not passed on, and other processes are noticed every poll_interval");
                 Ok(connected)
             }
             connected => connected,
@@ -199,7 +203,8 @@ impl std::fmt::Debug for Connector {
 fn limited(config: &Config, plan: &Plan) -> Config {
     let timeout = plan.statement_timeout.as_millis();
     let own = format!(
-        "-c steadfast.direct=on -c statement_timeout={timeout} -c idle_in_transaction_session_timeout={timeout}"
+        "-c steadfast.direct=on -c statement_timeout={timeout} -c idle_in_transaction_session_timeout={timeout} \
+         -c default_transaction_isolation=read\\ committed -c lock_timeout={LOCK_LIMIT_MS}"
     );
     let options = match config.get_options() {
         Some(given) => format!("{own} {given}"),

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use deadpool_postgres::Object;
+use steadfast_clock::{Clock, SystemClock};
 use steadfast_store::{ProviderError, ProviderErrorKind, StoreClock};
 use tokio_postgres::Row;
+use tokio_postgres::error::SqlState;
 
 use crate::connect::Connector;
 use crate::error::{chain, is_conflict, is_spent, pool_error, provider_error};
@@ -54,7 +56,12 @@ pub(crate) struct Db {
     limit: Option<Duration>,
     /// How the pool connects, if it is ours.
     connector: Option<Connector>,
+    /// Says at once that somebody holds what a call needs: others are asked for with it.
+    hurries: bool,
 }
+
+/// A pause before what another transaction holds is asked for again.
+pub(crate) const HELD_PAUSE: Duration = Duration::from_millis(100);
 
 impl Db {
     /// `schema` is the quoted name.
@@ -64,12 +71,17 @@ impl Db {
         clock: Option<StoreClock>,
         counts: Option<Arc<Counts>>,
     ) -> Self {
-        Self { lanes, schema: schema.into(), clock, counts, limit: None, connector: None }
+        Self { lanes, schema: schema.into(), clock, counts, limit: None, connector: None, hurries: false }
     }
 
     /// Bounds how long a statement may take, also where the server does not.
     pub(crate) fn bounded(self, limit: Duration, connector: Option<Connector>) -> Self {
         Self { limit: Some(limit), connector, ..self }
+    }
+
+    /// Leaves it to the caller to ask again for what another transaction holds.
+    pub(crate) fn hurried(self) -> Self {
+        Self { hurries: true, ..self }
     }
 
     /// The quoted name of the schema.
@@ -103,27 +115,46 @@ impl Db {
         let pool = self.lanes.of(lane);
         let text = in_schema(sql, &self.schema);
         let mut conflicts = 0;
+        let deadline = SystemClock.monotonic().saturating_add(self.limit.unwrap_or_default());
         loop {
-            let mut connection = pool.get().await.map_err(|error| pool_error(operation, &error))?;
+            let mut lent = Lent { connection: None, connector: self.connector.as_ref() };
+            let had = pool.get().await.map_err(|error| pool_error(operation, &error))?;
+            let connection = lent.connection.insert(had);
             let _sent = self.counts.as_ref().map(Counts::send);
-            let error = match within(self.limit, self.send(operation, &mut connection, &text, params)).await {
-                Some(Ok(rows)) => return Ok(rows),
+            let error = match within(self.limit, self.send(operation, connection, &text, params)).await {
+                Some(Ok(rows)) => {
+                    lent.give_back();
+                    return Ok(rows);
+                }
                 Some(Err(error)) => error,
-                None => return Err(self.give_up(operation, connection)),
+                None => {
+                    let text = "no answer in time; what was asked may have happened or not";
+                    return Err(ProviderError::new(ProviderErrorKind::Unavailable, operation, text));
+                }
             };
             if is_spent(&error) {
-                drop(Object::take(connection));
+                lent.connection.take().map(Object::take);
                 return Err(provider_error(operation, error));
             }
             // The server says what is wrong before it rolls back: only when it answers again are the locks gone, which the next
             // call, on another connection, would step over.
             let _ = within(self.limit, connection.batch_execute("")).await;
+            if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE)
+                && !self.hurries
+                && SystemClock.monotonic() < deadline
+            {
+                lent.give_back();
+                SystemClock.sleep(HELD_PAUSE).await;
+                continue;
+            }
             if !is_conflict(&error) || conflicts == MAX_CONFLICTS {
+                lent.give_back();
                 return Err(provider_error(operation, error));
             }
             conflicts += 1;
             // What was prepared may be what is out of date.
             connection.statement_cache.clear();
+            lent.give_back();
         }
     }
 
@@ -179,17 +210,6 @@ impl Db {
         Ok(counted.first().map_or(0, |row| row.get(0)))
     }
 
-    /// Ends a statement that gave no answer, as far as that can be done.
-    fn give_up(&self, operation: &'static str, connection: Object) -> ProviderError {
-        let connection = Object::take(connection);
-        if let Some(connector) = self.connector.clone() {
-            // Nobody waits for it: the caller has waited long enough.
-            tokio::spawn(async move { connector.cancel(&connection).await });
-        }
-        let text = "no answer in time; what was asked may have happened or not";
-        ProviderError::new(ProviderErrorKind::Unavailable, operation, text)
-    }
-
     /// Runs a statement that gives at most one row.
     pub(crate) async fn one(
         &self,
@@ -198,6 +218,32 @@ impl Db {
         params: &[Param<'_>],
     ) -> Result<Option<Row>, ProviderError> {
         Ok(self.rows(operation, sql, params).await?.into_iter().next())
+    }
+}
+
+/// A connection of a pool while a statement is under way. When that gives no answer in time, or nobody waits for it any more, the
+/// next one must not get behind it: the connection leaves the pool, and the server is asked to stop.
+struct Lent<'a> {
+    connection: Option<Object>,
+    connector: Option<&'a Connector>,
+}
+
+impl Lent<'_> {
+    /// The statement has been answered.
+    fn give_back(mut self) {
+        drop(self.connection.take());
+    }
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        let Some(connection) = self.connection.take().map(Object::take) else { return };
+        if let (Some(connector), Ok(runtime)) =
+            (self.connector.cloned(), tokio::runtime::Handle::try_current())
+        {
+            // Nobody waits for it.
+            runtime.spawn(async move { connector.cancel(&connection).await });
+        }
     }
 }
 

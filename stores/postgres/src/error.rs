@@ -93,7 +93,11 @@ fn meaning(code: Option<&SqlState>) -> (ProviderErrorKind, &'static str) {
     };
     match code.code() {
         // Lost against others, or waited for them too long: nothing happened.
-        "40001" | "40P01" | "55P03" | "55006" => (Busy, ""),
+        "40001" | "40P01" | "55006" => (Busy, ""),
+        "55P03" => (
+            Busy,
+            "another transaction holds it, perhaps one of your own that is still open; nothing happened",
+        ),
         "57014" => {
             (Busy, "it took longer than statement_timeout, or somebody cancelled it; nothing happened")
         }
@@ -139,6 +143,12 @@ pub(crate) fn is_conflict(error: &tokio_postgres::Error) -> bool {
         ]
         .contains(code)
     })
+}
+
+/// Was the call ended because another transaction holds what it needs? Nothing happened.
+pub(crate) fn is_held(error: &ProviderError) -> bool {
+    let source = error.source.as_deref().and_then(|source| source.downcast_ref::<tokio_postgres::Error>());
+    source.and_then(tokio_postgres::Error::code) == Some(&SqlState::LOCK_NOT_AVAILABLE)
 }
 
 /// Is the connection of no use any more, although it may still look open? The server has ended it, or it came to only read, and

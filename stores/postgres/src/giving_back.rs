@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use steadfast_store::{Abandon, Attempt, ProviderError, Waiters, Woken};
+use steadfast_store::{ProviderError, Waiters, Woken};
 
 use crate::db::Db;
 use crate::wake::payload;
@@ -52,33 +52,34 @@ impl GivingBack {
         let (mut turns, mut work) = (Vec::new(), Vec::new());
         for lease in pending {
             match lease {
-                Lease::Turn(token) => turns.push((token, UNTAKEN)),
+                Lease::Turn(token) => turns.push(token),
                 Lease::Work(lease) => work.push(lease),
             }
         }
         if !turns.is_empty() {
             let woken = Woken { turns: turns.len(), ..Woken::default() };
-            let given = self.db.abandon_turns(turns, payload(&self.me, &woken), &self.me).await;
-            self.tell(given.map(|_| woken));
+            let given = self.db.untake_turns(turns.clone(), payload(&self.me, &woken), &self.me).await;
+            self.tell(given.map(|()| woken), turns.into_iter().map(Lease::Turn));
         }
         if !work.is_empty() {
             let given = self.db.unlease_work(&self.me, &work).await;
-            self.tell(given);
+            self.tell(given, work.into_iter().map(Lease::Work));
         }
     }
 
-    fn tell(&self, given: Result<Woken, ProviderError>) {
+    /// Wakes those who may take what was given back. What could not be given back now is for the next fetch.
+    fn tell(&self, given: Result<Woken, ProviderError>, leases: impl Iterator<Item = Lease>) {
         match given {
             Ok(woken) => self.waiters.wake(&woken),
             Err(error) => {
-                tracing::debug!(target: "steadfast::store", %error, "a lease could not be given back; it will end by itself (S5)");
+                tracing::debug!(target: "steadfast::store", %error, "a lease could not be given back yet");
+                if error.is_retryable() {
+                    self.pending.lock().unwrap_or_else(PoisonError::into_inner).extend(leases);
+                }
             }
         }
     }
 }
-
-/// How a turn is given back that nobody saw.
-const UNTAKEN: Abandon = Abandon { retry_after: None, attempt: Attempt::Uncounted };
 
 /// Holds something leased. It is given back when this is dropped.
 #[derive(Debug)]

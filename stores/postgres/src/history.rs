@@ -33,6 +33,10 @@ impl Events {
         Ok(new)
     }
 
+    pub(crate) fn bytes(&self) -> usize {
+        self.texts.iter().map(String::len).sum()
+    }
+
     /// The first id, if the others rise from there; the greatest number when there are none, which is behind any event.
     pub(crate) fn rising(&self) -> Option<i64> {
         let rises = self.ids.windows(2).all(|pair| pair[0] < pair[1]);

@@ -40,6 +40,10 @@ impl KvChanges {
         }
         changes
     }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.keys.iter().map(|(key, (value, _))| key.len() + value.as_ref().map_or(0, String::len)).sum()
+    }
 }
 
 impl Db {

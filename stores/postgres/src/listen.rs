@@ -20,6 +20,9 @@ use crate::wake::{LISTENS_FOR, hear};
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
+/// Longer than a transaction of a store takes.
+const UNDER_WAY: Duration = Duration::from_secs(1);
+
 /// Listens until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Listener {
@@ -59,8 +62,11 @@ impl Ear {
         loop {
             match self.connector.open().await {
                 Ok((client, connection)) => {
-                    pause = FIRST_PAUSE;
+                    let begun = SystemClock.monotonic();
                     let error = self.hear_all(client, connection).await;
+                    if SystemClock.monotonic() - begun >= LISTENS_FOR {
+                        pause = FIRST_PAUSE;
+                    }
                     tracing::debug!(target: "steadfast::store", error, "the listening connection ended; others are noticed by looking");
                 }
                 Err(error) => {
@@ -103,12 +109,20 @@ impl Ear {
         // The channel is made of letters, digits and underscores.
         let listen = sql!("wake/subscribe").replace("{channel}", &self.channel);
         client.batch_execute(&listen).await.map_err(|error| chain(&error))?;
-        // What was committed before this is found by looking.
+        self.register().await?;
+        // Who commits without knowing that somebody listens tells nobody: what was committed before is found by looking, and what
+        // was under way a little later.
+        self.waiters.wake_all();
+        SystemClock.sleep(UNDER_WAY).await;
         self.waiters.wake_all();
         loop {
-            let said = params![&*self.me, millis(LISTENS_FOR)];
-            self.db.rows("listen", sql!("wake/listen"), said).await.map_err(|error| error.to_string())?;
             SystemClock.sleep(LISTENS_FOR / 3).await;
+            self.register().await?;
         }
+    }
+
+    async fn register(&self) -> Result<(), String> {
+        let said = params![&*self.me, millis(LISTENS_FOR)];
+        self.db.rows("listen", sql!("wake/listen"), said).await.map(drop).map_err(|error| error.to_string())
     }
 }

@@ -51,6 +51,12 @@ impl Letter {
     }
 }
 
+impl Letter {
+    pub(crate) fn bytes(&self) -> usize {
+        self.item.len()
+    }
+}
+
 /// A start, and what is sent behind it.
 #[derive(Debug, Clone)]
 pub(crate) struct Start {
@@ -68,6 +74,10 @@ impl Start {
         let start = Letter::new(OPERATION, start)?;
         let also = also.into_iter().map(|sent| Letter::new(OPERATION, sent)).collect::<Result<_, _>>()?;
         Ok(Self { start, also })
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.start.bytes() + self.also.iter().map(Letter::bytes).sum::<usize>()
     }
 
     /// Counts the messages.

@@ -162,6 +162,19 @@ impl Look<'_> {
                 "default_transaction_read_only is on for database '{database}' and this role; turn it off for them"
             ));
         }
+        let encoding: String = self.get(row, "encoding")?;
+        if encoding != "UTF8" {
+            return refuse(format!(
+                "database '{database}' is encoded as {encoding}, which cannot hold every text; make one with ENCODING 'UTF8'"
+            ));
+        }
+        let isolation: String = self.get(row, "isolation")?;
+        if isolation != "read committed" {
+            return refuse(format!(
+                "default_transaction_isolation is '{isolation}' for database '{database}' and this role; set it to \
+                 'read committed' for them: what others commit while a call waits for them must be seen"
+            ));
+        }
         if self.get::<i32>(row, "version")? < OLDEST_SERVER {
             let version: String = self.get(row, "version_text")?;
             return refuse(format!(

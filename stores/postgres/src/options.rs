@@ -17,8 +17,8 @@ use crate::open::OpenError;
 /// transaction`): it keeps no state in a session, and notices a pooler by the startup parameters that it refuses or drops, and
 /// then prepares no statement. Lost there are
 ///
-/// * `LISTEN`: what other processes commit is noticed every [`poll_interval`](Self::poll_interval) only, so set
-///   [`listen`](Self::listen) to `false` and the interval to what you can wait;
+/// * `LISTEN`, in session mode too: what other processes commit is noticed every [`poll_interval`](Self::poll_interval)
+///   only, so set it to what you can wait;
 /// * the server's own statement timeout, which a pooler does not pass on: this process still stops waiting, and the pooler's
 ///   `query_timeout` bounds how long the statement runs on.
 ///
@@ -27,7 +27,7 @@ use crate::open::OpenError;
 /// use steadfast_postgres::PostgresOptions;
 ///
 /// let through_pgbouncer =
-///     PostgresOptions { listen: false, poll_interval: Duration::from_millis(200), ..PostgresOptions::default() };
+///     PostgresOptions { poll_interval: Duration::from_millis(200), ..PostgresOptions::default() };
 /// # let _ = through_pgbouncer;
 /// ```
 #[derive(Debug, Clone)]

@@ -138,7 +138,7 @@ impl PostgresProvider {
         let waiters = Arc::new(Waiters::default());
         let me: Arc<str> = uuid::Uuid::new_v4().to_string().into();
         let giving_back = GivingBack::new(db.clone(), Arc::clone(&waiters), Arc::clone(&me));
-        let calls = Calls::new(&db, &waiters, &me, &giving_back, plan.max_batch);
+        let calls = Calls::new(&db, &waiters, &me, &giving_back, &plan);
         // Through a pooler a connection hears what others asked for.
         let listener = connector.filter(|connector| plan.listen && !connector.is_pooled()).map(|connector| {
             Listener::spawn(connector, schema, Arc::clone(&me), db.clone(), Arc::clone(&waiters))

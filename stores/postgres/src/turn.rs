@@ -16,6 +16,7 @@ use crate::escape::{escape, unescape};
 use crate::history::{Events, history_of};
 use crate::kv::KvChanges;
 use crate::lanes::Lane;
+use crate::message::is_start;
 use crate::param::params;
 
 pub(crate) const FUNCTIONS: &[Function] = functions![
@@ -74,6 +75,17 @@ pub(crate) struct FetchedTurns {
     pub(crate) now: i64,
 }
 
+impl Leased {
+    /// Is there something to run: an instance, its history, or a start?
+    fn stands(&self) -> bool {
+        let starts = || self.messages.iter().any(|message| is_start(&message.item));
+        self.named.is_some() || self.last_event_id > 0 || starts()
+    }
+}
+
+/// Bounds how often a fetch goes on behind instances that have nothing readable; the next fetch goes on from there.
+const MAX_PASSES: usize = 8;
+
 /// A message that cannot be read.
 struct Unreadable {
     id: i64,
@@ -91,7 +103,7 @@ impl Db {
         const OPERATION: &str = "fetch_turn";
         let (lowest, highest) = filter.map(pins_of).unzip();
         let count = i32::try_from(count).unwrap_or(i32::MAX);
-        loop {
+        for pass in 1.. {
             let rows = self
                 .rows_of(
                     Lane::FetchTurns,
@@ -105,9 +117,14 @@ impl Db {
             for row in &rows {
                 fetched.now = column(OPERATION, row, "now")?;
                 match column(OPERATION, row, "kind")? {
-                    "turn" => match self.readable(row).await? {
-                        Some(leased) => fetched.leases.push(leased),
-                        None => passed_over = true,
+                    "turn" => match self.readable(row).await {
+                        Ok(Some(leased)) => fetched.leases.push(leased),
+                        Ok(None) => passed_over = true,
+                        // The others are leased all the same; this one ends by itself (S5).
+                        Err(error) => {
+                            tracing::debug!(target: "steadfast::store", %error, "an unreadable message was not passed over");
+                            passed_over = true;
+                        }
                     },
                     "stray" => {
                         let instance = unescape(column(OPERATION, row, "instance_id")?);
@@ -120,10 +137,12 @@ impl Db {
                 }
             }
             // A lease that held nothing readable has been given back: there may be others.
-            if !(fetched.leases.is_empty() && passed_over) {
+            fetched.again |= passed_over;
+            if !(fetched.leases.is_empty() && passed_over) || pass == MAX_PASSES {
                 return Ok(fetched);
             }
         }
+        Ok(FetchedTurns::default())
     }
 
     /// Reads a lease; messages that cannot be read are passed over. `None` when nothing is left of it (S15).
@@ -135,6 +154,11 @@ impl Db {
         }
         self.pass_over_messages(&leased, unreadable).await?;
         if leased.messages.is_empty() {
+            return Ok(None);
+        }
+        if !leased.stands() {
+            // What was passed over is the start: the others wait for it, or have no instance (S2, S17).
+            self.untake_turns(vec![leased.token], None, "").await?;
             return Ok(None);
         }
         leased.messages.shrink_to_fit();
@@ -289,6 +313,17 @@ impl Db {
         Ok(rows.iter().zip(&tokens).map(|(row, token)| judge_lease(OPERATION, row, token)).collect())
     }
 
+    /// Gives back what was leased for somebody who is gone, also when the lease has ended meanwhile: uncounted (S5).
+    pub(crate) async fn untake_turns(
+        &self,
+        tokens: Vec<String>,
+        notify: Option<String>,
+        me: &str,
+    ) -> Result<(), ProviderError> {
+        let untaken = params![stored_tokens(&tokens), self.now(), notify, me];
+        self.rows("fetch_turn", sql!("turn/untake"), untaken).await.map(drop)
+    }
+
     /// Is there a turn to lease, and when will there be one by itself?
     pub(crate) async fn look_for_turns(&self) -> Result<(bool, Option<i64>, i64), ProviderError> {
         const OPERATION: &str = "wait";
@@ -348,7 +383,7 @@ impl Leased {
 }
 
 /// A commit whose texts are written before it is merged with others, so that a call only sends them.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Prepared {
     /// The instance, as far as its events name it: for those who wait for it elsewhere.
     instance: Option<String>,
@@ -365,7 +400,7 @@ pub(crate) struct Prepared {
 }
 
 /// What an event says about the sessions of its instance.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum SessionChange {
     Open {
         id: String,
@@ -410,6 +445,14 @@ impl Prepared {
             events: Events::new(OPERATION, &events)?,
             commit,
         })
+    }
+
+    /// Counts the bytes of its texts.
+    pub(crate) fn bytes(&self) -> usize {
+        let texts = self.work.iter().chain(&self.messages).chain(&self.failure).map(String::len);
+        let status = self.custom_status.iter().flatten().map(String::len);
+        let output = self.commit.metadata.output.iter().map(String::len);
+        texts.chain(status).chain(output).sum::<usize>() + self.events.bytes() + self.kv.bytes()
     }
 
     /// What the commit makes runnable, as far as it is known before.

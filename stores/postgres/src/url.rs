@@ -80,7 +80,14 @@ fn server(config: &Config) -> String {
 }
 
 fn is_url(text: &str) -> bool {
-    text.contains("://")
+    scheme_of(text).is_some()
+}
+
+/// Takes the scheme of a URL off. In a list of `key=value`, a password may hold anything.
+fn scheme_of(text: &str) -> Option<(&str, &str)> {
+    let is_scheme =
+        |scheme: &str| scheme.chars().all(|letter| letter.is_alphanumeric() || "+-._".contains(letter));
+    text.split_once("://").filter(|(scheme, _)| is_scheme(scheme))
 }
 
 /// The options of a connection string that the driver does not know, or knows only in part.
@@ -94,6 +101,13 @@ type Split = (String, Vec<(String, String)>);
 fn split_url(text: &str) -> Result<Split, String> {
     if !text.starts_with("postgres://") && !text.starts_with("postgresql://") {
         return Err("it begins with neither postgres:// nor postgresql://".to_owned());
+    }
+    let address = text.split('?').next().unwrap_or(text);
+    if address.matches('@').count() > 1 {
+        return Err(
+            "it holds more than one @: in a password, write @ as %40, / as %2F, # as %23 and % as %25"
+                .to_owned(),
+        );
     }
     let host = text.find('@').map_or(0, |at| at + 1);
     let Some(mark) = text[host..].find('?').map(|mark| host + mark) else {
@@ -155,7 +169,7 @@ const HIDDEN: &str = "***";
 
 /// Shows a connection string without what may be a password, also of one that cannot be read.
 pub(crate) fn shown(text: &str) -> String {
-    if let Some((scheme, rest)) = text.split_once("://") {
+    if let Some((scheme, rest)) = scheme_of(text) {
         return format!("{scheme}://{}", shown_rest(rest));
     }
     let shown = |(key, value): &(String, String)| match key.as_str() {
@@ -197,8 +211,9 @@ fn shown_rest(rest: &str) -> String {
 
 fn shown_query(query: &str) -> String {
     let shown = |pair: &str| match pair.split_once('=') {
-        Some((key, _)) if !is_ours(key) => format!("{key}={HIDDEN}"),
-        _ => pair.to_owned(),
+        Some((key, _)) if is_ours(key) => pair.to_owned(),
+        Some((key, _)) => format!("{key}={HIDDEN}"),
+        None => HIDDEN.to_owned(),
     };
     query.split('&').map(shown).collect::<Vec<_>>().join("&")
 }
@@ -229,6 +244,12 @@ mod tests {
             assert_eq!(address.tls_mode, TlsMode::VerifyFull, "{text}");
             assert_eq!(address.roots, Roots::File(PathBuf::from("/etc/my ca.pem")), "{text}");
         }
+    }
+
+    #[test]
+    fn a_password_of_a_list_may_look_like_a_url() {
+        let address = Address::parse("host=h user=me password=a://b").unwrap();
+        assert_eq!(address.config.get_password(), Some(&b"a://b"[..]));
     }
 
     #[test]
@@ -272,6 +293,7 @@ mod tests {
             ("nonsense", "it is neither a URL nor a list of key=value"),
             ("", "it names no host"),
             ("postgres:///d", "it names no host"),
+            ("postgres://me:p@ss/w@h/d", "write @ as %40"),
             ("postgres://h:port/d", "port"),
             ("postgres://h/d?colour=red", "colour"),
             ("host='h", "the quote of host does not end"),
@@ -291,7 +313,11 @@ mod tests {
             "postgres://me:secret/d",
             "postgres://h/d?password=secret&sslmode=allow",
             "postgres://h/d?passwort=secret",
+            "postgres://me:pa?secret",
+            "postgres://me:p@secret/w@h/d",
             "host=h password=secret sslmode=allow",
+            "host=h password=secret://x sslmode=allow",
+            "host=h password=x://secret sslmode=allow",
             "host=h password='secret",
             "host=h password = 'a secret' colour=red",
             "secret",

@@ -38,6 +38,9 @@ impl Next {
 /// Waits so long when all that was found was held by others; they hold it for one transaction.
 const SOON: Duration = Duration::from_millis(2);
 
+/// Waits so long when they hold it for longer: a transaction of an application, perhaps.
+const HELD: Duration = Duration::from_millis(100);
+
 /// Bounds how often one who is out of patience looks again for what others held: "nothing" should mean that there is nothing.
 const MAX_SOON: usize = 25;
 
@@ -57,8 +60,10 @@ impl PostgresProvider {
         let waiter = self.waiters.sit(interest);
         let mut held = 0;
         loop {
-            waiter.look();
-            match look().await? {
+            let looking = waiter.look();
+            let looked = look().await?;
+            looking.answered();
+            match looked {
                 Look::Found(found) => return Ok(Some(found)),
                 Look::Nothing(Next::Soon) if held < MAX_SOON => {
                     held += 1;
@@ -82,8 +87,10 @@ impl PostgresProvider {
         let deadline = self.clock.monotonic().saturating_add(timeout);
         let waiter = self.waiters.sit(wait.interest());
         loop {
-            waiter.look();
-            if let Some(over) = wait.saw(self.db.state(wait.instance()).await?) {
+            let looking = waiter.look();
+            let seen = self.db.state(wait.instance()).await?;
+            looking.answered();
+            if let Some(over) = wait.saw(seen) {
                 return Ok(over);
             }
             if !self.rest(&waiter, Next::Unknown, deadline).await {
@@ -98,17 +105,14 @@ impl PostgresProvider {
         if now >= deadline {
             return false;
         }
-        if next == Next::Soon {
-            soon().await;
-            return true;
-        }
         let wait = match next {
             Next::At { at, now } => {
                 // A clock that tests gave may have moved on since the look; the database's has not, by much.
                 let wait = at.saturating_sub(self.db.now().unwrap_or(now));
                 Duration::from_millis(u64::try_from(wait).unwrap_or(0)).min(self.poll_interval)
             }
-            Next::Unknown | Next::Soon => self.poll_interval,
+            Next::Soon => HELD.min(self.poll_interval),
+            Next::Unknown => self.poll_interval,
         };
         let due = now.saturating_add(wait).min(deadline);
         tokio::select! {

@@ -101,13 +101,13 @@ impl Unlease {
 }
 
 /// The end of an activity.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Finish {
     token: String,
     completion: Option<Completion>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Completion {
     instance: String,
     text: String,
@@ -115,6 +115,10 @@ struct Completion {
 }
 
 impl Finish {
+    pub(crate) fn bytes(&self) -> usize {
+        self.completion.as_ref().map_or(0, |completion| completion.text.len())
+    }
+
     pub(crate) fn new(lease: &LeaseToken, outcome: Outcome) -> Result<Self, ProviderError> {
         const OPERATION: &str = "finish_work";
         let completion = match outcome.completion {
@@ -268,7 +272,14 @@ impl Db {
             .one(
                 OPERATION,
                 sql!("work/pass_over"),
-                params![token, escape(reason), millis(UNREADABLE_RETRY), max_attempts, claimed, self.now()],
+                params![
+                    escape(token),
+                    escape(reason),
+                    millis(UNREADABLE_RETRY),
+                    max_attempts,
+                    claimed,
+                    self.now()
+                ],
             )
             .await?
         {
@@ -327,7 +338,15 @@ impl Db {
                 Lane::FinishWork,
                 OPERATION,
                 sql!("work/finish"),
-                params![tokens, instances, items, traceparents, self.now(), payload(me, &asked), escape(me)],
+                params![
+                    stored_tokens(&tokens),
+                    instances,
+                    items,
+                    traceparents,
+                    self.now(),
+                    payload(me, &asked),
+                    escape(me)
+                ],
             )
             .await?;
         let answers = judged(OPERATION, &rows, &tokens)?;
@@ -350,7 +369,9 @@ impl Db {
         const OPERATION: &str = "renew";
         let tokens: Vec<&str> = renewals.iter().map(|(token, _)| token.as_str()).collect();
         let extend: Vec<i64> = renewals.iter().map(|(_, extend_for)| millis(*extend_for)).collect();
-        let rows = self.rows(OPERATION, sql!("work/renew"), params![tokens, extend, self.now()]).await?;
+        let rows = self
+            .rows(OPERATION, sql!("work/renew"), params![stored_tokens(&tokens), extend, self.now()])
+            .await?;
         judged(OPERATION, &rows, &tokens)
     }
 
@@ -369,7 +390,7 @@ impl Db {
             .rows(
                 OPERATION,
                 sql!("work/abandon"),
-                params![tokens, delays, uncounted, self.now(), told, escape(me)],
+                params![stored_tokens(&tokens), delays, uncounted, self.now(), told, escape(me)],
             )
             .await?;
         let answers = judged(OPERATION, &rows, &tokens)?;
@@ -390,7 +411,7 @@ impl Db {
         self.rows(
             "fetch_work",
             sql!("work/unlease"),
-            params![tokens, claimed, self.now(), payload(me, &any_work()), escape(me)],
+            params![stored_tokens(&tokens), claimed, self.now(), payload(me, &any_work()), escape(me)],
         )
         .await?;
         Ok(any_work())
@@ -463,6 +484,11 @@ fn read_attachment(operation: &'static str, row: &Row) -> Result<Option<Attachme
 
 fn made_a_claim(session: Option<&Attachment>) -> bool {
     session.is_some_and(|session| matches!(session.claim, Claim::New | Claim::Taken { .. }))
+}
+
+/// Tokens as the database can hold them: one that somebody thought up may be any text.
+fn stored_tokens<'t>(tokens: &[&'t str]) -> Vec<std::borrow::Cow<'t, str>> {
+    tokens.iter().map(|token| escape(token)).collect()
 }
 
 /// What became of requests that named a lease, by their places.

@@ -39,6 +39,7 @@ impl Undo for Leased {
 }
 
 /// What the ready messages of an instance stand on.
+#[derive(PartialEq, Eq)]
 enum Footing {
     /// The instance exists and can run.
     Firm,
@@ -181,8 +182,11 @@ impl Db<'_> {
             }
         }
         let rows = self.batch(key)?;
+        let count = rows.len();
         let readable = self.pass_over_unreadable_messages(&instance, rows)?;
-        if readable.is_empty() {
+        // What was passed over may be the start: the others wait for it, or have no instance.
+        let stands = readable.len() == count || self.footing(key, name.is_some())? == Footing::Firm;
+        if readable.is_empty() || !stands {
             self.free_turn(key, self.now)?;
             return Ok(None);
         }

@@ -30,8 +30,9 @@ impl SqliteProvider {
         let deadline = self.clock.clock().monotonic().saturating_add(timeout);
         let waiter = self.waiters.sit(interest);
         loop {
-            waiter.look();
+            let looking = waiter.look();
             let fetched = fetch().await?;
+            looking.answered();
             let next = match fetched.get() {
                 Some(Fetched { lease: None, next }) => *next,
                 _ => return Ok(Some(fetched)),
@@ -53,8 +54,9 @@ impl SqliteProvider {
         let deadline = self.clock.clock().monotonic().saturating_add(timeout);
         let waiter = self.waiters.sit(interest);
         loop {
-            waiter.look();
+            let looking = waiter.look();
             let (found, next) = self.writer.write("wait", look).await?;
+            looking.answered();
             if found {
                 return Ok(Waited::Woken);
             }
@@ -73,8 +75,10 @@ impl SqliteProvider {
         let deadline = self.clock.clock().monotonic().saturating_add(timeout);
         let waiter = self.waiters.sit(wait.interest());
         loop {
-            waiter.look();
-            if let Some(over) = wait.saw(self.state(wait.instance()).await?) {
+            let looking = waiter.look();
+            let seen = self.state(wait.instance()).await?;
+            looking.answered();
+            if let Some(over) = wait.saw(seen) {
                 return Ok(over);
             }
             if !self.rest(&waiter, None, deadline).await {

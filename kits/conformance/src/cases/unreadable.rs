@@ -35,6 +35,7 @@ cases![
     s15_work_that_becomes_unreadable_while_it_runs_can_be_finished,
     s15_an_unreadable_message_does_not_block_another_instance,
     s15_an_unreadable_message_does_not_block_its_own_instance,
+    s2_a_message_is_not_leased_without_a_start_that_cannot_be_read,
     s15_an_unreadable_message_is_looked_at_again_after_a_while,
     s15_an_unreadable_message_is_set_aside_after_its_last_attempt,
     s15_an_unreadable_message_survives_the_commits_of_its_instance,
@@ -298,6 +299,17 @@ async fn s15_an_unreadable_message_does_not_block_its_own_instance(bench: Bench)
     need!(bench.damage(Damage::Messages { instance: "a" }).await, "damage");
     bench.send(raise("a", "2")).await;
     assert_eq!(bench.fetched().await.item.messages, [raise("a", "2")], "what can be read is handed out");
+    Verdict::Kept
+}
+
+async fn s2_a_message_is_not_leased_without_a_start_that_cannot_be_read(bench: Bench) -> Verdict {
+    bench.start("a").await;
+    need!(bench.damage(Damage::Messages { instance: "a" }).await, "damage");
+    bench.send(raise("a", "1")).await;
+    assert!(bench.fetch().await.is_none(), "without its start there is nothing to run");
+    bench.start("b").await;
+    assert_eq!(bench.fetched().await.item.instance, "b", "others go on");
+    assert!(bench.fetch().await.is_none(), "and the message waits");
     Verdict::Kept
 }
 

@@ -115,6 +115,22 @@ async fn a_statement_that_no_server_ends_is_given_up_and_cancelled() {
 }
 
 #[tokio::test]
+async fn a_statement_that_nobody_waits_for_is_cancelled_and_holds_up_nobody() {
+    let url = format!("{}?application_name=left", server().url());
+    let db = db(&url, "left", &Plan { max_connections: 1, ..plan() });
+    let left = {
+        let db = db.clone();
+        tokio::spawn(async move { db.rows("sleep", test_sql!("away/sleep"), params![]).await.map(drop) })
+    };
+    let admin = connect(server().url()).await;
+    timely(async { while number(&admin, test_sql!("away/running"), "left").await == 0 {} }).await;
+    left.abort();
+    // It would be behind the other on the one connection, for as long as that takes.
+    timely(async { ask(&db).await.unwrap() }).await;
+    timely(async { while number(&admin, test_sql!("away/running"), "left").await > 0 {} }).await;
+}
+
+#[tokio::test]
 async fn a_pool_whose_connections_are_all_in_use_says_so() {
     let plan = Plan { connect_timeout: Duration::from_millis(500), max_connections: 1, ..plan() };
     let db = db(server().url(), "busy", &plan);

@@ -210,3 +210,36 @@ async fn a_socket_of_this_machine_is_as_good_as_a_port() {
     let folder = folder.replace('/', "%2F");
     open(&format!("postgres://postgres@{folder}:{port}/postgres"), "by_url").await.unwrap();
 }
+
+#[tokio::test]
+async fn a_database_that_cannot_hold_every_text_is_refused() {
+    let admin = connect(server().url()).await;
+    let name = "steadfast_latin";
+    execute(&admin, sql!("drop_database"), name).await;
+    execute(&admin, sql!("latin"), name).await;
+    let (address, _) = server().url().rsplit_once('/').unwrap();
+    let said = refused(&format!("{address}/{name}"), "x").await;
+    execute(&admin, sql!("drop_database"), name).await;
+    says(&said, &["'steadfast_latin' is encoded as LATIN1", "ENCODING 'UTF8'"]);
+}
+
+#[tokio::test]
+async fn transactions_see_what_others_commit_whatever_the_database_says() {
+    let database = server().database("isolation").unwrap();
+    let admin = connect(database.url()).await;
+    execute(&admin, sql!("isolate"), database.name()).await;
+    // The connections of the store say how they want it.
+    let store = open(database.url(), "mine").await.unwrap();
+    drop(store);
+    // Where they cannot, or the connection string says otherwise, it is refused.
+    let serializable =
+        with_query(database.url(), "options=-c%20default_transaction_isolation%3Dserializable");
+    says(
+        &refused(&serializable, "mine").await,
+        &["default_transaction_isolation is 'serializable'", "set it to 'read committed'"],
+    );
+    let pool =
+        Pool::builder(Manager::new(database.url().parse().unwrap(), NoTls)).max_size(2).build().unwrap();
+    let opened = PostgresProvider::with_pool(pool, Some("mine"), quiet()).await;
+    says(&opened.err().unwrap().to_string(), &["default_transaction_isolation is 'repeatable read'"]);
+}

@@ -1,9 +1,17 @@
 //! Turns on a real server: what the calls of a turn read, whatever else is there (S20).
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use steadfast_clock::VirtualClock;
+use steadfast_core::{Event, EventKind, ExecutionMetadata, WorkItem};
+use steadfast_postgres::{Counts, PostgresOptions, PostgresProvider};
+use steadfast_store::{Cold, ProviderErrorKind, Store, TurnCommit, TurnLease, TurnRequest};
 use tokio_postgres::Client;
 
 use crate::work::{LEVELS, blocks};
-use crate::{connect, execute, number, open, server, sql};
+use crate::{connect, execute, number, open, quiet, server, sql};
 
 /// The calls of a turn, each with the token of a lease.
 const CALLS: [(&str, &str); 4] = [
@@ -93,4 +101,135 @@ async fn s2_a_start_that_is_put_off_while_a_fetch_looks_is_waited_for() {
     assert_eq!(found, [("none".to_owned(), None)]);
     let later = fetched(&fetcher, schema.name(), 3_600_000).await;
     assert_eq!(later, [("turn".to_owned(), Some(vec!["x".to_owned(), "y".to_owned()]))]);
+}
+
+const LEASE: Duration = Duration::from_secs(30);
+
+async fn store(schema: &str, options: PostgresOptions) -> Arc<PostgresProvider> {
+    Arc::new(PostgresProvider::new_with_options(server().url(), Some(schema), options).await.unwrap())
+}
+
+async fn start(store: &PostgresProvider, instance: &str) {
+    let start = WorkItem::StartOrchestration {
+        instance: instance.to_owned(),
+        orchestration: "Order".to_owned(),
+        input: String::new(),
+        version: Some("1.0.0".to_owned()),
+        parent_instance: None,
+        parent_id: None,
+        parent_execution_id: None,
+        execution_id: 1,
+    };
+    store.start(start.into(), Vec::new()).await.unwrap();
+}
+
+async fn fetch(store: &PostgresProvider, poll_timeout: Duration) -> Option<TurnLease> {
+    let request = TurnRequest { lock_timeout: LEASE, poll_timeout, filter: None, warm: &Cold };
+    store.fetch_turn(request).await.unwrap()
+}
+
+#[tokio::test]
+async fn s3_a_commit_that_can_never_succeed_fails_alone() {
+    let schema = server().schema("alone");
+    let store = store(schema.name(), quiet()).await;
+    let mut commits = Vec::new();
+    for n in 0..8 {
+        start(&store, &format!("i{n}")).await;
+        let lease = fetch(&store, Duration::ZERO).await.expect("an instance is ready");
+        // No index of the database can hold this key, and no text of ordinary length.
+        let key = if n == 4 { noise(8_000) } else { "key".to_owned() };
+        let set = EventKind::KeyValueSet { key, value: String::new(), last_updated_at_ms: 1 };
+        let events = vec![Event::at(1_700_000_000_000, 1, lease.instance.clone(), 1, None, set)];
+        let metadata = ExecutionMetadata {
+            orchestration_name: Some("Order".to_owned()),
+            orchestration_version: Some("1.0.0".to_owned()),
+            ..ExecutionMetadata::default()
+        };
+        let commit = TurnCommit { execution_id: 1, events, metadata, ..TurnCommit::default() };
+        commits.push((lease.token, commit));
+    }
+    // They are asked for at the same time, and so in one call.
+    let asked: Vec<_> = commits
+        .into_iter()
+        .map(|(token, commit)| {
+            let store = Arc::clone(&store);
+            tokio::spawn(async move { store.commit_turn(&token, commit).await.map(drop) })
+        })
+        .collect();
+    let mut kinds = Vec::new();
+    for commit in asked {
+        kinds.push(commit.await.unwrap().map_err(|error| error.kind));
+    }
+    let expected = |n| if n == 4 { Err(ProviderErrorKind::Invalid) } else { Ok(()) };
+    assert_eq!(kinds, (0..8).map(expected).collect::<Vec<_>>());
+}
+
+/// Text that cannot be compressed.
+fn noise(length: usize) -> String {
+    let mut state = 1_u64;
+    let letters = std::iter::repeat_with(|| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        char::from(b'!' + u8::try_from((state >> 33) % 90).unwrap())
+    });
+    letters.take(length).collect()
+}
+
+#[tokio::test]
+async fn s5_a_fetch_that_was_dropped_counts_no_attempt_although_its_lease_has_ended() {
+    let schema = server().schema("dropped");
+    let clock = VirtualClock::new(1_700_000_000_000);
+    let options = PostgresOptions { clock: Some(Arc::new(clock.clone())), ..quiet() };
+    let store = store(schema.name(), options).await;
+    assert!(fetch(&store, Duration::ZERO).await.is_none());
+    start(&store, "a").await;
+    let (other, watch) = (connect(server().url()).await, connect(server().url()).await);
+    execute(&other, sql!("turns/hold"), schema.name()).await;
+    let dropped = {
+        let store = Arc::clone(&store);
+        tokio::spawn(async move { fetch(&store, Duration::ZERO).await })
+    };
+    while number(&watch, sql!("turns/held"), schema.name()).await == 0 {}
+    dropped.abort();
+    clock.advance(2 * LEASE);
+    other.batch_execute("COMMIT").await.unwrap();
+    let lease = fetch(&store, Duration::ZERO).await.expect("it was given back");
+    assert_eq!(lease.attempt, 1);
+}
+
+#[tokio::test]
+async fn what_a_transaction_holds_is_looked_for_with_pauses() {
+    let schema = server().schema("paused");
+    let counts = Arc::new(Counts::default());
+    let store = store(schema.name(), PostgresOptions { counts: Some(Arc::clone(&counts)), ..quiet() }).await;
+    start(&store, "a").await;
+    let other = connect(server().url()).await;
+    execute(&other, sql!("turns/hold_instance"), schema.name()).await;
+    let before = counts.sent.load(Ordering::Acquire);
+    assert!(fetch(&store, Duration::from_secs(2)).await.is_none(), "another has it");
+    let sent = counts.sent.load(Ordering::Acquire) - before;
+    assert!(sent < 60, "{sent} statements in two seconds");
+    other.batch_execute("COMMIT").await.unwrap();
+    assert!(fetch(&store, Duration::from_secs(60)).await.is_some());
+}
+
+#[tokio::test]
+async fn what_a_transaction_holds_holds_up_nobody_else() {
+    let schema = server().schema("held");
+    let store = store(schema.name(), quiet()).await;
+    let other = connect(server().url()).await;
+    for instance in ["a", "b", "c"] {
+        start(&store, instance).await;
+    }
+    execute(&other, sql!("turns/hold_instance"), schema.name()).await;
+    // They are sent at the same time, and so in one call.
+    let [held, one, two] = ["a", "b", "c"].map(|instance| {
+        let (store, instance) = (Arc::clone(&store), instance.to_owned());
+        let event = WorkItem::ExternalRaised { instance, name: "poke".to_owned(), data: String::new() };
+        tokio::spawn(async move { store.send(vec![event.into()]).await })
+    });
+    one.await.unwrap().unwrap();
+    two.await.unwrap().unwrap();
+    assert!(!held.is_finished(), "it waits for the transaction");
+    other.batch_execute("COMMIT").await.unwrap();
+    held.await.unwrap().unwrap();
 }

@@ -1,0 +1,2 @@
+-- Removes a database, if there is one.
+DROP DATABASE IF EXISTS {name}
