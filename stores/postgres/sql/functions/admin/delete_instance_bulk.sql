@@ -40,19 +40,23 @@ BEGIN
     END LOOP;
     CLOSE v_cursor;
 
-    -- Decided again under the locks: what has come to life or has grown since then stays.
+    -- Decided again under the locks: what has come to life, has grown or does not match any more stays.
     PERFORM {schema}.lock_instances(v_all);
+    v_roots := ARRAY(SELECT root.instance_id FROM {schema}.named_roots(v_roots, p_completed_before) AS root);
     deleted := '{}';
     FOREACH v_root IN ARRAY v_roots LOOP
         v_tree := ARRAY(SELECT tree.instance_id FROM {schema}.instance_tree(v_root) AS tree);
         CONTINUE WHEN EXISTS (SELECT unnest(v_tree) EXCEPT SELECT unnest(v_all));
         CONTINUE WHEN EXISTS (SELECT 1 FROM {schema}.alive_instances(v_tree));
-        CONTINUE WHEN NOT EXISTS (SELECT 1 FROM {schema}.instances AS known WHERE known.instance_id = v_root);
         deleted := deleted || v_tree;
     END LOOP;
     SELECT erased.instances, erased.executions, erased.events, erased.queued
     INTO instances, executions, events, queued
     FROM {schema}.erase_instances(deleted) AS erased;
+    -- What others have deleted meanwhile got a row again when it was locked.
+    IF cardinality(deleted) < cardinality(v_all) THEN
+        PERFORM {schema}.forget_instances(v_all);
+    END IF;
     PERFORM {schema}.notify(p_notify, p_me);
     RETURN NEXT;
 END

@@ -1,5 +1,6 @@
 -- Queues messages in the order of the arrays; p_starts NULL means that none is a start. One whose time is NULL or has come is
--- ready, and makes its instance ready unless that is leased (S7); any other waits for its time (S9).
+-- ready, and makes its instance ready unless that is leased (S7); any other waits for its time (S9). A start always writes the row of
+-- its instance: a transaction that sees no more than there was at its beginning is refused there, and starts nothing twice (S17).
 -- Locks: none; the caller has locked the instances, and so is one of those that write before ids are drawn (see lower_floor).
 CREATE OR REPLACE FUNCTION {schema}.queue_messages(
     p_instances TEXT[], p_items TEXT[], p_visible BIGINT[], p_starts BOOLEAN[], p_traceparents TEXT[], p_now BIGINT
@@ -44,6 +45,13 @@ BEGIN
     END IF;
     IF v_soonest IS NOT NULL THEN
         PERFORM {schema}.lower_floor('due_messages', v_soonest);
+        IF true = ANY (p_starts) THEN
+            UPDATE {schema}.instance_locks AS l SET since = l.since
+            WHERE l.instance_id = ANY (ARRAY(
+                SELECT m.instance_id FROM unnest(p_instances, p_visible, p_starts) AS m (instance_id, visible, starts)
+                WHERE m.starts AND m.visible > p_now
+            ));
+        END IF;
     END IF;
 END
 $function$

@@ -6,8 +6,9 @@
 -- messages are fetched again, and its token, which is never given twice, holds nothing.
 --
 -- Rows by kind: `turn` is a lease; `stray` says that `dropped` messages of an instance were settled because there is none
--- (S17); `none` is the only other row when nothing was leased, with the next moment at which something becomes ready by
--- itself, or `again` when something is ready that others have locked just now.
+-- (S17); `none` comes when fewer were leased than asked for, with the next moment at which something becomes ready by itself, or
+-- `again` when something is ready that others have locked just now: a call may be one for many callers, and those who got nothing
+-- have to know when to look.
 -- Without sorting the index of the order is the only way to the oldest, also when few are ready as the tables are analysed.
 -- Locks: instance_locks, only of what it takes, skipping what others have locked: it waits for nobody.
 CREATE OR REPLACE FUNCTION {schema}.fetch_turns(
@@ -31,9 +32,13 @@ AS $function$
 DECLARE
     -- Bounds the rounds of one fetch in which it meets strays and messages that wait for their start.
     v_rounds CONSTANT INTEGER := 64;
+    -- Bounds how many it looks at that others have locked.
+    v_max_page CONSTANT INTEGER := 4096;
     v_now BIGINT := {schema}.now_ms(p_now_ms);
     v_floors {schema}.floors := {schema}.read_floors(v_now, p_lock_ms);
     v_left INTEGER := p_count;
+    v_page INTEGER := 2 * p_count + 32;
+    v_again BOOLEAN;
     v_taken TEXT[];
     v_firm TEXT[];
     v_leased INTEGER;
@@ -66,7 +71,7 @@ BEGIN
                     WHERE q.instance_id = r.instance_id AND q.starts AND q.state = 1 LIMIT 1),
                 (SELECT 1 FROM {schema}.history AS h WHERE h.instance_id = r.instance_id LIMIT 1)
             ) = 1 AS firm
-            FROM {schema}.ready_turns(p_lo, p_hi, 2 * v_left + 32, v_floors.turns) AS r
+            FROM {schema}.ready_turns(p_lo, p_hi, v_page, v_floors.turns) AS r
             CROSS JOIN LATERAL (
                 SELECT 1 FROM {schema}.instance_locks AS l
                 WHERE l.instance_id = r.instance_id
@@ -75,7 +80,15 @@ BEGIN
             ) AS taken
             LIMIT v_left
         ) AS t;
-        EXIT WHEN v_taken IS NULL;
+        IF v_taken IS NULL THEN
+            v_again := {schema}.has_turn(v_now, p_lo, p_hi, v_floors.turns, v_floors.due_messages, v_floors.leased_turns);
+            -- One who has locked as many as it looks at, and stays open, must not keep all others from being found (S18).
+            EXIT WHEN NOT v_again OR v_page >= v_max_page;
+            EXIT WHEN (SELECT count(*) FROM {schema}.ready_turns(p_lo, p_hi, v_page, v_floors.turns)) < v_page;
+            v_page := least(16 * v_page, v_max_page);
+            v_again := NULL;
+            CONTINUE;
+        END IF;
         v_leased := 0;
         IF v_firm IS NOT NULL THEN
             RETURN QUERY SELECT 'turn'::text, t.*, NULL::bigint, false, NULL::bigint
@@ -98,11 +111,17 @@ BEGIN
         EXIT WHEN v_left = 0;
     END LOOP;
 
-    IF v_left = p_count THEN
+    IF v_left > 0 OR p_count = 0 THEN
         RETURN QUERY SELECT 'none'::text, NULL::text, NULL::text, NULL::text, NULL::text, NULL::bigint, NULL::bigint,
             NULL::bigint, false, v_now, NULL::bigint[], NULL::text[], NULL::integer[], NULL::text[], NULL::bigint,
-            {schema}.has_turn(v_now, p_lo, p_hi, v_floors.turns, v_floors.due_messages, v_floors.leased_turns),
-            {schema}.next_turn_moment(v_now, v_floors.leased_turns);
+            coalesce(v_again, {schema}.has_turn(
+                v_now, p_lo, p_hi, v_floors.turns, v_floors.due_messages, v_floors.leased_turns
+            )),
+            -- What it has just leased may end before others do, and be beneath the floor.
+            {schema}.next_turn_moment(v_now, CASE
+                WHEN v_left < p_count THEN least(v_floors.leased_turns, {schema}.after_ms(v_now, p_lock_ms))
+                ELSE v_floors.leased_turns
+            END);
     END IF;
 END
 $function$

@@ -1,8 +1,9 @@
--- Chooses the messages of a leased instance that has more than one lease carries: its starts, and of the others the oldest, in
--- the order of their arrival (S2).
+-- Chooses the messages of a leased instance that may have more than one lease carries: its starts, and of the others the oldest, in
+-- the order of their arrival (S2). Together they are at most p_max and have at most p_max_bytes, because they are returned in one
+-- array; the first is taken however long it is, so that every lease carries something (S18).
 -- Locks: none; the caller has locked the instance.
 CREATE OR REPLACE FUNCTION {schema}.lease_crowd(
-    p_instance TEXT, p_max INTEGER,
+    p_instance TEXT, p_max INTEGER, p_max_bytes BIGINT DEFAULT 134217728,
     OUT ids BIGINT[], OUT items TEXT[], OUT attempts INTEGER[], OUT traceparents TEXT[]
 )
 LANGUAGE plpgsql
@@ -13,7 +14,8 @@ BEGIN
         array_agg(m.traceparent ORDER BY m.id)
     INTO ids, items, attempts, traceparents
     FROM (
-        SELECT q.id, q.work_item, q.attempt_count, q.traceparent
+        SELECT q.id, q.work_item, q.attempt_count, q.traceparent, row_number() OVER taken AS place,
+            sum(octet_length(q.work_item)) OVER taken AS bytes
         FROM (
             (SELECT q.id, false AS starts FROM {schema}.orchestrator_queue AS q
                 WHERE q.instance_id = p_instance AND q.state = 1 ORDER BY q.id LIMIT p_max)
@@ -23,8 +25,10 @@ BEGIN
         ) AS chosen
         JOIN {schema}.orchestrator_queue AS q ON q.id = chosen.id
         GROUP BY q.id
+        WINDOW taken AS (ORDER BY bool_or(chosen.starts) DESC, q.id ROWS UNBOUNDED PRECEDING)
         ORDER BY bool_or(chosen.starts) DESC, q.id LIMIT p_max
-    ) AS m;
-    UPDATE {schema}.instance_locks AS l SET leased = ids WHERE l.instance_id = p_instance;
+    ) AS m
+    WHERE m.place = 1 OR m.bytes <= p_max_bytes;
+    UPDATE {schema}.instance_locks AS l SET leased = ids WHERE l.instance_id = p_instance AND l.leased <> ids;
 END
 $function$

@@ -1,9 +1,10 @@
--- Leases the given instances until p_until (S1), each with its oldest ready messages up to a bound; a start is always among them,
--- also when it is not among the oldest (S2). What a lease carries is written with it, so that what arrives later waits (S7); this
--- attempt is counted here and written down when the lease ends without a commit (S5). An instance on which no lease can stand any
--- more is left as it is: its start may have been put off between the caller's look and its lock (S2).
+-- Leases the given instances until p_until (S1), each with its oldest ready messages up to a bound of their number and of their bytes,
+-- because they are returned in one array; a start is always among them, also when it is not among the oldest (S2). What a lease
+-- carries is written with it, so that what arrives later waits (S7); this attempt is counted here and written down when the lease
+-- ends without a commit (S5). An instance on which no lease can stand any more is left as it is: its start may have been put off
+-- between the caller's look and its lock (S2).
 -- Locks: none; the caller has locked the instances.
-CREATE OR REPLACE FUNCTION {schema}.lease_turns(p_instances TEXT[], p_until BIGINT, p_now BIGINT)
+CREATE OR REPLACE FUNCTION {schema}.lease_turns(p_instances TEXT[], p_until BIGINT, p_now BIGINT, p_max_bytes BIGINT DEFAULT 134217728)
 RETURNS TABLE (
     token TEXT, instance_id TEXT, name TEXT, version TEXT, execution_id BIGINT, run_id BIGINT, last_event_id BIGINT,
     has_kv BOOLEAN, now BIGINT, ids BIGINT[], items TEXT[], attempts INTEGER[], traceparents TEXT[]
@@ -13,6 +14,8 @@ AS $function$
 #variable_conflict use_column
 DECLARE
     v_max_messages CONSTANT INTEGER := 1000;
+    -- Messages that are not longer than that cannot be too much, however many there are. Longer ones are not read at first.
+    v_short CONSTANT BIGINT := p_max_bytes / v_max_messages;
     v_starts BOOLEAN;
 BEGIN
     FOR token, instance_id, name, version, execution_id, run_id, last_event_id, has_kv, now, ids, items, attempts, traceparents,
@@ -24,7 +27,8 @@ BEGIN
             SELECT l.ctid AS row FROM {schema}.instance_locks AS l WHERE l.instance_id = t.id OFFSET 0
         ) AS l
         CROSS JOIN LATERAL (
-            SELECT array_agg(ready.id) AS ids, array_agg(ready.work_item) AS items,
+            SELECT array_agg(ready.id) AS ids,
+                array_agg(ready.work_item) FILTER (WHERE octet_length(ready.work_item) <= v_short) AS items,
                 array_agg(ready.attempt_count + 1) AS attempts, array_agg(ready.traceparent) AS traceparents,
                 bool_or(ready.starts) AS starts
             FROM (
@@ -65,9 +69,9 @@ BEGIN
             WHERE l.lock_token = token;
             CONTINUE;
         END IF;
-        IF cardinality(ids) = v_max_messages THEN
+        IF cardinality(ids) = v_max_messages OR cardinality(ids) IS DISTINCT FROM cardinality(items) THEN
             SELECT c.ids, c.items, c.attempts, c.traceparents INTO ids, items, attempts, traceparents
-            FROM {schema}.lease_crowd(instance_id, v_max_messages) AS c;
+            FROM {schema}.lease_crowd(instance_id, v_max_messages, p_max_bytes) AS c;
         END IF;
         RETURN NEXT;
     END LOOP;

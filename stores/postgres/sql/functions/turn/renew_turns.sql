@@ -1,4 +1,5 @@
--- Extends leases of instances (S4). One row for each token, in order: `ok`, `ended` (with its instance) or `lost`.
+-- Extends leases of instances (S4), as of the time at which it has locked them: a lease may end while it waits. One row for each
+-- token, in order: `ok`, `ended` (with its instance) or `lost`.
 -- Locks: instance_locks in the order of instance_id.
 CREATE OR REPLACE FUNCTION {schema}.renew_turns(p_tokens TEXT[], p_extend_ms BIGINT[], p_now_ms BIGINT)
 RETURNS TABLE (code TEXT, instance_id TEXT)
@@ -12,9 +13,10 @@ SET plan_cache_mode TO force_generic_plan
 AS $function$
 #variable_conflict use_column
 DECLARE
-    v_now BIGINT := {schema}.now_ms(p_now_ms);
+    v_now BIGINT;
 BEGIN
     PERFORM 1 FROM {schema}.instance_locks AS l WHERE l.lock_token = ANY (p_tokens) ORDER BY l.instance_id FOR UPDATE;
+    v_now := {schema}.now_ms(p_now_ms);
 
     RETURN QUERY SELECT {schema}.code_of_lease(l.locked_until, v_now), l.instance_id
     FROM unnest(p_tokens) WITH ORDINALITY AS t (token, place)

@@ -1,5 +1,6 @@
 -- Moves what became runnable by time alone: messages whose time has come (S9), leases that have ended (S5). Bounded: the
--- next sweep goes on. One look at an index each when there is nothing to move. p_due and p_leased are the floors of both.
+-- next sweep goes on. What others have locked does not count, so that a crowd of theirs does not keep it from what is behind (S18).
+-- One look at an index each when there is nothing to move. p_due and p_leased are the floors of both.
 -- Locks: instance_locks, skipping what others have locked.
 CREATE OR REPLACE FUNCTION {schema}.sweep_turns(p_now BIGINT, p_due BIGINT DEFAULT 0, p_leased BIGINT DEFAULT 0) RETURNS VOID
 LANGUAGE plpgsql
@@ -7,21 +8,25 @@ AS $function$
 #variable_conflict use_column
 DECLARE
     v_bound CONSTANT INTEGER := 256;
+    -- Bounds how many messages it looks at because others have locked the instances of those before.
+    v_max_page CONSTANT INTEGER := 4096;
     v_ids BIGINT[];
     v_instances TEXT[];
 BEGIN
     SELECT array_agg(due.id), array_agg(due.instance_id) INTO v_ids, v_instances
     FROM (
-        SELECT q.id, q.instance_id FROM {schema}.orchestrator_queue AS q
-        WHERE q.state = 0 AND q.visible_ms BETWEEN p_due AND p_now
-        ORDER BY q.visible_ms LIMIT v_bound
+        SELECT soonest.id, soonest.instance_id
+        FROM (
+            SELECT q.id, q.instance_id FROM {schema}.orchestrator_queue AS q
+            WHERE q.state = 0 AND q.visible_ms BETWEEN p_due AND p_now
+            ORDER BY q.visible_ms LIMIT v_max_page
+        ) AS soonest
+        CROSS JOIN LATERAL (
+            SELECT 1 FROM {schema}.instance_locks AS l WHERE l.instance_id = soonest.instance_id FOR UPDATE SKIP LOCKED
+        ) AS taken
+        LIMIT v_bound
     ) AS due;
     IF v_ids IS NOT NULL THEN
-        v_instances := ARRAY(
-            SELECT l.instance_id FROM {schema}.instance_locks AS l
-            WHERE l.instance_id = ANY (v_instances)
-            FOR UPDATE SKIP LOCKED
-        );
         PERFORM {schema}.make_messages_ready(v_ids, v_instances, p_now);
     END IF;
 

@@ -1,0 +1,3 @@
+-- Keeps every deletion where it is when it has begun to look.
+BEGIN;
+LOCK TABLE {name}.orchestrator_queue

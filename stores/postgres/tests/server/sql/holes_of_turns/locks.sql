@@ -1,0 +1,2 @@
+-- Counts the rows of ids.
+SELECT count(*) FROM {name}.instance_locks

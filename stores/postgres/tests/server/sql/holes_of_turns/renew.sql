@@ -1,0 +1,2 @@
+-- Extends the lease.
+SELECT code FROM {name}.renew_turns('{{token}}', '{600000}', NULL)

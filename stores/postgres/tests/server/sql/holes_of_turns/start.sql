@@ -1,0 +1,2 @@
+-- Starts an instance.
+SELECT {name}.start_instances('{a}', '{x}', '{NULL}', '{NULL}', '{}', '{}', '{}', '{}', '{}', '{}', NULL)

@@ -1,0 +1,2 @@
+-- Leases it.
+SELECT token FROM {name}.fetch_turns(NULL, 600000, 1)
