@@ -12,6 +12,7 @@ mod compat_functions;
 mod deletion;
 mod durability;
 mod floors;
+mod holes_of_work;
 mod migrate;
 mod open;
 mod secure;
