@@ -335,6 +335,25 @@ async fn s18_sessions_that_a_transaction_holds_hide_no_others() {
 }
 
 #[tokio::test]
+async fn s18_sessions_that_a_transaction_holds_hide_no_others_however_much_work_they_have() {
+    let scene = Scene::new("held_full_lines").await;
+    let (holder, client) = (scene.client().await, scene.client().await);
+    for session in ["'a'", "'b'", "'c'", "'d'", "'e'", "'f'"] {
+        let many = [("session", session), ("now", "1000000")];
+        scene.run(&client, sql!("holes_of_work/queue_many"), &many).await;
+    }
+    scene.queue(&client, "one", Some("g")).await;
+    holder.batch_execute("BEGIN").await.unwrap();
+    scene.run(&holder, sql!("holes_of_work/hold_sessions"), &[("sessions", "{a,b,c,d,e,f}")]).await;
+    for count in [1, 2] {
+        client.batch_execute("BEGIN").await.unwrap();
+        let fetch = Fetch { owner: Some("A"), count, ..ONE };
+        assert_eq!(scene.fetched(&client, fetch).await, ["one"], "{count} at a time");
+        client.batch_execute("ROLLBACK").await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn s5_leases_that_have_ended_and_that_a_transaction_holds_hide_no_others() {
     let scene = Scene::new("held_leases").await;
     let (holder, client) = (scene.client().await, scene.client().await);

@@ -98,7 +98,7 @@ BEGIN
             SELECT array_agg(c.id), array_agg(c.scope), array_agg(c.session) INTO v_ids, v_scopes, v_sessions
             FROM {schema}.find_session_work(
                 v_page, p_tags, p_owner, p_incarnation, p_claim, p_only_scopes, p_only_sessions, v_out, v_now,
-                v_floors.heads
+                v_floors.heads, v_round > 3
             ) AS c;
             EXIT WHEN v_ids IS NULL;
             SELECT array_agg(c.id), array_agg(c.scope), array_agg(c.session) INTO v_ids, v_scopes, v_sessions
