@@ -100,27 +100,24 @@ BEGIN
         v_locked_scopes := v_untaken_scopes;
         v_locked_sessions := v_untaken_sessions;
     END LOOP;
+    -- Those to extend and those to end are locked together, in one order. What was claimed or let go meanwhile is lost.
+    SELECT array_agg(s.ctid) FILTER (WHERE judged.outcome = 'renewed') INTO v_rows
+    FROM (
+        SELECT judged.scope COLLATE "C" AS scope, judged.session COLLATE "C" AS session, judged.epoch, judged.outcome
+        FROM unnest(v_scopes, v_sessions, v_epochs, v_outcomes) AS judged (scope, session, epoch, outcome)
+        WHERE judged.outcome <> 'idle'
+        ORDER BY 1, 2
+    ) AS judged
+    CROSS JOIN LATERAL (
+        SELECT s.ctid FROM {schema}.sessions AS s
+        WHERE s.instance_id = judged.scope AND s.session_id = judged.session AND s.epoch = judged.epoch
+          AND s.held AND s.locked_until > v_now
+        FOR UPDATE
+    ) AS s;
     IF v_untaken_sessions IS NOT NULL THEN
         v_places := {schema}.let_go(v_untaken_scopes, v_untaken_sessions, v_untaken_epochs, v_now);
         PERFORM {schema}.notify(p_notify, p_me);
     END IF;
-
-    -- What was claimed or let go meanwhile is lost.
-    v_rows := ARRAY(
-        SELECT s.ctid
-        FROM (
-            SELECT judged.scope COLLATE "C" AS scope, judged.session COLLATE "C" AS session, judged.epoch
-            FROM unnest(v_scopes, v_sessions, v_epochs, v_outcomes) AS judged (scope, session, epoch, outcome)
-            WHERE judged.outcome = 'renewed'
-            ORDER BY 1, 2
-        ) AS judged
-        CROSS JOIN LATERAL (
-            SELECT s.ctid FROM {schema}.sessions AS s
-            WHERE s.instance_id = judged.scope AND s.session_id = judged.session AND s.epoch = judged.epoch
-              AND s.held AND s.locked_until > v_now
-            FOR UPDATE
-        ) AS s
-    );
     RETURN QUERY
     WITH renewed AS (
         UPDATE {schema}.sessions AS s SET locked_until = v_until
