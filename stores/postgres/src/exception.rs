@@ -32,6 +32,8 @@ pub(crate) const EXCEPTIONS: &[(&str, ProviderErrorKind)] = &[
     ("SF011", ProviderErrorKind::Invalid),
     // an activity was to be sent as a message
     ("SF012", ProviderErrorKind::Invalid),
+    // how long a lease lasts was not said
+    ("SF013", ProviderErrorKind::Invalid),
 ];
 
 /// What an exception of ours means; `None` when it is not ours.

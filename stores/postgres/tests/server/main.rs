@@ -13,6 +13,7 @@ mod deletion;
 mod durability;
 mod floors;
 mod holes_of_turns;
+mod holes_of_work;
 mod migrate;
 mod open;
 mod secure;

@@ -5,7 +5,7 @@
 -- Columns: out_instance_id, out_orchestration_name and out_orchestration_version ('unknown' if nobody has said it),
 -- out_execution_id, out_history (events of that execution in their order), out_messages (in order of arrival),
 -- out_lock_token, out_attempt_count (of the message that was fetched most often), out_kv_snapshot (what earlier executions
--- left: key, value, last_updated_at_ms).
+-- left: key, value, last_updated_at_ms). Raises SF013 without p_lock_timeout_ms.
 -- Locks: instance_locks, skipping what others have locked.
 CREATE OR REPLACE FUNCTION {schema}.fetch_orchestration_item(
     p_now_ms BIGINT, p_lock_timeout_ms BIGINT,
@@ -20,6 +20,10 @@ DECLARE
     v_pins BIGINT[];
     v_turn RECORD;
 BEGIN
+    IF p_lock_timeout_ms IS NULL THEN
+        -- A lease without an end would never be given to anybody else.
+        RAISE EXCEPTION 'p_lock_timeout_ms is required' USING ERRCODE = 'SF013';
+    END IF;
     IF p_min_version_packed IS NOT NULL OR p_max_version_packed IS NOT NULL THEN
         -- Never empty, because an empty list of versions means that the caller can run nothing at all.
         v_pins := ARRAY(

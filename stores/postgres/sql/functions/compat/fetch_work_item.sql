@@ -1,7 +1,7 @@
 -- Leases the oldest activity that may be taken (S5, S9, S13, S14, S18); no row when there is none. With p_owner_id also one of a
 -- session that this owner holds, or that nobody holds and that it claims by that, for p_session_lock_timeout_ms (NULL: for as
 -- long as the activity). p_tags are the tags that are accepted, '' for none; NULL accepts all.
--- Columns: out_work_item, out_lock_token, out_attempt_count.
+-- Columns: out_work_item, out_lock_token, out_attempt_count. Raises SF013 without p_lock_timeout_ms.
 -- Locks: those of fetch_work_items, which waits for nobody.
 CREATE OR REPLACE FUNCTION {schema}.fetch_work_item(
     p_now_ms BIGINT, p_lock_timeout_ms BIGINT, p_owner_id TEXT DEFAULT NULL, p_session_lock_timeout_ms BIGINT DEFAULT NULL,
@@ -14,6 +14,10 @@ DECLARE
         SELECT array_agg(CASE WHEN tag = '' THEN '' ELSE ':' || tag END) FROM unnest(p_tags) AS tag
     );
 BEGIN
+    IF p_lock_timeout_ms IS NULL THEN
+        -- A lease without an end would never be given to anybody else.
+        RAISE EXCEPTION 'p_lock_timeout_ms is required' USING ERRCODE = 'SF013';
+    END IF;
     IF cardinality(p_tags) = 0 THEN
         RETURN;
     END IF;

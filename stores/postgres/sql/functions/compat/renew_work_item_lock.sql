@@ -1,5 +1,5 @@
 -- Extends the lease of an activity and keeps its session from going idle (S4, S13). Raises SF004 when the token holds nothing,
--- its lease has ended, or the activity was withdrawn (S12).
+-- its lease has ended, or the activity was withdrawn (S12), and SF013 without p_extend_secs.
 -- Locks: those of renew_work_items.
 CREATE OR REPLACE FUNCTION {schema}.renew_work_item_lock(
     p_lock_token TEXT, p_now_ms BIGINT, p_extend_secs BIGINT
@@ -7,6 +7,10 @@ CREATE OR REPLACE FUNCTION {schema}.renew_work_item_lock(
 LANGUAGE plpgsql AS $function$
 #variable_conflict use_column
 BEGIN
+    IF p_extend_secs IS NULL THEN
+        -- A lease without an end would never be given to anybody else.
+        RAISE EXCEPTION 'p_extend_secs is required' USING ERRCODE = 'SF013';
+    END IF;
     PERFORM 1 FROM {schema}.renew_work_items(ARRAY[p_lock_token], ARRAY[p_extend_secs * 1000], p_now_ms) AS t
     WHERE t.code = 'ok';
     IF NOT FOUND THEN

@@ -1,6 +1,7 @@
 -- Removes shared sessions that have ended and have no work, owned ones whose instance is gone, and names of sessions that nothing
 -- names any more (S13): one page of keys behind the given one. Returns how many sessions were removed and the last key of the
--- page, NULL at the end.
+-- page, NULL at the end. An instance is gone that has no row, no history and no start that waits: one that a caller of the
+-- compatible functions runs may have no row.
 -- Locks: lines in the order of keys, skipping what others have locked.
 CREATE OR REPLACE FUNCTION {schema}.cleanup_sessions(
     p_after_scope TEXT DEFAULT '', p_after_session TEXT DEFAULT '', p_now_ms BIGINT DEFAULT NULL
@@ -40,8 +41,10 @@ BEGIN
         FROM unnest(v_scopes, v_sessions) AS l (instance_id, session_id)
         LEFT JOIN {schema}.sessions AS s ON s.instance_id = l.instance_id AND s.session_id = l.session_id
         WHERE NOT coalesce(s.held AND s.locked_until > v_now, false)
-          AND (s.session_id IS NULL OR l.instance_id = '' OR (
-              SELECT 1 FROM {schema}.instances AS i WHERE i.instance_id = l.instance_id
+          AND (s.session_id IS NULL OR l.instance_id = '' OR coalesce(
+              (SELECT 1 FROM {schema}.instances AS i WHERE i.instance_id = l.instance_id),
+              (SELECT 1 FROM {schema}.history AS h WHERE h.instance_id = l.instance_id LIMIT 1),
+              (SELECT 1 FROM {schema}.orchestrator_queue AS q WHERE q.instance_id = l.instance_id AND q.starts LIMIT 1)
           ) IS NULL)
           AND (
               SELECT 1 FROM {schema}.worker_queue AS w
@@ -58,8 +61,10 @@ BEGIN
             USING unnest(v_scopes, v_sessions) AS locked (scope, session)
             WHERE s.instance_id = locked.scope AND s.session_id = locked.session
               AND NOT (s.held AND s.locked_until > v_now)
-              AND (s.instance_id = '' OR (
-                  SELECT 1 FROM {schema}.instances AS i WHERE i.instance_id = s.instance_id
+              AND (s.instance_id = '' OR coalesce(
+                  (SELECT 1 FROM {schema}.instances AS i WHERE i.instance_id = s.instance_id),
+                  (SELECT 1 FROM {schema}.history AS h WHERE h.instance_id = s.instance_id LIMIT 1),
+                  (SELECT 1 FROM {schema}.orchestrator_queue AS q WHERE q.instance_id = s.instance_id AND q.starts LIMIT 1)
               ) IS NULL)
               AND (
                   SELECT 1 FROM {schema}.worker_queue AS w

@@ -3,6 +3,7 @@
 -- one row 'fenced' with the newest start as epoch.
 -- Idle: none of its activities is leased and its last one is longer ago than the timeout; an owned session has its own.
 -- Untaken: an activity has been ready for longer than p_untaken_ms, none runs, and the owner is full or refuses its tag.
+-- Sessions that seem untaken are locked, and then all are judged again: meanwhile work may have been fetched.
 -- Locks: what the sweep of work locks; lines of the untaken, sessions in the order of keys.
 CREATE OR REPLACE FUNCTION {schema}.renew_sessions(
     p_owner TEXT, p_incarnation BIGINT, p_extend_ms BIGINT, p_idle_ms BIGINT, p_untaken_ms BIGINT, p_tags TEXT[],
@@ -26,6 +27,8 @@ DECLARE
     v_sessions TEXT[];
     v_epochs BIGINT[];
     v_outcomes TEXT[];
+    v_locked_scopes TEXT[];
+    v_locked_sessions TEXT[];
     v_untaken_scopes TEXT[];
     v_untaken_sessions TEXT[];
     v_untaken_epochs BIGINT[];
@@ -42,67 +45,79 @@ BEGIN
     v_floors := {schema}.read_floors(v_now);
     PERFORM {schema}.sweep_work(v_now, v_floors.due_work, v_floors.leased_work);
 
-    SELECT array_agg(judged.instance_id), array_agg(judged.session_id), array_agg(judged.epoch),
-        array_agg(CASE WHEN judged.is_running THEN 'renewed' WHEN judged.waits THEN 'untaken' WHEN judged.rests THEN 'idle' ELSE 'renewed' END)
-    INTO v_scopes, v_sessions, v_epochs, v_outcomes
-    FROM (
-        SELECT s.instance_id, s.session_id, s.epoch,
-            (
-                SELECT 1 FROM {schema}.worker_queue AS w
-                WHERE w.session_id = s.session_id AND w.session_scope = s.instance_id AND w.state = 2
-                  AND w.locked_until > v_now
-                LIMIT 1
-            ) IS NOT NULL AS is_running,
-            (
-                SELECT 1 FROM {schema}.heads AS h
-                WHERE h.instance_id = s.instance_id AND h.session_id = s.session_id
-                  AND (p_full OR h.tag <> ALL (p_tags))
-                  AND (
-                      SELECT 1 FROM {schema}.worker_queue AS w
-                      WHERE w.session_id = h.session_id AND w.session_scope = h.instance_id AND w.state = 1
-                        AND w.tag = h.tag AND w.since < v_now - least(p_untaken_ms, v_now)
-                      LIMIT 1
-                  ) = 1
-                LIMIT 1
-            ) IS NOT NULL AS waits,
-            CASE
-                WHEN s.instance_id = '' THEN {schema}.after_ms(s.last_activity_at, p_idle_ms) <= v_now
-                ELSE coalesce({schema}.after_ms(s.last_activity_at, s.idle_timeout) <= v_now, false)
-            END AS rests
-        FROM {schema}.sessions AS s
-        WHERE s.held AND s.worker_id = p_owner AND s.locked_until > v_now
-          AND (p_incarnation IS NULL OR s.incarnation IS NOT DISTINCT FROM p_incarnation)
-    ) AS judged;
-    IF v_sessions IS NULL THEN
-        RETURN;
-    END IF;
+    FOR v_round IN 1..2 LOOP
+        SELECT array_agg(judged.instance_id), array_agg(judged.session_id), array_agg(judged.epoch),
+            array_agg(CASE
+                WHEN judged.is_running THEN 'renewed'
+                -- One whose line is not locked waits for the next renewal.
+                WHEN judged.waits AND v_round = 2 AND NOT EXISTS (
+                    SELECT 1 FROM unnest(v_locked_scopes, v_locked_sessions) AS locked (scope, session)
+                    WHERE locked.scope = judged.instance_id AND locked.session = judged.session_id
+                ) THEN 'renewed'
+                WHEN judged.waits THEN 'untaken'
+                WHEN judged.rests THEN 'idle'
+                ELSE 'renewed'
+            END)
+        INTO v_scopes, v_sessions, v_epochs, v_outcomes
+        FROM (
+            SELECT s.instance_id, s.session_id, s.epoch,
+                (
+                    SELECT 1 FROM {schema}.worker_queue AS w
+                    WHERE w.session_id = s.session_id AND w.session_scope = s.instance_id AND w.state = 2
+                      AND w.locked_until > v_now
+                    LIMIT 1
+                ) IS NOT NULL AS is_running,
+                (
+                    SELECT 1 FROM {schema}.heads AS h
+                    WHERE h.instance_id = s.instance_id AND h.session_id = s.session_id
+                      AND (p_full OR h.tag <> ALL (p_tags))
+                      AND (
+                          SELECT 1 FROM {schema}.worker_queue AS w
+                          WHERE w.session_id = h.session_id AND w.session_scope = h.instance_id AND w.state = 1
+                            AND w.tag = h.tag AND w.since < v_now - least(p_untaken_ms, v_now)
+                          LIMIT 1
+                      ) = 1
+                    LIMIT 1
+                ) IS NOT NULL AS waits,
+                CASE
+                    WHEN s.instance_id = '' THEN {schema}.after_ms(s.last_activity_at, p_idle_ms) <= v_now
+                    ELSE coalesce({schema}.after_ms(s.last_activity_at, s.idle_timeout) <= v_now, false)
+                END AS rests
+            FROM {schema}.sessions AS s
+            WHERE s.held AND s.worker_id = p_owner AND s.locked_until > v_now
+              AND (p_incarnation IS NULL OR s.incarnation IS NOT DISTINCT FROM p_incarnation)
+        ) AS judged;
+        IF v_sessions IS NULL THEN
+            RETURN;
+        END IF;
 
-    SELECT array_agg(s.scope), array_agg(s.session), array_agg(s.epoch)
-    INTO v_untaken_scopes, v_untaken_sessions, v_untaken_epochs
-    FROM unnest(v_scopes, v_sessions, v_epochs, v_outcomes) AS s (scope, session, epoch, outcome)
-    WHERE s.outcome = 'untaken';
-    IF v_untaken_sessions IS NOT NULL THEN
+        SELECT array_agg(s.scope), array_agg(s.session), array_agg(s.epoch)
+        INTO v_untaken_scopes, v_untaken_sessions, v_untaken_epochs
+        FROM unnest(v_scopes, v_sessions, v_epochs, v_outcomes) AS s (scope, session, epoch, outcome)
+        WHERE s.outcome = 'untaken';
+        EXIT WHEN v_untaken_sessions IS NULL OR v_round = 2;
         PERFORM {schema}.lock_lines(v_untaken_scopes, v_untaken_sessions);
+        v_locked_scopes := v_untaken_scopes;
+        v_locked_sessions := v_untaken_sessions;
+    END LOOP;
+    -- Those to extend and those to end are locked together, in one order. What was claimed or let go meanwhile is lost.
+    SELECT array_agg(s.ctid) FILTER (WHERE judged.outcome = 'renewed') INTO v_rows
+    FROM (
+        SELECT judged.scope COLLATE "C" AS scope, judged.session COLLATE "C" AS session, judged.epoch, judged.outcome
+        FROM unnest(v_scopes, v_sessions, v_epochs, v_outcomes) AS judged (scope, session, epoch, outcome)
+        WHERE judged.outcome <> 'idle'
+        ORDER BY 1, 2
+    ) AS judged
+    CROSS JOIN LATERAL (
+        SELECT s.ctid FROM {schema}.sessions AS s
+        WHERE s.instance_id = judged.scope AND s.session_id = judged.session AND s.epoch = judged.epoch
+          AND s.held AND s.locked_until > v_now
+        FOR UPDATE
+    ) AS s;
+    IF v_untaken_sessions IS NOT NULL THEN
         v_places := {schema}.let_go(v_untaken_scopes, v_untaken_sessions, v_untaken_epochs, v_now);
         PERFORM {schema}.notify(p_notify, p_me);
     END IF;
-
-    -- What was claimed or let go meanwhile is lost.
-    v_rows := ARRAY(
-        SELECT s.ctid
-        FROM (
-            SELECT judged.scope COLLATE "C" AS scope, judged.session COLLATE "C" AS session, judged.epoch
-            FROM unnest(v_scopes, v_sessions, v_epochs, v_outcomes) AS judged (scope, session, epoch, outcome)
-            WHERE judged.outcome = 'renewed'
-            ORDER BY 1, 2
-        ) AS judged
-        CROSS JOIN LATERAL (
-            SELECT s.ctid FROM {schema}.sessions AS s
-            WHERE s.instance_id = judged.scope AND s.session_id = judged.session AND s.epoch = judged.epoch
-              AND s.held AND s.locked_until > v_now
-            FOR UPDATE
-        ) AS s
-    );
     RETURN QUERY
     WITH renewed AS (
         UPDATE {schema}.sessions AS s SET locked_until = v_until

@@ -1,40 +1,44 @@
 -- Moves sessions whose lease has ended to those that nobody holds (S13). Bounded: the next sweep goes on. One look at an index
 -- when there is nothing to move. Tells whether something stays behind, because another transaction has it or because there
--- is more than the bound. p_held is the floor of the leases.
+-- is more than the bound. Where others have all that is within the bound, it looks once more, further. p_held is the floor of the
+-- leases.
 -- Locks: lines, then sessions, both in the order of keys and skipping what others have locked.
 CREATE OR REPLACE FUNCTION {schema}.sweep_sessions(p_now BIGINT, p_held BIGINT DEFAULT 0) RETURNS BOOLEAN
 LANGUAGE plpgsql
 AS $function$
 #variable_conflict use_column
 DECLARE
-    v_bound CONSTANT INTEGER := 256;
+    v_bound INTEGER;
     v_scopes TEXT[];
     v_sessions TEXT[];
     v_rows TID[];
     v_found INTEGER;
 BEGIN
-    SELECT array_agg(ended.instance_id), array_agg(ended.session_id) INTO v_scopes, v_sessions
-    FROM (
-        SELECT s.instance_id, s.session_id FROM {schema}.sessions AS s
-        WHERE s.held AND s.locked_until BETWEEN p_held AND p_now
-        ORDER BY s.locked_until LIMIT v_bound
-    ) AS ended;
-    IF v_sessions IS NULL THEN
-        RETURN false;
-    END IF;
-    v_found := cardinality(v_sessions);
+    FOREACH v_bound IN ARRAY ARRAY[256, 2048] LOOP
+        SELECT array_agg(ended.instance_id), array_agg(ended.session_id) INTO v_scopes, v_sessions
+        FROM (
+            SELECT s.instance_id, s.session_id FROM {schema}.sessions AS s
+            WHERE s.held AND s.locked_until BETWEEN p_held AND p_now
+            ORDER BY s.locked_until LIMIT v_bound
+        ) AS ended;
+        IF v_sessions IS NULL THEN
+            RETURN false;
+        END IF;
+        v_found := cardinality(v_sessions);
 
-    SELECT array_agg(s.ctid), array_agg(line.scope), array_agg(line.session) INTO v_rows, v_scopes, v_sessions
-    FROM {schema}.hold_lines(v_scopes, v_sessions) AS line
-    CROSS JOIN LATERAL (
-        SELECT s.ctid FROM {schema}.sessions AS s
-        WHERE s.instance_id = line.scope AND s.session_id = line.session AND s.held AND s.locked_until <= p_now
-        FOR UPDATE SKIP LOCKED
-    ) AS s;
-    IF v_rows IS NOT NULL THEN
-        UPDATE {schema}.sessions AS s SET held = false WHERE s.ctid = ANY (v_rows);
-        PERFORM {schema}.own_heads(v_scopes, v_sessions, '');
-    END IF;
+        SELECT array_agg(s.ctid), array_agg(line.scope), array_agg(line.session) INTO v_rows, v_scopes, v_sessions
+        FROM {schema}.hold_lines(v_scopes, v_sessions) AS line
+        CROSS JOIN LATERAL (
+            SELECT s.ctid FROM {schema}.sessions AS s
+            WHERE s.instance_id = line.scope AND s.session_id = line.session AND s.held AND s.locked_until <= p_now
+            FOR UPDATE SKIP LOCKED
+        ) AS s;
+        IF v_rows IS NOT NULL THEN
+            UPDATE {schema}.sessions AS s SET held = false WHERE s.ctid = ANY (v_rows);
+            PERFORM {schema}.own_heads(v_scopes, v_sessions, '');
+        END IF;
+        EXIT WHEN v_rows IS NOT NULL OR v_found < v_bound;
+    END LOOP;
     RETURN v_found >= v_bound OR coalesce(cardinality(v_rows), 0) < v_found;
 END
 $function$

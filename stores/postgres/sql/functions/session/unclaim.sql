@@ -1,6 +1,10 @@
 -- Takes back claims that nobody came to use: those whose attachment is still the given one, and of which nothing runs (S5).
+-- p_leased_by names for each the transaction that leased for it, which also claimed: when another has written the session since, to
+-- fetch or finish under the attachment or to extend it, it is in use and stays.
 -- Locks: the lines, sessions.
-CREATE OR REPLACE FUNCTION {schema}.unclaim(p_scopes TEXT[], p_sessions TEXT[], p_epochs BIGINT[], p_now BIGINT) RETURNS VOID
+CREATE OR REPLACE FUNCTION {schema}.unclaim(
+    p_scopes TEXT[], p_sessions TEXT[], p_epochs BIGINT[], p_now BIGINT, p_leased_by XID[] DEFAULT NULL
+) RETURNS VOID
 LANGUAGE plpgsql
 AS $function$
 #variable_conflict use_column
@@ -11,12 +15,18 @@ DECLARE
 BEGIN
     PERFORM {schema}.lock_lines(p_scopes, p_sessions);
     SELECT array_agg(claim.scope), array_agg(claim.session), array_agg(claim.epoch) INTO v_scopes, v_sessions, v_epochs
-    FROM unnest(p_scopes, p_sessions, p_epochs) AS claim (scope, session, epoch)
-    WHERE (
-        SELECT 1 FROM {schema}.worker_queue AS w
-        WHERE w.session_id = claim.session AND w.session_scope = claim.scope AND w.state = 2 AND w.epoch = claim.epoch
-        LIMIT 1
-    ) IS NULL;
+    FROM unnest(p_scopes, p_sessions, p_epochs, p_leased_by) AS claim (scope, session, epoch, leased_by)
+    CROSS JOIN LATERAL (
+        SELECT s.xmin FROM {schema}.sessions AS s
+        WHERE s.instance_id = claim.scope AND s.session_id = claim.session
+        OFFSET 0
+    ) AS s
+    WHERE (claim.leased_by IS NULL OR claim.leased_by = s.xmin)
+      AND (
+          SELECT 1 FROM {schema}.worker_queue AS w
+          WHERE w.session_id = claim.session AND w.session_scope = claim.scope AND w.state = 2 AND w.epoch = claim.epoch
+          LIMIT 1
+      ) IS NULL;
     IF v_sessions IS NOT NULL THEN
         PERFORM {schema}.let_go(v_scopes, v_sessions, v_epochs, p_now);
     END IF;

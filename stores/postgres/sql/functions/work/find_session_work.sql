@@ -1,10 +1,12 @@
 -- Finds the oldest ready activities of sessions that an owner may serve: one walk over an index for each tag, over the sessions
 -- that it holds and, with p_claim, over those that nobody holds; without p_claim the named ones that it holds (S13, S20). Of a
--- session come as many as it has; of a serial one only the head. p_out is stepped over, and p_floor is that of the heads.
+-- session come as many as it has; of a serial one only the head. A head that is not ready comes too, so that the caller sees that
+-- it has to be found anew. With p_heads only the oldest of each session and tag comes, so that many sessions do. p_out is stepped
+-- over, and p_floor is that of the heads.
 -- Locks: none; what is found is judged again under the lock of its line.
 CREATE OR REPLACE FUNCTION {schema}.find_session_work(
     p_count INTEGER, p_tags TEXT[], p_owner TEXT, p_incarnation BIGINT, p_claim BOOLEAN, p_only_scopes TEXT[],
-    p_only_sessions TEXT[], p_out TEXT[], p_now BIGINT, p_floor BIGINT DEFAULT 0
+    p_only_sessions TEXT[], p_out TEXT[], p_now BIGINT, p_floor BIGINT DEFAULT 0, p_heads BOOLEAN DEFAULT false
 ) RETURNS TABLE (id BIGINT, scope TEXT, session TEXT)
 LANGUAGE plpgsql
 AS $function$
@@ -50,25 +52,25 @@ BEGIN
     IF v_heads IS NULL THEN
         RETURN;
     END IF;
-    IF p_count = 1 THEN
+    IF p_count = 1 OR p_heads THEN
         RETURN QUERY
         SELECT h.head, h.scope, h.session FROM unnest(v_heads, v_scopes, v_sessions) AS h (head, scope, session)
-        ORDER BY h.head LIMIT 1;
+        ORDER BY h.head LIMIT p_count;
         RETURN;
     END IF;
     RETURN QUERY
-    SELECT ready.id, h.scope, h.session
+    SELECT coalesce(ready.id, h.head), h.scope, h.session
     FROM (
         SELECT * FROM unnest(v_heads, v_scopes, v_sessions, v_tags) AS h (head, scope, session, tag)
         ORDER BY h.head LIMIT p_count
     ) AS h
     LEFT JOIN {schema}.sessions AS s ON s.instance_id = h.scope AND s.session_id = h.session
-    CROSS JOIN LATERAL (
+    LEFT JOIN LATERAL (
         SELECT w.id FROM {schema}.worker_queue AS w
-        WHERE w.session_id = h.session AND w.session_scope = h.scope AND w.state = 1 AND w.tag = h.tag AND w.id + 0 >= h.head
-        ORDER BY w.id + 0
-        LIMIT CASE WHEN s.serial THEN 1 ELSE p_count END
-    ) AS ready
-    ORDER BY ready.id LIMIT p_count;
+        WHERE w.session_id = h.session AND w.session_scope = h.scope AND w.state = 1 AND w.tag = h.tag
+          AND w.id + 0 BETWEEN h.head AND CASE WHEN s.serial THEN h.head ELSE 9223372036854775807 END
+        ORDER BY w.id + 0 LIMIT p_count
+    ) AS ready ON true
+    ORDER BY 1 LIMIT p_count;
 END
 $function$

@@ -20,6 +20,7 @@ DECLARE
     v_now BIGINT := {schema}.now_ms(p_now_ms);
     v_places BIGINT[];
     v_ids BIGINT[];
+    v_seems_ended BOOLEAN;
     v_targets TEXT[];
     v_scopes TEXT[];
     v_sessions TEXT[];
@@ -28,16 +29,13 @@ DECLARE
     v_serial_sessions TEXT[];
     v_serial_tags TEXT[];
 BEGIN
-    -- What has ended by now stays ended, so only what is live has to be locked.
-    SELECT array_agg(w.id), array_agg(p_instances[f.place]) FILTER (WHERE p_items[f.place] IS NOT NULL),
+    SELECT array_agg(w.id), bool_or(w.locked_until <= v_now), array_agg(p_instances[f.place]) FILTER (WHERE p_items[f.place] IS NOT NULL),
         array_agg(w.session_scope) FILTER (WHERE w.session_id IS NOT NULL),
         array_agg(w.session_id) FILTER (WHERE w.session_id IS NOT NULL)
-    INTO v_ids, v_targets, v_scopes, v_sessions
+    INTO v_ids, v_seems_ended, v_targets, v_scopes, v_sessions
     FROM unnest(p_tokens) WITH ORDINALITY AS f (token, place)
     CROSS JOIN LATERAL (
-        SELECT w.id, w.session_scope, w.session_id FROM {schema}.worker_queue AS w
-        WHERE w.lock_token = f.token AND w.locked_until > v_now
-        OFFSET 0
+        SELECT w.id, w.locked_until, w.session_scope, w.session_id FROM {schema}.worker_queue AS w WHERE w.lock_token = f.token OFFSET 0
     ) AS w;
 
     IF v_ids IS NOT NULL THEN
@@ -55,6 +53,10 @@ BEGIN
             IF v_serial_sessions IS NOT NULL THEN
                 PERFORM {schema}.lock_lines(v_serial_scopes, v_serial_sessions);
             END IF;
+        END IF;
+        IF v_seems_ended THEN
+            -- A renewal that is under way may extend it: who has waited for that judges what it left.
+            PERFORM {schema}.lock_work(v_ids);
         END IF;
 
         WITH gone AS (

@@ -36,10 +36,13 @@ BEGIN
         ORDER BY 1
     ) AS held
     CROSS JOIN LATERAL (
-        SELECT w.id, w.lock_token FROM {schema}.worker_queue AS w
-        WHERE w.id = held.id AND w.lock_token = ANY (p_tokens) AND (w.locked_until > p_now OR NOT p_live)
+        SELECT w.id, w.lock_token, w.locked_until FROM {schema}.worker_queue AS w
+        WHERE w.id = held.id AND w.lock_token = ANY (p_tokens)
+        OFFSET 0
         FOR UPDATE
-    ) AS w;
+    ) AS w
+    -- Judged when it is locked: a renewal that was under way may have extended it.
+    WHERE w.locked_until > p_now OR NOT p_live;
     IF v_ids IS NULL THEN
         RETURN NULL;
     END IF;

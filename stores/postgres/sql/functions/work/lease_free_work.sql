@@ -1,8 +1,9 @@
 -- Leases the oldest ready activities without a session, of the given tags or of all. Places are counted from p_before.
--- p_floor is that of the ids.
--- Locks: worker_queue in the order of id, skipping what others have locked; nothing is locked that is not taken.
+-- p_floor is that of the ids. Of several tags a bounded number is looked at, unless p_hold says to step over all that others have.
+-- Locks: worker_queue in the order of id, skipping what others have locked; without p_hold nothing is locked that is not taken.
 CREATE OR REPLACE FUNCTION {schema}.lease_free_work(
-    p_count INTEGER, p_tags TEXT[], p_worker_ids TEXT[], p_before INTEGER, p_until BIGINT, p_floor BIGINT DEFAULT 0
+    p_count INTEGER, p_tags TEXT[], p_worker_ids TEXT[], p_before INTEGER, p_until BIGINT, p_floor BIGINT DEFAULT 0,
+    p_hold BOOLEAN DEFAULT false
 ) RETURNS TABLE (
     kind TEXT, place INTEGER, token TEXT, item TEXT, attempt INTEGER, instance_id TEXT, orchestration TEXT, version TEXT,
     traceparent TEXT, session_scope TEXT, session_id TEXT, epoch BIGINT, claim TEXT, claimed_from TEXT, since BIGINT, told INTEGER
@@ -27,6 +28,8 @@ BEGIN
             ORDER BY w.id + 0 LIMIT p_count
             FOR UPDATE SKIP LOCKED
         );
+    ELSIF p_hold THEN
+        v_ids := ARRAY(SELECT found.id FROM {schema}.find_free_work(p_count, p_tags, p_floor, true) AS found (id));
     ELSE
         -- Twice as many are looked at as are taken, because others may have some of them.
         v_ids := ARRAY(

@@ -1,10 +1,12 @@
 -- Leases activities that were found, those of sessions under the attachment that the owner has or makes now (S13): judged again
--- under the locks, because others fetch too. What somebody else has is left out. Places are counted from p_before.
+-- under the locks, because others fetch too. What somebody else has is left out. Places are counted from p_before. With p_limit
+-- no more than that are leased, the oldest that can be had: then more sessions are locked than are served.
 -- Locks: instance_locks of watchers, lines, sessions, worker_queue, in this order, each in its own order, and all skipping what
 -- others have locked. `told` counts, in the first row, the messages that were sent to watchers.
 CREATE OR REPLACE FUNCTION {schema}.lease_session_work(
     p_ids BIGINT[], p_scopes TEXT[], p_sessions TEXT[], p_worker_ids TEXT[], p_before INTEGER, p_until BIGINT,
-    p_owner TEXT, p_incarnation BIGINT, p_session_until BIGINT, p_claim BOOLEAN, p_now BIGINT
+    p_owner TEXT, p_incarnation BIGINT, p_session_until BIGINT, p_claim BOOLEAN, p_now BIGINT,
+    p_limit INTEGER DEFAULT NULL
 ) RETURNS TABLE (
     kind TEXT, place INTEGER, token TEXT, item TEXT, attempt INTEGER, instance_id TEXT, orchestration TEXT, version TEXT,
     traceparent TEXT, session_scope TEXT, session_id TEXT, epoch BIGINT, claim TEXT, claimed_from TEXT, since BIGINT, told INTEGER
@@ -64,9 +66,13 @@ BEGIN
                   -- It is held by this owner.
                   WHEN s.held AND s.locked_until > p_now AND s.worker_id = p_owner
                       AND (p_incarnation IS NULL OR s.incarnation IS NOT DISTINCT FROM p_incarnation) THEN true
-                  -- It can be claimed: nobody holds it, or an earlier start of the same node does, and who watches it can be told.
+                  -- It can be claimed: nobody holds it, or an earlier start of the same node does, and who watches it can be told. A
+                  -- start that is the newest no more, because the node has begun anew since it asked, claims nothing.
                   ELSE p_claim
-                      AND NOT coalesce(s.held AND s.locked_until > p_now AND s.worker_id <> p_owner, false)
+                      AND NOT coalesce(
+                          s.held AND s.locked_until > p_now AND (s.worker_id <> p_owner OR s.incarnation > p_incarnation), false
+                      )
+                      AND (SELECT 1 FROM {schema}.nodes AS n WHERE n.node_id = p_owner AND n.incarnation > p_incarnation) IS NULL
                       AND (
                           SELECT 1 FROM {schema}.watchers AS w
                           WHERE w.session_scope = c.scope AND w.session_id = c.session AND w.has_seen
@@ -87,6 +93,7 @@ BEGIN
             WHERE w.id = found.id AND w.state + 0 = 1
             FOR UPDATE SKIP LOCKED
         ) AS w
+        LIMIT p_limit
     );
     IF cardinality(v_taken) = 0 THEN
         RETURN;

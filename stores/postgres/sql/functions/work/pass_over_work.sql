@@ -18,6 +18,7 @@ DECLARE
     v_now BIGINT := {schema}.now_ms(p_now_ms);
     v_work {schema}.worker_queue;
     v_aside BIGINT;
+    v_leased_by XID;
 BEGIN
     SELECT w.* INTO v_work FROM {schema}.worker_queue AS w WHERE w.lock_token = p_token;
     IF v_work.session_id IS NOT NULL THEN
@@ -26,6 +27,9 @@ BEGIN
     SELECT w.* INTO v_work FROM {schema}.worker_queue AS w WHERE w.lock_token = p_token FOR UPDATE;
     IF NOT FOUND THEN
         RETURN;
+    END IF;
+    IF p_claimed AND v_work.session_id IS NOT NULL THEN
+        v_leased_by := (SELECT w.xmin FROM {schema}.worker_queue AS w WHERE w.id = v_work.id);
     END IF;
     IF v_work.attempt_count < p_max_attempts THEN
         UPDATE {schema}.worker_queue AS w
@@ -42,7 +46,7 @@ BEGIN
     IF v_work.session_id IS NOT NULL THEN
         PERFORM {schema}.refresh_heads(ARRAY[v_work.session_scope], ARRAY[v_work.session_id], ARRAY[v_work.tag]);
         IF p_claimed THEN
-            PERFORM {schema}.unclaim(ARRAY[v_work.session_scope], ARRAY[v_work.session_id], ARRAY[v_work.epoch], v_now);
+            PERFORM {schema}.unclaim(ARRAY[v_work.session_scope], ARRAY[v_work.session_id], ARRAY[v_work.epoch], v_now, ARRAY[v_leased_by]);
         END IF;
     END IF;
     RETURN QUERY SELECT v_work.attempt_count, v_aside;

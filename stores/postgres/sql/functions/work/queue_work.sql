@@ -1,5 +1,5 @@
 -- Queues activities in the order of the arrays: who comes first is served first (S18). An element of p_sessions that is NULL
--- has no session; tags are as they are stored.
+-- has no session; tags are as they are stored, and NULL is none.
 -- Locks: none; the caller has locked the lines of the sessions.
 CREATE OR REPLACE FUNCTION {schema}.queue_work(
     p_items TEXT[], p_instances TEXT[], p_executions BIGINT[], p_activities BIGINT[], p_tags TEXT[],
@@ -26,7 +26,7 @@ BEGIN
     ORDER BY work.place;
 
     IF cardinality(array_remove(p_sessions, NULL)) > 0 THEN
-        PERFORM {schema}.refresh_heads(p_scopes, p_sessions, p_tags);
+        PERFORM {schema}.refresh_heads(p_scopes, p_sessions, array_replace(p_tags, NULL, ''));
     END IF;
 END
 $function$

@@ -32,10 +32,13 @@ BEGIN
             ORDER BY 1
         ) AS held
         CROSS JOIN LATERAL (
-            SELECT w.id FROM {schema}.worker_queue AS w
-            WHERE w.id = held.id AND w.lock_token = ANY (p_tokens) AND w.locked_until > v_now
+            SELECT w.id, w.locked_until FROM {schema}.worker_queue AS w
+            WHERE w.id = held.id AND w.lock_token = ANY (p_tokens)
+            OFFSET 0
             FOR UPDATE
         ) AS w
+        -- Judged when it is locked: another renewal that was under way may have extended it.
+        WHERE w.locked_until > v_now
     );
     WITH renewed AS (
         UPDATE {schema}.worker_queue AS w

@@ -1,13 +1,14 @@
 -- Moves activities that became runnable by time alone: their time has come (S9), or their lease has ended (S5). Bounded: the
 -- next sweep goes on. One look at an index each when there is nothing to move. Tells whether something due stays behind,
--- because another transaction has it or because there is more than the bound. p_due and p_leased are the floors of both.
+-- because another transaction has it or because there is more than the bound. Where others have all that is within the bound, it
+-- looks once more, further. p_due and p_leased are the floors of both.
 -- Locks: lines of the sessions, then worker_queue, both skipping what others have locked.
 CREATE OR REPLACE FUNCTION {schema}.sweep_work(p_now BIGINT, p_due BIGINT DEFAULT 0, p_leased BIGINT DEFAULT 0) RETURNS BOOLEAN
 LANGUAGE plpgsql
 AS $function$
 #variable_conflict use_column
 DECLARE
-    v_bound CONSTANT INTEGER := 256;
+    v_bound INTEGER;
     v_due BIGINT[];
     v_scopes TEXT[];
     v_sessions TEXT[];
@@ -18,64 +19,67 @@ DECLARE
     v_moved BIGINT;
     v_oldest BIGINT;
 BEGIN
-    SELECT array_agg(due.id),
-        array_agg(due.session_scope) FILTER (WHERE due.session_id IS NOT NULL),
-        array_agg(due.session_id) FILTER (WHERE due.session_id IS NOT NULL)
-    INTO v_due, v_scopes, v_sessions
-    FROM (
-        (
-            SELECT w.id, w.session_scope, w.session_id FROM {schema}.worker_queue AS w
-            WHERE w.state = 0 AND w.visible_ms BETWEEN p_due AND p_now
-            ORDER BY w.visible_ms LIMIT v_bound
-        )
-        UNION ALL
-        (
-            SELECT w.id, w.session_scope, w.session_id FROM {schema}.worker_queue AS w
-            WHERE w.state = 2 AND w.locked_until BETWEEN p_leased AND p_now
-            ORDER BY w.locked_until LIMIT v_bound
-        )
-    ) AS due;
-    IF v_due IS NULL THEN
-        RETURN false;
-    END IF;
+    FOREACH v_bound IN ARRAY ARRAY[256, 2048] LOOP
+        SELECT array_agg(due.id),
+            array_agg(due.session_scope) FILTER (WHERE due.session_id IS NOT NULL),
+            array_agg(due.session_id) FILTER (WHERE due.session_id IS NOT NULL)
+        INTO v_due, v_scopes, v_sessions
+        FROM (
+            (
+                SELECT w.id, w.session_scope, w.session_id FROM {schema}.worker_queue AS w
+                WHERE w.state = 0 AND w.visible_ms BETWEEN p_due AND p_now
+                ORDER BY w.visible_ms LIMIT v_bound
+            )
+            UNION ALL
+            (
+                SELECT w.id, w.session_scope, w.session_id FROM {schema}.worker_queue AS w
+                WHERE w.state = 2 AND w.locked_until BETWEEN p_leased AND p_now
+                ORDER BY w.locked_until LIMIT v_bound
+            )
+        ) AS due;
+        IF v_due IS NULL THEN
+            RETURN false;
+        END IF;
 
-    IF v_sessions IS NOT NULL THEN
-        SELECT array_agg(locked.scope), array_agg(locked.session) INTO v_locked_scopes, v_locked_sessions
-        FROM {schema}.hold_lines(v_scopes, v_sessions) AS locked;
-    END IF;
+        IF v_sessions IS NOT NULL THEN
+            SELECT array_agg(locked.scope), array_agg(locked.session) INTO v_locked_scopes, v_locked_sessions
+            FROM {schema}.hold_lines(v_scopes, v_sessions) AS locked;
+        END IF;
 
-    v_free := ARRAY(
-        SELECT w.id
-        FROM (SELECT due.id FROM unnest(v_due) AS due (id) ORDER BY 1) AS due
-        CROSS JOIN LATERAL (
-            SELECT w.id FROM {schema}.worker_queue AS w
-            WHERE w.id = due.id
-              AND ((w.state = 0 AND w.visible_ms <= p_now) OR (w.state = 2 AND w.locked_until <= p_now))
-              AND (w.session_id IS NULL OR (
-                  SELECT 1 FROM unnest(v_locked_scopes, v_locked_sessions) AS locked (scope, session)
-                  WHERE locked.scope = w.session_scope AND locked.session = w.session_id
-              ) = 1)
-            FOR UPDATE OF w SKIP LOCKED
-        ) AS w
-    );
-    WITH moved AS (
-        -- It has waited since its time came or its lease ended.
-        UPDATE {schema}.worker_queue AS w
-        SET state = 1, since = greatest(w.visible_ms, w.locked_until), unreadable = false, lock_token = NULL,
-            locked_until = NULL, epoch = NULL
-        WHERE w.id = ANY (v_free)
-        RETURNING w.id, w.session_scope, w.session_id, w.tag
-    )
-    SELECT count(*), min(moved.id) FILTER (WHERE moved.session_id IS NULL),
-        array_agg(moved.session_scope) FILTER (WHERE moved.session_id IS NOT NULL),
-        array_agg(moved.session_id) FILTER (WHERE moved.session_id IS NOT NULL),
-        array_agg(moved.tag) FILTER (WHERE moved.session_id IS NOT NULL)
-    INTO v_moved, v_oldest, v_scopes, v_sessions, v_tags
-    FROM moved;
-    PERFORM {schema}.lower_floor('work', v_oldest);
-    IF v_sessions IS NOT NULL THEN
-        PERFORM {schema}.refresh_heads(v_scopes, v_sessions, v_tags);
-    END IF;
+        v_free := ARRAY(
+            SELECT w.id
+            FROM (SELECT due.id FROM unnest(v_due) AS due (id) ORDER BY 1) AS due
+            CROSS JOIN LATERAL (
+                SELECT w.id FROM {schema}.worker_queue AS w
+                WHERE w.id = due.id
+                  AND ((w.state = 0 AND w.visible_ms <= p_now) OR (w.state = 2 AND w.locked_until <= p_now))
+                  AND (w.session_id IS NULL OR (
+                      SELECT 1 FROM unnest(v_locked_scopes, v_locked_sessions) AS locked (scope, session)
+                      WHERE locked.scope = w.session_scope AND locked.session = w.session_id
+                  ) = 1)
+                FOR UPDATE OF w SKIP LOCKED
+            ) AS w
+        );
+        WITH moved AS (
+            -- It has waited since its time came or its lease ended.
+            UPDATE {schema}.worker_queue AS w
+            SET state = 1, since = greatest(w.visible_ms, w.locked_until), unreadable = false, lock_token = NULL,
+                locked_until = NULL, epoch = NULL
+            WHERE w.id = ANY (v_free)
+            RETURNING w.id, w.session_scope, w.session_id, w.tag
+        )
+        SELECT count(*), min(moved.id) FILTER (WHERE moved.session_id IS NULL),
+            array_agg(moved.session_scope) FILTER (WHERE moved.session_id IS NOT NULL),
+            array_agg(moved.session_id) FILTER (WHERE moved.session_id IS NOT NULL),
+            array_agg(moved.tag) FILTER (WHERE moved.session_id IS NOT NULL)
+        INTO v_moved, v_oldest, v_scopes, v_sessions, v_tags
+        FROM moved;
+        PERFORM {schema}.lower_floor('work', v_oldest);
+        IF v_sessions IS NOT NULL THEN
+            PERFORM {schema}.refresh_heads(v_scopes, v_sessions, v_tags);
+        END IF;
+        EXIT WHEN v_moved > 0 OR cardinality(v_due) < v_bound;
+    END LOOP;
     RETURN v_moved < cardinality(v_due) OR cardinality(v_due) >= v_bound;
 END
 $function$

@@ -18,11 +18,13 @@ DECLARE
     v_scopes TEXT[];
     v_sessions TEXT[];
     v_epochs BIGINT[];
+    v_leased_by XID[];
 BEGIN
-    SELECT array_agg(w.session_scope), array_agg(w.session_id), array_agg(w.epoch) INTO v_scopes, v_sessions, v_epochs
+    SELECT array_agg(w.session_scope), array_agg(w.session_id), array_agg(w.epoch), array_agg(w.xmin)
+    INTO v_scopes, v_sessions, v_epochs, v_leased_by
     FROM unnest(p_tokens, p_claimed) AS f (token, claimed)
     CROSS JOIN LATERAL (
-        SELECT w.session_scope, w.session_id, w.epoch FROM {schema}.worker_queue AS w WHERE w.lock_token = f.token OFFSET 0
+        SELECT w.session_scope, w.session_id, w.epoch, w.xmin FROM {schema}.worker_queue AS w WHERE w.lock_token = f.token OFFSET 0
     ) AS w
     WHERE f.claimed AND w.session_id IS NOT NULL;
     PERFORM {schema}.give_work_back(
@@ -30,7 +32,7 @@ BEGIN
         array_fill(true, ARRAY[cardinality(p_tokens)]), false, v_now
     );
     IF v_sessions IS NOT NULL THEN
-        PERFORM {schema}.unclaim(v_scopes, v_sessions, v_epochs, v_now);
+        PERFORM {schema}.unclaim(v_scopes, v_sessions, v_epochs, v_now, v_leased_by);
     END IF;
     PERFORM {schema}.notify(p_notify, p_me);
 END

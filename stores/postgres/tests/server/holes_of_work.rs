@@ -1,0 +1,456 @@
+//! Work on a real server while others are at the same rows: what is judged is judged when it is locked, and what one transaction
+//! holds hides nothing else.
+
+use std::future::Future;
+use std::pin::pin;
+
+use steadfast_cluster::Schema;
+use tokio_postgres::Client;
+
+use crate::{connect, execute, number, open, server, sql};
+
+/// A store with some who call its functions, at times that they tell.
+struct Scene {
+    schema: Schema,
+    watch: Client,
+}
+
+/// What a fetch is asked for.
+#[derive(Clone, Copy)]
+struct Fetch<'a> {
+    owner: Option<&'a str>,
+    start: Option<i64>,
+    count: u32,
+    tags: &'a str,
+    lock: i64,
+    now: i64,
+}
+
+/// A fetch of one activity that accepts no tags.
+const ONE: Fetch<'static> =
+    Fetch { owner: None, start: None, count: 1, tags: "ARRAY['']", lock: 60_000, now: 1_000_000 };
+
+struct Lease {
+    item: String,
+    token: String,
+    claim: Option<String>,
+}
+
+fn or_null(value: Option<impl ToString>) -> String {
+    value.map_or_else(|| "NULL".to_owned(), |value| value.to_string())
+}
+
+fn quoted(text: &str) -> String {
+    format!("'{text}'")
+}
+
+/// Puts values in the places of their names.
+fn with(statement: &str, values: &[(&str, &str)]) -> String {
+    values
+        .iter()
+        .fold(statement.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
+}
+
+impl Scene {
+    async fn new(hint: &str) -> Self {
+        let schema = server().schema(hint);
+        open(server().url(), schema.name()).await.unwrap();
+        Self { schema, watch: connect(server().url()).await }
+    }
+
+    async fn client(&self) -> Client {
+        connect(server().url()).await
+    }
+
+    async fn run(&self, client: &Client, statement: &str, values: &[(&str, &str)]) {
+        execute(client, &with(statement, values), self.schema.name()).await;
+    }
+
+    async fn number(&self, statement: &str, values: &[(&str, &str)]) -> i64 {
+        number(&self.watch, &with(statement, values), self.schema.name()).await
+    }
+
+    async fn texts(&self, client: &Client, statement: &str, values: &[(&str, &str)]) -> Vec<String> {
+        let statement = with(statement, values).replace("{name}", self.schema.name());
+        client.query(&statement, &[]).await.unwrap().iter().map(|row| row.get(0)).collect()
+    }
+
+    /// Queues an activity with no tag, of a shared session if one is named.
+    async fn queue(&self, client: &Client, item: &str, session: Option<&str>) {
+        let session = or_null(session.map(quoted));
+        let values =
+            [("item", item), ("tag", "''"), ("scope", "''"), ("session", &session), ("now", "1000000")];
+        self.run(client, sql!("holes_of_work/queue"), &values).await;
+    }
+
+    async fn fetch(&self, client: &Client, fetch: Fetch<'_>) -> Vec<Lease> {
+        let (owner, start) = (or_null(fetch.owner.map(quoted)), or_null(fetch.start));
+        let (count, lock, now) = (fetch.count.to_string(), fetch.lock.to_string(), fetch.now.to_string());
+        let values = [
+            ("owner", owner.as_str()),
+            ("start", &start),
+            ("count", &count),
+            ("tags", fetch.tags),
+            ("lock", &lock),
+            ("now", &now),
+            ("name", self.schema.name()),
+        ];
+        let rows = client.query(&with(sql!("holes_of_work/fetch"), &values), &[]).await.unwrap();
+        rows.iter().map(|row| Lease { item: row.get(0), token: row.get(1), claim: row.get(2) }).collect()
+    }
+
+    /// What a fetch leases.
+    async fn fetched(&self, client: &Client, fetch: Fetch<'_>) -> Vec<String> {
+        self.fetch(client, fetch).await.into_iter().map(|lease| lease.item).collect()
+    }
+
+    async fn is_held_by(&self, owner: &str, start: Option<i64>) -> bool {
+        let values = [("owner", owner), ("start", &or_null(start))];
+        self.number(sql!("holes_of_work/held"), &values).await == 1
+    }
+
+    /// Makes a call, and does something else as soon as the call waits for somebody, or has ended.
+    async fn beside<T, U>(
+        &self,
+        caller: &Client,
+        call: impl Future<Output = T>,
+        then: impl Future<Output = U>,
+    ) -> (T, U) {
+        let pid: i32 = caller.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
+        let pid = pid.to_string();
+        let waits = async { while self.number(sql!("holes_of_work/waits"), &[("pid", &pid)]).await == 0 {} };
+        let mut call = pin!(call);
+        tokio::select! {
+            answer = &mut call => return (answer, then.await),
+            () = waits => {}
+        }
+        tokio::join!(call, then)
+    }
+
+    async fn register(&self) -> i64 {
+        self.number(sql!("holes_of_work/register"), &[]).await
+    }
+}
+
+#[tokio::test]
+async fn s13_a_start_of_a_node_takes_nothing_from_a_newer_one_that_came_while_it_looked() {
+    let scene = Scene::new("older_start").await;
+    let (old, new) = (scene.client().await, scene.client().await);
+    let older = scene.register().await;
+    scene.queue(&old, "one", Some("S")).await;
+    scene.queue(&old, "two", Some("S")).await;
+    scene.run(&new, sql!("holes_of_work/hold_watchers"), &[]).await;
+    let fetch = Fetch { owner: Some("node"), ..ONE };
+    let then = async {
+        let newer = scene.register().await;
+        assert_eq!(scene.fetched(&new, Fetch { start: Some(newer), ..fetch }).await, ["one"]);
+        new.batch_execute("COMMIT").await.unwrap();
+        newer
+    };
+    let look = scene.fetched(&old, Fetch { start: Some(older), ..fetch });
+    let (found, newer) = scene.beside(&old, look, then).await;
+    assert_eq!(found, Vec::<String>::new());
+    assert!(scene.is_held_by("node", Some(newer)).await);
+}
+
+#[tokio::test]
+async fn s13_a_start_of_a_node_claims_nothing_once_the_node_has_begun_anew() {
+    let scene = Scene::new("fenced_meanwhile").await;
+    let (old, new) = (scene.client().await, scene.client().await);
+    let older = scene.register().await;
+    scene.queue(&old, "one", Some("S")).await;
+    scene.run(&new, sql!("holes_of_work/hold_watchers"), &[]).await;
+    let then = async {
+        scene.register().await;
+        new.batch_execute("COMMIT").await.unwrap();
+    };
+    let fetch = Fetch { owner: Some("node"), start: Some(older), ..ONE };
+    let (found, ()) = scene.beside(&old, scene.fetched(&old, fetch), then).await;
+    assert_eq!(found, Vec::<String>::new());
+    assert!(!scene.is_held_by("node", Some(older)).await);
+}
+
+#[tokio::test]
+async fn s4_a_lease_that_is_being_renewed_is_judged_when_that_is_done() {
+    let scene = Scene::new("renewed_meanwhile").await;
+    let (holder, caller) = (scene.client().await, scene.client().await);
+    for call in [sql!("holes_of_work/finish"), sql!("holes_of_work/renew"), sql!("holes_of_work/abandon")] {
+        scene.queue(&holder, "one", None).await;
+        let lease = scene.fetch(&holder, Fetch { lock: 100, ..ONE }).await.remove(0);
+        holder.batch_execute("BEGIN").await.unwrap();
+        let renewed = [("token", lease.token.as_str()), ("now", "1000099")];
+        assert_eq!(scene.texts(&holder, sql!("holes_of_work/renew"), &renewed).await, ["ok"]);
+        // By its time the lease has ended, unless the renewal counts.
+        let later = [("token", lease.token.as_str()), ("now", "1000101")];
+        let commit = holder.batch_execute("COMMIT");
+        let (codes, committed) = scene.beside(&caller, scene.texts(&caller, call, &later), commit).await;
+        committed.unwrap();
+        assert_eq!(codes, ["ok"], "{call}");
+        scene.run(&holder, sql!("holes_of_work/forget"), &[("item", "one")]).await;
+    }
+}
+
+#[tokio::test]
+async fn s13_a_session_stays_with_its_owner_whose_fetch_of_what_waits_is_under_way() {
+    let scene = Scene::new("untaken").await;
+    let (fetcher, renewer) = (scene.client().await, scene.client().await);
+    let fetch = Fetch { owner: Some("A"), ..ONE };
+    scene.queue(&fetcher, "one", Some("S")).await;
+    scene.queue(&fetcher, "two", Some("S")).await;
+    let lease = scene.fetch(&fetcher, fetch).await.remove(0);
+    let done = [("token", lease.token.as_str()), ("now", "1000000")];
+    scene.run(&fetcher, sql!("holes_of_work/finish"), &done).await;
+    fetcher.batch_execute("BEGIN").await.unwrap();
+    assert_eq!(scene.fetched(&fetcher, Fetch { now: 1_010_000, ..fetch }).await, ["two"]);
+    let renewal = scene.texts(&renewer, sql!("holes_of_work/renew_sessions"), &[("now", "1010000")]);
+    let (told, committed) = scene.beside(&renewer, renewal, fetcher.batch_execute("COMMIT")).await;
+    committed.unwrap();
+    assert_eq!(told, ["S renewed"]);
+    assert!(scene.is_held_by("A", None).await);
+}
+
+#[tokio::test]
+async fn s13_a_session_is_not_idle_that_was_used_while_its_renewal_waited_for_another() {
+    let scene = Scene::new("idle").await;
+    let (fetcher, renewer) = (scene.client().await, scene.client().await);
+    let fetch = Fetch { owner: Some("A"), count: 2, ..ONE };
+    scene.queue(&fetcher, "one", Some("I")).await;
+    scene.queue(&fetcher, "two", Some("S")).await;
+    for lease in scene.fetch(&fetcher, fetch).await {
+        let done = [("token", lease.token.as_str()), ("now", "1000000")];
+        scene.run(&fetcher, sql!("holes_of_work/finish"), &done).await;
+    }
+    scene.queue(&fetcher, "three", Some("S")).await;
+    fetcher.batch_execute("BEGIN").await.unwrap();
+    scene.run(&fetcher, sql!("holes_of_work/hold_sessions"), &[("sessions", "{S}")]).await;
+    let other = scene.client().await;
+    let then = async {
+        scene.queue(&other, "four", Some("I")).await;
+        assert_eq!(scene.fetched(&other, Fetch { count: 1, now: 1_010_000, ..fetch }).await, ["four"]);
+        fetcher.batch_execute("COMMIT").await.unwrap();
+    };
+    let renewal = scene.texts(&renewer, sql!("holes_of_work/renew_sessions"), &[("now", "1010000")]);
+    let (told, ()) = scene.beside(&renewer, renewal, then).await;
+    assert_eq!(told, ["I renewed", "S untaken"]);
+}
+
+#[tokio::test]
+async fn s18_a_head_that_somebody_removed_hides_nothing() {
+    for count in [1, 2] {
+        let scene = Scene::new("removed_head").await;
+        let client = scene.client().await;
+        for (item, session) in [("one", "R"), ("two", "S"), ("three", "S"), ("four", "T")] {
+            scene.queue(&client, item, Some(session)).await;
+        }
+        for item in ["one", "two"] {
+            scene.run(&client, sql!("holes_of_work/forget"), &[("item", item)]).await;
+        }
+        let fetch = Fetch { owner: Some("A"), count, ..ONE };
+        let mut found = scene.fetched(&client, fetch).await;
+        if count == 1 {
+            found.extend(scene.fetched(&client, fetch).await);
+        }
+        assert_eq!(found, ["three", "four"], "{count} at a time");
+    }
+}
+
+#[tokio::test]
+async fn s18_a_head_of_a_serial_session_that_somebody_removed_is_followed_by_the_next() {
+    for count in [1, 2] {
+        let scene = Scene::new("removed_serial_head").await;
+        let client = scene.client().await;
+        scene.run(&client, sql!("holes_of_work/open_serial"), &[("now", "1000000")]).await;
+        for item in ["one", "two", "three"] {
+            let values =
+                [("item", item), ("tag", "''"), ("scope", "'i'"), ("session", "'S'"), ("now", "1000000")];
+            scene.run(&client, sql!("holes_of_work/queue"), &values).await;
+        }
+        scene.run(&client, sql!("holes_of_work/forget"), &[("item", "one")]).await;
+        let fetch = Fetch { owner: Some("A"), count, ..ONE };
+        assert_eq!(scene.fetched(&client, fetch).await, ["two"], "{count} at a time");
+    }
+}
+
+#[tokio::test]
+async fn s18_a_head_that_was_written_by_a_transaction_with_an_old_view_hides_nothing() {
+    let scene = Scene::new("old_view").await;
+    let (client, old) = (scene.client().await, scene.client().await);
+    scene.queue(&client, "one", Some("S")).await;
+    scene.run(&old, sql!("holes_of_work/begin_old"), &[]).await;
+    let fetch = Fetch { owner: Some("A"), ..ONE };
+    assert_eq!(scene.fetched(&client, fetch).await, ["one"]);
+    // It finds that the first is still the head.
+    scene.queue(&old, "two", Some("S")).await;
+    old.batch_execute("COMMIT").await.unwrap();
+    scene.queue(&client, "three", Some("T")).await;
+    assert_eq!(scene.fetched(&client, fetch).await, ["two"]);
+    assert_eq!(scene.fetched(&client, Fetch { owner: Some("B"), ..ONE }).await, ["three"]);
+}
+
+#[tokio::test]
+async fn s18_an_activity_that_a_transaction_holds_hides_no_work_of_sessions() {
+    let scene = Scene::new("held_activity").await;
+    let (holder, client) = (scene.client().await, scene.client().await);
+    for item in ["one", "two", "three", "four", "five", "six"] {
+        scene.queue(&client, item, None).await;
+    }
+    scene.queue(&client, "seven", Some("S")).await;
+    holder.batch_execute("BEGIN").await.unwrap();
+    assert_eq!(scene.fetch(&holder, Fetch { count: 6, ..ONE }).await.len(), 6);
+    for tags in ["ARRAY['']", "ARRAY['', ':x']", "NULL"] {
+        client.batch_execute("BEGIN").await.unwrap();
+        let fetch = Fetch { owner: Some("A"), tags, ..ONE };
+        assert_eq!(scene.fetched(&client, fetch).await, ["seven"], "{tags}");
+        client.batch_execute("ROLLBACK").await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn s18_activities_that_a_transaction_holds_hide_no_others_of_several_tags() {
+    let scene = Scene::new("held_tags").await;
+    let (holder, client) = (scene.client().await, scene.client().await);
+    for item in ["one", "two", "three", "four"] {
+        scene.queue(&client, item, None).await;
+    }
+    holder.batch_execute("BEGIN").await.unwrap();
+    assert_eq!(scene.fetch(&holder, Fetch { count: 2, ..ONE }).await.len(), 2);
+    let fetch = Fetch { tags: "ARRAY['', ':x']", ..ONE };
+    assert_eq!(scene.fetched(&client, fetch).await, ["three"]);
+    assert_eq!(scene.fetched(&client, Fetch { count: 2, ..fetch }).await, ["four"]);
+}
+
+#[tokio::test]
+async fn s18_sessions_that_a_transaction_holds_hide_no_others() {
+    let scene = Scene::new("held_lines").await;
+    let (holder, client) = (scene.client().await, scene.client().await);
+    for session in ["a", "b", "c", "d", "e", "f"] {
+        scene.queue(&client, session, Some(session)).await;
+    }
+    holder.batch_execute("BEGIN").await.unwrap();
+    scene.run(&holder, sql!("holes_of_work/hold_sessions"), &[("sessions", "{a,b,c,d}")]).await;
+    let fetch = Fetch { owner: Some("A"), ..ONE };
+    // No more is leased than was asked for, however many were looked at.
+    assert_eq!(scene.fetched(&client, fetch).await, ["e"]);
+    assert_eq!(scene.fetched(&client, Fetch { count: 2, ..fetch }).await, ["f"]);
+}
+
+#[tokio::test]
+async fn s18_sessions_that_a_transaction_holds_hide_no_others_however_much_work_they_have() {
+    let scene = Scene::new("held_full_lines").await;
+    let (holder, client) = (scene.client().await, scene.client().await);
+    for session in ["'a'", "'b'", "'c'", "'d'", "'e'", "'f'"] {
+        let many = [("session", session), ("now", "1000000")];
+        scene.run(&client, sql!("holes_of_work/queue_many"), &many).await;
+    }
+    scene.queue(&client, "one", Some("g")).await;
+    holder.batch_execute("BEGIN").await.unwrap();
+    scene.run(&holder, sql!("holes_of_work/hold_sessions"), &[("sessions", "{a,b,c,d,e,f}")]).await;
+    for count in [1, 2] {
+        client.batch_execute("BEGIN").await.unwrap();
+        let fetch = Fetch { owner: Some("A"), count, ..ONE };
+        assert_eq!(scene.fetched(&client, fetch).await, ["one"], "{count} at a time");
+        client.batch_execute("ROLLBACK").await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn s5_leases_that_have_ended_and_that_a_transaction_holds_hide_no_others() {
+    let scene = Scene::new("held_leases").await;
+    let (holder, client) = (scene.client().await, scene.client().await);
+    let many = [("session", "'many'"), ("now", "1000000")];
+    scene.run(&client, sql!("holes_of_work/queue_many"), &many).await;
+    let fetch = Fetch { owner: Some("A"), count: 300, lock: 500, ..ONE };
+    assert_eq!(scene.fetch(&client, fetch).await.len(), 300);
+    scene.queue(&client, "one", None).await;
+    assert_eq!(scene.fetched(&client, Fetch { lock: 600, ..ONE }).await, ["one"]);
+    holder.batch_execute("BEGIN").await.unwrap();
+    scene.run(&holder, sql!("holes_of_work/hold_many"), &[]).await;
+    assert_eq!(scene.fetched(&client, Fetch { now: 1_005_000, ..ONE }).await, ["one"]);
+}
+
+#[tokio::test]
+async fn s13_sessions_whose_lease_has_ended_and_that_a_transaction_holds_hide_no_others() {
+    let scene = Scene::new("held_ended").await;
+    let (holder, client) = (scene.client().await, scene.client().await);
+    let many = [("session", "'many' || n"), ("now", "1000000")];
+    scene.run(&client, sql!("holes_of_work/queue_many"), &many).await;
+    let fetch = Fetch { owner: Some("A"), count: 300, lock: 500, ..ONE };
+    assert_eq!(scene.fetch(&client, fetch).await.len(), 300);
+    scene.queue(&client, "one", Some("S")).await;
+    scene.queue(&client, "two", Some("S")).await;
+    assert_eq!(scene.fetched(&client, Fetch { count: 1, lock: 600, ..fetch }).await, ["one"]);
+    // Only the leases of the sessions are of interest.
+    scene.run(&client, sql!("holes_of_work/forget"), &[("item", "many")]).await;
+    holder.batch_execute("BEGIN").await.unwrap();
+    scene.run(&holder, sql!("holes_of_work/hold_many"), &[]).await;
+    let fetch = Fetch { owner: Some("B"), count: 2, now: 1_005_000, ..ONE };
+    assert_eq!(scene.fetched(&client, fetch).await, ["one", "two"]);
+}
+
+#[tokio::test]
+async fn s13_a_session_stays_open_whose_instance_has_a_history_or_a_start_but_no_row() {
+    let scene = Scene::new("no_row").await;
+    let client = scene.client().await;
+    for trace in [sql!("holes_of_work/write_history"), sql!("holes_of_work/write_start")] {
+        scene.run(&client, sql!("holes_of_work/open_serial"), &[("now", "1000000")]).await;
+        scene.run(&client, trace, &[]).await;
+        assert_eq!(scene.number(sql!("holes_of_work/cleanup"), &[]).await, 0, "{trace}");
+        scene.run(&client, sql!("holes_of_work/forget_instance"), &[]).await;
+        assert_eq!(scene.number(sql!("holes_of_work/cleanup"), &[]).await, 1, "{trace}");
+    }
+}
+
+#[tokio::test]
+async fn s5_a_claim_is_not_taken_back_that_another_fetch_has_used() {
+    for (back, is_used) in [
+        (sql!("holes_of_work/unlease"), false),
+        (sql!("holes_of_work/unlease"), true),
+        (sql!("holes_of_work/pass_over"), false),
+        (sql!("holes_of_work/pass_over"), true),
+    ] {
+        let scene = Scene::new("used_claim").await;
+        let client = scene.client().await;
+        scene.queue(&client, "one", Some("S")).await;
+        scene.queue(&client, "two", Some("S")).await;
+        let fetch = Fetch { owner: Some("A"), ..ONE };
+        let claim = scene.fetch(&client, fetch).await.remove(0);
+        assert_eq!(claim.claim.as_deref(), Some("new"));
+        if is_used {
+            let other = scene.fetch(&client, fetch).await.remove(0);
+            assert_eq!(other.claim.as_deref(), Some("held"));
+            let done = [("token", other.token.as_str()), ("now", "1000000")];
+            assert_eq!(scene.texts(&client, sql!("holes_of_work/finish"), &done).await, ["ok"]);
+        }
+        scene.run(&client, back, &[("token", claim.token.as_str()), ("now", "1000000")]).await;
+        assert_eq!(scene.is_held_by("A", None).await, is_used, "{back}");
+    }
+}
+
+#[tokio::test]
+async fn a_lease_without_an_end_is_refused() {
+    let scene = Scene::new("endless").await;
+    for (call, lacks) in [
+        (sql!("holes_of_work/endless_work"), "p_lock_timeout_ms"),
+        (sql!("holes_of_work/endless_turn"), "p_lock_timeout_ms"),
+        (sql!("holes_of_work/endless_work_renewal"), "p_extend_secs"),
+        (sql!("holes_of_work/endless_turn_renewal"), "p_extend_secs"),
+    ] {
+        let error =
+            scene.watch.query(&with(call, &[("name", scene.schema.name())]), &[]).await.expect_err(call);
+        let said = error.as_db_error().unwrap();
+        assert_eq!(
+            (said.code().code(), said.message()),
+            ("SF013", format!("{lacks} is required").as_str()),
+            "{call}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn work_of_a_session_that_is_queued_without_a_tag_has_none() {
+    let scene = Scene::new("no_tag").await;
+    let client = scene.client().await;
+    let values = [("item", "one"), ("tag", "NULL"), ("scope", "''"), ("session", "'S'"), ("now", "1000000")];
+    scene.run(&client, sql!("holes_of_work/queue"), &values).await;
+    assert_eq!(scene.fetched(&client, Fetch { owner: Some("A"), ..ONE }).await, ["one"]);
+}

@@ -1,0 +1,2 @@
+-- Removes sessions that nothing needs, and counts them.
+SELECT removed FROM {name}.cleanup_sessions()

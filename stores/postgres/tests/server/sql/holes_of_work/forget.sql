@@ -1,0 +1,2 @@
+-- Removes an activity in no way of ours.
+DELETE FROM {name}.worker_queue WHERE work_item = '{item}'
