@@ -18,6 +18,8 @@ pub const INSTALL_BOUNCER: &str = "apt-get install -y --no-install-recommends pg
 /// Debian keeps it where the path of an ordinary user does not lead.
 const BESIDE_PATH: &str = "/usr/sbin";
 const START_LIMIT: Duration = Duration::from_secs(30);
+/// It is a small package, and the tests go on without it: nobody waits long for a slow mirror.
+const INSTALL_LIMIT: Duration = Duration::from_secs(30);
 /// Ends a child with its parent, however that ends.
 const WITH_PARENT: &str = "setpriv";
 
@@ -55,7 +57,7 @@ impl Bouncer {
             return Ok(program);
         }
         if let Some(apt) = install::installer(INSTALL_BOUNCER) {
-            install::install(&apt, INSTALL_BOUNCER)?;
+            install::install(&apt, INSTALL_BOUNCER, INSTALL_LIMIT)?;
         }
         find().ok_or(MISSING)
     }

@@ -24,7 +24,7 @@ impl Binaries {
     pub fn provide() -> Result<Self, ServerError> {
         match (Self::find(), installer(INSTALL).filter(|_| env::var_os("PG_BIN").is_none())) {
             (Err(ServerError::NotInstalled { .. }), Some(apt)) => {
-                install(&apt, INSTALL)?;
+                install(&apt, INSTALL, LIMIT)?;
                 Self::find()
             }
             (found, _) => found,
@@ -40,9 +40,9 @@ pub(crate) fn installer(command: &str) -> Option<PathBuf> {
 }
 
 /// Runs the command, and once more after an update: a fresh container has no lists of packages.
-pub(crate) fn install(apt: &Path, command: &str) -> Result<(), ServerError> {
+pub(crate) fn install(apt: &Path, command: &str, limit: Duration) -> Result<(), ServerError> {
     let apt_get = |arguments: &[&str]| {
-        run(Command::new(apt).env("DEBIAN_FRONTEND", "noninteractive").args(arguments), LIMIT)
+        run(Command::new(apt).env("DEBIAN_FRONTEND", "noninteractive").args(arguments), limit)
     };
     let arguments: Vec<&str> = command.split_whitespace().skip(1).collect();
     if apt_get(&arguments).is_ok() {
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn a_machine_without_lists_of_packages_gets_them_first() {
         let machine = tempfile::tempdir().unwrap();
-        install(&apt(machine.path(), "touch {lists}"), INSTALL).unwrap();
+        install(&apt(machine.path(), "touch {lists}"), INSTALL, LIMIT).unwrap();
         let calls = fs::read_to_string(machine.path().join("calls")).unwrap();
         let install = "noninteractive install -y --no-install-recommends postgresql\n";
         assert_eq!(calls, format!("{install}noninteractive update\n{install}"));
@@ -88,15 +88,16 @@ mod tests {
     fn a_machine_with_lists_of_packages_needs_one_command() {
         let machine = tempfile::tempdir().unwrap();
         fs::write(machine.path().join("lists"), "").unwrap();
-        install(&apt(machine.path(), "exit 1"), INSTALL).unwrap();
+        install(&apt(machine.path(), "exit 1"), INSTALL, LIMIT).unwrap();
         assert_eq!(fs::read_to_string(machine.path().join("calls")).unwrap().lines().count(), 1);
     }
 
     #[test]
     fn a_failure_says_which_command_failed_and_why() {
         let machine = tempfile::tempdir().unwrap();
-        let text =
-            install(&apt(machine.path(), "echo no network; exit 100"), INSTALL).unwrap_err().to_string();
+        let text = install(&apt(machine.path(), "echo no network; exit 100"), INSTALL, LIMIT)
+            .unwrap_err()
+            .to_string();
         assert!(text.contains("apt-get update") && text.contains("no network"), "{text}");
     }
 }
