@@ -117,7 +117,9 @@ async fn a_statement_that_no_server_ends_is_given_up_and_cancelled() {
 #[tokio::test]
 async fn a_statement_that_nobody_waits_for_is_cancelled_and_holds_up_nobody() {
     let url = format!("{}?application_name=left", server().url());
-    let db = db(&url, "left", &Plan { max_connections: 1, ..plan() });
+    // The server would not end it in the time of this test.
+    let plan = Plan { statement_timeout: Duration::from_secs(600), max_connections: 1, ..plan() };
+    let db = db(&url, "left", &plan);
     let left = {
         let db = db.clone();
         tokio::spawn(async move { db.rows("sleep", test_sql!("away/sleep"), params![]).await.map(drop) })

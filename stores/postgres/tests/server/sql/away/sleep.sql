@@ -1,3 +1,3 @@
 -- Takes long, and can be found.
 -- Asked in {schema}.
-SELECT pg_sleep(60) AS sleeper
+SELECT pg_sleep(600) AS sleeper
