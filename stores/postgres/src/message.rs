@@ -49,9 +49,7 @@ impl Letter {
             traceparent: message.traceparent.as_deref().map(|text| escape(text).into_owned()),
         })
     }
-}
 
-impl Letter {
     pub(crate) fn bytes(&self) -> usize {
         self.item.len()
     }

@@ -7,7 +7,7 @@ use steadfast_core::{Event, EventKind, ExecutionMetadata, TagFilter, WorkItem};
 use steadfast_postgres::PostgresProvider;
 use steadfast_store::{Provider, ProviderAdmin, ProviderError, ProviderErrorKind, SessionFetchConfig};
 
-use crate::{connect, open, server, sql};
+use crate::{connect, open, server, sql, start_of};
 
 const INSTANCES: u64 = 6;
 const ROUNDS: u64 = 60;
@@ -15,19 +15,6 @@ const LEASE: Duration = Duration::from_secs(30);
 
 fn name(number: u64) -> String {
     format!("i-{}", number % INSTANCES)
-}
-
-fn start(instance: String) -> WorkItem {
-    WorkItem::StartOrchestration {
-        instance,
-        orchestration: "Order".to_owned(),
-        input: String::new(),
-        version: Some("1.0.0".to_owned()),
-        parent_instance: None,
-        parent_id: None,
-        parent_execution_id: None,
-        execution_id: 1,
-    }
 }
 
 /// What was deleted meanwhile is lost, and that is all that may go wrong.
@@ -41,7 +28,7 @@ fn kept_or_lost<T>(outcome: Result<T, ProviderError>) {
 
 async fn send_and_commit(store: Arc<PostgresProvider>, seed: u64) {
     for round in 0..ROUNDS {
-        store.enqueue_for_orchestrator(start(name(seed + round)), None).await.unwrap();
+        store.enqueue_for_orchestrator(start_of(&name(seed + round)), None).await.unwrap();
         let fetched = store.fetch_orchestration_item(LEASE, Duration::ZERO, None).await.unwrap();
         let Some((item, token, _)) = fetched else { continue };
         let id = item.history.len() as u64 + 1;

@@ -28,6 +28,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use steadfast_cluster::Server;
+use steadfast_core::WorkItem;
 use steadfast_postgres::{OpenError, PostgresOptions, PostgresProvider};
 use tokio_postgres::{Client, NoTls};
 
@@ -59,6 +60,20 @@ async fn execute(client: &Client, statement: &str, name: &str) {
 /// Reads one number with a name in place of `{name}`.
 async fn number(client: &Client, statement: &str, name: &str) -> i64 {
     client.query_one(&statement.replace("{name}", name), &[]).await.unwrap().get(0)
+}
+
+/// The message that starts an instance.
+fn start_of(instance: &str) -> WorkItem {
+    WorkItem::StartOrchestration {
+        instance: instance.to_owned(),
+        orchestration: "Order".to_owned(),
+        input: String::new(),
+        version: Some("1.0.0".to_owned()),
+        parent_instance: None,
+        parent_id: None,
+        parent_execution_id: None,
+        execution_id: 1,
+    }
 }
 
 fn quiet() -> PostgresOptions {

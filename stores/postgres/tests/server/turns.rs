@@ -11,7 +11,7 @@ use steadfast_store::{Cold, ProviderErrorKind, Store, TurnCommit, TurnLease, Tur
 use tokio_postgres::Client;
 
 use crate::work::{LEVELS, blocks};
-use crate::{connect, execute, number, open, quiet, server, sql};
+use crate::{connect, execute, number, open, quiet, server, sql, start_of};
 
 /// The calls of a turn, each with the token of a lease.
 const CALLS: [(&str, &str); 4] = [
@@ -110,17 +110,7 @@ async fn store(schema: &str, options: PostgresOptions) -> Arc<PostgresProvider> 
 }
 
 async fn start(store: &PostgresProvider, instance: &str) {
-    let start = WorkItem::StartOrchestration {
-        instance: instance.to_owned(),
-        orchestration: "Order".to_owned(),
-        input: String::new(),
-        version: Some("1.0.0".to_owned()),
-        parent_instance: None,
-        parent_id: None,
-        parent_execution_id: None,
-        execution_id: 1,
-    };
-    store.start(start.into(), Vec::new()).await.unwrap();
+    store.start(start_of(instance).into(), Vec::new()).await.unwrap();
 }
 
 async fn fetch(store: &PostgresProvider, poll_timeout: Duration) -> Option<TurnLease> {

@@ -10,7 +10,7 @@ use steadfast_postgres::{Counts, PostgresOptions, PostgresProvider};
 use steadfast_store::{Cold, ExecutionState, ProviderAdmin, Store, TurnCommit, TurnRequest, WaitFor, Waited};
 use tokio::task::JoinHandle;
 
-use crate::{server, until_ok};
+use crate::{server, start_of, until_ok};
 
 /// Longer than any test takes, also between two looks of those whom nobody called.
 const LONG: Duration = Duration::from_secs(600);
@@ -61,17 +61,7 @@ impl Process {
     }
 
     async fn begin(&self) {
-        let start = WorkItem::StartOrchestration {
-            instance: "a".to_owned(),
-            orchestration: "Order".to_owned(),
-            input: String::new(),
-            version: Some("1.0.0".to_owned()),
-            parent_instance: None,
-            parent_id: None,
-            parent_execution_id: None,
-            execution_id: 1,
-        };
-        self.store.start(start.into(), Vec::new()).await.unwrap();
+        self.store.start(start_of("a").into(), Vec::new()).await.unwrap();
         let started = EventKind::OrchestrationStarted {
             name: "Order".to_owned(),
             version: "1.0.0".to_owned(),
