@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use steadfast_clock::{Clock, SystemClock};
 use steadfast_core::{WorkItem, check_traceparent};
-use steadfast_store::{Message, Provider, ProviderAdmin, Sent, Store, store_of};
+use steadfast_store::{Envelope, Message, Provider, ProviderAdmin, Store, store_of};
 
 use crate::{ClientError, InstanceHandle};
 
@@ -64,9 +64,9 @@ impl Client {
     }
 
     /// Makes what is sent of an item: it carries the client's trace context.
-    pub(crate) fn sent(&self, item: WorkItem) -> Sent {
+    pub(crate) fn sent(&self, item: WorkItem) -> Envelope {
         let traceparent = self.traceparent.as_deref().map(str::to_owned);
-        Sent { message: Message { item, traceparent }, delay: None }
+        Envelope { message: Message { item, traceparent }, delay: None }
     }
 
     /// Names one instance, for calls that are about it.

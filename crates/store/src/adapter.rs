@@ -12,11 +12,11 @@ use steadfast_clock::Clock;
 use steadfast_core::{Event, EventKind, SessionKey, SystemStats, WorkItem};
 
 use crate::{
-    Abandon, Attempt, Committed, Cursor, ExecutionState, History, InstancePage, InstanceQuery, InstanceState,
-    InstanceWait, LeaseToken, Message, NewWork, Outcome, Owner, Provider, ProviderAdmin, ProviderError,
-    ProviderErrorKind, RenewSessions, Sent, SessionFetchConfig, SessionInfo, SessionRef, SessionScope,
-    SessionsRenewed, SetAside, Started, Store, TurnCommit, TurnLease, TurnRequest, WaitFor, Waited,
-    WorkLease, WorkRequest,
+    Abandon, Attempt, Committed, Cursor, Envelope, ExecutionState, History, InstancePage, InstanceQuery,
+    InstanceState, InstanceWait, LeaseToken, Message, NewWork, Outcome, Owner, Provider, ProviderAdmin,
+    ProviderError, ProviderErrorKind, RenewSessions, SessionFetchConfig, SessionInfo, SessionRef,
+    SessionScope, SessionsRenewed, SetAside, Started, Store, TurnCommit, TurnLease, TurnRequest, WaitFor,
+    Waited, WorkLease, WorkRequest,
 };
 
 /// Makes a [`Store`] of any [`Provider`], using its compatible methods only.
@@ -205,7 +205,7 @@ impl Store for Adapter {
     }
 
     /// Looks first and sends then: two starts at once may both be told that theirs is new.
-    async fn start(&self, start: Sent, also: Vec<Sent>) -> Result<Started, ProviderError> {
+    async fn start(&self, start: Envelope, also: Vec<Envelope>) -> Result<Started, ProviderError> {
         let known = !self.provider.read(start.message.item.instance()).await?.is_empty();
         let messages = if known { also } else { std::iter::once(start).chain(also).collect() };
         self.send(messages).await?;
@@ -213,8 +213,8 @@ impl Store for Adapter {
     }
 
     /// Sends one after the other: an error leaves the ones before it sent.
-    async fn send(&self, messages: Vec<Sent>) -> Result<(), ProviderError> {
-        for Sent { message, delay } in messages {
+    async fn send(&self, messages: Vec<Envelope>) -> Result<(), ProviderError> {
+        for Envelope { message, delay } in messages {
             self.provider.enqueue_for_orchestrator(message.item, delay).await?;
         }
         Ok(())

@@ -9,10 +9,10 @@ use steadfast_clock::Clock;
 use steadfast_core::{Event, SessionKey, SystemStats};
 
 use crate::{
-    Abandon, Adapter, Committed, InstancePage, InstanceQuery, InstanceState, LeaseToken, NewWork,
+    Abandon, Adapter, Committed, Envelope, InstancePage, InstanceQuery, InstanceState, LeaseToken, NewWork,
     OldestWaiting, Outcome, Owner, Provider, ProviderAdmin, ProviderError, ProviderErrorKind, RenewSessions,
-    Sent, SessionInfo, SessionRef, SessionsRenewed, SetAside, Started, Store, TurnCommit, TurnLease,
-    TurnRequest, TurnState, WaitFor, Waited, WorkLease, WorkRequest, WorkState,
+    SessionInfo, SessionRef, SessionsRenewed, SetAside, Started, Store, TurnCommit, TurnLease, TurnRequest,
+    TurnState, WaitFor, Waited, WorkLease, WorkRequest, WorkState,
 };
 
 /// Makes a store of a provider: the provider's own where it has one, else an [`Adapter`] over its compatible
@@ -109,11 +109,11 @@ impl Store for Bridge {
         self.store()?.session(key).await
     }
 
-    async fn start(&self, start: Sent, also: Vec<Sent>) -> Result<Started, ProviderError> {
+    async fn start(&self, start: Envelope, also: Vec<Envelope>) -> Result<Started, ProviderError> {
         self.store()?.start(start, also).await
     }
 
-    async fn send(&self, messages: Vec<Sent>) -> Result<(), ProviderError> {
+    async fn send(&self, messages: Vec<Envelope>) -> Result<(), ProviderError> {
         self.store()?.send(messages).await
     }
 

@@ -10,8 +10,8 @@ use steadfast_core::{
 };
 
 use crate::{
-    Abandon, Appetite, Attempt, Cold, History, LeaseToken, OrchestrationItem, Outcome, Owner, Provider,
-    ProviderAdmin, ProviderError, RenewSessions, Sent, SessionFetchConfig, SessionRequest, SessionScope,
+    Abandon, Appetite, Attempt, Cold, Envelope, History, LeaseToken, OrchestrationItem, Outcome, Owner,
+    Provider, ProviderAdmin, ProviderError, RenewSessions, SessionFetchConfig, SessionRequest, SessionScope,
     Store, TurnCommit, TurnLease, TurnRequest, WorkRequest,
 };
 
@@ -178,7 +178,7 @@ impl<S: Store> Provider for S {
         item: WorkItem,
         delay: Option<Duration>,
     ) -> Result<(), ProviderError> {
-        self.send(vec![Sent { message: item.into(), delay }]).await
+        self.send(vec![Envelope { message: item.into(), delay }]).await
     }
 
     async fn get_custom_status(

@@ -15,16 +15,16 @@ pub enum Started {
     Existing,
 }
 
-/// Carries a message to an instance, now or later.
+/// A message on its way to an instance, with the delay after which it is delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sent {
+pub struct Envelope {
     /// Holds the message.
     pub message: Message,
     /// Holds it back for this long.
     pub delay: Option<Duration>,
 }
 
-impl From<WorkItem> for Sent {
+impl From<WorkItem> for Envelope {
     fn from(item: WorkItem) -> Self {
         Self { message: item.into(), delay: None }
     }

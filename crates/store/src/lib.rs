@@ -32,8 +32,8 @@ pub use admin::{
 pub use bridge::store_of;
 pub use error::{ProviderError, ProviderErrorKind};
 pub use instance::{
-    Cursor, DEFAULT_PAGE, ExecutionState, InstancePage, InstanceQuery, InstanceState, InstanceWait, MAX_PAGE,
-    Sent, Started, WaitFor, Waited,
+    Cursor, DEFAULT_PAGE, Envelope, ExecutionState, InstancePage, InstanceQuery, InstanceState, InstanceWait,
+    MAX_PAGE, Started, WaitFor, Waited,
 };
 pub use lease::{Abandon, Attempt, LeaseToken};
 pub use outbox::Outbox;
@@ -50,6 +50,6 @@ pub use turn::{
 pub use waiters::{Interest, Looking, Waiter, Waiters, Woken};
 pub use waiting::{OldestWaiting, TurnState, WorkPhase, WorkState};
 pub use work::{
-    Attachment, Claim, Outcome, Owner, SessionFetchConfig, SessionRequest, SessionScope, WorkLease,
+    Claim, ClaimedSession, Outcome, Owner, SessionFetchConfig, SessionRequest, SessionScope, WorkLease,
     WorkRequest,
 };

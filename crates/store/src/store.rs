@@ -7,10 +7,10 @@ use async_trait::async_trait;
 use steadfast_core::{Event, SessionKey, SystemStats, WorkItem};
 
 use crate::{
-    Abandon, Committed, InstancePage, InstanceQuery, InstanceState, LeaseToken, NewWork, OldestWaiting,
-    Outcome, Owner, ProviderAdmin, ProviderError, ProviderErrorKind, RenewSessions, Sent, SessionInfo,
-    SessionRef, SessionsRenewed, SetAside, Started, TurnCommit, TurnLease, TurnRequest, TurnState, WaitFor,
-    Waited, WorkLease, WorkRequest, WorkState,
+    Abandon, Committed, Envelope, InstancePage, InstanceQuery, InstanceState, LeaseToken, NewWork,
+    OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, ProviderErrorKind, RenewSessions,
+    SessionInfo, SessionRef, SessionsRenewed, SetAside, Started, TurnCommit, TurnLease, TurnRequest,
+    TurnState, WaitFor, Waited, WorkLease, WorkRequest, WorkState,
 };
 
 /// Keeps histories, queues, leases, sessions and key-value state.
@@ -80,10 +80,10 @@ pub trait Store: Send + Sync + 'static {
 
     /// Starts an instance if there is none of that id, decided in the transaction that starts it. `start` is a
     /// `StartOrchestration`; `also` is sent to the instance in either case, behind the start.
-    async fn start(&self, start: Sent, also: Vec<Sent>) -> Result<Started, ProviderError>;
+    async fn start(&self, start: Envelope, also: Vec<Envelope>) -> Result<Started, ProviderError>;
 
     /// Sends messages to instances, all or none (S7, S17).
-    async fn send(&self, messages: Vec<Sent>) -> Result<(), ProviderError>;
+    async fn send(&self, messages: Vec<Envelope>) -> Result<(), ProviderError>;
 
     /// Queues an activity that no turn asked for.
     async fn enqueue_work(&self, work: NewWork) -> Result<(), ProviderError>;

@@ -75,16 +75,16 @@ pub struct WorkLease {
     /// Holds the W3C trace context it belongs to.
     pub traceparent: Option<String>,
     /// Tells how its session is attached; `None` without a session, or when the store knows no epochs.
-    pub session: Option<Attachment>,
+    pub session: Option<ClaimedSession>,
     /// Tells since when it could have been taken; `None` when the store cannot tell what waits.
     pub waiting_since_ms: Option<u64>,
     /// Holds the store's time, in milliseconds since the Unix epoch.
     pub now_ms: u64,
 }
 
-/// Tells how a session is attached to the process that asked.
+/// The session that a leased activity runs on, as the fetch that leased it found or claimed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Attachment {
+pub struct ClaimedSession {
     /// Names the session.
     pub key: SessionKey,
     /// Holds the fencing token of this attachment.

@@ -7,8 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use steadfast::{Event, SessionKey, SystemStats};
 use steadfast_store::{
-    Abandon, Committed, InstancePage, InstanceQuery, InstanceState, LeaseToken, NewWork, OldestWaiting,
-    Outcome, Owner, ProviderAdmin, ProviderError, RenewSessions, Sent, SessionInfo, SessionRef,
+    Abandon, Committed, Envelope, InstancePage, InstanceQuery, InstanceState, LeaseToken, NewWork,
+    OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, RenewSessions, SessionInfo, SessionRef,
     SessionsRenewed, SetAside, Started, Store, TurnCommit, TurnLease, TurnRequest, TurnState, WaitFor,
     Waited, WorkLease, WorkRequest, WorkState,
 };
@@ -165,8 +165,8 @@ forward! {
     async fn cleanup_sessions(&self) -> usize;
     async fn sessions(&self, after: Option<&SessionKey>) -> Vec<SessionInfo>;
     async fn session(&self, key: &SessionKey) -> Option<SessionInfo>;
-    async fn start(&self, start: Sent, also: Vec<Sent>) -> Started;
-    async fn send(&self, messages: Vec<Sent>) -> ();
+    async fn start(&self, start: Envelope, also: Vec<Envelope>) -> Started;
+    async fn send(&self, messages: Vec<Envelope>) -> ();
     async fn enqueue_work(&self, work: NewWork) -> ();
     async fn wait(&self, what: WaitFor<'_>, timeout: Duration) -> Waited;
     async fn state(&self, instance: &str) -> Option<InstanceState>;

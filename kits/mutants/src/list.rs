@@ -82,7 +82,7 @@ pub const MUTANTS: &[Mutant] = &[
         clause: "S3",
         file: "message.rs",
         find: "check_message(\"send\", &sent.message.item)?;",
-        replace: "let is_good = |sent: &&Sent| check_message(\"send\", &sent.message.item).is_ok();\n            if let Err(error) = check_message(\"send\", &sent.message.item) {\n                for sent in messages.iter().take_while(is_good) {\n                    self.push_message(sent.message.clone(), now);\n                }\n                return Err(error);\n            }",
+        replace: "let is_good = |sent: &&Envelope| check_message(\"send\", &sent.message.item).is_ok();\n            if let Err(error) = check_message(\"send\", &sent.message.item) {\n                for sent in messages.iter().take_while(is_good) {\n                    self.push_message(sent.message.clone(), now);\n                }\n                return Err(error);\n            }",
     },
     Mutant {
         name: "an_expired_turn_token_still_holds",

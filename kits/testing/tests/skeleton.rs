@@ -7,7 +7,7 @@ use std::sync::Arc;
 use steadfast_clock::{Clock, VirtualClock};
 use steadfast_core::{OrchestrationContext, WorkItem};
 use steadfast_memory::MemoryStore;
-use steadfast_store::{ExecutionState, Sent, Store};
+use steadfast_store::{Envelope, ExecutionState, Store};
 use steadfast_testing::skeleton::{Ran, Skeleton};
 
 const STEPS: u64 = 1_000;
@@ -16,7 +16,7 @@ fn clock() -> Arc<dyn Clock> {
     Arc::new(VirtualClock::new(1_700_000_000_000))
 }
 
-fn start(instance: &str, orchestration: &str, input: &str) -> Sent {
+fn start(instance: &str, orchestration: &str, input: &str) -> Envelope {
     WorkItem::StartOrchestration {
         instance: instance.into(),
         orchestration: orchestration.into(),

@@ -3,23 +3,28 @@
 use std::time::Duration;
 
 use steadfast_core::{ScheduledActivityIdentifier, WorkItem};
-use steadfast_store::{Message, NewWork, ProviderError, ProviderErrorKind, Sent, Started, check_message};
+use steadfast_store::{Envelope, Message, NewWork, ProviderError, ProviderErrorKind, Started, check_message};
 
 use crate::millis;
 use crate::state::{MessageRow, State, Stored, WorkRow};
 
 impl State {
-    pub(crate) fn send(&mut self, messages: Vec<Sent>, now: u64) -> Result<(), ProviderError> {
+    pub(crate) fn send(&mut self, messages: Vec<Envelope>, now: u64) -> Result<(), ProviderError> {
         for sent in &messages {
             check_message("send", &sent.message.item)?;
         }
-        for Sent { message, delay } in messages {
+        for Envelope { message, delay } in messages {
             self.push_message(message, after(now, delay));
         }
         Ok(())
     }
 
-    pub(crate) fn start(&mut self, start: Sent, also: Vec<Sent>, now: u64) -> Result<Started, ProviderError> {
+    pub(crate) fn start(
+        &mut self,
+        start: Envelope,
+        also: Vec<Envelope>,
+        now: u64,
+    ) -> Result<Started, ProviderError> {
         let WorkItem::StartOrchestration { instance, .. } = &start.message.item else {
             let text = format!(
                 "a start is a StartOrchestration, not {}",

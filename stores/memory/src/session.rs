@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use steadfast_core::{EventKind, SessionConcurrency, SessionKey, WorkItem};
 use steadfast_store::{
-    Appetite, Attachment, Claim, MAX_PAGE, Owner, ProviderError, ProviderErrorKind, RenewSessions,
+    Appetite, Claim, ClaimedSession, MAX_PAGE, Owner, ProviderError, ProviderErrorKind, RenewSessions,
     SessionInfo, SessionRef, SessionRequest, SessionScope, SessionsRenewed, TurnCommit,
 };
 
@@ -100,14 +100,14 @@ impl State {
     }
 
     /// Attaches the session to the process that serves it now, or extends the attachment that it has.
-    pub(crate) fn attach(&mut self, key: SessionKey, request: &SessionRequest, now: u64) -> Attachment {
+    pub(crate) fn attach(&mut self, key: SessionKey, request: &SessionRequest, now: u64) -> ClaimedSession {
         let until = now.saturating_add(millis(request.lock_timeout));
         if let Some(session) = self.sessions.get_mut(&key)
             && session.is_held_by(&request.owner, now)
         {
             session.locked_until_ms = session.locked_until_ms.max(until);
             session.last_activity_at_ms = now;
-            return Attachment { key, epoch: session.epoch, claim: Claim::Held };
+            return ClaimedSession { key, epoch: session.epoch, claim: Claim::Held };
         }
         let epoch = self.next();
         let session = self.sessions.entry(key.clone()).or_default();
@@ -115,7 +115,7 @@ impl State {
         (session.epoch, session.locked_until_ms, session.last_activity_at_ms) = (epoch, until, now);
         self.tell_watchers(&key, epoch, from.as_deref(), &request.owner.id, now);
         let claim = from.map_or(Claim::New, |from| Claim::Taken { from });
-        Attachment { key, epoch, claim }
+        ClaimedSession { key, epoch, claim }
     }
 
     /// Tells the executions that asked of a new attachment, each from the second one it sees.

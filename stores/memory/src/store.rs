@@ -6,10 +6,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use steadfast_core::{Event, SessionKey, SystemStats, TagFilter};
 use steadfast_store::{
-    Abandon, Committed, InstancePage, InstanceQuery, InstanceState, LeaseToken, MAX_PAGE, NewWork,
-    OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, RenewSessions, Sent, SessionInfo,
-    SessionRef, SessionsRenewed, SetAside, Started, Store, TurnCommit, TurnLease, TurnRequest, TurnState,
-    WaitFor, Waited, WorkLease, WorkRequest, WorkState,
+    Abandon, Committed, Envelope, InstancePage, InstanceQuery, InstanceState, LeaseToken, MAX_PAGE, NewWork,
+    OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, RenewSessions, SessionInfo, SessionRef,
+    SessionsRenewed, SetAside, Started, Store, TurnCommit, TurnLease, TurnRequest, TurnState, WaitFor,
+    Waited, WorkLease, WorkRequest, WorkState,
 };
 
 use crate::MemoryStore;
@@ -95,11 +95,11 @@ impl Store for MemoryStore {
         Ok(self.read().session_info(key))
     }
 
-    async fn start(&self, start: Sent, also: Vec<Sent>) -> Result<Started, ProviderError> {
+    async fn start(&self, start: Envelope, also: Vec<Envelope>) -> Result<Started, ProviderError> {
         self.change(|state, now| state.start(start, also, now))
     }
 
-    async fn send(&self, messages: Vec<Sent>) -> Result<(), ProviderError> {
+    async fn send(&self, messages: Vec<Envelope>) -> Result<(), ProviderError> {
         self.change(|state, now| state.send(messages, now))
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use steadfast_core::{SessionConcurrency, TagFilter, WorkItem, kind_of};
 use steadfast_store::{
-    Abandon, Attachment, Attempt, LeaseToken, Outcome, ProviderError, ProviderErrorKind, WorkLease,
+    Abandon, Attempt, ClaimedSession, LeaseToken, Outcome, ProviderError, ProviderErrorKind, WorkLease,
     WorkRequest,
 };
 
@@ -70,7 +70,7 @@ impl State {
         &mut self,
         place: u64,
         request: &WorkRequest,
-        session: Option<Attachment>,
+        session: Option<ClaimedSession>,
         now: u64,
     ) -> Option<WorkLease> {
         let token = self.next_token("work");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use steadfast_core::{WorkItem, kind_of};
-use steadfast_store::{Message, ProviderError, ProviderErrorKind, Sent, Started, check_message};
+use steadfast_store::{Envelope, Message, ProviderError, ProviderErrorKind, Started, check_message};
 
 use crate::db::{Ask, Function, column, functions, millis, sql};
 use crate::escape::escape;
@@ -31,7 +31,7 @@ pub(crate) struct Letter {
 }
 
 impl Letter {
-    pub(crate) fn new(operation: &'static str, sent: Sent) -> Result<Self, ProviderError> {
+    pub(crate) fn new(operation: &'static str, sent: Envelope) -> Result<Self, ProviderError> {
         check_message(operation, &sent.message.item)?;
         Self::of(operation, &sent.message, sent.delay)
     }
@@ -63,7 +63,7 @@ pub(crate) struct Start {
 }
 
 impl Start {
-    pub(crate) fn new(start: Sent, also: Vec<Sent>) -> Result<Self, ProviderError> {
+    pub(crate) fn new(start: Envelope, also: Vec<Envelope>) -> Result<Self, ProviderError> {
         const OPERATION: &str = "start";
         if !matches!(start.message.item, WorkItem::StartOrchestration { .. }) {
             let text = format!("a start is a StartOrchestration, not {}", kind_of(&start.message.item));

@@ -92,17 +92,17 @@ impl Counts {
         answered == self.sent.load(Ordering::Acquire)
     }
 
-    pub(crate) fn send(self: &Arc<Self>) -> Sent {
+    pub(crate) fn send(self: &Arc<Self>) -> InFlight {
         self.sent.fetch_add(1, Ordering::AcqRel);
-        Sent(Arc::clone(self))
+        InFlight(Arc::clone(self))
     }
 }
 
 /// A statement under way.
 #[derive(Debug)]
-pub(crate) struct Sent(Arc<Counts>);
+pub(crate) struct InFlight(Arc<Counts>);
 
-impl Drop for Sent {
+impl Drop for InFlight {
     fn drop(&mut self) {
         self.0.answered.fetch_add(1, Ordering::AcqRel);
     }

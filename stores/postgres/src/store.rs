@@ -9,10 +9,10 @@ use deadpool_postgres::{Object, Pool};
 use steadfast_clock::{Clock, SystemClock};
 use steadfast_core::{Event, SessionKey, SystemStats, TagFilter};
 use steadfast_store::{
-    Abandon, Committed, InstancePage, InstanceQuery, InstanceState, InstanceWait, Interest, LeaseToken,
-    NewWork, OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, RenewSessions, Sent, SessionInfo,
-    SessionRef, SessionsRenewed, SetAside, Started, Store, StoreClock, TurnCommit, TurnLease, TurnRequest,
-    TurnState, WaitFor, Waited, Waiters, WorkLease, WorkRequest, WorkState,
+    Abandon, Committed, Envelope, InstancePage, InstanceQuery, InstanceState, InstanceWait, Interest,
+    LeaseToken, NewWork, OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, RenewSessions,
+    SessionInfo, SessionRef, SessionsRenewed, SetAside, Started, Store, StoreClock, TurnCommit, TurnLease,
+    TurnRequest, TurnState, WaitFor, Waited, Waiters, WorkLease, WorkRequest, WorkState,
 };
 
 use crate::calls::{Calls, WorkAsk};
@@ -253,11 +253,11 @@ impl Store for PostgresProvider {
         self.db.session(key).await
     }
 
-    async fn start(&self, start: Sent, also: Vec<Sent>) -> Result<Started, ProviderError> {
+    async fn start(&self, start: Envelope, also: Vec<Envelope>) -> Result<Started, ProviderError> {
         self.calls.start(Start::new(start, also)?).await
     }
 
-    async fn send(&self, messages: Vec<Sent>) -> Result<(), ProviderError> {
+    async fn send(&self, messages: Vec<Envelope>) -> Result<(), ProviderError> {
         let letters = messages.into_iter().map(|sent| Letter::new("send", sent)).collect::<Result<_, _>>()?;
         self.calls.send(letters).await
     }

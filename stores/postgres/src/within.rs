@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use steadfast_store::{Outbox, ProviderError, Sent, Started, Woken};
+use steadfast_store::{Envelope, Outbox, ProviderError, Started, Woken};
 use tokio_postgres::{Row, Transaction};
 
 use crate::db::{Ask, in_schema};
@@ -28,14 +28,14 @@ impl PostgresProvider {
     /// #     pool: deadpool_postgres::Pool,
     /// #     store: steadfast_postgres::PostgresProvider,
     /// # ) -> Result<(), Box<dyn std::error::Error>> {
-    /// use steadfast_store::{Outbox, Sent};
+    /// use steadfast_store::{Outbox, Envelope};
     ///
     /// let mut connection = pool.get().await?;
     /// let transaction = connection.transaction().await?;
     /// transaction.execute("INSERT INTO orders (id) VALUES ($1)", &[&"order-7"]).await?;
     /// // A client sends through it: client.through(&store.within(&transaction)).start_orchestration(..)
     /// let outbox = store.within(&transaction);
-    /// # let start: Sent = steadfast_core::WorkItem::CancelInstance { instance: String::new(), reason: String::new() }.into();
+    /// # let start: Envelope = steadfast_core::WorkItem::CancelInstance { instance: String::new(), reason: String::new() }.into();
     /// outbox.send(vec![start]).await?;
     /// transaction.commit().await?;
     /// # Ok(())
@@ -69,7 +69,7 @@ impl Ask for Within<'_> {
 
 #[async_trait]
 impl Outbox for Within<'_> {
-    async fn start(&self, start: Sent, also: Vec<Sent>) -> Result<Started, ProviderError> {
+    async fn start(&self, start: Envelope, also: Vec<Envelope>) -> Result<Started, ProviderError> {
         let start = Start::new(start, also)?;
         let notify = everybody(start.count());
         start_instances(self, vec![start], notify, None)
@@ -79,7 +79,7 @@ impl Outbox for Within<'_> {
             .unwrap_or_else(|| Err(ProviderError::permanent("start", "a start answered nothing")))
     }
 
-    async fn send(&self, messages: Vec<Sent>) -> Result<(), ProviderError> {
+    async fn send(&self, messages: Vec<Envelope>) -> Result<(), ProviderError> {
         let letters =
             messages.into_iter().map(|sent| Letter::new("send", sent)).collect::<Result<Vec<_>, _>>()?;
         let notify = everybody(letters.len());

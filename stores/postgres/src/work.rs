@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use steadfast_core::{SessionKey, TagFilter, WorkItem, kind_of};
 use steadfast_store::{
-    Abandon, Attachment, Attempt, Claim, LeaseToken, MAX_UNREADABLE_ATTEMPTS, NewWork, Outcome, Owner,
+    Abandon, Attempt, Claim, ClaimedSession, LeaseToken, MAX_UNREADABLE_ATTEMPTS, NewWork, Outcome, Owner,
     ProviderError, ProviderErrorKind, SessionScope, UNREADABLE_RETRY, Woken, WorkLease, WorkRequest,
 };
 use tokio_postgres::Row;
@@ -470,7 +470,7 @@ fn read_lease(operation: &'static str, row: &Row) -> Result<Leased, ProviderErro
     })))
 }
 
-fn read_attachment(operation: &'static str, row: &Row) -> Result<Option<Attachment>, ProviderError> {
+fn read_attachment(operation: &'static str, row: &Row) -> Result<Option<ClaimedSession>, ProviderError> {
     let Some(session_id) = column::<Option<String>>(operation, row, "session_id")? else { return Ok(None) };
     // A fetch without an owner is given no activity of a session, so there is an epoch.
     let claim = match column::<&str>(operation, row, "claim")? {
@@ -479,10 +479,10 @@ fn read_attachment(operation: &'static str, row: &Row) -> Result<Option<Attachme
         _ => Claim::Held,
     };
     let key = scope_of(column(operation, row, "session_scope")?, session_id);
-    Ok(Some(Attachment { key, epoch: unsigned(column(operation, row, "epoch")?), claim }))
+    Ok(Some(ClaimedSession { key, epoch: unsigned(column(operation, row, "epoch")?), claim }))
 }
 
-fn made_a_claim(session: Option<&Attachment>) -> bool {
+fn made_a_claim(session: Option<&ClaimedSession>) -> bool {
     session.is_some_and(|session| matches!(session.claim, Claim::New | Claim::Taken { .. }))
 }
 

@@ -3,7 +3,7 @@
 use rusqlite::params;
 use steadfast_core::{EventKind, SessionConcurrency, SessionKey, WorkItem};
 use steadfast_store::{
-    Appetite, Attachment, Claim, MAX_PAGE, Owner, ProviderError, ProviderErrorKind, RenewSessions,
+    Appetite, Claim, ClaimedSession, MAX_PAGE, Owner, ProviderError, ProviderErrorKind, RenewSessions,
     SessionInfo, SessionRef, SessionRequest, SessionsRenewed, TurnCommit,
 };
 
@@ -121,7 +121,7 @@ impl Db<'_> {
     }
 
     /// Attaches the session to the process that serves it now, or extends the attachment that it has.
-    pub(crate) fn attach(&self, id: i64, request: &SessionRequest) -> Done<Attachment> {
+    pub(crate) fn attach(&self, id: i64, request: &SessionRequest) -> Done<ClaimedSession> {
         let until = self.lease_until(request.lock_timeout)?;
         let Some(session) = self.session_row(id)? else {
             let text = format!("session {id} vanished inside a transaction");
@@ -129,7 +129,11 @@ impl Db<'_> {
         };
         if session.is_held_by(&request.owner, self.now) {
             self.run(sql!("session/extend"), params![id, session.locked_until.max(until), self.now])?;
-            return Ok(Attachment { key: session.key, epoch: unsigned(session.epoch), claim: Claim::Held });
+            return Ok(ClaimedSession {
+                key: session.key,
+                epoch: unsigned(session.epoch),
+                claim: Claim::Held,
+            });
         }
         let epoch = self.next()?;
         let owner = &request.owner;
@@ -139,7 +143,7 @@ impl Db<'_> {
         let from = session.owner.map(|owner| owner.id);
         self.tell_watchers(&session.key, epoch, from.as_deref(), &owner.id)?;
         let claim = from.map_or(Claim::New, |from| Claim::Taken { from });
-        Ok(Attachment { key: session.key, epoch: unsigned(epoch), claim })
+        Ok(ClaimedSession { key: session.key, epoch: unsigned(epoch), claim })
     }
 
     /// Takes a claim back that nobody came to use.

@@ -7,11 +7,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use steadfast_core::{Event, SessionKey, SystemStats, TagFilter, WorkItem, kind_of};
 use steadfast_store::{
-    Abandon, Committed, InstancePage, InstanceQuery, InstanceState, InstanceWait, Interest, LeaseToken,
-    NewWork, OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, ProviderErrorKind, RenewSessions,
-    Sent, SessionInfo, SessionRef, SessionsRenewed, SetAside, Started, Store, StoreClock, TurnCommit,
-    TurnLease, TurnRequest, TurnState, WaitFor, Waited, Waiters, WorkLease, WorkRequest, WorkState,
-    check_message,
+    Abandon, Committed, Envelope, InstancePage, InstanceQuery, InstanceState, InstanceWait, Interest,
+    LeaseToken, NewWork, OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, ProviderErrorKind,
+    RenewSessions, SessionInfo, SessionRef, SessionsRenewed, SetAside, Started, Store, StoreClock,
+    TurnCommit, TurnLease, TurnRequest, TurnState, WaitFor, Waited, Waiters, WorkLease, WorkRequest,
+    WorkState, check_message,
 };
 
 use crate::connection::{Place, open_writer};
@@ -242,7 +242,7 @@ impl Store for SqliteProvider {
         self.read("session", move |db| db.session(&key)).await
     }
 
-    async fn start(&self, start: Sent, also: Vec<Sent>) -> Result<Started, ProviderError> {
+    async fn start(&self, start: Envelope, also: Vec<Envelope>) -> Result<Started, ProviderError> {
         if !matches!(start.message.item, WorkItem::StartOrchestration { .. }) {
             let text = format!("a start is a StartOrchestration, not {}", kind_of(&start.message.item));
             return Err(ProviderError::new(ProviderErrorKind::Invalid, "start", text));
@@ -252,7 +252,7 @@ impl Store for SqliteProvider {
         self.writer.write("start", move |db| db.start(&start, &also)).await
     }
 
-    async fn send(&self, messages: Vec<Sent>) -> Result<(), ProviderError> {
+    async fn send(&self, messages: Vec<Envelope>) -> Result<(), ProviderError> {
         let letters = messages.into_iter().map(|sent| letter("send", sent)).collect::<Result<Vec<_>, _>>()?;
         self.writer.write("send", move |db| db.send(&letters)).await
     }
@@ -374,7 +374,7 @@ impl Db<'_> {
     }
 }
 
-fn letter(operation: &'static str, sent: Sent) -> Result<Letter, ProviderError> {
+fn letter(operation: &'static str, sent: Envelope) -> Result<Letter, ProviderError> {
     check_message(operation, &sent.message.item)?;
     let text = text(operation, &sent.message.item)?;
     Ok(Letter { message: sent.message, text, delay: sent.delay })

@@ -3,7 +3,7 @@
 use rusqlite::params;
 use steadfast_core::{ScheduledActivityIdentifier, SessionKey, TagFilter, WorkItem};
 use steadfast_store::{
-    Abandon, Attachment, Attempt, Claim, MAX_UNREADABLE_ATTEMPTS, ProviderError, Queue, SessionRequest,
+    Abandon, Attempt, Claim, ClaimedSession, MAX_UNREADABLE_ATTEMPTS, ProviderError, Queue, SessionRequest,
     SessionScope, UNREADABLE_RETRY, WorkRequest,
 };
 
@@ -21,7 +21,7 @@ pub(crate) struct LeasedWork {
     pub(crate) attempt: u32,
     pub(crate) orchestration: Option<(String, String)>,
     pub(crate) traceparent: Option<String>,
-    pub(crate) session: Option<Attachment>,
+    pub(crate) session: Option<ClaimedSession>,
     pub(crate) since: i64,
     pub(crate) now: i64,
 }
@@ -34,7 +34,7 @@ impl Undo for LeasedWork {
             db.give_work_back(place, how)?;
         }
         match self.session {
-            Some(Attachment { key, epoch, claim: Claim::New | Claim::Taken { .. } }) => {
+            Some(ClaimedSession { key, epoch, claim: Claim::New | Claim::Taken { .. } }) => {
                 db.unclaim(&key, epoch)
             }
             _ => Ok(()),

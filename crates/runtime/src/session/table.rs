@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steadfast_core::SessionKey;
-use steadfast_store::{Appetite, Attachment, Claim, SessionRef, WorkLease};
+use steadfast_store::{Appetite, Claim, ClaimedSession, SessionRef, WorkLease};
 
 use super::{Asking, Served, Session, Sessions};
 use crate::runtime::Shared;
@@ -53,7 +53,7 @@ pub(crate) struct Arrival {
 
 /// Tells who reads the log how a session came to be attached here. A store without epochs does not say.
 pub(crate) fn tell_arrival(shared: &Shared, lease: &WorkLease) {
-    let Some(Attachment { key, epoch, claim }) = &lease.session else {
+    let Some(ClaimedSession { key, epoch, claim }) = &lease.session else {
         return shared.metrics().set_attached_sessions(shared.sessions.count());
     };
     let (session_id, epoch, owner) = (key.session_id.as_str(), *epoch, shared.sessions.owner.id.as_str());

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use steadfast_store::{Cold, Message, ProviderErrorKind, Sent, TurnRequest, WaitFor, Waited};
+use steadfast_store::{Cold, Envelope, Message, ProviderErrorKind, TurnRequest, WaitFor, Waited};
 
 use crate::Verdict;
 use crate::bench::{Bench, Commit, LEASE, activity, ok, raise, refused, start_of};
@@ -29,7 +29,7 @@ async fn s3_messages_sent_together_arrive_together(bench: Bench) -> Verdict {
     bench.begun("a").await;
     bench.begun("b").await;
     let messages = [raise("a", "1"), raise("b", "1"), raise("a", "2")];
-    ok(store.send(messages.map(Sent::from).to_vec()).await);
+    ok(store.send(messages.map(Envelope::from).to_vec()).await);
     assert_eq!(bench.fetched().await.item.messages, [raise("a", "1"), raise("a", "2")], "in their order");
     assert_eq!(bench.fetched().await.item.messages, [raise("b", "1")], "also to several instances");
     Verdict::Kept
@@ -39,7 +39,7 @@ async fn s3_a_bad_message_among_good_ones_sends_none(bench: Bench) -> Verdict {
     let store = need!(bench.store(), "Store");
     bench.begun("a").await;
     let messages = [raise("a", "1"), activity("a", 2), raise("a", "2")];
-    refused(store.send(messages.map(Sent::from).to_vec()).await, ProviderErrorKind::Invalid);
+    refused(store.send(messages.map(Envelope::from).to_vec()).await, ProviderErrorKind::Invalid);
     assert!(bench.fetch().await.is_none(), "all or none");
     assert!(bench.fetch_work().await.is_none(), "nor is there work");
     Verdict::Kept
@@ -48,7 +48,7 @@ async fn s3_a_bad_message_among_good_ones_sends_none(bench: Bench) -> Verdict {
 async fn s9_messages_sent_together_have_delays_of_their_own(bench: Bench) -> Verdict {
     let store = need!(bench.store(), "Store");
     bench.begun("a").await;
-    let later = Sent { delay: Some(SECOND), ..raise("a", "later").into() };
+    let later = Envelope { delay: Some(SECOND), ..raise("a", "later").into() };
     ok(store.send(vec![later, raise("a", "now").into()]).await);
     let turn = bench.fetched().await;
     assert_eq!(turn.item.messages, [raise("a", "now")], "one is there");
@@ -86,7 +86,7 @@ async fn api_the_trace_context_of_a_message_rides_with_it(bench: Bench) -> Verdi
     let store = need!(bench.store(), "Store");
     let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".to_owned();
     let message = Message { item: start_of("a"), traceparent: Some(trace.clone()) };
-    ok(store.send(vec![Sent { message, delay: None }]).await);
+    ok(store.send(vec![Envelope { message, delay: None }]).await);
     let request =
         TurnRequest { lock_timeout: LEASE, poll_timeout: Duration::ZERO, filter: None, warm: &Cold };
     let lease = ok(store.fetch_turn(request).await).expect("the instance is ready");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use steadfast_core::{TagFilter, WorkItem};
 use steadfast_store::{
-    Abandon, Attempt, Cold, LeaseToken, Message, NewWork, Outcome, Sent, Store, TurnCommit, TurnRequest,
+    Abandon, Attempt, Cold, Envelope, LeaseToken, Message, NewWork, Outcome, Store, TurnCommit, TurnRequest,
     WorkLease, WorkRequest,
 };
 
@@ -72,8 +72,8 @@ fn traced(item: WorkItem, number: u8) -> Message {
     Message { item, traceparent: trace(number) }
 }
 
-fn sent(message: Message) -> Sent {
-    Sent { message, delay: None }
+fn sent(message: Message) -> Envelope {
+    Envelope { message, delay: None }
 }
 
 /// Leases the next turn: its token, and the trace contexts of its messages.

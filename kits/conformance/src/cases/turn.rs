@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use steadfast_core::{AppErrorKind, CarriedSession, ErrorDetails, KvEntry, WorkItem};
 use steadfast_store::{
-    Cold, MAX_TURN_MESSAGES, Message, RunId, Sent, Store, TurnCommit, TurnLease, TurnRequest,
+    Cold, Envelope, MAX_TURN_MESSAGES, Message, RunId, Store, TurnCommit, TurnLease, TurnRequest,
 };
 
 use crate::Verdict;
@@ -156,7 +156,7 @@ async fn s2_a_message_brings_its_trace_context(bench: Bench) -> Verdict {
     let store = need!(bench.store(), "Store");
     let traceparent = Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned());
     let traced = Message { item: start_of("a"), traceparent: traceparent.clone() };
-    ok(store.send(vec![Sent { message: traced, delay: None }, raise("a", "untraced").into()]).await);
+    ok(store.send(vec![Envelope { message: traced, delay: None }, raise("a", "untraced").into()]).await);
     let lease = leased(store).await;
     let found: Vec<_> = lease.messages.iter().map(|message| message.traceparent.clone()).collect();
     assert_eq!(found, [traceparent, None], "a trace context should travel with its own message");
@@ -401,7 +401,7 @@ fn identity(turn: &Turning) -> (&str, &str, u64) {
     (&turn.item.orchestration_name, &turn.item.version, turn.item.execution_id)
 }
 
-fn raises(instance: &str, numbers: std::ops::Range<usize>) -> Vec<Sent> {
+fn raises(instance: &str, numbers: std::ops::Range<usize>) -> Vec<Envelope> {
     numbers.map(|number| raise(instance, &number.to_string()).into()).collect()
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use steadfast_core::{KvEntry, WorkItem};
 use steadfast_store::{
-    Attachment, Claim, History, ProviderError, RunId, SessionInfo, SessionRef, TurnLease, WorkLease,
+    Claim, ClaimedSession, History, ProviderError, RunId, SessionInfo, SessionRef, TurnLease, WorkLease,
 };
 
 /// Numbers that a store chooses, by the order in which they were first seen.
@@ -35,7 +35,7 @@ impl Labels {
     }
 
     /// How a fetch came to serve a session. Whose it was before is left out: a store may have forgotten.
-    fn claim(&mut self, attachment: &Attachment) -> String {
+    fn claim(&mut self, attachment: &ClaimedSession) -> String {
         let label = self.epoch(attachment.epoch);
         let how = match attachment.claim {
             Claim::Held => "held",

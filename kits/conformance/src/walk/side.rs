@@ -6,7 +6,8 @@ use std::sync::Arc;
 use steadfast_clock::{Clock, VirtualClock};
 use steadfast_core::{SessionKey, WorkItem};
 use steadfast_store::{
-    Held as Warm, LeaseToken, NewWork, Owner, Provider, RunId, Sent, SessionRef, Store, TurnLease, WorkLease,
+    Envelope, Held as Warm, LeaseToken, NewWork, Owner, Provider, RunId, SessionRef, Store, TurnLease,
+    WorkLease,
 };
 
 use super::answer::{Labels, done, plain, said};
@@ -97,7 +98,7 @@ impl Side {
             }
             Step::Send { instance, note, delay } => {
                 let message = note_to(instance, *note).into();
-                done(store.send(vec![Sent { message, delay: *delay }]).await)
+                done(store.send(vec![Envelope { message, delay: *delay }]).await)
             }
             Step::FetchTurn { holder, lease, warm } => self.fetch_turn(store, *holder, *lease, *warm).await,
             Step::CommitTurn { lease, deeds } => self.commit_turn(store, *lease, deeds).await,

@@ -10,7 +10,7 @@ use std::time::Duration;
 use steadfast_core::{Event, EventKind, TagFilter, WorkItem};
 use steadfast_sqlite::SqliteProvider;
 use steadfast_store::{
-    Attachment, History, Outcome, Owner, ProviderError, ProviderErrorKind, SessionRequest, SessionScope,
+    ClaimedSession, History, Outcome, Owner, ProviderError, ProviderErrorKind, SessionRequest, SessionScope,
     Store, TurnCommit, TurnLease, WorkRequest,
 };
 
@@ -190,7 +190,7 @@ impl Crew {
             Ok(None) => return,
             Err(error) => return expect_busy(&error),
         };
-        if let Some(Attachment { key, epoch, .. }) = &lease.session {
+        if let Some(ClaimedSession { key, epoch, .. }) = &lease.session {
             self.ledger.write(&format!("served {} {epoch} {}", key.session_id, self.owner));
         }
         let WorkItem::ActivityExecute { instance, id, .. } = &lease.item else { panic!("only activities") };

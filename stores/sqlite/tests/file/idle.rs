@@ -8,7 +8,7 @@ use std::time::Duration;
 use steadfast_clock::{Clock, SystemClock};
 use steadfast_core::TagFilter;
 use steadfast_sqlite::{SqliteOptions, SqliteProvider};
-use steadfast_store::{NewWork, Sent, Store, TurnLease, WorkLease};
+use steadfast_store::{Envelope, NewWork, Store, TurnLease, WorkLease};
 use tokio::task::JoinHandle;
 
 use crate::stage::{LONG, activity, open, place, start, turn_request, work_request};
@@ -100,7 +100,7 @@ async fn the_earliest_timer_wakes_a_parked_fetch_and_nothing_runs_before() {
     let parked = counted.park_turn();
     let sent = SystemClock.monotonic();
     for (instance, delay) in [("late", LONG), ("soon", Duration::from_millis(900))] {
-        let later = Sent { delay: Some(delay), ..Sent::from(start(instance)) };
+        let later = Envelope { delay: Some(delay), ..Envelope::from(start(instance)) };
         counted.store.send(vec![later]).await.expect("it is sent");
     }
     counted.comes_to_rest().await;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use steadfast_store::{ProviderErrorKind, Sent, Started};
+use steadfast_store::{Envelope, ProviderErrorKind, Started};
 
 use super::start;
 use crate::Verdict;
@@ -132,7 +132,7 @@ async fn api_what_is_sent_with_a_start_reaches_an_existing_instance(bench: Bench
 
 async fn api_a_start_must_be_a_start(bench: Bench) -> Verdict {
     let store = need!(bench.store(), "Store");
-    let start: Sent = raise("a", "1").into();
+    let start: Envelope = raise("a", "1").into();
     refused(store.start(start, Vec::new()).await, ProviderErrorKind::Invalid);
     Verdict::Kept
 }
