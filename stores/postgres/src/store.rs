@@ -15,22 +15,22 @@ use steadfast_store::{
     TurnRequest, TurnState, WaitFor, Waited, Waiters, WorkLease, WorkRequest, WorkState,
 };
 
-use crate::calls::{Calls, WorkAsk};
-use crate::connect::Connector;
-use crate::db::Db;
-use crate::error::{chain, unreached};
-use crate::giving_back::GivingBack;
-use crate::history::{Append, Events};
-use crate::lanes::{Lane, Lanes};
-use crate::listen::Listener;
-use crate::message::{Letter, Start};
-use crate::migrate::{Build, migrate, pending};
-use crate::open::{OpenError, quoted};
-use crate::options::{Plan, PostgresOptions};
-use crate::pending::PendingMigrations;
-use crate::turn::Prepared;
-use crate::wait::{Look, Next};
-use crate::work::Finish;
+use crate::link::connect::Connector;
+use crate::link::db::Db;
+use crate::link::error::{chain, unreached};
+use crate::link::listen::Listener;
+use crate::link::open::{OpenError, quoted};
+use crate::link::options::{Plan, PostgresOptions};
+use crate::merge::calls::{Calls, WorkAsk};
+use crate::merge::lanes::{Lane, Lanes};
+use crate::merge::undelivered::GivingBack;
+use crate::schema::migrate::{Build, migrate, pending};
+use crate::schema::migrations_pending::PendingMigrations;
+use crate::verbs::history::{Append, Events};
+use crate::verbs::message::{Letter, Start};
+use crate::verbs::poll::{Look, Next};
+use crate::verbs::turn::Prepared;
+use crate::verbs::work::Finish;
 
 /// Keeps everything in one schema of a Postgres database.
 #[derive(Debug)]

@@ -9,12 +9,12 @@ use std::time::Duration;
 use steadfast_cluster::Server;
 use tokio_postgres::{Client, NoTls};
 
-use crate::connect::Connector;
-use crate::db::Db;
-use crate::lanes::Lanes;
-use crate::migrate::{Build, migrate};
-use crate::open::{OpenError, quoted};
-use crate::options::{Plan, PostgresOptions};
+use crate::link::connect::Connector;
+use crate::link::db::Db;
+use crate::link::open::{OpenError, quoted};
+use crate::link::options::{Plan, PostgresOptions};
+use crate::merge::lanes::Lanes;
+use crate::schema::migrate::{Build, migrate};
 
 /// Returns a statement of these tests, which has a file of its own.
 macro_rules! test_sql {

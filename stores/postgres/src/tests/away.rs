@@ -6,10 +6,10 @@ use steadfast_cluster::Server;
 use steadfast_store::ProviderErrorKind;
 
 use super::{connect, db, execute, number, plan, server, test_sql};
-use crate::db::Db;
-use crate::lanes::Lane;
-use crate::options::Plan;
-use crate::param::params;
+use crate::link::db::Db;
+use crate::link::options::Plan;
+use crate::link::statement::params;
+use crate::merge::lanes::Lane;
 
 async fn ask(db: &Db) -> Result<(), steadfast_store::ProviderError> {
     db.rows("ask", test_sql!("away/ask"), params![]).await.map(drop)

@@ -9,10 +9,10 @@ use steadfast_core::{ExecutionMetadata, TagFilter, WorkItem};
 use steadfast_store::Provider;
 
 use super::{bring, connect, db, execute, number, plan, server, test_sql};
-use crate::db::{Db, Function, column};
-use crate::migrate::Build;
-use crate::open::OpenError;
-use crate::param::params;
+use crate::link::db::{Db, Function, column};
+use crate::link::open::OpenError;
+use crate::link::statement::params;
+use crate::schema::migrate::Build;
 use crate::store::PostgresProvider;
 
 /// The forms of one function, as it grew from version to version.

@@ -1,0 +1,210 @@
+//! What an error of the database means for the caller. Decided by SQLSTATE, never by text.
+
+use deadpool_postgres::{PoolError, TimeoutType};
+use steadfast_store::{ProviderError, ProviderErrorKind};
+use tokio_postgres::error::{Severity, SqlState};
+
+/// Says what the error of a statement means.
+pub(crate) fn provider_error(operation: &str, error: tokio_postgres::Error) -> ProviderError {
+    if let Some(raised) = crate::link::exception::raised(operation, &error) {
+        return raised;
+    }
+    let (kind, remedy) = meaning(error.code());
+    let said = match error.as_db_error() {
+        Some(db) => format!("{} (SQLSTATE {})", db.message(), db.code().code()),
+        None => chain(&error),
+    };
+    let text = if remedy.is_empty() { said } else { format!("{said}; {remedy}") };
+    ProviderError::new(kind, operation, text).with_source(error)
+}
+
+/// Says what a connection that was not to be had means. Nothing was asked, so another try is always right.
+pub(crate) fn pool_error(operation: &str, error: &PoolError) -> ProviderError {
+    let kind = match error {
+        PoolError::Timeout(TimeoutType::Wait) => ProviderErrorKind::Busy,
+        _ => ProviderErrorKind::Unavailable,
+    };
+    ProviderError::new(kind, operation, unreached(error))
+}
+
+/// Says why there is no connection, and what to do.
+pub(crate) fn unreached(error: &PoolError) -> String {
+    match error {
+        PoolError::Timeout(TimeoutType::Wait) => {
+            "every connection of the pool is in use and none became free in time; raise max_connections, or connect_timeout"
+                .to_owned()
+        }
+        PoolError::Timeout(TimeoutType::Create | TimeoutType::Recycle) => {
+            "no connection was made in time; check host and port, and that no firewall drops the packets".to_owned()
+        }
+        PoolError::Backend(error) => unconnected(error),
+        PoolError::Closed => "the pool was closed".to_owned(),
+        PoolError::NoRuntimeSpecified => "the pool has no runtime for its timeouts".to_owned(),
+        PoolError::PostCreateHook(error) => format!("a hook of the pool failed: {}", chain(error)),
+    }
+}
+
+/// Says why a server was not reached, or did not let us in, and what to do.
+fn unconnected(error: &tokio_postgres::Error) -> String {
+    let Some(db) = error.as_db_error() else {
+        let said = chain(error);
+        return format!("{said}; {}", remedy_without_code(error));
+    };
+    let remedy = match db.code().code() {
+        "28P01" => "check user and password",
+        "28000" => {
+            "check that the role exists and may log in, and that pg_hba.conf of the server lets it in from here"
+        }
+        "3D000" => "create the database first, for instance with createdb, or name another one",
+        "42501" => "grant the role the right to connect to this database",
+        "53300" => {
+            "the server has no connection left: lower max_connections of this and other processes, or raise the server's"
+        }
+        "57P03" => "the server is starting or stopping: try again soon",
+        _ => "check the connection URL and the log of the server",
+    };
+    format!("{} (SQLSTATE {}); {remedy}", db.message(), db.code().code())
+}
+
+fn remedy_without_code(error: &tokio_postgres::Error) -> &'static str {
+    let mut source = std::error::Error::source(error);
+    while let Some(inner) = source {
+        if let Some(system) = inner.downcast_ref::<std::io::Error>() {
+            // An error of TLS is inside one of the system, which does not give it as its source.
+            return match system.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+                Some(rustls::Error::InvalidCertificate(_)) => {
+                    "the certificate of the server was refused: name its authority with sslrootcert and the host as the \
+                     certificate does, or lower sslmode"
+                }
+                Some(_) => "TLS failed: check sslmode, and the log of the server",
+                None => "check host and port, and that the server runs",
+            };
+        }
+        source = inner.source();
+    }
+    "check the connection URL, its password and its sslmode"
+}
+
+/// What the error of a statement means, and what to do if it is not obvious.
+fn meaning(code: Option<&SqlState>) -> (ProviderErrorKind, &'static str) {
+    use ProviderErrorKind::{Busy, Conflict, Corrupt, Full, Invalid, Other, Refused, Unavailable};
+    let Some(code) = code else {
+        return (Unavailable, "the connection is lost; what was asked may have happened or not");
+    };
+    match code.code() {
+        // Lost against others, or waited for them too long: nothing happened.
+        "40001" | "40P01" | "55006" => (Busy, ""),
+        "55P03" => (
+            Busy,
+            "another transaction holds it, perhaps one of your own that is still open; nothing happened",
+        ),
+        "57014" => {
+            (Busy, "it took longer than statement_timeout, or somebody cancelled it; nothing happened")
+        }
+        "25P04" => (Busy, "it took longer than the server's transaction_timeout; nothing happened"),
+        "23505" => (Conflict, ""),
+        "42501" => (Refused, "grant the role what it needs in this schema"),
+        // A primary that became a standby: another connection may find the new primary.
+        "25006" => (Unavailable, "this server only reads; connect to the primary"),
+        "28000" | "28P01" => (Refused, ""),
+        "53100" => (Full, "free space on the disk of the server"),
+        "53200" | "53000" | "53400" => (Full, "the server has no room for this now"),
+        "53300" => (Unavailable, "the server has no connection left"),
+        "40003" => (Unavailable, "what was asked may have happened or not"),
+        "3F000" | "42P01" | "42883" | "42703" => {
+            (Corrupt, "the schema was dropped or changed; open it again, which makes what is missing")
+        }
+        "XX001" | "XX002" => (Corrupt, "the database is damaged; see the log of the server"),
+        code => match &code[..code.len().min(2)] {
+            "08" => (Unavailable, ""),
+            "57" => (Unavailable, "the server ended the connection; nothing is lost"),
+            "25" if code == "25P03" => (Unavailable, ""),
+            "58" => (Unavailable, "the server has trouble with its files; see its log"),
+            // A value that cannot be held: of a wrong form, or too long for an index.
+            "22" | "54" => (Invalid, ""),
+            _ => (Other, ""),
+        },
+    }
+}
+
+/// Would the same statement succeed if it were sent again at once? Its transaction was rolled back.
+///
+/// A function that is made anew with more parameters is another one for the database: who looked up the old one a moment before
+/// finds that it is gone (as an undefined function, or inside as an internal error, or as a plan whose result would change), and
+/// finds the new one when it asks again.
+pub(crate) fn is_conflict(error: &tokio_postgres::Error) -> bool {
+    error.code().is_some_and(|code| {
+        [
+            SqlState::T_R_DEADLOCK_DETECTED,
+            SqlState::T_R_SERIALIZATION_FAILURE,
+            SqlState::UNDEFINED_FUNCTION,
+            SqlState::INTERNAL_ERROR,
+            SqlState::FEATURE_NOT_SUPPORTED,
+        ]
+        .contains(code)
+    })
+}
+
+/// Was the call ended because another transaction holds what it needs? Nothing happened.
+pub(crate) fn is_held(error: &ProviderError) -> bool {
+    let source = error.source.as_deref().and_then(|source| source.downcast_ref::<tokio_postgres::Error>());
+    source.and_then(tokio_postgres::Error::code) == Some(&SqlState::LOCK_NOT_AVAILABLE)
+}
+
+/// Is the connection of no use any more, although it may still look open? The server has ended it, or it came to only read, and
+/// another one may reach another server.
+pub(crate) fn is_spent(error: &tokio_postgres::Error) -> bool {
+    error.as_db_error().is_none_or(|db| {
+        matches!(db.parsed_severity(), Some(Severity::Fatal | Severity::Panic))
+            || *db.code() == SqlState::READ_ONLY_SQL_TRANSACTION
+    })
+}
+
+/// The text of an error and of those underneath.
+pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        let next = error.to_string();
+        if !text.contains(&next) {
+            text = format!("{text}: {next}");
+        }
+        source = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(code: &str) -> ProviderErrorKind {
+        meaning(Some(&SqlState::from_code(code))).0
+    }
+
+    #[test]
+    fn what_may_succeed_later_is_retryable() {
+        for code in [
+            "40001", "40P01", "55P03", "57014", "57P01", "57P03", "53300", "53100", "08006", "25006", "58030",
+        ] {
+            assert!(kind(code).is_retryable(), "{code}");
+        }
+        assert!(meaning(None).0.is_retryable());
+    }
+
+    #[test]
+    fn what_never_succeeds_is_not() {
+        for (code, expected) in [
+            ("23505", ProviderErrorKind::Conflict),
+            ("42501", ProviderErrorKind::Refused),
+            ("22021", ProviderErrorKind::Invalid),
+            ("54000", ProviderErrorKind::Invalid),
+            ("42P01", ProviderErrorKind::Corrupt),
+            ("XX001", ProviderErrorKind::Corrupt),
+            ("P0001", ProviderErrorKind::Other),
+        ] {
+            assert_eq!(kind(code), expected, "{code}");
+            assert!(!kind(code).is_retryable(), "{code}");
+        }
+    }
+}

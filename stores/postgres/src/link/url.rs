@@ -1,0 +1,341 @@
+//! Connection strings: URLs, and lists of `key=value`. What is shown of one never holds a password.
+
+use std::borrow::Cow;
+
+use percent_encoding::percent_decode_str;
+use tokio_postgres::Config;
+use tokio_postgres::config::Host;
+
+use crate::link::error::chain;
+use crate::link::open::OpenError;
+use crate::link::tls::{Roots, TlsMode};
+
+/// What a connection string says.
+#[derive(Debug)]
+pub(crate) struct Address {
+    pub(crate) config: Config,
+    pub(crate) tls_mode: TlsMode,
+    pub(crate) roots: Roots,
+}
+
+impl Address {
+    /// Reads a connection string.
+    pub(crate) fn parse(text: &str) -> Result<Self, OpenError> {
+        Self::read(text).map_err(|why| OpenError::Url { url: shown(text), why })
+    }
+
+    fn read(text: &str) -> Result<Self, String> {
+        let (rest, ours) = if is_url(text) { split_url(text)? } else { split_pairs(text)? };
+        let mut config: Config = rest.parse().map_err(|error| chain(&error))?;
+        if config.get_hosts().is_empty() {
+            // A certificate may be made for an address.
+            for address in config.get_hostaddrs().to_vec() {
+                config.host(address.to_string());
+            }
+        }
+        if config.get_hosts().is_empty() {
+            return Err("it names no host".to_owned());
+        }
+        let mut address = Self { config, tls_mode: TlsMode::default(), roots: Roots::Platform };
+        for (key, value) in ours {
+            match key.as_str() {
+                "sslmode" => address.tls_mode = TlsMode::parse(&value)?,
+                _ => address.roots = Roots::parse(&value),
+            }
+        }
+        // As everywhere: who names a root certificate wants it to be used.
+        if address.tls_mode == TlsMode::Require && address.roots != Roots::Platform {
+            address.tls_mode = TlsMode::VerifyCa;
+        }
+        // What does not leave the machine is not encrypted, as with other clients.
+        #[cfg(unix)]
+        if address.config.get_hosts().iter().all(|host| matches!(host, Host::Unix(_))) {
+            address.tls_mode = TlsMode::Disable;
+        }
+        address.config.ssl_mode(address.tls_mode.on_the_wire());
+        Ok(address)
+    }
+
+    /// Names the server, the database and the user, for messages.
+    pub(crate) fn server(&self) -> String {
+        server(&self.config)
+    }
+}
+
+/// Names the server, the database and the user of a configuration.
+fn server(config: &Config) -> String {
+    let ports = config.get_ports();
+    let port = |index: usize| ports.get(index).or(ports.first()).copied().unwrap_or(5432);
+    let hosts: Vec<String> = (0..)
+        .zip(config.get_hosts())
+        .map(|(index, host)| match host {
+            Host::Tcp(name) => format!("{name}:{}", port(index)),
+            #[cfg(unix)]
+            Host::Unix(path) => format!("{}:{}", path.display(), port(index)),
+        })
+        .collect();
+    let database = config.get_dbname().map(|name| format!("/{name}")).unwrap_or_default();
+    let user = config.get_user().map(|name| format!(" as user '{name}'")).unwrap_or_default();
+    format!("{}{database}{user}", hosts.join(","))
+}
+
+fn is_url(text: &str) -> bool {
+    scheme_of(text).is_some()
+}
+
+/// Takes the scheme of a URL off. In a list of `key=value`, a password may hold anything.
+fn scheme_of(text: &str) -> Option<(&str, &str)> {
+    let is_scheme =
+        |scheme: &str| scheme.chars().all(|letter| letter.is_alphanumeric() || "+-._".contains(letter));
+    text.split_once("://").filter(|(scheme, _)| is_scheme(scheme))
+}
+
+/// The options of a connection string that the driver does not know, or knows only in part.
+fn is_ours(key: &str) -> bool {
+    matches!(key, "sslmode" | "sslrootcert")
+}
+
+type Split = (String, Vec<(String, String)>);
+
+/// Takes our options out of a URL.
+fn split_url(text: &str) -> Result<Split, String> {
+    if !text.starts_with("postgres://") && !text.starts_with("postgresql://") {
+        return Err("it begins with neither postgres:// nor postgresql://".to_owned());
+    }
+    let address = text.split('?').next().unwrap_or(text);
+    if address.matches('@').count() > 1 {
+        return Err(
+            "it holds more than one @: in a password, write @ as %40, / as %2F, # as %23 and % as %25"
+                .to_owned(),
+        );
+    }
+    let host = text.find('@').map_or(0, |at| at + 1);
+    let Some(mark) = text[host..].find('?').map(|mark| host + mark) else {
+        return Ok((text.to_owned(), Vec::new()));
+    };
+    let (mut theirs, mut ours) = (Vec::new(), Vec::new());
+    for pair in text[mark + 1..].split('&').filter(|pair| !pair.is_empty()) {
+        match pair.split_once('=') {
+            Some((key, value)) if is_ours(key) => ours.push((key.to_owned(), decoded(key, value)?)),
+            _ => theirs.push(pair),
+        }
+    }
+    let query = if theirs.is_empty() { String::new() } else { format!("?{}", theirs.join("&")) };
+    Ok((format!("{}{query}", &text[..mark]), ours))
+}
+
+fn decoded(key: &str, value: &str) -> Result<String, String> {
+    let decoded: Result<Cow<'_, str>, _> = percent_decode_str(value).decode_utf8();
+    decoded.map(Cow::into_owned).map_err(|_| format!("the value of {key} is not UTF-8"))
+}
+
+/// Takes our options out of a list of `key=value`.
+fn split_pairs(text: &str) -> Result<Split, String> {
+    let (ours, theirs): (Vec<_>, Vec<_>) = pairs(text)?.into_iter().partition(|(key, _)| is_ours(key));
+    let quote = |value: &str| value.replace('\\', "\\\\").replace('\'', "\\'");
+    let theirs: Vec<String> = theirs.iter().map(|(key, value)| format!("{key}='{}'", quote(value))).collect();
+    Ok((theirs.join(" "), ours))
+}
+
+/// Reads `key=value` pairs; a value may stand in single quotes, and a backslash takes the next character as it is.
+fn pairs(text: &str) -> Result<Vec<(String, String)>, String> {
+    let mut pairs = Vec::new();
+    let mut rest = text.trim_start();
+    while !rest.is_empty() {
+        let (key, after) = rest.split_once('=').ok_or("it is neither a URL nor a list of key=value")?;
+        let mut value = String::new();
+        let mut letters = after.trim_start().chars();
+        let is_quoted = letters.as_str().starts_with('\'');
+        if is_quoted {
+            letters.next();
+        }
+        loop {
+            match letters.next() {
+                Some('\\') => value.extend(letters.next()),
+                Some('\'') if is_quoted => break,
+                Some(letter) if !is_quoted && letter.is_whitespace() => break,
+                Some(letter) => value.push(letter),
+                None if is_quoted => return Err(format!("the quote of {} does not end", key.trim())),
+                None => break,
+            }
+        }
+        pairs.push((key.trim().to_owned(), value));
+        rest = letters.as_str().trim_start();
+    }
+    Ok(pairs)
+}
+
+const HIDDEN: &str = "***";
+
+/// Shows a connection string without what may be a password, also of one that cannot be read.
+pub(crate) fn shown(text: &str) -> String {
+    if let Some((scheme, rest)) = scheme_of(text) {
+        return format!("{scheme}://{}", shown_rest(rest));
+    }
+    let shown = |(key, value): &(String, String)| match key.as_str() {
+        "host" | "hostaddr" | "port" | "dbname" | "user" | "sslmode" | "sslrootcert" => {
+            format!("{key}={value}")
+        }
+        _ => format!("{key}={HIDDEN}"),
+    };
+    match pairs(text) {
+        Ok(pairs) => pairs.iter().map(shown).collect::<Vec<_>>().join(" "),
+        Err(_) => HIDDEN.to_owned(),
+    }
+}
+
+/// Shows what follows the scheme of a URL. A password may hold anything, so all between the first `:` and the last `@` goes.
+fn shown_rest(rest: &str) -> String {
+    let (before, after) = match rest.rsplit_once('@') {
+        Some((credentials, after)) => (credentials.split_once(':').map(|(user, _)| user), after),
+        None => (Some(""), rest),
+    };
+    let credentials = match before {
+        Some("") if !rest.contains('@') => String::new(),
+        Some(user) => format!("{user}:{HIDDEN}@"),
+        None => format!("{}@", rest.rsplit_once('@').map_or("", |(user, _)| user)),
+    };
+    let (address, query) = match after.split_once('?') {
+        Some((address, query)) => (address, format!("?{}", shown_query(query))),
+        None => (after, String::new()),
+    };
+    // Without an `@`, what should be a port may be a password whose host is missing.
+    let port = address.split_once(':').map(|(_, port)| port.split(['/', ',']).next().unwrap_or_default());
+    let is_port = port.is_none_or(|port| port.bytes().all(|byte| byte.is_ascii_digit()));
+    let address = match address.split_once(':') {
+        Some((host, _)) if !is_port && !address.starts_with('[') => format!("{host}:{HIDDEN}"),
+        _ => address.to_owned(),
+    };
+    format!("{credentials}{address}{query}")
+}
+
+fn shown_query(query: &str) -> String {
+    let shown = |pair: &str| match pair.split_once('=') {
+        Some((key, _)) if is_ours(key) => pair.to_owned(),
+        Some((key, _)) => format!("{key}={HIDDEN}"),
+        None => HIDDEN.to_owned(),
+    };
+    query.split('&').map(shown).collect::<Vec<_>>().join("&")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    fn why(text: &str) -> String {
+        Address::parse(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn urls_and_lists_say_the_same() {
+        let texts = [
+            "postgres://me:pw@db.example:6432/orders?sslmode=verify-full&sslrootcert=%2Fetc%2Fmy%20ca.pem",
+            "postgresql://me:pw@db.example:6432/orders?sslrootcert=/etc/my%20ca.pem&sslmode=verify-full",
+            "host=db.example port=6432 user=me password=pw dbname=orders sslmode=verify-full \
+             sslrootcert='/etc/my ca.pem'",
+            r"user = me  password='pw' host='db.example' port=6432 dbname=orders sslmode=verify-full sslrootcert=/etc/my\ ca.pem",
+        ];
+        for text in texts {
+            let address = Address::parse(text).unwrap();
+            assert_eq!(address.server(), "db.example:6432/orders as user 'me'", "{text}");
+            assert_eq!(address.config.get_password(), Some(&b"pw"[..]), "{text}");
+            assert_eq!(address.tls_mode, TlsMode::VerifyFull, "{text}");
+            assert_eq!(address.roots, Roots::File(PathBuf::from("/etc/my ca.pem")), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_password_of_a_list_may_look_like_a_url() {
+        let address = Address::parse("host=h user=me password=a://b").unwrap();
+        assert_eq!(address.config.get_password(), Some(&b"a://b"[..]));
+    }
+
+    #[test]
+    fn an_address_by_number_is_a_host() {
+        let address = Address::parse("hostaddr=10.0.0.1 user=me sslmode=verify-full").unwrap();
+        assert_eq!(address.server(), "10.0.0.1:5432 as user 'me'");
+        assert_eq!(address.config.get_hosts().len(), 1);
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_socket_of_this_machine_is_not_encrypted() {
+        let address = Address::parse("host=/run/postgresql user=me sslmode=require").unwrap();
+        assert_eq!(address.tls_mode, TlsMode::Disable);
+    }
+
+    #[test]
+    fn without_sslmode_encryption_is_preferred() {
+        assert_eq!(Address::parse("postgres://h/d").unwrap().tls_mode, TlsMode::Prefer);
+    }
+
+    #[test]
+    fn require_with_a_root_certificate_checks_it() {
+        let address = Address::parse("postgres://h/d?sslmode=require&sslrootcert=ca.pem").unwrap();
+        assert_eq!(address.tls_mode, TlsMode::VerifyCa);
+    }
+
+    #[test]
+    fn an_unknown_sslmode_is_named_with_those_that_are_known() {
+        assert_eq!(
+            why("postgres://h/d?sslmode=allow"),
+            "'postgres://h/d?sslmode=allow' is no usable connection URL: sslmode 'allow' is not known, use disable, prefer, \
+             require, verify-ca or verify-full; expected postgres://user:password@host:5432/database"
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_string_is_said() {
+        for (text, said) in [
+            ("mysql://h/d", "it begins with neither postgres:// nor postgresql://"),
+            ("nonsense", "it is neither a URL nor a list of key=value"),
+            ("", "it names no host"),
+            ("postgres:///d", "it names no host"),
+            ("postgres://me:p@ss/w@h/d", "write @ as %40"),
+            ("postgres://h:port/d", "port"),
+            ("postgres://h/d?colour=red", "colour"),
+            ("host='h", "the quote of host does not end"),
+        ] {
+            assert!(why(text).contains(said), "{text:?}: {}", why(text));
+        }
+    }
+
+    #[test]
+    fn a_password_is_never_shown() {
+        for text in [
+            "postgres://me:secret@h/d?sslmode=allow",
+            "mysql://me:secret@h/d",
+            "postgres://me:se:cret@secret@h/d?sslmode=allow",
+            "postgres://me:a/secret@h:x/d",
+            "postgres://me:secret",
+            "postgres://me:secret/d",
+            "postgres://h/d?password=secret&sslmode=allow",
+            "postgres://h/d?passwort=secret",
+            "postgres://me:pa?secret",
+            "postgres://me:p@secret/w@h/d",
+            "host=h password=secret sslmode=allow",
+            "host=h password=secret://x sslmode=allow",
+            "host=h password=x://secret sslmode=allow",
+            "host=h password='secret",
+            "host=h password = 'a secret' colour=red",
+            "secret",
+        ] {
+            let error = Address::parse(text).unwrap_err();
+            assert!(!error.to_string().contains("secret"), "{text}: {error}");
+            assert!(!format!("{error:?}").contains("secret"), "{text}: {error:?}");
+        }
+        let address = Address::parse("postgres://me:secret@h/d").unwrap();
+        assert!(!format!("{address:?}").contains("secret"), "{address:?}");
+        assert!(!address.server().contains("secret"));
+    }
+
+    #[test]
+    fn what_is_no_password_is_shown() {
+        assert_eq!(shown("postgres://me:pw@h:1/d?sslmode=x"), "postgres://me:***@h:1/d?sslmode=x");
+        assert_eq!(shown("postgres://me@[::1]:1/d"), "postgres://me@[::1]:1/d");
+        assert_eq!(shown("postgres://h:1,i:2/d"), "postgres://h:1,i:2/d");
+        assert_eq!(shown("host=h port=1 password=pw"), "host=h port=1 password=***");
+    }
+}

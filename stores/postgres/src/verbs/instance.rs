@@ -1,0 +1,178 @@
+//! Instances: what can be said of them without reading a history.
+
+use steadfast_core::{ErrorDetails, Event, EventKind, SystemStats};
+use steadfast_store::{
+    Cursor, ExecutionState, InstancePage, InstanceQuery, InstanceState, ProviderError, ProviderErrorKind,
+};
+use tokio_postgres::Row;
+
+use crate::link::db::{Db, Function, column, functions, sql, unsigned};
+use crate::link::escape::{escape, unescape};
+use crate::link::statement::params;
+use crate::verbs::history::events_of;
+
+pub(crate) const FUNCTIONS: &[Function] = functions!["instance/lock_instances", "instance/forget_instances"];
+
+impl Db {
+    pub(crate) async fn state(&self, instance: &str) -> Result<Option<InstanceState>, ProviderError> {
+        const OPERATION: &str = "state";
+        match self.one(OPERATION, sql!("instance/state"), params![escape(instance)]).await? {
+            Some(row) => read(OPERATION, &row).map(Some),
+            None => self.rowless_state(instance).await,
+        }
+    }
+
+    /// History can exist without a row: appended by hand, or committed without saying whose it is.
+    async fn rowless_state(&self, instance: &str) -> Result<Option<InstanceState>, ProviderError> {
+        const OPERATION: &str = "state";
+        let row = self.one(OPERATION, sql!("instance/rowless"), params![escape(instance)]).await?;
+        let Some(row) = row else { return Ok(None) };
+        let execution: i64 = column(OPERATION, &row, "execution_id")?;
+        let started: Option<&str> = column(OPERATION, &row, "started")?;
+        let started: Option<Event> = started.and_then(|text| serde_json::from_str(text).ok());
+        let Some(EventKind::OrchestrationStarted { name, version, parent_instance, .. }) =
+            started.map(|event| event.kind)
+        else {
+            return Ok(None);
+        };
+        let texts = self.event_texts(OPERATION, instance, execution, 0).await?;
+        let events: Vec<_> =
+            texts.iter().filter_map(|text| events_of(std::slice::from_ref(text)).ok()).flatten().collect();
+        Ok(Some(InstanceState {
+            instance: instance.to_owned(),
+            orchestration: name,
+            version,
+            execution_id: unsigned(execution),
+            status: execution_state(OPERATION, &row)?,
+            custom_status: None,
+            custom_status_version: 0,
+            parent: parent_instance,
+            created_at_ms: events.iter().map(|event| event.timestamp_ms).min().unwrap_or(0),
+            updated_at_ms: events.iter().map(|event| event.timestamp_ms).max().unwrap_or(0),
+            // Never equal to the change of a row, so that whoever waits notices when the row appears.
+            change: texts.len() as u64 | ROWLESS,
+        }))
+    }
+
+    pub(crate) async fn instances(&self, query: &InstanceQuery) -> Result<InstancePage, ProviderError> {
+        const OPERATION: &str = "instances";
+        let before = match &query.after {
+            None => i64::MAX,
+            Some(Cursor(text)) => text.parse().map_err(|_| {
+                let text = format!("'{text}' is no cursor of this store");
+                ProviderError::new(ProviderErrorKind::Invalid, OPERATION, text)
+            })?,
+        };
+        let limit = i64::try_from(query.page_size()).unwrap_or(i64::MAX - 1);
+        let prefix = query.id_prefix.as_deref().map(escape).filter(|prefix| !prefix.is_empty());
+        let params = (
+            query.status.as_deref().map(escape),
+            query.orchestration.as_deref().map(escape),
+            prefix.as_deref().and_then(behind),
+            query.parent.as_deref().map(escape),
+        );
+        let rows = self
+            .rows(
+                OPERATION,
+                sql!("instance/page"),
+                params![before, params.0, params.1, prefix, params.2, params.3, query.roots_only, limit + 1],
+            )
+            .await?;
+        let mut found = Vec::with_capacity(rows.len());
+        for row in &rows {
+            found.push((read(OPERATION, row)?, column::<i64>(OPERATION, row, "ord")?));
+        }
+        let more = found.len() > query.page_size();
+        found.truncate(query.page_size());
+        let next = found.last().filter(|_| more).map(|(_, order)| Cursor(order.to_string()));
+        Ok(InstancePage { instances: found.into_iter().map(|(state, _)| state).collect(), next })
+    }
+
+    pub(crate) async fn stats(&self, instance: &str) -> Result<Option<SystemStats>, ProviderError> {
+        const OPERATION: &str = "stats";
+        let Some(size) = self.one(OPERATION, sql!("history/size"), params![escape(instance)]).await? else {
+            return Ok(None);
+        };
+        let started = self.started(OPERATION, instance, column(OPERATION, &size, "execution_id")?).await?;
+        let carried = match started.map(|event| event.kind) {
+            Some(EventKind::OrchestrationStarted { carry_forward_events, .. }) => carry_forward_events,
+            _ => None,
+        };
+        let values = self.kv_values(instance).await?;
+        Ok(Some(SystemStats {
+            history_event_count: unsigned(column(OPERATION, &size, "events")?),
+            history_size_bytes: unsigned(column(OPERATION, &size, "bytes")?),
+            queue_pending_count: carried.map_or(0, |carried| carried.len() as u64),
+            kv_user_key_count: values.len() as u64,
+            kv_total_value_bytes: values.into_values().map(|value| value.len() as u64).sum(),
+        }))
+    }
+}
+
+/// Marks the change of an instance that has no row.
+const ROWLESS: u64 = 1 << 63;
+
+/// The least text behind all that begin so, in the order of bytes; `None` when there is none.
+fn behind(prefix: &str) -> Option<String> {
+    let mut characters: Vec<char> = prefix.chars().collect();
+    while let Some(last) = characters.pop() {
+        if let Some(next) = (last..=char::MAX).nth(1) {
+            characters.push(next);
+            return Some(characters.into_iter().collect());
+        }
+    }
+    None
+}
+
+fn read(operation: &'static str, row: &Row) -> Result<InstanceState, ProviderError> {
+    let plain = |name: &str| column::<String>(operation, row, name).map(unescape);
+    let maybe = |name: &str| column::<Option<String>>(operation, row, name).map(|text| text.map(unescape));
+    let number = |name: &str| column(operation, row, name).map(unsigned);
+    Ok(InstanceState {
+        instance: plain("instance_id")?,
+        orchestration: plain("orchestration_name")?,
+        version: plain("orchestration_version")?,
+        execution_id: number("current_execution_id")?,
+        custom_status: maybe("custom_status")?,
+        custom_status_version: number("custom_status_version")?,
+        parent: maybe("parent_instance_id")?,
+        created_at_ms: number("created_ms")?,
+        updated_at_ms: number("updated_ms")?,
+        change: number("change")?,
+        status: execution_state(operation, row)?,
+    })
+}
+
+/// Reads how an execution stands from its columns.
+fn execution_state(operation: &'static str, row: &Row) -> Result<ExecutionState, ProviderError> {
+    let status: Option<String> = column(operation, row, "status")?;
+    let output: Option<String> = column(operation, row, "output")?;
+    let output = output.map(unescape).unwrap_or_default();
+    Ok(match status.as_deref() {
+        Some("Completed") => ExecutionState::Completed(output),
+        Some("Failed") => {
+            let failure: Option<String> = column(operation, row, "failure")?;
+            let details = failure.and_then(|text| serde_json::from_str(&text).ok());
+            ExecutionState::Failed(details.unwrap_or(ErrorDetails::Infrastructure {
+                operation: "commit_turn".to_owned(),
+                message: output,
+                retryable: false,
+            }))
+        }
+        Some("ContinuedAsNew") => ExecutionState::ContinuedAsNew,
+        _ => ExecutionState::Running,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_begins_alike_lies_before_what_is_behind_it() {
+        assert_eq!(behind("a"), Some("b".to_owned()));
+        assert_eq!(behind("a\u{10ffff}"), Some("b".to_owned()));
+        assert_eq!(behind("\u{d7ff}"), Some("\u{e000}".to_owned()));
+        assert_eq!(behind("\u{10ffff}"), None);
+    }
+}
