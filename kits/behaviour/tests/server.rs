@@ -88,7 +88,7 @@ fn another_process() {
     runtime.expect("a runtime").block_on(async {
         // The server may be away at this moment.
         let store = loop {
-            match PostgresProvider::new_with_schema(&url, schema.as_str()).await {
+            match PostgresProvider::new_with_schema(&url, Some(&schema)).await {
                 Ok(store) => break store,
                 Err(_) => SystemClock.sleep(Duration::from_millis(100)).await,
             }
@@ -183,7 +183,7 @@ async fn i1_workers_that_are_killed_and_a_server_that_crashes_lose_nothing() {
     let schema = server.schema("crashes");
     let folder = TempDir::new().expect("a folder");
     let ledger = folder.path().join("ledger");
-    let store = PostgresProvider::new_with_schema(server.url(), schema.name()).await.expect("opens");
+    let store = PostgresProvider::new_with_schema(server.url(), Some(schema.name())).await.expect("opens");
     let client = Client::new(Arc::new(store));
     for n in 0..orchestrations {
         let kind = KINDS[n % KINDS.len()];
@@ -290,7 +290,7 @@ async fn a12_clocks_that_are_ten_minutes_wrong_steal_nothing_and_lose_nothing() 
     let began = Arc::new(AtomicU64::new(0));
     let mut runtimes = Vec::new();
     for by_ms in [600_000, -600_000] {
-        let store = PostgresProvider::new_with_schema(server.url(), schema.name()).await.expect("opens");
+        let store = PostgresProvider::new_with_schema(server.url(), Some(schema.name())).await.expect("opens");
         let count = Arc::clone(&began);
         let activities = ActivityRegistry::builder().register("Long", move |ctx: ActivityContext, _| {
             count.fetch_add(1, Ordering::Relaxed);
@@ -319,7 +319,7 @@ async fn a12_clocks_that_are_ten_minutes_wrong_steal_nothing_and_lose_nothing() 
                 .await,
         );
     }
-    let store = PostgresProvider::new_with_schema(server.url(), schema.name()).await.expect("opens");
+    let store = PostgresProvider::new_with_schema(server.url(), Some(schema.name())).await.expect("opens");
     let client = Client::new(Arc::new(store));
     let asked = SystemClock.monotonic();
     for n in 0..8 {
@@ -397,7 +397,7 @@ async fn a_start_in_a_transaction_of_the_application_happens_with_it_or_not_at_a
     let server = Server::join().expect("a server");
     let schema = server.schema("within");
     let store =
-        Arc::new(PostgresProvider::new_with_schema(server.url(), schema.name()).await.expect("opens"));
+        Arc::new(PostgresProvider::new_with_schema(server.url(), Some(schema.name())).await.expect("opens"));
     let client = Client::new(store.clone());
     let orchestrations = OrchestrationRegistry::builder()
         .register("Order", |ctx: OrchestrationContext, _: String| async move {

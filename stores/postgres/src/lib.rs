@@ -6,6 +6,7 @@
 
 mod link;
 mod merge;
+mod provider;
 mod schema;
 mod store;
 #[cfg(test)]
@@ -14,6 +15,6 @@ mod verbs;
 
 pub use link::open::OpenError;
 pub use link::options::{Counts, PostgresOptions};
+pub use provider::PostgresProvider;
 pub use schema::migrations_pending::{FunctionChange, PendingFunction, PendingMigration, PendingMigrations};
-pub use store::PostgresProvider;
 pub use verbs::within::Within;

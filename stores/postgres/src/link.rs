@@ -7,6 +7,7 @@ pub(crate) mod encrypted;
 pub(crate) mod error;
 pub(crate) mod escape;
 pub(crate) mod exception;
+pub(crate) mod lanes;
 pub(crate) mod listen;
 pub(crate) mod open;
 pub(crate) mod options;

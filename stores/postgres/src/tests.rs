@@ -2,6 +2,7 @@
 
 mod away;
 mod rolling;
+mod statements;
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -11,10 +12,10 @@ use tokio_postgres::{Client, NoTls};
 
 use crate::link::connect::Connector;
 use crate::link::db::Db;
+use crate::link::lanes::Lanes;
 use crate::link::open::{OpenError, quoted};
-use crate::link::options::{Plan, PostgresOptions};
-use crate::merge::lanes::Lanes;
-use crate::schema::migrate::{Build, migrate};
+use crate::link::options::{PostgresOptions, PostgresPlan};
+use crate::schema::{build::Build, migrate::migrate};
 
 /// Returns a statement of these tests, which has a file of its own.
 macro_rules! test_sql {
@@ -30,12 +31,12 @@ fn server() -> &'static Server {
     SERVER.get_or_init(|| Server::join().unwrap())
 }
 
-fn plan() -> Plan {
-    Plan::try_from(PostgresOptions { max_connections: 4, ..PostgresOptions::default() }).unwrap()
+fn plan() -> PostgresPlan {
+    PostgresPlan::try_from(PostgresOptions { max_connections: 4, ..PostgresOptions::default() }).unwrap()
 }
 
 /// A database without the tables of the store.
-fn db(url: &str, schema: &str, plan: &Plan) -> Db {
+fn db(url: &str, schema: &str, plan: &PostgresPlan) -> Db {
     let connector = Connector::new(url, plan).unwrap();
     let lanes = Lanes::divided(&connector, plan).unwrap();
     Db::new(lanes, quoted(schema).unwrap(), None, None).bounded(plan.statement_timeout, Some(connector))

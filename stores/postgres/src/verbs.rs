@@ -2,7 +2,7 @@
 //! arguments, and how its rows are read.
 
 pub(crate) mod admin;
-pub(crate) mod commit;
+pub(crate) mod backend;
 pub(crate) mod history;
 pub(crate) mod inspect;
 pub(crate) mod instance;

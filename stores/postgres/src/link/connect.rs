@@ -14,11 +14,11 @@ use tokio_postgres::{Client, Config, Connection, Error, Socket};
 use tracing::{debug, info};
 
 use crate::link::backoff::Backoff;
-use crate::link::db::sql;
 use crate::link::encrypted::{Encrypted, MakeEncrypted};
 use crate::link::error::chain;
 use crate::link::open::OpenError;
-use crate::link::options::Plan;
+use crate::link::options::PostgresPlan;
+use crate::link::statement::sql;
 use crate::link::tls;
 use crate::link::url::Address;
 
@@ -58,7 +58,7 @@ const CANCEL_LIMIT: Duration = Duration::from_secs(10);
 
 impl Connector {
     /// Reads a connection string; no connection is made yet.
-    pub(crate) fn new(url: &str, plan: &Plan) -> Result<Self, OpenError> {
+    pub(crate) fn new(url: &str, plan: &PostgresPlan) -> Result<Self, OpenError> {
         let address = Address::parse(url)?;
         let tls = tls::connector(address.tls_mode, &address.roots)?;
         let server = address.server();
@@ -92,7 +92,7 @@ impl Connector {
     }
 
     /// Makes a pool of so many connections; none is made yet.
-    pub(crate) fn pool(&self, plan: &Plan, size: usize) -> Result<Pool, OpenError> {
+    pub(crate) fn pool(&self, plan: &PostgresPlan, size: usize) -> Result<Pool, OpenError> {
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let manager = Manager::from_connect(self.inner.config.clone(), self.clone(), recycling);
         Pool::builder(manager)
@@ -200,7 +200,7 @@ impl std::fmt::Debug for Connector {
 }
 
 /// Adds the server's own limits; what the connection string says comes later and wins.
-fn limited(config: &Config, plan: &Plan) -> Config {
+fn limited(config: &Config, plan: &PostgresPlan) -> Config {
     let timeout = plan.statement_timeout.as_millis();
     let own = format!(
         "-c steadfast.direct=on -c statement_timeout={timeout} -c idle_in_transaction_session_timeout={timeout} \

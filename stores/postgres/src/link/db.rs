@@ -1,4 +1,4 @@
-//! The database as the rest of the store sees it: statements by name, in one schema, each a transaction of its own.
+//! The database as the rest of the store sees it: statements in one schema, each a transaction of its own.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,37 +13,15 @@ use tokio_postgres::error::SqlState;
 
 use crate::link::connect::Connector;
 use crate::link::error::{chain, is_conflict, is_spent, pool_error, provider_error};
+use crate::link::lanes::Lanes;
 use crate::link::options::Counts;
-use crate::link::statement::{Param, params, typed};
-use crate::merge::lanes::{Lane, Lanes};
-
-/// Returns the text of a statement, which has a file of its own.
-macro_rules! sql {
-    ($name:literal) => {
-        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/sql/", $name, ".sql"))
-    };
-}
-pub(crate) use sql;
-
-/// A function of the database, which has a file of its own.
-pub(crate) struct Function {
-    pub(crate) name: &'static str,
-    pub(crate) text: &'static str,
-}
-
-/// Names functions by their files; each file makes the function of its name.
-macro_rules! functions {
-    ($($name:literal),* $(,)?) => {
-        &[$($crate::link::db::Function {
-            name: $name,
-            text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/sql/functions/", $name, ".sql")),
-        }),*]
-    };
-}
-pub(crate) use functions;
+use crate::link::statement::{Param, Statement, params, sql, typed};
 
 /// Bounds how often a statement is sent again whose transaction lost against another one.
 const MAX_CONFLICTS: usize = 10;
+
+/// How long to wait before a statement that met a lock of another transaction is sent again.
+pub(crate) const LOCK_RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// Connections to one schema.
 #[derive(Debug, Clone)]
@@ -54,14 +32,11 @@ pub(crate) struct Db {
     counts: Option<Arc<Counts>>,
     /// How long to wait for an answer.
     limit: Option<Duration>,
-    /// How the pool connects, if it is ours.
+    /// Makes the connections of the pool; `None` for a pool of the application.
     connector: Option<Connector>,
-    /// Says at once that somebody holds what a call needs: others are asked for with it.
-    hurries: bool,
+    /// Whether a statement that meets a lock fails at once, so that its caller can repeat it.
+    fails_on_locks: bool,
 }
-
-/// A pause before what another transaction holds is asked for again.
-pub(crate) const HELD_PAUSE: Duration = Duration::from_millis(100);
 
 impl Db {
     /// `schema` is the quoted name.
@@ -71,59 +46,57 @@ impl Db {
         clock: Option<StoreClock>,
         counts: Option<Arc<Counts>>,
     ) -> Self {
-        Self { lanes, schema: schema.into(), clock, counts, limit: None, connector: None, hurries: false }
+        Self {
+            lanes,
+            schema: schema.into(),
+            clock,
+            counts,
+            limit: None,
+            connector: None,
+            fails_on_locks: false,
+        }
     }
 
-    /// Bounds how long a statement may take, also where the server does not.
+    /// Bounds how long a statement may take, even if the server sets no bound.
     pub(crate) fn bounded(self, limit: Duration, connector: Option<Connector>) -> Self {
         Self { limit: Some(limit), connector, ..self }
     }
 
-    /// Leaves it to the caller to ask again for what another transaction holds.
-    pub(crate) fn hurried(self) -> Self {
-        Self { hurries: true, ..self }
+    /// Makes a statement fail as soon as it meets a lock of another transaction: a merged call asks for many requests, and only
+    /// one of them may have to wait.
+    pub(crate) fn failing_on_locks(self) -> Self {
+        Self { fails_on_locks: true, ..self }
     }
 
-    /// The quoted name of the schema.
+    /// Returns the quoted name of the schema.
     pub(crate) fn schema(&self) -> Arc<str> {
         Arc::clone(&self.schema)
     }
 
-    /// The time to decide by: the database's, unless a test gave a clock.
+    /// Returns the time to decide by if a test gave a clock; `None` stands for the database's clock.
     pub(crate) fn now(&self) -> Option<i64> {
         self.clock.as_ref().map(StoreClock::now_ms)
     }
 
-    /// Runs a statement that gives rows.
+    /// Runs a statement and returns its rows. A transaction that lost against another one is repeated.
     pub(crate) async fn rows(
         &self,
         operation: &'static str,
-        sql: &'static str,
-        params: &[Param<'_>],
+        statement: Statement<'_>,
     ) -> Result<Vec<Row>, ProviderError> {
-        self.rows_of(Lane::Other, operation, sql, params).await
-    }
-
-    /// Runs a statement that gives rows, on a connection for calls of its kind.
-    pub(crate) async fn rows_of(
-        &self,
-        lane: Lane,
-        operation: &'static str,
-        sql: &'static str,
-        params: &[Param<'_>],
-    ) -> Result<Vec<Row>, ProviderError> {
-        let pool = self.lanes.of(lane);
-        let text = in_schema(sql, &self.schema);
+        let pool = self.lanes.of(statement.lane);
+        let text = in_schema(statement.text, &self.schema);
         let mut conflicts = 0;
         let deadline = SystemClock.monotonic().saturating_add(self.limit.unwrap_or_default());
         loop {
-            let mut lent = Lent { connection: None, connector: self.connector.as_ref() };
+            let mut borrowed = Borrowed { connection: None, connector: self.connector.as_ref() };
             let had = pool.get().await.map_err(|error| pool_error(operation, &error))?;
-            let connection = lent.connection.insert(had);
+            let connection = borrowed.connection.insert(had);
             let _sent = self.counts.as_ref().map(Counts::send);
-            let error = match within(self.limit, self.send(operation, connection, &text, params)).await {
+            let sending = self.send(operation, connection, &text, &statement.params);
+            let error = match within(self.limit, sending).await {
                 Some(Ok(rows)) => {
-                    lent.give_back();
+                    borrowed.recycle();
                     return Ok(rows);
                 }
                 Some(Err(error)) => error,
@@ -133,28 +106,28 @@ impl Db {
                 }
             };
             if is_spent(&error) {
-                lent.connection.take().map(Object::take);
+                borrowed.connection.take().map(Object::take);
                 return Err(provider_error(operation, error));
             }
-            // The server says what is wrong before it rolls back: only when it answers again are the locks gone, which the next
-            // call, on another connection, would step over.
+            // The server reports an error before it rolls back. Its locks are released when it answers again; until then the
+            // next call, on another connection, would skip the rows.
             let _ = within(self.limit, connection.batch_execute("")).await;
             if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE)
-                && !self.hurries
+                && !self.fails_on_locks
                 && SystemClock.monotonic() < deadline
             {
-                lent.give_back();
-                SystemClock.sleep(HELD_PAUSE).await;
+                borrowed.recycle();
+                SystemClock.sleep(LOCK_RETRY_PAUSE).await;
                 continue;
             }
             if !is_conflict(&error) || conflicts == MAX_CONFLICTS {
-                lent.give_back();
+                borrowed.recycle();
                 return Err(provider_error(operation, error));
             }
             conflicts += 1;
-            // What was prepared may be what is out of date.
+            // The prepared statement itself may be out of date.
             connection.statement_cache.clear();
-            lent.give_back();
+            borrowed.recycle();
         }
     }
 
@@ -178,14 +151,14 @@ impl Db {
         }
     }
 
-    /// Are statements prepared once for each connection? Not through a pooler, where the next one may reach another server, and
-    /// not with a pool of somebody else, which may lead to one.
+    /// Tells whether statements are prepared once for each connection. Through a pooler they are not, because the next
+    /// statement may reach another server; a pool of the application may lead to a pooler.
     fn prepares(&self) -> bool {
         self.connector.as_ref().is_some_and(|connector| !connector.is_pooled())
     }
 
-    /// Runs a statement and counts the blocks that it looked at. The server counts on until it tells its statistics, not only
-    /// within a transaction: what it had counted before does not count.
+    /// Runs a statement and counts the blocks that it reads. The server's counter runs on from earlier transactions, so the
+    /// difference counts.
     async fn counted(
         &self,
         connection: &mut Object,
@@ -214,63 +187,57 @@ impl Db {
     pub(crate) async fn one(
         &self,
         operation: &'static str,
-        sql: &'static str,
-        params: &[Param<'_>],
+        statement: Statement<'_>,
     ) -> Result<Option<Row>, ProviderError> {
-        Ok(self.rows(operation, sql, params).await?.into_iter().next())
+        Ok(self.rows(operation, statement).await?.into_iter().next())
     }
 }
 
-/// A connection of a pool while a statement is under way. When that gives no answer in time, or nobody waits for it any more, the
-/// next one must not get behind it: the connection leaves the pool, and the server is asked to stop.
-struct Lent<'a> {
+/// A connection of a pool while a statement is under way. If the statement gives no answer in time, or its caller is dropped, the
+/// next statement must not queue behind it: the connection leaves the pool, and the server is asked to cancel.
+struct Borrowed<'a> {
     connection: Option<Object>,
     connector: Option<&'a Connector>,
 }
 
-impl Lent<'_> {
-    /// The statement has been answered.
-    fn give_back(mut self) {
+impl Borrowed<'_> {
+    /// Returns the connection to its pool: the statement has been answered.
+    fn recycle(mut self) {
         drop(self.connection.take());
     }
 }
 
-impl Drop for Lent<'_> {
+impl Drop for Borrowed<'_> {
     fn drop(&mut self) {
         let Some(connection) = self.connection.take().map(Object::take) else { return };
         if let (Some(connector), Ok(runtime)) =
             (self.connector.cloned(), tokio::runtime::Handle::try_current())
         {
-            // Nobody waits for it.
+            // The result of the cancellation does not matter.
             runtime.spawn(async move { connector.cancel(&connection).await });
         }
     }
 }
 
-/// Runs statements: in transactions of their own, or in one of somebody else's.
+/// Runs statements: each in a transaction of its own, or all in a transaction of the application.
 #[async_trait]
-pub(crate) trait Ask: Sync {
-    /// Runs a statement that gives rows.
-    async fn ask(
-        &self,
-        operation: &'static str,
-        sql: &'static str,
-        params: &[Param<'_>],
-    ) -> Result<Vec<Row>, ProviderError>;
+pub(crate) trait Asker: Sync {
+    /// Runs a statement and returns its rows.
+    async fn ask(&self, operation: &'static str, statement: Statement<'_>)
+    -> Result<Vec<Row>, ProviderError>;
 
-    /// The time to decide by: the database's, unless a test gave a clock.
+    /// Returns the time to decide by if a test gave a clock; `None` stands for the database's clock.
     fn now(&self) -> Option<i64>;
 }
 
 #[async_trait]
-impl Ask for Db {
+impl Asker for Db {
     async fn ask(
         &self,
         operation: &'static str,
-        sql: &'static str,
-        params: &[Param<'_>],
+        statement: Statement<'_>,
     ) -> Result<Vec<Row>, ProviderError> {
-        self.rows(operation, sql, params).await
+        self.rows(operation, statement).await
     }
 
     fn now(&self) -> Option<i64> {
@@ -278,17 +245,17 @@ impl Ask for Db {
     }
 }
 
-/// Is it a look for something to do? What that costs is counted: it must not depend on what else there is (S20).
+/// Tells whether an operation looks for something to do. Its cost is counted: it must not depend on what else is stored (S20).
 fn is_look(operation: &str) -> bool {
     operation.starts_with("fetch_") || operation == "oldest_waiting"
 }
 
-/// Puts the schema into a text.
+/// Puts the quoted name of the schema into a text.
 pub(crate) fn in_schema(text: &str, schema: &str) -> String {
     text.replace("{schema}", schema)
 }
 
-/// The server ends a statement by itself when it takes too long; it is given a moment to say so.
+/// The server ends a statement that takes too long by itself. This is the time it has to report that.
 const GRACE: Duration = Duration::from_secs(2);
 
 async fn within<T>(limit: Option<Duration>, answer: impl Future<Output = T>) -> Option<T> {
@@ -298,10 +265,10 @@ async fn within<T>(limit: Option<Duration>, answer: impl Future<Output = T>) -> 
     }
 }
 
-/// Reads a column.
+/// Reads a column of a row.
 ///
 /// # Errors
-/// `Corrupt`, naming the column: the schema is not the one that this build made.
+/// `Corrupt`, naming the column, if the column is missing or has another type: this build did not make the schema.
 pub(crate) fn column<'r, T: tokio_postgres::types::FromSql<'r>>(
     operation: &'static str,
     row: &'r Row,
@@ -313,16 +280,17 @@ pub(crate) fn column<'r, T: tokio_postgres::types::FromSql<'r>>(
     })
 }
 
-/// Times beyond what the database can say are as good as for ever.
+/// Returns a number of the contract as the database stores it. What is beyond its range becomes the greatest one.
 pub(crate) fn time(ms: u64) -> i64 {
     i64::try_from(ms).unwrap_or(i64::MAX)
 }
 
-/// A duration in milliseconds, as far as the database can say it.
+/// Returns a duration in milliseconds, at most the greatest number of the database.
 pub(crate) fn millis(duration: std::time::Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
+/// Returns a number of the database as the contract has it; a negative one becomes 0.
 pub(crate) fn unsigned(value: i64) -> u64 {
     u64::try_from(value).unwrap_or(0)
 }

@@ -146,7 +146,7 @@ pub(crate) fn is_conflict(error: &tokio_postgres::Error) -> bool {
 }
 
 /// Was the call ended because another transaction holds what it needs? Nothing happened.
-pub(crate) fn is_held(error: &ProviderError) -> bool {
+pub(crate) fn is_locked(error: &ProviderError) -> bool {
     let source = error.source.as_deref().and_then(|source| source.downcast_ref::<tokio_postgres::Error>());
     source.and_then(tokio_postgres::Error::code) == Some(&SqlState::LOCK_NOT_AVAILABLE)
 }

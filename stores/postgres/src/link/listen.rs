@@ -1,26 +1,25 @@
-//! The one connection of a process that listens.
+//! The one connection of a process that listens for notifications.
 
 use std::future::poll_fn;
-use std::sync::Arc;
 use std::time::Duration;
 
 use steadfast_clock::{Clock, SystemClock};
-use steadfast_store::Waiters;
 use tokio::task::AbortHandle;
 use tokio_postgres::{AsyncMessage, Client, Connection, Socket};
 
 use crate::link::connect::{Connector, Stream};
-use crate::link::db::{Db, millis, sql};
+use crate::link::db::millis;
 use crate::link::error::chain;
-use crate::link::statement::params;
-use crate::schema::migrate::channel;
+use crate::link::statement::{Statement, params, sql};
+use crate::schema::look::channel;
+use crate::verbs::backend::Backend;
 use crate::verbs::notify::{LISTENS_FOR, hear};
 
-/// Waits so long before the first new try to connect, and at most so long before a later one.
+/// The pauses before a new try to connect: the first, and the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// Longer than a transaction of a store takes.
+/// Longer than a transaction of a store usually takes.
 const UNDER_WAY: Duration = Duration::from_secs(1);
 
 /// Listens until it is dropped.
@@ -30,15 +29,9 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    pub(crate) fn spawn(
-        connector: Connector,
-        schema: &str,
-        me: Arc<str>,
-        db: Db,
-        waiters: Arc<Waiters>,
-    ) -> Self {
-        let ear = Ear { connector, channel: channel(schema), me, db, waiters };
-        Self { task: tokio::spawn(ear.listen()).abort_handle() }
+    pub(crate) fn spawn(connector: Connector, schema: &str, backend: Backend) -> Self {
+        let listening = Listening { connector, channel: channel(schema), backend };
+        Self { task: tokio::spawn(listening.listen()).abort_handle() }
     }
 }
 
@@ -48,15 +41,14 @@ impl Drop for Listener {
     }
 }
 
-struct Ear {
+/// What the listening task needs.
+struct Listening {
     connector: Connector,
     channel: String,
-    me: Arc<str>,
-    db: Db,
-    waiters: Arc<Waiters>,
+    backend: Backend,
 }
 
-impl Ear {
+impl Listening {
     async fn listen(self) {
         let mut pause = FIRST_PAUSE;
         loop {
@@ -67,10 +59,18 @@ impl Ear {
                     if SystemClock.monotonic() - begun >= LISTENS_FOR {
                         pause = FIRST_PAUSE;
                     }
-                    tracing::debug!(target: "steadfast::store", error, "the listening connection ended; others are noticed by looking");
+                    tracing::debug!(
+                        target: "steadfast::store",
+                        error,
+                        "the listening connection ended; others are noticed by looking"
+                    );
                 }
                 Err(error) => {
-                    tracing::debug!(target: "steadfast::store", error = chain(&error), "cannot listen; others are noticed by looking");
+                    tracing::debug!(
+                        target: "steadfast::store",
+                        error = chain(&error),
+                        "cannot listen; others are noticed by looking"
+                    );
                 }
             }
             SystemClock.sleep(pause).await;
@@ -78,7 +78,7 @@ impl Ear {
         }
     }
 
-    /// Hears until the connection ends, and says why it did.
+    /// Passes notifications on until the connection ends, and returns why it ended.
     async fn hear_all(&self, client: Client, mut connection: Connection<Socket, Stream>) -> String {
         let commands = async {
             match self.subscribe(&client).await {
@@ -90,7 +90,7 @@ impl Ear {
             loop {
                 match poll_fn(|context| connection.poll_message(context)).await {
                     Some(Ok(AsyncMessage::Notification(heard))) => {
-                        hear(&self.me, heard.payload(), &self.waiters);
+                        hear(&self.backend.me, heard.payload(), &self.backend.waiters);
                     }
                     Some(Ok(_)) => {}
                     Some(Err(error)) => return chain(&error),
@@ -104,17 +104,17 @@ impl Ear {
         }
     }
 
-    /// Listens, and says from time to time that it does.
+    /// Listens, and registers this process as a listener from time to time.
     async fn subscribe(&self, client: &Client) -> Result<std::convert::Infallible, String> {
         // The channel is made of letters, digits and underscores.
         let listen = sql!("wake/subscribe").replace("{channel}", &self.channel);
         client.batch_execute(&listen).await.map_err(|error| chain(&error))?;
         self.register().await?;
-        // Who commits without knowing that somebody listens tells nobody: what was committed before is found by looking, and what
-        // was under way a little later.
-        self.waiters.wake_all();
+        // A transaction that did not see the registration sends no notification. What it committed before is found by a poll now,
+        // and what was still under way by a poll a little later.
+        self.backend.waiters.wake_all();
         SystemClock.sleep(UNDER_WAY).await;
-        self.waiters.wake_all();
+        self.backend.waiters.wake_all();
         loop {
             SystemClock.sleep(LISTENS_FOR / 3).await;
             self.register().await?;
@@ -122,7 +122,8 @@ impl Ear {
     }
 
     async fn register(&self) -> Result<(), String> {
-        let said = params![&*self.me, millis(LISTENS_FOR)];
-        self.db.rows("listen", sql!("wake/listen"), said).await.map(drop).map_err(|error| error.to_string())
+        let (me, lasts) = (&*self.backend.me, millis(LISTENS_FOR));
+        let statement = Statement::of(sql!("wake/listen"), params![me, lasts]);
+        self.backend.db.rows("listen", statement).await.map(drop).map_err(|error| error.to_string())
     }
 }

@@ -110,7 +110,7 @@ impl Drop for InFlight {
 
 /// Options whose values make sense.
 #[derive(Debug, Clone)]
-pub(crate) struct Plan {
+pub(crate) struct PostgresPlan {
     pub(crate) max_connections: usize,
     pub(crate) connect_timeout: Duration,
     pub(crate) statement_timeout: Duration,
@@ -129,7 +129,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 /// The server counts a timeout in milliseconds of 31 bits, which are 24 days.
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-impl TryFrom<PostgresOptions> for Plan {
+impl TryFrom<PostgresOptions> for PostgresPlan {
     type Error = OpenError;
 
     fn try_from(options: PostgresOptions) -> Result<Self, OpenError> {
@@ -179,12 +179,12 @@ mod tests {
     use super::*;
 
     fn refused(options: PostgresOptions) -> String {
-        Plan::try_from(options).unwrap_err().to_string()
+        PostgresPlan::try_from(options).unwrap_err().to_string()
     }
 
     #[test]
     fn the_defaults_make_a_plan() {
-        assert!(Plan::try_from(PostgresOptions::default()).is_ok());
+        assert!(PostgresPlan::try_from(PostgresOptions::default()).is_ok());
     }
 
     #[test]

@@ -1,49 +1,64 @@
-//! Leases that nobody came to take: a fetch that is dropped before it returned leaves no lease and counts no attempt.
+//! Leases that were never delivered: a fetch that is dropped before it returned leaves no lease and counts no attempt.
 //!
-//! Such a lease is given back before the next fetch of this process looks for something, and at once if nobody fetches.
+//! Such a lease is abandoned before the next fetch of this process looks for work, and at once if no fetch runs.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use steadfast_store::{ProviderError, Waiters, Woken};
+use steadfast_store::{ProviderError, Waiters, Woken, WorkLease};
 
 use crate::link::db::Db;
 use crate::verbs::notify::payload;
-use crate::verbs::work::Unlease;
 
-/// Names a lease that is to be given back.
+/// The leases of this process that are to be abandoned.
 #[derive(Debug)]
-pub(crate) enum Lease {
-    Turn(String),
-    Work(Unlease),
-}
-
-/// Holds what is to be given back.
-#[derive(Debug)]
-pub(crate) struct GivingBack {
+pub(crate) struct Undelivered {
     db: Db,
     waiters: Arc<Waiters>,
     me: Arc<str>,
-    pending: Mutex<Vec<Lease>>,
-    /// One at a time gives back, so that who waits for it knows that all is given back.
+    pending: Mutex<Vec<UndeliveredLease>>,
+    /// Held while leases are abandoned, so that a fetch that waits for it knows that all are abandoned.
     turn: tokio::sync::Mutex<()>,
 }
 
-impl GivingBack {
+/// A lease that is to be abandoned.
+#[derive(Debug)]
+pub(crate) enum UndeliveredLease {
+    /// The token of a turn.
+    Turn(String),
+    Work(UndeliveredWork),
+}
+
+/// The lease of a piece of work.
+#[derive(Debug)]
+pub(crate) struct UndeliveredWork {
+    pub(crate) token: String,
+    /// Whether the fetch claimed the session of the work: then the claim is undone too.
+    pub(crate) claimed: bool,
+}
+
+impl UndeliveredWork {
+    pub(crate) fn of(lease: &WorkLease) -> Self {
+        let claimed = crate::verbs::work::made_a_claim(lease.session.as_ref());
+        Self { token: lease.token.as_str().to_owned(), claimed }
+    }
+}
+
+impl Undelivered {
     pub(crate) fn new(db: Db, waiters: Arc<Waiters>, me: Arc<str>) -> Arc<Self> {
         Arc::new(Self { db, waiters, me, pending: Mutex::default(), turn: tokio::sync::Mutex::default() })
     }
 
-    fn add(self: &Arc<Self>, lease: Lease) {
+    fn add(self: &Arc<Self>, lease: UndeliveredLease) {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner).push(lease);
-        // Without a runtime nobody can give it back, and it ends by itself.
+        // Without a runtime the lease cannot be abandoned; it expires by itself.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let this = Arc::clone(self);
-            runtime.spawn(async move { this.settle().await });
+            runtime.spawn(async move { this.abandon_all().await });
         }
     }
 
-    /// Gives back what is to be given back.
-    pub(crate) async fn settle(&self) {
+    /// Abandons all leases that were never delivered.
+    pub(crate) async fn abandon_all(&self) {
         let _turn = self.turn.lock().await;
         let pending = std::mem::take(&mut *self.pending.lock().unwrap_or_else(PoisonError::into_inner));
         if pending.is_empty() {
@@ -52,25 +67,33 @@ impl GivingBack {
         let (mut turns, mut work) = (Vec::new(), Vec::new());
         for lease in pending {
             match lease {
-                Lease::Turn(token) => turns.push(token),
-                Lease::Work(lease) => work.push(lease),
+                UndeliveredLease::Turn(token) => turns.push(token),
+                UndeliveredLease::Work(lease) => work.push(lease),
             }
         }
         if !turns.is_empty() {
             let woken = Woken { turns: turns.len(), ..Woken::default() };
-            let given = self.db.untake_turns(turns.clone(), payload(&self.me, &woken), &self.me).await;
-            self.tell(given.map(|()| woken), turns.into_iter().map(Lease::Turn));
+            let notify = payload(&self.me, &woken);
+            let abandoned = self.db.abandon_undelivered_turns(&turns, notify, &self.me).await;
+            self.settle(abandoned, woken, turns.into_iter().map(UndeliveredLease::Turn));
         }
         if !work.is_empty() {
-            let given = self.db.unlease_work(&self.me, &work).await;
-            self.tell(given, work.into_iter().map(Lease::Work));
+            let woken = Woken { any_work: true, ..Woken::default() };
+            let notify = payload(&self.me, &woken);
+            let abandoned = self.db.abandon_undelivered_work(&work, notify, &self.me).await;
+            self.settle(abandoned, woken, work.into_iter().map(UndeliveredLease::Work));
         }
     }
 
-    /// Wakes those who may take what was given back. What could not be given back now is for the next fetch.
-    fn tell(&self, given: Result<Woken, ProviderError>, leases: impl Iterator<Item = Lease>) {
-        match given {
-            Ok(woken) => self.waiters.wake(&woken),
+    /// Wakes the waiters that may take what was abandoned. A lease that could not be abandoned is left to the next fetch.
+    fn settle(
+        &self,
+        abandoned: Result<(), ProviderError>,
+        woken: Woken,
+        leases: impl Iterator<Item = UndeliveredLease>,
+    ) {
+        match abandoned {
+            Ok(()) => self.waiters.wake(&woken),
             Err(error) => {
                 tracing::debug!(target: "steadfast::store", %error, "a lease could not be given back yet");
                 if error.is_retryable() {
@@ -81,43 +104,43 @@ impl GivingBack {
     }
 }
 
-/// Holds something leased. It is given back when this is dropped.
+/// Holds something leased whose lease is abandoned when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Taken<L> {
+pub(crate) struct Guarded<L> {
     leased: L,
-    receipt: Receipt,
+    guard: AbandonOnDrop,
 }
 
-impl<L> Taken<L> {
-    pub(crate) fn new(leased: L, lease: Lease, giving_back: &Arc<GivingBack>) -> Self {
-        let receipt = Receipt { lease: Some(lease), giving_back: Arc::clone(giving_back) };
-        Self { leased, receipt }
+impl<L> Guarded<L> {
+    pub(crate) fn new(leased: L, lease: UndeliveredLease, undelivered: &Arc<Undelivered>) -> Self {
+        let guard = AbandonOnDrop { lease: Some(lease), undelivered: Arc::clone(undelivered) };
+        Self { leased, guard }
     }
 
-    /// Hands out what was leased, and what gives it back unless it is kept.
-    pub(crate) fn open(self) -> (L, Receipt) {
-        (self.leased, self.receipt)
+    /// Separates what was leased from the guard of its lease.
+    pub(crate) fn into_parts(self) -> (L, AbandonOnDrop) {
+        (self.leased, self.guard)
     }
 }
 
-/// Gives a lease back when it is dropped without having been kept.
+/// Abandons a lease when it is dropped, unless the lease was delivered.
 #[derive(Debug)]
-pub(crate) struct Receipt {
-    lease: Option<Lease>,
-    giving_back: Arc<GivingBack>,
+pub(crate) struct AbandonOnDrop {
+    lease: Option<UndeliveredLease>,
+    undelivered: Arc<Undelivered>,
 }
 
-impl Receipt {
-    /// The caller has the lease: it is theirs.
-    pub(crate) fn keep(mut self) {
+impl AbandonOnDrop {
+    /// Notes that the caller has the lease.
+    pub(crate) fn delivered(mut self) {
         self.lease = None;
     }
 }
 
-impl Drop for Receipt {
+impl Drop for AbandonOnDrop {
     fn drop(&mut self) {
         if let Some(lease) = self.lease.take() {
-            self.giving_back.add(lease);
+            self.undelivered.add(lease);
         }
     }
 }

@@ -3,7 +3,7 @@
 //! They do what the store does, one element at a time: each calls the function that serves the store, or is the one. Ids are given
 //! and told as they are stored ([`crate::link::escape`]). A time that is NULL is the database's.
 
-use crate::link::db::{Function, functions};
+use crate::schema::functions::{Function, functions};
 
 /// Those that others call come first: a function in SQL is checked when it is made.
 pub(crate) const FUNCTIONS: &[Function] = functions![

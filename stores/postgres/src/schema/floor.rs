@@ -1,7 +1,7 @@
 //! Floors: where the looks of fetches begin, so that what was processed before does not slow them. The database keeps them by
 //! itself; a fetch tends them when that is due.
 
-use crate::link::db::{Function, functions};
+use crate::schema::functions::{Function, functions};
 
 pub(crate) const FUNCTIONS: &[Function] = functions![
     "floor/ids_drawn",

@@ -7,12 +7,12 @@ use steadfast_store::ProviderErrorKind;
 
 use super::{connect, db, execute, number, plan, server, test_sql};
 use crate::link::db::Db;
-use crate::link::options::Plan;
-use crate::link::statement::params;
-use crate::merge::lanes::Lane;
+use crate::link::lanes::CallLane;
+use crate::link::options::PostgresPlan;
+use crate::link::statement::{Statement, params};
 
 async fn ask(db: &Db) -> Result<(), steadfast_store::ProviderError> {
-    db.rows("ask", test_sql!("away/ask"), params![]).await.map(drop)
+    db.rows("ask", Statement::of(test_sql!("away/ask"), params![])).await.map(drop)
 }
 
 /// Waits for something that takes a moment.
@@ -44,7 +44,7 @@ async fn a_server_that_restarts_is_unavailable_until_it_is_back_and_nothing_is_l
         tokio::spawn(async move {
             let (mut acknowledged, mut unavailable) = (Vec::new(), 0);
             for number in 0_i64.. {
-                match db.rows("write", test_sql!("away/write"), params![number]).await {
+                match db.rows("write", Statement::of(test_sql!("away/write"), params![number])).await {
                     Ok(_) => acknowledged.push(number),
                     Err(error) => {
                         assert_eq!(error.kind, ProviderErrorKind::Unavailable, "{error}");
@@ -76,7 +76,7 @@ async fn a_server_that_restarts_is_unavailable_until_it_is_back_and_nothing_is_l
 async fn a_connection_that_is_ended_is_replaced_by_the_next_call() {
     let db = db(server().url(), "ended", &plan());
     ask(&db).await.unwrap();
-    let asking = db.rows("sleep", test_sql!("away/sleep"), params![]);
+    let asking = db.rows("sleep", Statement::of(test_sql!("away/sleep"), params![]));
     let ending = async {
         let admin = connect(server().url()).await;
         timely(async { while number(&admin, test_sql!("away/end"), "ended").await == 0 {} }).await;
@@ -89,9 +89,9 @@ async fn a_connection_that_is_ended_is_replaced_by_the_next_call() {
 
 #[tokio::test]
 async fn a_statement_that_takes_too_long_is_ended_by_the_server() {
-    let plan = Plan { statement_timeout: Duration::from_millis(100), ..plan() };
+    let plan = PostgresPlan { statement_timeout: Duration::from_millis(100), ..plan() };
     let db = db(server().url(), "slow", &plan);
-    let error = db.rows("sleep", test_sql!("away/sleep"), params![]).await.unwrap_err();
+    let error = db.rows("sleep", Statement::of(test_sql!("away/sleep"), params![])).await.unwrap_err();
     assert_eq!(error.kind, ProviderErrorKind::Busy, "{error}");
     assert!(
         error.to_string().contains("57014") && error.to_string().contains("statement_timeout"),
@@ -104,9 +104,9 @@ async fn a_statement_that_takes_too_long_is_ended_by_the_server() {
 async fn a_statement_that_no_server_ends_is_given_up_and_cancelled() {
     // As through a pooler: the server knows no limit.
     let url = format!("{}?options=-c%20statement_timeout%3D0&application_name=given_up", server().url());
-    let plan = Plan { statement_timeout: Duration::from_millis(100), max_connections: 1, ..plan() };
+    let plan = PostgresPlan { statement_timeout: Duration::from_millis(100), max_connections: 1, ..plan() };
     let db = db(&url, "given_up", &plan);
-    let error = db.rows("sleep", test_sql!("away/sleep"), params![]).await.unwrap_err();
+    let error = db.rows("sleep", Statement::of(test_sql!("away/sleep"), params![])).await.unwrap_err();
     assert_eq!(error.kind, ProviderErrorKind::Unavailable, "{error}");
     assert!(error.to_string().contains("may have happened or not"), "{error}");
     let admin = connect(server().url()).await;
@@ -118,11 +118,13 @@ async fn a_statement_that_no_server_ends_is_given_up_and_cancelled() {
 async fn a_statement_that_nobody_waits_for_is_cancelled_and_holds_up_nobody() {
     let url = format!("{}?application_name=left", server().url());
     // The server would not end it in the time of this test.
-    let plan = Plan { statement_timeout: Duration::from_secs(600), max_connections: 1, ..plan() };
+    let plan = PostgresPlan { statement_timeout: Duration::from_secs(600), max_connections: 1, ..plan() };
     let db = db(&url, "left", &plan);
     let left = {
         let db = db.clone();
-        tokio::spawn(async move { db.rows("sleep", test_sql!("away/sleep"), params![]).await.map(drop) })
+        tokio::spawn(async move {
+            db.rows("sleep", Statement::of(test_sql!("away/sleep"), params![])).await.map(drop)
+        })
     };
     let admin = connect(server().url()).await;
     timely(async { while number(&admin, test_sql!("away/running"), "left").await == 0 {} }).await;
@@ -134,9 +136,9 @@ async fn a_statement_that_nobody_waits_for_is_cancelled_and_holds_up_nobody() {
 
 #[tokio::test]
 async fn a_pool_whose_connections_are_all_in_use_says_so() {
-    let plan = Plan { connect_timeout: Duration::from_millis(500), max_connections: 1, ..plan() };
+    let plan = PostgresPlan { connect_timeout: Duration::from_millis(500), max_connections: 1, ..plan() };
     let db = db(server().url(), "busy", &plan);
-    let held = db.lanes.of(Lane::Other).get().await.unwrap();
+    let held = db.lanes.of(CallLane::Other).get().await.unwrap();
     let error = ask(&db).await.unwrap_err();
     assert_eq!(error.kind, ProviderErrorKind::Busy, "{error}");
     assert!(error.to_string().contains("raise max_connections"), "{error}");
@@ -147,12 +149,12 @@ async fn a_pool_whose_connections_are_all_in_use_says_so() {
 #[tokio::test]
 async fn a_connection_that_came_to_only_read_is_not_used_again() {
     let url = format!("{}?options=-c%20default_transaction_read_only%3Don", server().url());
-    let plan = Plan { max_connections: 1, ..plan() };
+    let plan = PostgresPlan { max_connections: 1, ..plan() };
     let db = db(&url, "public", &plan);
     ask(&db).await.unwrap();
-    assert_eq!(db.lanes.of(Lane::Other).status().size, 1);
-    let error = db.rows("write", test_sql!("away/make"), params![]).await.unwrap_err();
+    assert_eq!(db.lanes.of(CallLane::Other).status().size, 1);
+    let error = db.rows("write", Statement::of(test_sql!("away/make"), params![])).await.unwrap_err();
     assert_eq!(error.kind, ProviderErrorKind::Unavailable, "{error}");
     assert!(error.to_string().contains("connect to the primary"), "{error}");
-    assert_eq!(db.lanes.of(Lane::Other).status().size, 0);
+    assert_eq!(db.lanes.of(CallLane::Other).status().size, 0);
 }

@@ -9,11 +9,12 @@ use steadfast_core::{ExecutionMetadata, TagFilter, WorkItem};
 use steadfast_store::Provider;
 
 use super::{bring, connect, db, execute, number, plan, server, test_sql};
-use crate::link::db::{Db, Function, column};
+use crate::link::db::{Db, column};
 use crate::link::open::OpenError;
-use crate::link::statement::params;
-use crate::schema::migrate::Build;
-use crate::store::PostgresProvider;
+use crate::link::statement::{Statement, params};
+use crate::provider::PostgresProvider;
+use crate::schema::build::Build;
+use crate::schema::functions::Function;
 
 /// The forms of one function, as it grew from version to version.
 macro_rules! form {
@@ -34,7 +35,7 @@ fn build(version: u64, function: &'static Function) -> Build {
 
 /// Calls as the workers of the first version do.
 async fn call(db: &Db) -> i64 {
-    let rows = db.rows("double", test_sql!("rolling/call"), params![21_i64]).await.unwrap();
+    let rows = db.rows("double", Statement::of(test_sql!("rolling/call"), params![21_i64])).await.unwrap();
     column("double", &rows[0], "doubled").unwrap()
 }
 
@@ -135,7 +136,7 @@ fn rewritten(version: u64) -> Build {
 async fn a_store_works_on_while_all_its_functions_are_made_anew() {
     let (server, schema) = (server(), server().schema("upgraded"));
     let provider: Arc<dyn Provider> =
-        Arc::new(PostgresProvider::new_with_schema(server.url(), schema.name()).await.unwrap());
+        Arc::new(PostgresProvider::new_with_schema(server.url(), Some(schema.name())).await.unwrap());
     let (ended, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
     let workers: Vec<_> = (0..4)
         .map(|worker| {
@@ -163,7 +164,7 @@ async fn a_store_works_on_while_all_its_functions_are_made_anew() {
         worker.await.unwrap();
     }
     // A process of the version before that starts now leaves the functions alone, and works with them.
-    let previous = PostgresProvider::new_with_schema(server.url(), schema.name()).await.unwrap();
+    let previous = PostgresProvider::new_with_schema(server.url(), Some(schema.name())).await.unwrap();
     work(&previous, "previous".to_owned()).await;
     let pending = PostgresProvider::pending_migrations(server.url(), schema.name()).await.unwrap();
     assert!(pending.is_empty());
@@ -179,7 +180,10 @@ async fn a_call_that_had_looked_up_the_older_form_finds_the_new_one() {
     let db = db(server.url(), schema.name(), &plan());
     // The function is looked up first; then the call waits at the gate, still without having called it.
     let asked = tokio::spawn(async move {
-        let rows = db.rows("double", test_sql!("rolling/call_at_gate"), params![21_i64]).await.unwrap();
+        let rows = db
+            .rows("double", Statement::of(test_sql!("rolling/call_at_gate"), params![21_i64]))
+            .await
+            .unwrap();
         column::<i64>("double", &rows[0], "doubled").unwrap()
     });
     while number(&watch, test_sql!("rolling/waiting"), schema.name()).await == 0 {

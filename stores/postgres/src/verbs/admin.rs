@@ -1,4 +1,4 @@
-//! Management: looking at instances, and removing what has ended (F12, F13).
+//! Management: reading about instances, and deleting those that have ended (F12, F13).
 
 use std::borrow::Cow;
 
@@ -11,11 +11,12 @@ use steadfast_store::{
 };
 use tokio_postgres::Row;
 
-use crate::link::db::{Db, Function, column, functions, sql, time, unsigned};
+use crate::link::db::{Db, column, time, unsigned};
 use crate::link::escape::{escape, unescape};
-use crate::link::statement::{Param, params};
-use crate::store::PostgresProvider;
-use crate::verbs::notify::{everything, payload};
+use crate::link::statement::{Statement, calls, params, sql};
+use crate::provider::PostgresProvider;
+use crate::schema::functions::{Function, functions};
+use crate::verbs::notify::everything;
 
 pub(crate) const FUNCTIONS: &[Function] = functions![
     "admin/instance_tree",
@@ -30,21 +31,103 @@ pub(crate) const FUNCTIONS: &[Function] = functions![
     "admin/prune_executions_bulk",
 ];
 
+calls! {
+    /// Lists the ids of all instances.
+    ListInstances => list_instances {}
+
+    /// Lists the ids of instances with a status.
+    ListInstancesByStatus<'a> => list_instances_by_status {
+        status: Cow<'a, str>,
+    }
+
+    /// Lists the executions of an instance.
+    ListExecutions<'a> => list_executions {
+        instance_id: Cow<'a, str>,
+    }
+
+    /// Returns the newest execution of an instance.
+    LatestExecution<'a> => latest_execution_id {
+        instance_id: Cow<'a, str>,
+    }
+
+    /// Counts what is queued.
+    GetQueueDepths => get_queue_depths {
+        now_ms: Option<i64>,
+    }
+
+    /// Lists the children of an instance.
+    ListChildren<'a> => list_children {
+        instance_id: Cow<'a, str>,
+    }
+
+    /// Returns the parent of an instance; no row if there is no such instance.
+    GetParent<'a> => get_parent_id {
+        instance_id: Cow<'a, str>,
+    }
+
+    /// Lists an instance and its descendants.
+    ListTree<'a> => instance_tree {
+        root: Cow<'a, str>,
+    }
+
+    /// Deletes an instance and its descendants.
+    DeleteInstance<'a> => delete_instance {
+        instance: Cow<'a, str>,
+        force: bool,
+        notify: String,
+        me: &'a str,
+    }
+
+    /// Deletes instances, all or none.
+    DeleteInstances<'a> => delete_instances_atomic {
+        instance_ids: Vec<Cow<'a, str>>,
+        force: bool,
+        notify: Option<String>,
+        me: &'a str,
+    }
+
+    /// Deletes instances that have ended.
+    DeleteInstanceBulk<'a> => delete_instance_bulk {
+        instances: Option<Vec<Cow<'a, str>>>,
+        completed_before: Option<i64>,
+        limit: i64,
+        notify: String,
+        me: &'a str,
+    }
+
+    /// Deletes old executions of an instance.
+    PruneExecutions<'a> => prune_executions {
+        instance_id: Cow<'a, str>,
+        keep_last: Option<i32>,
+        completed_before_ms: Option<i64>,
+    }
+
+    /// Deletes old executions of many instances.
+    PruneExecutionsBulk<'a> => prune_executions_bulk {
+        instances: Option<Vec<Cow<'a, str>>>,
+        ended_before: Option<i64>,
+        limit: i64,
+        keep_last: Option<i64>,
+        completed_before: Option<i64>,
+    }
+}
+
 #[async_trait]
 impl ProviderAdmin for PostgresProvider {
     async fn list_instances(&self) -> Result<Vec<String>, ProviderError> {
-        self.db.names("list_instances", sql!("admin/instances"), params![]).await
+        self.db().names("list_instances", ListInstances {}.statement(), "out_instance_id").await
     }
 
     async fn list_instances_by_status(&self, status: &str) -> Result<Vec<String>, ProviderError> {
-        let statement = sql!("admin/instances_by_status");
-        self.db.names("list_instances_by_status", statement, params![escape(status)]).await
+        let call = ListInstancesByStatus { status: escape(status) };
+        self.db().names("list_instances_by_status", call.statement(), "out_instance_id").await
     }
 
     async fn list_executions(&self, instance: &str) -> Result<Vec<u64>, ProviderError> {
-        let rows =
-            self.db.rows("list_executions", sql!("admin/executions"), params![escape(instance)]).await?;
-        rows.iter().map(|row| column("list_executions", row, "id").map(unsigned)).collect()
+        const OPERATION: &str = "list_executions";
+        let call = ListExecutions { instance_id: escape(instance) };
+        let rows = self.db().rows(OPERATION, call.statement()).await?;
+        rows.iter().map(|row| column(OPERATION, row, "out_execution_id").map(unsigned)).collect()
     }
 
     async fn read_history_with_execution_id(
@@ -52,22 +135,24 @@ impl ProviderAdmin for PostgresProvider {
         instance: &str,
         execution_id: u64,
     ) -> Result<Vec<Event>, ProviderError> {
-        self.db.read_history(instance, Some(execution_id)).await
+        self.db().read_history(instance, Some(execution_id)).await
     }
 
     async fn read_history(&self, instance: &str) -> Result<Vec<Event>, ProviderError> {
-        self.db.read_history(instance, None).await
+        self.db().read_history(instance, None).await
     }
 
     async fn latest_execution_id(&self, instance: &str) -> Result<u64, ProviderError> {
-        let statement = sql!("admin/latest_execution");
-        let row = self.db.one("latest_execution_id", statement, params![escape(instance)]).await?;
-        row.map_or(Ok(1), |row| column("latest_execution_id", &row, "id").map(unsigned))
+        const OPERATION: &str = "latest_execution_id";
+        let call = LatestExecution { instance_id: escape(instance) };
+        let row = self.db().one(OPERATION, call.statement()).await?;
+        row.map_or(Ok(1), |row| column(OPERATION, &row, "latest_execution_id").map(unsigned))
     }
 
     async fn get_instance_info(&self, instance: &str) -> Result<InstanceInfo, ProviderError> {
-        let row =
-            self.db.one("get_instance_info", sql!("admin/instance_info"), params![escape(instance)]).await?;
+        let stored = escape(instance);
+        let statement = Statement::of(sql!("admin/instance_info"), params![stored]);
+        let row = self.db().one("get_instance_info", statement).await?;
         instance_info(&row.ok_or_else(|| not_found("get_instance_info", instance))?)
     }
 
@@ -76,14 +161,9 @@ impl ProviderAdmin for PostgresProvider {
         instance: &str,
         execution_id: u64,
     ) -> Result<ExecutionInfo, ProviderError> {
-        let row = self
-            .db
-            .one(
-                "get_execution_info",
-                sql!("admin/execution_info"),
-                params![escape(instance), time(execution_id)],
-            )
-            .await?;
+        let (stored, execution) = (escape(instance), time(execution_id));
+        let statement = Statement::of(sql!("admin/execution_info"), params![stored, execution]);
+        let row = self.db().one("get_execution_info", statement).await?;
         let row = row.ok_or_else(|| {
             let text = format!("execution {execution_id} of instance '{instance}' was not found");
             ProviderError::new(ProviderErrorKind::NotFound, "get_execution_info", text)
@@ -93,7 +173,7 @@ impl ProviderAdmin for PostgresProvider {
 
     async fn get_system_metrics(&self) -> Result<SystemMetrics, ProviderError> {
         const OPERATION: &str = "get_system_metrics";
-        let Some(row) = self.db.one(OPERATION, sql!("admin/metrics"), params![]).await? else {
+        let Some(row) = self.db().one(OPERATION, Statement::of(sql!("admin/metrics"), &[])).await? else {
             return Ok(SystemMetrics::default());
         };
         Ok(SystemMetrics {
@@ -108,32 +188,35 @@ impl ProviderAdmin for PostgresProvider {
 
     async fn get_queue_depths(&self) -> Result<QueueDepths, ProviderError> {
         const OPERATION: &str = "get_queue_depths";
-        let now = self.db.now();
-        let Some(row) = self.db.one(OPERATION, sql!("admin/queue_depths"), params![now]).await? else {
+        let call = GetQueueDepths { now_ms: self.db().now() };
+        let Some(row) = self.db().one(OPERATION, call.statement()).await? else {
             return Ok(QueueDepths::default());
         };
         let depth =
             |name| count(OPERATION, &row, name).map(|count| usize::try_from(count).unwrap_or(usize::MAX));
         Ok(QueueDepths {
-            orchestrator_queue: depth("messages")?,
-            worker_queue: depth("work")?,
+            orchestrator_queue: depth("out_orchestrator_queue")?,
+            worker_queue: depth("out_worker_queue")?,
             timer_queue: 0,
         })
     }
 
     async fn list_children(&self, instance_id: &str) -> Result<Vec<String>, ProviderError> {
-        self.db.names("list_children", sql!("admin/children"), params![escape(instance_id)]).await
+        let call = ListChildren { instance_id: escape(instance_id) };
+        self.db().names("list_children", call.statement(), "out_instance_id").await
     }
 
     async fn get_parent_id(&self, instance_id: &str) -> Result<Option<String>, ProviderError> {
-        let row = self.db.one("get_parent_id", sql!("admin/parent"), params![escape(instance_id)]).await?;
-        let row = row.ok_or_else(|| not_found("get_parent_id", instance_id))?;
-        Ok(column::<Option<String>>("get_parent_id", &row, "id")?.map(unescape))
+        const OPERATION: &str = "get_parent_id";
+        let call = GetParent { instance_id: escape(instance_id) };
+        let row = self.db().one(OPERATION, call.statement()).await?;
+        let row = row.ok_or_else(|| not_found(OPERATION, instance_id))?;
+        Ok(column::<Option<String>>(OPERATION, &row, "out_parent_instance_id")?.map(unescape))
     }
 
     async fn get_instance_tree(&self, instance_id: &str) -> Result<InstanceTree, ProviderError> {
-        let all_ids =
-            self.db.names("get_instance_tree", sql!("admin/tree"), params![escape(instance_id)]).await?;
+        let call = ListTree { root: escape(instance_id) };
+        let all_ids = self.db().names("get_instance_tree", call.statement(), "instance_id").await?;
         Ok(InstanceTree { root_id: instance_id.to_owned(), all_ids })
     }
 
@@ -142,16 +225,12 @@ impl ProviderAdmin for PostgresProvider {
         instance_id: &str,
         force: bool,
     ) -> Result<DeleteInstanceResult, ProviderError> {
-        let row = self
-            .db
-            .one(
-                "delete_instance",
-                sql!("admin/delete_instance"),
-                params![escape(instance_id), force, everything(&self.me), &*self.me],
-            )
-            .await?;
-        self.waiters.wake_all();
-        deleted("delete_instance", row)
+        const OPERATION: &str = "delete_instance";
+        let me = &self.backend.me;
+        let call = DeleteInstance { instance: escape(instance_id), force, notify: everything(me), me };
+        let row = self.db().one(OPERATION, call.statement()).await?;
+        self.backend.waiters.wake_all();
+        row.map_or(Ok(DeleteInstanceResult::default()), |row| deleted(OPERATION, &row))
     }
 
     async fn delete_instances_atomic(
@@ -159,39 +238,37 @@ impl ProviderAdmin for PostgresProvider {
         ids: &[String],
         force: bool,
     ) -> Result<DeleteInstanceResult, ProviderError> {
+        const OPERATION: &str = "delete_instances";
         let woken = Woken { ended: ids.to_vec(), ..Woken::default() };
-        let row = self
-            .db
-            .one(
-                "delete_instances",
-                sql!("admin/delete_instances"),
-                params![escaped(ids), force, payload(&self.me, &woken), &*self.me],
-            )
-            .await?;
-        self.waiters.wake(&woken);
-        deleted("delete_instances", row)
+        let notify = self.backend.payload(&woken);
+        let call = DeleteInstances { instance_ids: escaped(ids), force, notify, me: &self.backend.me };
+        let row = self.db().one(OPERATION, call.statement()).await?;
+        self.backend.waiters.wake(&woken);
+        let Some(row) = row else { return Ok(DeleteInstanceResult::default()) };
+        Ok(DeleteInstanceResult {
+            instances_deleted: count(OPERATION, &row, "out_instances_deleted")?,
+            executions_deleted: count(OPERATION, &row, "out_executions_deleted")?,
+            events_deleted: count(OPERATION, &row, "out_events_deleted")?,
+            queue_messages_deleted: count(OPERATION, &row, "out_queue_messages_deleted")?,
+        })
     }
 
     async fn delete_instance_bulk(
         &self,
         filter: InstanceFilter,
     ) -> Result<DeleteInstanceResult, ProviderError> {
-        let row = self
-            .db
-            .one(
-                "delete_instance_bulk",
-                sql!("admin/delete_instance_bulk"),
-                params![
-                    filter.instance_ids.as_deref().map(escaped),
-                    filter.completed_before.map(time),
-                    i64::from(filter.limit.unwrap_or(DEFAULT_BULK_LIMIT)),
-                    everything(&self.me),
-                    &*self.me,
-                ],
-            )
-            .await?;
-        self.waiters.wake_all();
-        deleted("delete_instance_bulk", row)
+        const OPERATION: &str = "delete_instance_bulk";
+        let me = &self.backend.me;
+        let call = DeleteInstanceBulk {
+            instances: filter.instance_ids.as_deref().map(escaped),
+            completed_before: filter.completed_before.map(time),
+            limit: i64::from(filter.limit.unwrap_or(DEFAULT_BULK_LIMIT)),
+            notify: everything(me),
+            me,
+        };
+        let row = self.db().one(OPERATION, call.statement()).await?;
+        self.backend.waiters.wake_all();
+        row.map_or(Ok(DeleteInstanceResult::default()), |row| deleted(OPERATION, &row))
     }
 
     async fn prune_executions(
@@ -199,16 +276,19 @@ impl ProviderAdmin for PostgresProvider {
         instance_id: &str,
         options: PruneOptions,
     ) -> Result<PruneResult, ProviderError> {
-        let keep = options.keep_last.map(|keep| i32::try_from(keep).unwrap_or(i32::MAX));
-        let row = self
-            .db
-            .one(
-                "prune_executions",
-                sql!("admin/prune"),
-                params![escape(instance_id), keep, options.completed_before.map(time)],
-            )
-            .await?;
-        pruned("prune_executions", row)
+        const OPERATION: &str = "prune_executions";
+        let call = PruneExecutions {
+            instance_id: escape(instance_id),
+            keep_last: options.keep_last.map(|keep| i32::try_from(keep).unwrap_or(i32::MAX)),
+            completed_before_ms: options.completed_before.map(time),
+        };
+        let row = self.db().one(OPERATION, call.statement()).await?;
+        let Some(row) = row else { return Ok(PruneResult::default()) };
+        Ok(PruneResult {
+            instances_processed: count(OPERATION, &row, "out_instances_processed")?,
+            executions_deleted: count(OPERATION, &row, "out_executions_deleted")?,
+            events_deleted: count(OPERATION, &row, "out_events_deleted")?,
+        })
     }
 
     async fn prune_executions_bulk(
@@ -216,28 +296,31 @@ impl ProviderAdmin for PostgresProvider {
         filter: InstanceFilter,
         options: PruneOptions,
     ) -> Result<PruneResult, ProviderError> {
-        let row = self
-            .db
-            .one(
-                "prune_executions_bulk",
-                sql!("admin/prune_bulk"),
-                params![
-                    filter.instance_ids.as_deref().map(escaped),
-                    filter.completed_before.map(time),
-                    i64::from(filter.limit.unwrap_or(DEFAULT_BULK_LIMIT)),
-                    options.keep_last.map(i64::from),
-                    options.completed_before.map(time),
-                ],
-            )
-            .await?;
-        pruned("prune_executions_bulk", row)
+        const OPERATION: &str = "prune_executions_bulk";
+        let call = PruneExecutionsBulk {
+            instances: filter.instance_ids.as_deref().map(escaped),
+            ended_before: filter.completed_before.map(time),
+            limit: i64::from(filter.limit.unwrap_or(DEFAULT_BULK_LIMIT)),
+            keep_last: options.keep_last.map(i64::from),
+            completed_before: options.completed_before.map(time),
+        };
+        let row = self.db().one(OPERATION, call.statement()).await?;
+        let Some(row) = row else { return Ok(PruneResult::default()) };
+        Ok(PruneResult {
+            instances_processed: count(OPERATION, &row, "instances")?,
+            executions_deleted: count(OPERATION, &row, "executions")?,
+            events_deleted: count(OPERATION, &row, "events")?,
+        })
     }
 }
 
 impl PostgresProvider {
-    /// Describes what the database holds, table by table, without payloads.
+    /// Describes the rows of the store, table by table, without payloads: for a look at a small database.
+    ///
+    /// # Cancel safety
+    /// It only reads.
     pub async fn debug_dump(&self) -> String {
-        match self.db.dump().await {
+        match self.db().dump().await {
             Ok(text) => text,
             Err(error) => format!("the database cannot be read: {error}"),
         }
@@ -245,15 +328,15 @@ impl PostgresProvider {
 }
 
 impl Db {
-    /// Runs a statement that gives ids.
+    /// Runs a statement that gives ids in a column.
     async fn names(
         &self,
         operation: &'static str,
-        sql: &'static str,
-        params: &[Param<'_>],
+        statement: Statement<'_>,
+        name: &str,
     ) -> Result<Vec<String>, ProviderError> {
-        let rows = self.rows(operation, sql, params).await?;
-        rows.iter().map(|row| column(operation, row, "id").map(unescape)).collect()
+        let rows = self.rows(operation, statement).await?;
+        rows.iter().map(|row| column(operation, row, name).map(unescape)).collect()
     }
 
     async fn dump(&self) -> Result<String, ProviderError> {
@@ -266,7 +349,7 @@ impl Db {
             ("work", sql!("admin/dump_work")),
             ("sessions", sql!("admin/dump_sessions")),
         ] {
-            let rows = self.rows("debug_dump", statement, params![]).await?;
+            let rows = self.rows("debug_dump", Statement::of(statement, &[])).await?;
             text.push_str(&format!("{title}: {}\n", rows.len()));
             for row in &rows {
                 text.push_str(&format!("  {}\n", unescape(column("debug_dump", row, "line")?)));
@@ -276,13 +359,12 @@ impl Db {
     }
 }
 
-fn deleted(operation: &'static str, row: Option<Row>) -> Result<DeleteInstanceResult, ProviderError> {
-    let Some(row) = row else { return Ok(DeleteInstanceResult::default()) };
+fn deleted(operation: &'static str, row: &Row) -> Result<DeleteInstanceResult, ProviderError> {
     Ok(DeleteInstanceResult {
-        instances_deleted: count(operation, &row, "instances")?,
-        executions_deleted: count(operation, &row, "executions")?,
-        events_deleted: count(operation, &row, "events")?,
-        queue_messages_deleted: count(operation, &row, "queued")?,
+        instances_deleted: count(operation, row, "instances")?,
+        executions_deleted: count(operation, row, "executions")?,
+        events_deleted: count(operation, row, "events")?,
+        queue_messages_deleted: count(operation, row, "queued")?,
     })
 }
 
@@ -292,15 +374,6 @@ fn escaped(ids: &[String]) -> Vec<Cow<'_, str>> {
 
 fn count(operation: &'static str, row: &Row, name: &str) -> Result<u64, ProviderError> {
     column(operation, row, name).map(unsigned)
-}
-
-fn pruned(operation: &'static str, row: Option<Row>) -> Result<PruneResult, ProviderError> {
-    let Some(row) = row else { return Ok(PruneResult::default()) };
-    Ok(PruneResult {
-        instances_processed: count(operation, &row, "instances")?,
-        executions_deleted: count(operation, &row, "executions")?,
-        events_deleted: count(operation, &row, "events")?,
-    })
 }
 
 fn instance_info(row: &Row) -> Result<InstanceInfo, ProviderError> {

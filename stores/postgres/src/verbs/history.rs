@@ -1,19 +1,35 @@
 //! Histories: appended in order of arrival, found by index.
 
+use std::borrow::Cow;
+
 use steadfast_core::Event;
 use steadfast_store::{History, ProviderError, ProviderErrorKind};
 
-use crate::link::db::{Db, Function, column, functions, sql, time};
+use crate::link::db::{Db, column, time};
 use crate::link::escape::escape;
-use crate::link::statement::params;
+use crate::link::statement::{Statement, calls, params, sql};
+use crate::schema::functions::{Function, functions};
 use crate::verbs::message::text;
 
 pub(crate) const FUNCTIONS: &[Function] = functions!["history/append_events"];
 
-/// Events that are ready to be stored.
+calls! {
+    /// Appends events to executions. `event_of` says to which request an event belongs, counted from 1.
+    AppendEvents<'a> => append_events {
+        instances: Vec<Cow<'a, str>>,
+        executions: Vec<i64>,
+        event_of: Vec<i32>,
+        event_ids: Vec<i64>,
+        event_kinds: Vec<&'static str>,
+        event_texts: Vec<String>,
+        now_ms: Option<i64>,
+    }
+}
+
+/// Events as they are stored.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Events {
-    /// Their ids as they were given, for whoever is told about one.
+    /// Their ids as the caller gave them, for error texts.
     given: Vec<u64>,
     ids: Vec<i64>,
     kinds: Vec<&'static str>,
@@ -25,7 +41,7 @@ impl Events {
         let mut new = Self::default();
         for event in events {
             new.given.push(event.event_id);
-            // What no number of the database can say is refused there like 0.
+            // An id beyond the numbers of the database is refused there, like 0.
             new.ids.push(i64::try_from(event.event_id).unwrap_or(0));
             new.kinds.push(event.kind.name());
             new.texts.push(text(operation, event)?);
@@ -37,13 +53,19 @@ impl Events {
         self.texts.iter().map(String::len).sum()
     }
 
-    /// The first id, if the others rise from there; the greatest number when there are none, which is behind any event.
+    /// Returns the first id if the ids rise; without events, the greatest number, which is behind any event.
     pub(crate) fn rising(&self) -> Option<i64> {
         let rises = self.ids.windows(2).all(|pair| pair[0] < pair[1]);
         rises.then(|| self.ids.first().copied().unwrap_or(i64::MAX))
     }
 
-    /// Says why events are refused: `code` is that of the database, `at` counts them from 1 on.
+    /// Takes ids, kinds and texts. What is left can still tell why an event is refused.
+    pub(crate) fn take(&mut self) -> (Vec<i64>, Vec<&'static str>, Vec<String>) {
+        let Self { ids, kinds, texts, .. } = self;
+        (std::mem::take(ids), std::mem::take(kinds), std::mem::take(texts))
+    }
+
+    /// Says why events are refused: `code` is the answer of the database, `at` the refused event, counted from 1.
     pub(crate) fn refusal(
         &self,
         operation: &'static str,
@@ -62,76 +84,34 @@ impl Events {
     }
 }
 
-/// Events of many requests as the columns of a call.
-#[derive(Default)]
-pub(crate) struct EventColumns {
-    pub(crate) of: Vec<i32>,
-    pub(crate) ids: Vec<i64>,
-    pub(crate) kinds: Vec<&'static str>,
-    pub(crate) texts: Vec<String>,
-}
-
-impl EventColumns {
-    /// Takes the events of a request; what is left of them can still tell why they are refused.
-    pub(crate) fn push(&mut self, of: i32, events: &mut Events) {
-        self.of.extend(events.ids.iter().map(|_| of));
-        self.ids.append(&mut events.ids);
-        self.kinds.append(&mut events.kinds);
-        self.texts.append(&mut events.texts);
-    }
-}
-
-/// Asks to append events to an execution.
-#[derive(Debug, Clone)]
-pub(crate) struct Append {
-    pub(crate) instance: String,
-    pub(crate) execution: u64,
-    pub(crate) events: Events,
-}
-
 impl Db {
-    /// Appends events; a repeated id is a conflict (S8).
-    pub(crate) async fn append_events(
+    /// Appends events to an execution; a repeated id is a conflict (S8).
+    pub(crate) async fn append_history(
         &self,
-        mut requests: Vec<Append>,
-    ) -> Result<Vec<Result<(), ProviderError>>, ProviderError> {
+        instance: &str,
+        execution: u64,
+        mut events: Events,
+    ) -> Result<(), ProviderError> {
         const OPERATION: &str = "append_history";
-        let mut columns = EventColumns::default();
-        for (of, request) in (1_i32..).zip(&mut requests) {
-            columns.push(of, &mut request.events);
-        }
-        let instances: Vec<_> = requests.iter().map(|request| escape(&request.instance)).collect();
-        let executions: Vec<_> = requests.iter().map(|request| time(request.execution)).collect();
-        let rows = self
-            .rows(
-                OPERATION,
-                sql!("history/append"),
-                params![
-                    instances,
-                    executions,
-                    columns.of,
-                    columns.ids,
-                    columns.kinds,
-                    columns.texts,
-                    self.now()
-                ],
-            )
-            .await?;
-        let judge = |(row, request): (&tokio_postgres::Row, &Append)| {
-            let code: &str = column(OPERATION, row, "code")?;
-            let at = column(OPERATION, row, "event_at")?;
-            match code {
-                "ok" => Ok(()),
-                code => {
-                    let whose = (request.instance.as_str(), time(request.execution));
-                    Err(request.events.refusal(OPERATION, whose, code, at))
-                }
-            }
+        let (event_ids, event_kinds, event_texts) = events.take();
+        let call = AppendEvents {
+            instances: vec![escape(instance)],
+            executions: vec![time(execution)],
+            event_of: vec![1; event_ids.len()],
+            event_ids,
+            event_kinds,
+            event_texts,
+            now_ms: self.now(),
         };
-        Ok(rows.iter().zip(&requests).map(judge).collect())
+        let Some(row) = self.one(OPERATION, call.statement()).await? else { return Ok(()) };
+        let at = column(OPERATION, &row, "event_at")?;
+        match column(OPERATION, &row, "code")? {
+            "ok" => Ok(()),
+            code => Err(events.refusal(OPERATION, (instance, time(execution)), code, at)),
+        }
     }
 
-    /// Reads the texts of the events after one of them.
+    /// Reads the texts of the events of an execution that come after the event `after`.
     pub(crate) async fn event_texts(
         &self,
         operation: &'static str,
@@ -139,22 +119,22 @@ impl Db {
         execution: i64,
         after: u64,
     ) -> Result<Vec<String>, ProviderError> {
-        let rows = self
-            .rows(operation, sql!("history/after"), params![escape(instance), execution, time(after)])
-            .await?;
+        let (instance, after) = (escape(instance), time(after));
+        let statement = Statement::of(sql!("history/after"), params![instance, execution, after]);
+        let rows = self.rows(operation, statement).await?;
         rows.iter().map(|row| column(operation, row, "event_data")).collect()
     }
 
-    /// Reads the events of an execution, or of the latest one.
+    /// Reads the events of an execution; `None` stands for the latest one.
     pub(crate) async fn read_history(
         &self,
         instance: &str,
         execution: Option<u64>,
     ) -> Result<Vec<Event>, ProviderError> {
         const OPERATION: &str = "read_history";
-        let rows = self
-            .rows(OPERATION, sql!("history/of_execution"), params![escape(instance), execution.map(time)])
-            .await?;
+        let (stored, execution) = (escape(instance), execution.map(time));
+        let statement = Statement::of(sql!("history/of_execution"), params![stored, execution]);
+        let rows = self.rows(OPERATION, statement).await?;
         let texts =
             rows.iter().map(|row| column(OPERATION, row, "event_data")).collect::<Result<Vec<_>, _>>()?;
         events_of(&texts).map_err(|error| {
@@ -163,20 +143,22 @@ impl Db {
         })
     }
 
-    /// Reads the event that an execution started with.
+    /// Reads the event that an execution started with; `None` if it is missing or cannot be read.
     pub(crate) async fn started(
         &self,
         operation: &'static str,
         instance: &str,
         execution: i64,
     ) -> Result<Option<Event>, ProviderError> {
-        let row = self.one(operation, sql!("history/started"), params![escape(instance), execution]).await?;
+        let instance = escape(instance);
+        let statement = Statement::of(sql!("history/started"), params![instance, execution]);
+        let row = self.one(operation, statement).await?;
         let text: Option<String> = row.map(|row| column(operation, &row, "event_data")).transpose()?;
         Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
     }
 }
 
-/// Makes a history of stored texts: for a caller that holds it up to an event, only the rest (S2, S15).
+/// Makes a history of stored texts. For a caller that holds events up to `known`, the texts are only those after it (S2, S15).
 pub(crate) fn history_of(texts: &[String], known: Option<u64>) -> History {
     match (events_of(texts), known) {
         (Ok(events), Some(after)) => History::Tail { after, events },
@@ -185,6 +167,7 @@ pub(crate) fn history_of(texts: &[String], known: Option<u64>) -> History {
     }
 }
 
+/// Reads events from their texts.
 pub(crate) fn events_of(texts: &[String]) -> serde_json::Result<Vec<Event>> {
     texts.iter().map(|text| serde_json::from_str(text)).collect()
 }

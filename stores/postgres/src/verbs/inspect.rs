@@ -1,55 +1,62 @@
-//! Waiting: what is there to tell of messages and activities that nobody has dealt with yet.
+//! Inspecting: which messages and activities wait, are delayed or leased.
+
+use std::borrow::Cow;
 
 use steadfast_core::WorkItem;
 use steadfast_store::{MAX_PAGE, OldestWaiting, ProviderError, TurnState, WorkPhase, WorkState};
 use tokio_postgres::Row;
 
-use crate::link::db::{Db, Function, column, functions, sql, time, unsigned};
+use crate::link::db::{Db, column, time, unsigned};
 use crate::link::escape::{escape, unescape};
-use crate::link::statement::params;
+use crate::link::statement::{Statement, calls, params, sql};
+use crate::schema::functions::{Function, functions};
+use crate::verbs::poll::{NextPoll, PollResult};
 use crate::verbs::session::scope_of;
-use crate::verbs::work::tag_of;
+use crate::verbs::work::tags::tag_of;
 
 pub(crate) const FUNCTIONS: &[Function] =
     functions!["waiting/has_work", "waiting/oldest_waiting", "waiting/turn_of"];
 
-/// The state of an activity that can be taken, as it is stored.
-const READY: i16 = 1;
+calls! {
+    /// Tells whether an activity can be leased, and if not, when.
+    HasWork => has_work {
+        now_ms: Option<i64>,
+    }
 
-/// Whether there is something to take, and else when to look again.
-#[derive(Debug)]
-pub(crate) struct Look {
-    pub(crate) found: bool,
-    /// Somebody else has what is due: it is worth looking again at once.
-    pub(crate) again: bool,
-    /// The next time at which something becomes runnable by itself.
-    pub(crate) next: Option<i64>,
-    /// The time of the store.
-    pub(crate) now: i64,
+    /// Counts the messages of an instance by their state.
+    TurnOf<'a> => turn_of {
+        instance: Cow<'a, str>,
+        now_ms: Option<i64>,
+    }
+
+    /// Tells since when the oldest message and the oldest activity have been runnable.
+    OldestRunnable => oldest_waiting {
+        now_ms: Option<i64>,
+    }
 }
 
+/// The stored state of an activity that can be leased.
+const READY: i16 = 1;
+
 impl Db {
-    /// Is there an activity that somebody could lease?
-    pub(crate) async fn has_work(&self) -> Result<Look, ProviderError> {
+    /// Tells whether an activity can be leased, and if not, when one becomes ready by itself.
+    pub(crate) async fn look_for_work(&self) -> Result<PollResult<()>, ProviderError> {
         const OPERATION: &str = "wait";
-        let row = self.one(OPERATION, sql!("waiting/has_work"), params![self.now()]).await?;
+        let row = self.one(OPERATION, HasWork { now_ms: self.now() }.statement()).await?;
         let row = row.ok_or_else(|| ProviderError::permanent(OPERATION, "a look answered nothing"))?;
-        Ok(Look {
-            found: column(OPERATION, &row, "found")?,
-            again: column(OPERATION, &row, "again")?,
-            next: column(OPERATION, &row, "next_ms")?,
-            now: column(OPERATION, &row, "now_ms")?,
+        let again = column(OPERATION, &row, "again")?;
+        let (next, now) = (column(OPERATION, &row, "next_ms")?, column(OPERATION, &row, "now_ms")?);
+        Ok(match column(OPERATION, &row, "found")? {
+            true => PollResult::Found(()),
+            false => PollResult::Nothing(NextPoll::after(again, next, now)),
         })
     }
 
-    /// Tells what waits for the turns of an instance.
+    /// Counts the messages of an instance: those that wait, those that are delayed, those that are leased. `None` if it has none.
     pub(crate) async fn turn_of(&self, instance: &str) -> Result<Option<TurnState>, ProviderError> {
         const OPERATION: &str = "turn_of";
-        let Some(row) =
-            self.one(OPERATION, sql!("waiting/turn_of"), params![escape(instance), self.now()]).await?
-        else {
-            return Ok(None);
-        };
+        let call = TurnOf { instance: escape(instance), now_ms: self.now() };
+        let Some(row) = self.one(OPERATION, call.statement()).await? else { return Ok(None) };
         let number = |name: &str| column::<i64>(OPERATION, &row, name).map(unsigned);
         let maybe =
             |name: &str| column::<Option<i64>>(OPERATION, &row, name).map(|value| value.map(unsigned));
@@ -66,7 +73,7 @@ impl Db {
         }))
     }
 
-    /// Tells how the activities of an execution stand.
+    /// Lists the queued activities of an execution with their states.
     pub(crate) async fn work_of(
         &self,
         instance: &str,
@@ -74,20 +81,16 @@ impl Db {
     ) -> Result<Vec<WorkState>, ProviderError> {
         const OPERATION: &str = "work_of";
         let page = i64::try_from(MAX_PAGE).unwrap_or(i64::MAX);
-        let rows = self
-            .rows(
-                OPERATION,
-                sql!("work/of_execution"),
-                params![escape(instance), time(execution_id), page, self.now()],
-            )
-            .await?;
+        let (instance, now) = (escape(instance), self.now());
+        let params = params![instance, time(execution_id), page, now];
+        let rows = self.rows(OPERATION, Statement::of(sql!("work/of_execution"), params)).await?;
         rows.iter().map(|row| read_work(OPERATION, row)).collect()
     }
 
-    /// Tells since when the oldest runnable things wait.
+    /// Tells since when the oldest message and the oldest activity have been runnable.
     pub(crate) async fn oldest_waiting(&self) -> Result<OldestWaiting, ProviderError> {
         const OPERATION: &str = "oldest_waiting";
-        let row = self.one(OPERATION, sql!("waiting/oldest"), params![self.now()]).await?;
+        let row = self.one(OPERATION, OldestRunnable { now_ms: self.now() }.statement()).await?;
         let row = row.ok_or_else(|| ProviderError::permanent(OPERATION, "a look answered nothing"))?;
         let maybe =
             |name: &str| column::<Option<i64>>(OPERATION, &row, name).map(|value| value.map(unsigned));
@@ -119,7 +122,7 @@ fn read_work(operation: &'static str, row: &Row) -> Result<WorkState, ProviderEr
             until_ms: unsigned(locked_until),
         },
         _ if visible_at > now => WorkPhase::Delayed { until_ms: unsigned(visible_at) },
-        // Its time has come, or its lease has ended, and no fetch has moved it yet.
+        // Its delay or its lease has ended, and no fetch has moved it yet.
         _ => WorkPhase::Waiting { since_ms: unsigned(visible_at.max(locked_until)) },
     };
     let attempts: i32 = column(operation, row, "attempt_count")?;

@@ -1,4 +1,4 @@
-//! Instances: what can be said of them without reading a history.
+//! Instances: their states, read without their histories.
 
 use steadfast_core::{ErrorDetails, Event, EventKind, SystemStats};
 use steadfast_store::{
@@ -6,9 +6,10 @@ use steadfast_store::{
 };
 use tokio_postgres::Row;
 
-use crate::link::db::{Db, Function, column, functions, sql, unsigned};
+use crate::link::db::{Db, column, unsigned};
 use crate::link::escape::{escape, unescape};
-use crate::link::statement::params;
+use crate::link::statement::{Statement, params, sql};
+use crate::schema::functions::{Function, functions};
 use crate::verbs::history::events_of;
 
 pub(crate) const FUNCTIONS: &[Function] = functions!["instance/lock_instances", "instance/forget_instances"];
@@ -16,16 +17,18 @@ pub(crate) const FUNCTIONS: &[Function] = functions!["instance/lock_instances", 
 impl Db {
     pub(crate) async fn state(&self, instance: &str) -> Result<Option<InstanceState>, ProviderError> {
         const OPERATION: &str = "state";
-        match self.one(OPERATION, sql!("instance/state"), params![escape(instance)]).await? {
+        let stored = escape(instance);
+        match self.one(OPERATION, Statement::of(sql!("instance/state"), params![stored])).await? {
             Some(row) => read(OPERATION, &row).map(Some),
             None => self.rowless_state(instance).await,
         }
     }
 
-    /// History can exist without a row: appended by hand, or committed without saying whose it is.
+    /// Reads the state of an instance that has a history and no row: the history was appended by hand, or committed without a name.
     async fn rowless_state(&self, instance: &str) -> Result<Option<InstanceState>, ProviderError> {
         const OPERATION: &str = "state";
-        let row = self.one(OPERATION, sql!("instance/rowless"), params![escape(instance)]).await?;
+        let stored = escape(instance);
+        let row = self.one(OPERATION, Statement::of(sql!("instance/rowless"), params![stored])).await?;
         let Some(row) = row else { return Ok(None) };
         let execution: i64 = column(OPERATION, &row, "execution_id")?;
         let started: Option<&str> = column(OPERATION, &row, "started")?;
@@ -49,7 +52,7 @@ impl Db {
             parent: parent_instance,
             created_at_ms: events.iter().map(|event| event.timestamp_ms).min().unwrap_or(0),
             updated_at_ms: events.iter().map(|event| event.timestamp_ms).max().unwrap_or(0),
-            // Never equal to the change of a row, so that whoever waits notices when the row appears.
+            // Never equal to the change of a row, so that a wait notices when the row appears.
             change: texts.len() as u64 | ROWLESS,
         }))
     }
@@ -65,19 +68,12 @@ impl Db {
         };
         let limit = i64::try_from(query.page_size()).unwrap_or(i64::MAX - 1);
         let prefix = query.id_prefix.as_deref().map(escape).filter(|prefix| !prefix.is_empty());
-        let params = (
-            query.status.as_deref().map(escape),
-            query.orchestration.as_deref().map(escape),
-            prefix.as_deref().and_then(behind),
-            query.parent.as_deref().map(escape),
-        );
-        let rows = self
-            .rows(
-                OPERATION,
-                sql!("instance/page"),
-                params![before, params.0, params.1, prefix, params.2, params.3, query.roots_only, limit + 1],
-            )
-            .await?;
+        let status = query.status.as_deref().map(escape);
+        let orchestration = query.orchestration.as_deref().map(escape);
+        let end = prefix.as_deref().and_then(behind);
+        let parent = query.parent.as_deref().map(escape);
+        let params = params![before, status, orchestration, prefix, end, parent, query.roots_only, limit + 1];
+        let rows = self.rows(OPERATION, Statement::of(sql!("instance/page"), params)).await?;
         let mut found = Vec::with_capacity(rows.len());
         for row in &rows {
             found.push((read(OPERATION, row)?, column::<i64>(OPERATION, row, "ord")?));
@@ -90,9 +86,9 @@ impl Db {
 
     pub(crate) async fn stats(&self, instance: &str) -> Result<Option<SystemStats>, ProviderError> {
         const OPERATION: &str = "stats";
-        let Some(size) = self.one(OPERATION, sql!("history/size"), params![escape(instance)]).await? else {
-            return Ok(None);
-        };
+        let stored = escape(instance);
+        let size = self.one(OPERATION, Statement::of(sql!("history/size"), params![stored])).await?;
+        let Some(size) = size else { return Ok(None) };
         let started = self.started(OPERATION, instance, column(OPERATION, &size, "execution_id")?).await?;
         let carried = match started.map(|event| event.kind) {
             Some(EventKind::OrchestrationStarted { carry_forward_events, .. }) => carry_forward_events,
@@ -109,10 +105,10 @@ impl Db {
     }
 }
 
-/// Marks the change of an instance that has no row.
+/// The bit that marks the change of an instance that has no row.
 const ROWLESS: u64 = 1 << 63;
 
-/// The least text behind all that begin so, in the order of bytes; `None` when there is none.
+/// Returns the least text that sorts behind all texts with this prefix, in the order of bytes; `None` if no text does.
 fn behind(prefix: &str) -> Option<String> {
     let mut characters: Vec<char> = prefix.chars().collect();
     while let Some(last) = characters.pop() {
@@ -143,7 +139,7 @@ fn read(operation: &'static str, row: &Row) -> Result<InstanceState, ProviderErr
     })
 }
 
-/// Reads how an execution stands from its columns.
+/// Reads the state of an execution from its columns.
 fn execution_state(operation: &'static str, row: &Row) -> Result<ExecutionState, ProviderError> {
     let status: Option<String> = column(operation, row, "status")?;
     let output: Option<String> = column(operation, row, "output")?;

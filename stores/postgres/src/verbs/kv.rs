@@ -1,21 +1,23 @@
-//! Key-value state: what earlier executions left, and what the current one has changed since.
+//! Key-value state: the values of earlier executions, and the changes of the current one.
 
 use std::collections::{BTreeMap, HashMap};
 
 use steadfast_core::{Event, EventKind, KvEntry};
 use steadfast_store::ProviderError;
 
-use crate::link::db::{Db, Function, column, functions, sql, time, unsigned};
+use crate::link::db::{Db, column, time, unsigned};
 use crate::link::escape::{escape, unescape};
-use crate::link::statement::params;
+use crate::link::statement::{Statement, params, sql};
+use crate::schema::functions::{Function, functions};
 
 pub(crate) const FUNCTIONS: &[Function] = functions!["kv/change_kv"];
 
-/// What the events of a turn make of the keys: all are cleared first if they say so, and then each is set or cleared.
+/// The changes of keys that the events of a turn record.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct KvChanges {
+    /// Whether all keys are cleared before those below are set.
     pub(crate) clears: bool,
-    /// The value, `None` for a cleared key, and when it was set.
+    /// By key: the value, `None` for a cleared key, and when it was set.
     pub(crate) keys: BTreeMap<String, (Option<String>, i64)>,
 }
 
@@ -47,13 +49,14 @@ impl KvChanges {
 }
 
 impl Db {
-    /// What earlier executions left: the state that a replay starts from.
+    /// Reads the values that earlier executions left: the state that a replay starts from.
     pub(crate) async fn kv_snapshot(
         &self,
         operation: &'static str,
         instance: &str,
     ) -> Result<HashMap<String, KvEntry>, ProviderError> {
-        let rows = self.rows(operation, sql!("kv/snapshot"), params![escape(instance)]).await?;
+        let instance = escape(instance);
+        let rows = self.rows(operation, Statement::of(sql!("kv/snapshot"), params![instance])).await?;
         let read = |row: &tokio_postgres::Row| {
             let updated = unsigned(column(operation, row, "updated_ms")?);
             let entry =
@@ -65,14 +68,16 @@ impl Db {
 
     pub(crate) async fn kv_value(&self, instance: &str, key: &str) -> Result<Option<String>, ProviderError> {
         const OPERATION: &str = "kv_value";
-        let row = self.one(OPERATION, sql!("kv/value"), params![escape(instance), escape(key)]).await?;
+        let (instance, key) = (escape(instance), escape(key));
+        let row = self.one(OPERATION, Statement::of(sql!("kv/value"), params![instance, key])).await?;
         let value: Option<Option<String>> = row.map(|row| column(OPERATION, &row, "value")).transpose()?;
         Ok(value.flatten().map(unescape))
     }
 
     pub(crate) async fn kv_values(&self, instance: &str) -> Result<HashMap<String, String>, ProviderError> {
         const OPERATION: &str = "kv_values";
-        let rows = self.rows(OPERATION, sql!("kv/values"), params![escape(instance)]).await?;
+        let instance = escape(instance);
+        let rows = self.rows(OPERATION, Statement::of(sql!("kv/values"), params![instance])).await?;
         let read = |row: &tokio_postgres::Row| {
             Ok((unescape(column(OPERATION, row, "key")?), unescape(column(OPERATION, row, "value")?)))
         };

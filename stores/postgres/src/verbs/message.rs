@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use serde::Serialize;
 use steadfast_core::{WorkItem, kind_of};
-use steadfast_store::{Envelope, Message, ProviderError, ProviderErrorKind, Started, check_message};
+use steadfast_store::{Envelope, Message, ProviderError, ProviderErrorKind, Started, Woken, check_message};
 
-use crate::link::db::{Ask, Function, column, functions, millis, sql};
+use crate::link::db::{Asker, column, millis};
 use crate::link::escape::escape;
-use crate::link::statement::params;
-pub(crate) use crate::verbs::work::stored_tag;
+use crate::link::statement::calls;
+use crate::merge::queue::Answers;
+use crate::schema::functions::{Function, functions};
+use crate::verbs::backend::Backend;
 
 pub(crate) const FUNCTIONS: &[Function] = functions![
     "clock/now_ms",
@@ -20,9 +22,43 @@ pub(crate) const FUNCTIONS: &[Function] = functions![
     "message/start_instances",
 ];
 
-/// A message that is ready to be stored.
+calls! {
+    /// Sends messages to instances.
+    #[derive(Default)]
+    SendMessages<'a> => send_messages {
+        instances: Vec<String>,
+        items: Vec<String>,
+        delay_ms: Vec<Option<i64>>,
+        starts: Vec<bool>,
+        traceparents: Vec<Option<String>>,
+        now_ms: Option<i64>,
+        notify: Option<String>,
+        me: Option<&'a str>,
+    }
+
+    /// Starts instances that do not exist. The arrays that begin with `also` hold what is sent behind the starts, and
+    /// `also_of` says behind which start, counted from 1.
+    #[derive(Default)]
+    StartInstances<'a> => start_instances {
+        instances: Vec<String>,
+        items: Vec<String>,
+        delay_ms: Vec<Option<i64>>,
+        traceparents: Vec<Option<String>>,
+        also_of: Vec<i32>,
+        also_instances: Vec<String>,
+        also_items: Vec<String>,
+        also_delay_ms: Vec<Option<i64>>,
+        also_starts: Vec<bool>,
+        also_traceparents: Vec<Option<String>>,
+        now_ms: Option<i64>,
+        notify: Option<String>,
+        me: Option<&'a str>,
+    }
+}
+
+/// A message as it is stored.
 #[derive(Debug, Clone)]
-pub(crate) struct Letter {
+pub(crate) struct StoredMessage {
     instance: String,
     item: String,
     delay: Option<i64>,
@@ -30,13 +66,14 @@ pub(crate) struct Letter {
     traceparent: Option<String>,
 }
 
-impl Letter {
+impl StoredMessage {
     pub(crate) fn new(operation: &'static str, sent: Envelope) -> Result<Self, ProviderError> {
-        check_message(operation, &sent.message.item)?;
-        Self::of(operation, &sent.message, sent.delay)
+        let Envelope { message, delay } = sent;
+        check_message(operation, &message.item)?;
+        Self::of(operation, &message, delay)
     }
 
-    pub(crate) fn of(
+    fn of(
         operation: &'static str,
         message: &Message,
         delay: Option<Duration>,
@@ -58,8 +95,8 @@ impl Letter {
 /// A start, and what is sent behind it.
 #[derive(Debug, Clone)]
 pub(crate) struct Start {
-    start: Letter,
-    also: Vec<Letter>,
+    start: StoredMessage,
+    also: Vec<StoredMessage>,
 }
 
 impl Start {
@@ -69,109 +106,88 @@ impl Start {
             let text = format!("a start is a StartOrchestration, not {}", kind_of(&start.message.item));
             return Err(ProviderError::new(ProviderErrorKind::Invalid, OPERATION, text));
         }
-        let start = Letter::new(OPERATION, start)?;
-        let also = also.into_iter().map(|sent| Letter::new(OPERATION, sent)).collect::<Result<_, _>>()?;
+        let start = StoredMessage::new(OPERATION, start)?;
+        let also =
+            also.into_iter().map(|sent| StoredMessage::new(OPERATION, sent)).collect::<Result<_, _>>()?;
         Ok(Self { start, also })
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.start.bytes() + self.also.iter().map(Letter::bytes).sum::<usize>()
+        self.start.bytes() + self.also.iter().map(StoredMessage::bytes).sum::<usize>()
     }
 
-    /// Counts the messages.
+    /// Counts the messages, the start included.
     pub(crate) fn count(&self) -> usize {
         1 + self.also.len()
     }
 }
 
-/// Letters as the columns of a call.
-#[derive(Default)]
-struct Letters {
-    instances: Vec<String>,
-    items: Vec<String>,
-    delays: Vec<Option<i64>>,
-    starts: Vec<bool>,
-    traceparents: Vec<Option<String>>,
-}
+impl Backend {
+    /// Sends messages. The messages of one request are sent together.
+    pub(crate) async fn send(&self, asked: Vec<Vec<StoredMessage>>) -> Answers<()> {
+        let woken = Woken { turns: asked.iter().map(Vec::len).sum(), ..Woken::default() };
+        let sent = send_messages(&self.db, asked, self.payload(&woken), Some(&self.me)).await;
+        let answers = self.wake_if_unsure(sent, &woken)?;
+        self.waiters.wake(&woken);
+        Ok(answers)
+    }
 
-impl Letters {
-    fn push(&mut self, letter: Letter) {
-        self.instances.push(letter.instance);
-        self.items.push(letter.item);
-        self.delays.push(letter.delay);
-        self.starts.push(letter.starts);
-        self.traceparents.push(letter.traceparent);
+    /// Starts instances that do not exist.
+    pub(crate) async fn start(&self, asked: Vec<Start>) -> Answers<Started> {
+        let woken = Woken { turns: asked.iter().map(Start::count).sum(), ..Woken::default() };
+        let started = start_instances(&self.db, asked, self.payload(&woken), Some(&self.me)).await;
+        let answers = self.wake_if_unsure(started, &woken)?;
+        self.waiters.wake(&woken);
+        Ok(answers)
     }
 }
 
 /// Sends messages: those of one request together, and all of them in the order of the requests.
 pub(crate) async fn send_messages(
-    asker: &impl Ask,
-    requests: Vec<Vec<Letter>>,
+    asker: &impl Asker,
+    requests: Vec<Vec<StoredMessage>>,
     notify: Option<String>,
     me: Option<&str>,
-) -> Result<Vec<Result<(), ProviderError>>, ProviderError> {
+) -> Answers<()> {
     let answers = requests.iter().map(|_| Ok(())).collect();
-    let mut all = Letters::default();
-    requests.into_iter().flatten().for_each(|letter| all.push(letter));
-    if !all.items.is_empty() {
-        asker
-            .ask(
-                "send",
-                sql!("message/send"),
-                params![
-                    all.instances,
-                    all.items,
-                    all.delays,
-                    all.starts,
-                    all.traceparents,
-                    asker.now(),
-                    notify,
-                    me
-                ],
-            )
-            .await?;
+    let mut call = SendMessages { now_ms: asker.now(), notify, me, ..SendMessages::default() };
+    for message in requests.into_iter().flatten() {
+        call.instances.push(message.instance);
+        call.items.push(message.item);
+        call.delay_ms.push(message.delay);
+        call.starts.push(message.starts);
+        call.traceparents.push(message.traceparent);
+    }
+    if !call.items.is_empty() {
+        asker.ask("send", call.statement()).await?;
     }
     Ok(answers)
 }
 
 /// Starts instances that do not exist.
 pub(crate) async fn start_instances(
-    asker: &impl Ask,
+    asker: &impl Asker,
     requests: Vec<Start>,
     notify: Option<String>,
     me: Option<&str>,
-) -> Result<Vec<Result<Started, ProviderError>>, ProviderError> {
+) -> Answers<Started> {
     const OPERATION: &str = "start";
-    let (mut starts, mut also, mut also_of) = (Letters::default(), Letters::default(), Vec::new());
-    for (of, request) in (1_i32..).zip(requests) {
-        starts.push(request.start);
-        for letter in request.also {
-            also_of.push(of);
-            also.push(letter);
+    let mut call = StartInstances { now_ms: asker.now(), notify, me, ..StartInstances::default() };
+    for (of, Start { start, also }) in (1_i32..).zip(requests) {
+        call.instances.push(start.instance);
+        call.items.push(start.item);
+        call.delay_ms.push(start.delay);
+        call.traceparents.push(start.traceparent);
+        for message in also {
+            call.also_of.push(of);
+            call.also_instances.push(message.instance);
+            call.also_items.push(message.item);
+            call.also_delay_ms.push(message.delay);
+            call.also_starts.push(message.starts);
+            call.also_traceparents.push(message.traceparent);
         }
     }
-    let rows = asker
-        .ask(
-            OPERATION,
-            sql!("message/start"),
-            params![
-                starts.instances,
-                starts.items,
-                starts.delays,
-                starts.traceparents,
-                also_of,
-                also.instances,
-                also.items,
-                also.delays,
-                also.starts,
-                also.traceparents,
-                asker.now(),
-                notify,
-                me
-            ],
-        )
-        .await?;
+    let rows = asker.ask(OPERATION, call.statement()).await?;
     let read = |row: &tokio_postgres::Row| {
         let is_new: bool = column(OPERATION, row, "is_new")?;
         Ok(if is_new { Started::New } else { Started::Existing })
@@ -179,6 +195,7 @@ pub(crate) async fn start_instances(
     Ok(rows.iter().map(read).collect())
 }
 
+/// Tells whether a message starts an execution.
 pub(crate) fn is_start(item: &WorkItem) -> bool {
     matches!(
         item,
@@ -188,7 +205,7 @@ pub(crate) fn is_start(item: &WorkItem) -> bool {
     )
 }
 
-/// Refuses what is no activity.
+/// Refuses an item that is no activity.
 pub(crate) fn check_work(operation: &str, item: &WorkItem) -> Result<(), ProviderError> {
     match item {
         WorkItem::ActivityExecute { .. } => Ok(()),
@@ -199,6 +216,7 @@ pub(crate) fn check_work(operation: &str, item: &WorkItem) -> Result<(), Provide
     }
 }
 
+/// Writes a value as JSON.
 pub(crate) fn text(operation: &str, item: &impl Serialize) -> Result<String, ProviderError> {
     serde_json::to_string(item).map_err(|error| {
         let text = format!("it cannot be written as JSON: {error}");

@@ -1,7 +1,7 @@
-//! What other processes are told, and how they are heard (L2).
+//! Notifications between processes (L2).
 //!
-//! One connection of a process listens. A notification says what became runnable, so that a process that it does not concern runs
-//! no statement. It is a hint and never the truth: whoever waits also looks by himself from time to time.
+//! One connection of a process listens. A notification says what became runnable, so that a process that cannot use it runs no
+//! statement. It is a hint and may be lost: every waiter also polls from time to time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,18 +9,27 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use steadfast_store::{ProviderError, Waiters, Woken};
 
-use crate::link::db::{Db, Function, functions, sql};
-use crate::link::statement::params;
+use crate::link::db::Db;
+use crate::link::statement::calls;
+use crate::schema::functions::{Function, functions};
 
 pub(crate) const FUNCTIONS: &[Function] = functions!["wake/notify"];
+
+calls! {
+    /// Sends a notification if another process listens.
+    Notify<'a> => notify {
+        notify: Option<String>,
+        me: &'a str,
+    }
+}
 
 /// Bounds a notification; Postgres refuses 8,000 bytes and more.
 const MAX_PAYLOAD_BYTES: usize = 7_000;
 
-/// What a notification says.
+/// The text of a notification.
 #[derive(Debug, Serialize, Deserialize)]
 struct Payload {
-    /// The process that sent it.
+    /// The name of the process that sent it.
     from: String,
     #[serde(default, skip_serializing_if = "is_zero")]
     turns: usize,
@@ -31,11 +40,11 @@ struct Payload {
     /// The instances that changed, those that go on first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     instances: Vec<String>,
-    /// How many of them go on. A process that does not know this field takes all for changed, and of one that does not send it
-    /// any instance may have ended.
+    /// How many of `instances` go on; the others ended. An older process does not read this field and takes all for changed. If it
+    /// is missing, any of them may have ended.
     #[serde(default, skip_serializing_if = "is_zero")]
     going_on: usize,
-    /// There was more than a notification can say.
+    /// Whether more became runnable than fits into a notification.
     #[serde(default, skip_serializing_if = "is_false")]
     all: bool,
 }
@@ -50,7 +59,7 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-/// Writes what a transaction makes runnable as a notification; `None` when it makes nothing runnable.
+/// Writes the notification of what a transaction makes runnable; `None` if that is nothing.
 pub(crate) fn payload(me: &str, woken: &Woken) -> Option<String> {
     if *woken == Woken::default() {
         return None;
@@ -63,12 +72,12 @@ pub(crate) fn payload(me: &str, woken: &Woken) -> Option<String> {
     Some(text.unwrap_or_else(|| everything(me)))
 }
 
-/// Writes a notification for everybody: what became runnable cannot be said.
+/// Writes a notification that wakes every waiter, because what became runnable is not known or too long to say.
 pub(crate) fn everything(me: &str) -> String {
     serde_json::json!({ "from": me, "all": true }).to_string()
 }
 
-/// Wakes those whom a notification of another process concerns. One that cannot be read wakes everybody.
+/// Wakes the waiters that a notification of another process concerns. A notification that cannot be read wakes all.
 pub(crate) fn hear(me: &str, text: &str, waiters: &Arc<Waiters>) {
     match serde_json::from_str::<Payload>(text) {
         Ok(payload) if payload.from == me => {}
@@ -83,11 +92,11 @@ pub(crate) fn hear(me: &str, text: &str, waiters: &Arc<Waiters>) {
 impl Db {
     /// Tells other processes what became runnable.
     pub(crate) async fn notify(&self, notify: Option<String>, me: &str) -> Result<(), ProviderError> {
-        self.rows("notify", sql!("wake/notify"), params![notify, me]).await.map(drop)
+        self.rows("notify", Notify { notify, me }.statement()).await.map(drop)
     }
 }
 
-/// Says how long a process is taken to listen after it said so, and says so again after a third of that.
+/// How long a registration as a listener lasts. A process renews it after a third of that.
 pub(crate) const LISTENS_FOR: Duration = Duration::from_secs(30);
 
 #[cfg(test)]
@@ -117,7 +126,7 @@ mod tests {
         assert_eq!(text, r#"{"from":"me","turns":2,"work":[["gpu",true]]}"#);
     }
 
-    /// Who waits for a change of `a`, for the end of `a`, and for the end of `b`: who of them is called?
+    /// Tells which of three waiters a notification calls: for a change of `a`, for the end of `a`, for the end of `b`.
     fn called(text: &str) -> [bool; 3] {
         let waiters = Arc::new(Waiters::default());
         let wishes = [
@@ -152,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_process_that_does_not_know_of_ends_is_told_of_every_change() {
-        /// What the version before reads.
+        /// What the previous version reads.
         #[derive(Deserialize)]
         struct Before {
             instances: Vec<String>,

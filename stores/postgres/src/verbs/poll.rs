@@ -1,52 +1,55 @@
-//! Waiting: for a commit that concerns the caller, for the next moment at which something becomes runnable by itself, or for the
-//! end of the caller's patience.
+//! Polling: a fetch or a wait looks again when a commit wakes it, when something becomes runnable by time, and from time to time.
 
 use std::future::Future;
 use std::time::Duration;
 
 use steadfast_store::{InstanceWait, Interest, ProviderError, Waited, Waiter};
 
-use crate::store::PostgresProvider;
+use crate::provider::PostgresProvider;
 
-/// What one look found.
+/// What one poll found.
 #[derive(Debug)]
-pub(crate) enum Look<L> {
-    /// This.
+pub(crate) enum PollResult<L> {
     Found(L),
-    /// Nothing, and when to look again.
-    Nothing(Next),
+    /// Nothing was found; says when to poll again.
+    Nothing(NextPoll),
 }
 
-/// When a look may find something that the last one did not, although nobody commits anything.
+/// When the next poll may find something, even if no transaction commits until then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Next {
-    /// At no time that is known.
+pub(crate) enum NextPoll {
+    /// At no moment that is known.
     Unknown,
-    /// At a time of the store, which was `now` when it looked.
+    /// At a moment of the store's time, which was `now` at the poll.
     At { at: i64, now: i64 },
-    /// At once: what is there was held by others at that moment.
+    /// Soon: other transactions locked what is ready.
     Soon,
 }
 
-impl Next {
-    /// At a time of the store, which is `now`.
-    pub(crate) fn at(next: Option<i64>, now: i64) -> Self {
+impl NextPoll {
+    /// Says when to poll again after a poll at the store's time `now`. `again` means that other transactions locked what is ready,
+    /// `next` is the next moment at which something becomes ready by itself.
+    pub(crate) fn after(again: bool, next: Option<i64>, now: i64) -> Self {
+        if again {
+            return Self::Soon;
+        }
         next.map_or(Self::Unknown, |at| Self::At { at, now })
     }
 }
 
-/// Waits so long when all that was found was held by others; they hold it for one transaction.
+/// How long to wait if other transactions locked all that was found: a transaction of a store is short.
 const SOON: Duration = Duration::from_millis(2);
 
-/// Waits so long when they hold it for longer: a transaction of an application, perhaps.
-const HELD: Duration = Duration::from_millis(100);
+/// How long to wait if they hold their locks for longer, as a transaction of an application may.
+const LOCKED: Duration = Duration::from_millis(100);
 
-/// Bounds how often one who is out of patience looks again for what others held: "nothing" should mean that there is nothing.
+/// Bounds how often a poll that found only locked rows is repeated after [`SOON`], so that "nothing" usually means that nothing is
+/// ready.
 const MAX_SOON: usize = 25;
 
 impl PostgresProvider {
-    /// Looks until there is something, or the time is over.
-    pub(crate) async fn until<L, F, Fut>(
+    /// Polls until something is found, or until the timeout has passed.
+    pub(crate) async fn poll<L, F, Fut>(
         &self,
         timeout: Duration,
         interest: Interest,
@@ -54,22 +57,22 @@ impl PostgresProvider {
     ) -> Result<Option<L>, ProviderError>
     where
         F: FnMut() -> Fut,
-        Fut: Future<Output = Result<Look<L>, ProviderError>>,
+        Fut: Future<Output = Result<PollResult<L>, ProviderError>>,
     {
         let deadline = self.clock.monotonic().saturating_add(timeout);
-        let waiter = self.waiters.sit(interest);
-        let mut held = 0;
+        let waiter = self.backend.waiters.sit(interest);
+        let mut locked = 0;
         loop {
             let looking = waiter.look();
             let looked = look().await?;
             looking.answered();
             match looked {
-                Look::Found(found) => return Ok(Some(found)),
-                Look::Nothing(Next::Soon) if held < MAX_SOON => {
-                    held += 1;
+                PollResult::Found(found) => return Ok(Some(found)),
+                PollResult::Nothing(NextPoll::Soon) if locked < MAX_SOON => {
+                    locked += 1;
                     soon().await;
                 }
-                Look::Nothing(next) => {
+                PollResult::Nothing(next) => {
                     if !self.rest(&waiter, next, deadline).await {
                         return Ok(None);
                     }
@@ -78,41 +81,41 @@ impl PostgresProvider {
         }
     }
 
-    /// Looks at an instance, one indexed row, until the wait is over, or the time is.
+    /// Reads the state of an instance, one indexed row, until the wait is satisfied, or until the timeout has passed.
     pub(crate) async fn watch(
         &self,
         mut wait: InstanceWait<'_>,
         timeout: Duration,
     ) -> Result<Waited, ProviderError> {
         let deadline = self.clock.monotonic().saturating_add(timeout);
-        let waiter = self.waiters.sit(wait.interest());
+        let waiter = self.backend.waiters.sit(wait.interest());
         loop {
             let looking = waiter.look();
-            let seen = self.db.state(wait.instance()).await?;
+            let seen = self.backend.db.state(wait.instance()).await?;
             looking.answered();
-            if let Some(over) = wait.saw(seen) {
-                return Ok(over);
+            if let Some(waited) = wait.saw(seen) {
+                return Ok(waited);
             }
-            if !self.rest(&waiter, Next::Unknown, deadline).await {
+            if !self.rest(&waiter, NextPoll::Unknown, deadline).await {
                 return Ok(Waited::TimedOut);
             }
         }
     }
 
-    /// Waits until a look may find something. False when the time is over.
-    pub(crate) async fn rest(&self, waiter: &Waiter, next: Next, deadline: Duration) -> bool {
+    /// Waits until the next poll may find something. Returns false if the deadline has passed.
+    async fn rest(&self, waiter: &Waiter, next: NextPoll, deadline: Duration) -> bool {
         let now = self.clock.monotonic();
         if now >= deadline {
             return false;
         }
         let wait = match next {
-            Next::At { at, now } => {
-                // A clock that tests gave may have moved on since the look; the database's has not, by much.
-                let wait = at.saturating_sub(self.db.now().unwrap_or(now));
+            NextPoll::At { at, now } => {
+                // A test's clock may have moved on since the poll; the database's clock has hardly.
+                let wait = at.saturating_sub(self.backend.db.now().unwrap_or(now));
                 Duration::from_millis(u64::try_from(wait).unwrap_or(0)).min(self.poll_interval)
             }
-            Next::Soon => HELD.min(self.poll_interval),
-            Next::Unknown => self.poll_interval,
+            NextPoll::Soon => LOCKED.min(self.poll_interval),
+            NextPoll::Unknown => self.poll_interval,
         };
         let due = now.saturating_add(wait).min(deadline);
         tokio::select! {
@@ -123,10 +126,7 @@ impl PostgresProvider {
     }
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "it is others who must end what they do, and no told clock moves them"
-)]
+#[expect(clippy::disallowed_methods, reason = "other transactions must end, and no test clock moves them")]
 async fn soon() {
     tokio::time::sleep(SOON).await;
 }

@@ -1,4 +1,4 @@
-//! Sessions: claims, renewals, releases (S13). A session is owned while its lease lasts; nothing else decides.
+//! Sessions: renewals and releases (S13). A process owns a session while the session's lease lasts.
 
 use std::borrow::Cow;
 
@@ -9,11 +9,12 @@ use steadfast_store::{
 };
 use tokio_postgres::Row;
 
-use crate::link::db::{Db, Function, column, functions, millis, sql, time, unsigned};
+use crate::link::db::{Db, column, millis, time, unsigned};
 use crate::link::escape::{escape, unescape};
-use crate::link::statement::params;
-use crate::verbs::notify::payload;
-use crate::verbs::work::tags_of;
+use crate::link::statement::{Statement, calls, params, sql};
+use crate::schema::functions::{Function, functions};
+use crate::verbs::backend::Backend;
+use crate::verbs::work::tags::tags_of;
 
 pub(crate) const FUNCTIONS: &[Function] = functions![
     "session/lock_lines",
@@ -41,42 +42,77 @@ pub(crate) const FUNCTIONS: &[Function] = functions![
     "session/cleanup_sessions",
 ];
 
-impl Db {
-    /// Gives a named node the number of its newest start.
-    pub(crate) async fn register_node(&self, node_id: &str) -> Result<u64, ProviderError> {
-        const OPERATION: &str = "register_node";
-        let row = self.one(OPERATION, sql!("session/register_node"), params![escape(node_id)]).await?;
-        let row = row.ok_or_else(|| ProviderError::permanent(OPERATION, "the node was given no number"))?;
-        Ok(unsigned(column(OPERATION, &row, "incarnation")?))
+calls! {
+    /// Counts a start of a named node.
+    RegisterNode<'a> => register_node {
+        node: Cow<'a, str>,
     }
 
-    /// Extends the leases of a process's sessions and tells what became of the others, and what that made runnable.
+    /// Extends the leases of a process's sessions, and releases those that it does not need.
+    RenewSessionLeases<'a> => renew_sessions {
+        owner: Cow<'a, str>,
+        incarnation: Option<i64>,
+        extend_ms: i64,
+        idle_ms: i64,
+        untaken_ms: i64,
+        tags: Option<Vec<String>>,
+        /// Whether the process takes no more work, so that work that waits for it counts as untaken.
+        full: bool,
+        now_ms: Option<i64>,
+        notify: Option<String>,
+        me: &'a str,
+    }
+
+    /// Releases sessions of a process.
+    ReleaseSessions<'a> => release_sessions {
+        owner: Cow<'a, str>,
+        incarnation: Option<i64>,
+        scopes: Vec<Cow<'a, str>>,
+        sessions: Vec<Cow<'a, str>>,
+        epochs: Vec<i64>,
+        now_ms: Option<i64>,
+        notify: Option<String>,
+        me: &'a str,
+    }
+
+    /// Removes a page of sessions that have ended.
+    CleanupSessions => cleanup_sessions {
+        after_scope: String,
+        after_session: String,
+        now_ms: Option<i64>,
+    }
+}
+
+impl Backend {
+    /// Counts a start of a named node and returns how many there were.
+    pub(crate) async fn register_node(&self, node_id: &str) -> Result<u64, ProviderError> {
+        const OPERATION: &str = "register_node";
+        let row = self.db.one(OPERATION, RegisterNode { node: escape(node_id) }.statement()).await?;
+        let row = row.ok_or_else(|| ProviderError::permanent(OPERATION, "the node was given no number"))?;
+        Ok(unsigned(column(OPERATION, &row, "register_node")?))
+    }
+
+    /// Extends the leases of a process's sessions and tells what became of each.
     pub(crate) async fn renew_sessions(
         &self,
-        me: &str,
         request: &RenewSessions,
-    ) -> Result<(SessionsRenewed, Woken), ProviderError> {
+    ) -> Result<SessionsRenewed, ProviderError> {
         const OPERATION: &str = "renew_sessions";
         let tags: Option<Vec<_>> =
             tags_of(&request.tags).map(|tags| tags.iter().map(|tag| escape(tag).into_owned()).collect());
-        let rows = self
-            .rows(
-                OPERATION,
-                sql!("session/renew"),
-                params![
-                    escape(&request.owner.id),
-                    request.owner.incarnation.map(time),
-                    millis(request.extend_for),
-                    millis(request.idle_timeout),
-                    millis(request.untaken_after),
-                    tags,
-                    request.appetite == Appetite::Full,
-                    self.now(),
-                    payload(me, &let_go()),
-                    escape(me),
-                ],
-            )
-            .await?;
+        let call = RenewSessionLeases {
+            owner: escape(&request.owner.id),
+            incarnation: request.owner.incarnation.map(time),
+            extend_ms: millis(request.extend_for),
+            idle_ms: millis(request.idle_timeout),
+            untaken_ms: millis(request.untaken_after),
+            tags,
+            full: request.appetite == Appetite::Full,
+            now_ms: self.db.now(),
+            notify: self.payload(&any_work()),
+            me: &self.me,
+        };
+        let rows = self.db.rows(OPERATION, call.statement()).await?;
         let mut outcome = SessionsRenewed::default();
         for row in &rows {
             let epoch: i64 = column(OPERATION, row, "epoch")?;
@@ -96,94 +132,87 @@ impl Db {
         lost.sort();
         lost.dedup();
         outcome.lost = lost;
-        let woken = if outcome.untaken.is_empty() { Woken::default() } else { let_go() };
-        Ok((outcome, woken))
+        if !outcome.untaken.is_empty() {
+            self.waiters.wake(&any_work());
+        }
+        Ok(outcome)
     }
 
-    /// Ends the named attachments. Returns those that were live, and what that made runnable.
+    /// Releases sessions of a process, and returns those that it still owned.
     pub(crate) async fn release_sessions(
         &self,
-        me: &str,
         owner: &Owner,
         sessions: &[SessionRef],
-    ) -> Result<(Vec<SessionRef>, Woken), ProviderError> {
+    ) -> Result<Vec<SessionRef>, ProviderError> {
         const OPERATION: &str = "release_sessions";
-        let scopes: Vec<_> = sessions.iter().map(|session| escape(stored_scope(&session.key))).collect();
-        let ids: Vec<_> = sessions.iter().map(|session| escape(&session.key.session_id)).collect();
-        let epochs: Vec<i64> = sessions.iter().map(|session| time(session.epoch)).collect();
+        let call = ReleaseSessions {
+            owner: escape(&owner.id),
+            incarnation: owner.incarnation.map(time),
+            scopes: sessions.iter().map(|session| escape(stored_scope(&session.key))).collect(),
+            sessions: sessions.iter().map(|session| escape(&session.key.session_id)).collect(),
+            epochs: sessions.iter().map(|session| time(session.epoch)).collect(),
+            now_ms: self.db.now(),
+            notify: self.payload(&any_work()),
+            me: &self.me,
+        };
         let mut released = Vec::new();
-        for row in &self
-            .rows(
-                OPERATION,
-                sql!("session/release"),
-                params![
-                    escape(&owner.id),
-                    owner.incarnation.map(time),
-                    scopes,
-                    ids,
-                    epochs,
-                    self.now(),
-                    payload(me, &let_go()),
-                    escape(me),
-                ],
-            )
-            .await?
-        {
+        for row in &self.db.rows(OPERATION, call.statement()).await? {
             if let Some(newest) = column::<Option<i64>>(OPERATION, row, "newest")? {
                 return Err(fenced(OPERATION, Some(owner), newest));
             }
             let place = usize::try_from(column::<i64>(OPERATION, row, "place")? - 1).unwrap_or(usize::MAX);
             released.extend(sessions.get(place).cloned());
         }
-        let woken = if released.is_empty() { Woken::default() } else { let_go() };
-        Ok((released, woken))
+        if !released.is_empty() {
+            self.waiters.wake(&any_work());
+        }
+        Ok(released)
     }
+}
 
-    /// Removes what nobody needs of ended sessions and returns how many there were: page by page, each a transaction of its own.
+impl Db {
+    /// Removes sessions that have ended, and returns how many there were. Each page is a transaction of its own.
     pub(crate) async fn cleanup_sessions(&self) -> Result<usize, ProviderError> {
         const OPERATION: &str = "cleanup_sessions";
-        let mut after = (String::new(), String::new());
+        let (mut after_scope, mut after_session) = (String::new(), String::new());
         let mut removed = 0;
         loop {
-            let Some(row) =
-                self.one(OPERATION, sql!("session/cleanup"), params![after.0, after.1, self.now()]).await?
-            else {
-                break;
-            };
+            let call = CleanupSessions { after_scope, after_session, now_ms: self.now() };
+            let Some(row) = self.one(OPERATION, call.statement()).await? else { break };
             removed += usize::try_from(column::<i64>(OPERATION, &row, "removed")?).unwrap_or(0);
             let scope: Option<String> = column(OPERATION, &row, "last_scope")?;
             let session: Option<String> = column(OPERATION, &row, "last_session")?;
             let Some(last) = scope.zip(session) else { break };
-            after = last;
+            (after_scope, after_session) = last;
         }
         Ok(removed)
     }
 
-    /// Lists sessions in the order of keys.
+    /// Lists a page of sessions in the order of their keys.
     pub(crate) async fn sessions(
         &self,
         after: Option<&SessionKey>,
     ) -> Result<Vec<SessionInfo>, ProviderError> {
         const OPERATION: &str = "sessions";
         let page = i64::try_from(MAX_PAGE).unwrap_or(i64::MAX);
-        // No session has an empty id, so nothing stands before the first.
+        // No session has an empty id, so every session comes after it.
         let (scope, id) = after.map_or(("", ""), |key| (stored_scope(key), key.session_id.as_str()));
-        let rows =
-            self.rows(OPERATION, sql!("session/page"), params![escape(scope), escape(id), page]).await?;
+        let (scope, id) = (escape(scope), escape(id));
+        let statement = Statement::of(sql!("session/page"), params![scope, id, page]);
+        let rows = self.rows(OPERATION, statement).await?;
         rows.iter().map(|row| read_info(OPERATION, row)).collect()
     }
 
     /// Shows a session.
     pub(crate) async fn session(&self, key: &SessionKey) -> Result<Option<SessionInfo>, ProviderError> {
         const OPERATION: &str = "session";
-        let row = self
-            .one(OPERATION, sql!("session/show"), params![escape(stored_scope(key)), escape(&key.session_id)])
-            .await?;
+        let (scope, id) = (escape(stored_scope(key)), escape(&key.session_id));
+        let row = self.one(OPERATION, Statement::of(sql!("session/show"), params![scope, id])).await?;
         row.map(|row| read_info(OPERATION, &row)).transpose()
     }
 }
 
-/// Refuses a call by an earlier start of a node that has started again since.
+/// Makes the error for a call by an earlier start of a node that has started again since.
 pub(crate) fn fenced(operation: &'static str, owner: Option<&Owner>, newest: i64) -> ProviderError {
     let (id, given) = owner.map_or(("", 0), |owner| (&*owner.id, owner.incarnation.unwrap_or(0)));
     ProviderError::new(
@@ -196,23 +225,23 @@ pub(crate) fn fenced(operation: &'static str, owner: Option<&Owner>, newest: i64
     )
 }
 
-/// Keys of sessions as they are stored: scopes and ids.
+/// Returns keys of sessions as they are stored: scopes and ids.
 pub(crate) fn keys(keys: &[SessionKey]) -> (Vec<Cow<'_, str>>, Vec<Cow<'_, str>>) {
     keys.iter().map(|key| (escape(stored_scope(key)), escape(&key.session_id))).unzip()
 }
 
-/// The scope of a session as it is stored, before it is escaped: '' for a shared one.
+/// Returns the scope of a session as it is stored, before it is escaped: `''` for a shared session.
 pub(crate) fn stored_scope(key: &SessionKey) -> &str {
     key.instance.as_deref().unwrap_or_default()
 }
 
-/// The key of a session that is stored so.
+/// Returns the key of a session from its stored scope and id.
 pub(crate) fn scope_of(scope: String, session_id: String) -> SessionKey {
     SessionKey { instance: (!scope.is_empty()).then(|| unescape(scope)), session_id: unescape(session_id) }
 }
 
-/// The work of sessions may be anybody's now.
-fn let_go() -> Woken {
+/// Any number of activities of sessions may have become available.
+fn any_work() -> Woken {
     Woken { any_work: true, ..Woken::default() }
 }
 

@@ -1,4 +1,4 @@
-//! Sending as part of the application's own transaction: "insert the order and start its orchestration" is one thing.
+//! Sending inside a transaction of the application: inserting an order and starting its orchestration commit together.
 
 use std::sync::Arc;
 
@@ -6,14 +6,17 @@ use async_trait::async_trait;
 use steadfast_store::{Envelope, Outbox, ProviderError, Started, Woken};
 use tokio_postgres::{Row, Transaction};
 
-use crate::link::db::{Ask, in_schema};
+use crate::link::db::{Asker, in_schema};
 use crate::link::error::provider_error;
-use crate::link::statement::{Param, typed};
-use crate::store::PostgresProvider;
-use crate::verbs::message::{Letter, Start, send_messages, start_instances};
+use crate::link::statement::{Statement, typed};
+use crate::provider::PostgresProvider;
+use crate::verbs::message::{Start, StoredMessage, send_messages, start_instances};
 use crate::verbs::notify::payload;
 
-/// Sends within a transaction of the application: when that is committed, and not at all when it is rolled back.
+/// Sends messages inside a transaction of the application: they are sent when it commits, and not at all if it is rolled back.
+///
+/// # Cancel safety
+/// If a call is dropped before it returns, the message may be part of the transaction or not: roll the transaction back.
 pub struct Within<'t> {
     transaction: &'t Transaction<'t>,
     schema: Arc<str>,
@@ -21,7 +24,7 @@ pub struct Within<'t> {
 }
 
 impl PostgresProvider {
-    /// Takes messages into a transaction of yours, on the database that the store is in.
+    /// Sends messages inside a transaction of yours, on the database that holds the store.
     ///
     /// ```
     /// # async fn example(
@@ -42,23 +45,22 @@ impl PostgresProvider {
     /// # }
     /// ```
     ///
-    /// Each instance that is sent to is locked until the transaction ends: whoever else sends to it waits meanwhile. So send
-    /// last, and commit soon. After an error the transaction can only be rolled back, as after any failed statement.
+    /// Each instance that gets a message is locked until the transaction ends, and other senders to it wait. So send last, and
+    /// commit soon. After an error the transaction can only be rolled back, as after any failed statement.
     pub fn within<'t>(&self, transaction: &'t Transaction<'t>) -> Within<'t> {
-        Within { transaction, schema: self.db.schema(), now: self.db.now() }
+        Within { transaction, schema: self.backend.db.schema(), now: self.backend.db.now() }
     }
 }
 
 #[async_trait]
-impl Ask for Within<'_> {
+impl Asker for Within<'_> {
     async fn ask(
         &self,
         operation: &'static str,
-        sql: &'static str,
-        params: &[Param<'_>],
+        statement: Statement<'_>,
     ) -> Result<Vec<Row>, ProviderError> {
-        let text = in_schema(sql, &self.schema);
-        let answer = self.transaction.query_typed(&text, &typed(params)).await;
+        let text = in_schema(statement.text, &self.schema);
+        let answer = self.transaction.query_typed(&text, &typed(&statement.params)).await;
         answer.map_err(|error| provider_error(operation, error))
     }
 
@@ -71,7 +73,7 @@ impl Ask for Within<'_> {
 impl Outbox for Within<'_> {
     async fn start(&self, start: Envelope, also: Vec<Envelope>) -> Result<Started, ProviderError> {
         let start = Start::new(start, also)?;
-        let notify = everybody(start.count());
+        let notify = notify_all(start.count());
         start_instances(self, vec![start], notify, None)
             .await?
             .into_iter()
@@ -80,15 +82,15 @@ impl Outbox for Within<'_> {
     }
 
     async fn send(&self, messages: Vec<Envelope>) -> Result<(), ProviderError> {
-        let letters =
-            messages.into_iter().map(|sent| Letter::new("send", sent)).collect::<Result<Vec<_>, _>>()?;
-        let notify = everybody(letters.len());
-        send_messages(self, vec![letters], notify, None).await?.into_iter().collect()
+        let stored = |sent| StoredMessage::new("send", sent);
+        let messages = messages.into_iter().map(stored).collect::<Result<Vec<_>, _>>()?;
+        let notify = notify_all(messages.len());
+        send_messages(self, vec![messages], notify, None).await?.into_iter().collect()
     }
 }
 
-/// Tells everybody, this process too: it does not learn otherwise when the transaction is committed.
-fn everybody(turns: usize) -> Option<String> {
+/// Makes a notification for all processes. This process is one of them: only so does it learn that the transaction committed.
+fn notify_all(turns: usize) -> Option<String> {
     payload("", &Woken { turns, ..Woken::default() })
 }
 

@@ -1,21 +1,30 @@
-//! Work: leasing activities to those who may run them, and taking their outcome back. Each call serves many requests.
+//! Work: leasing activities to the workers that may run them. Each call serves many requests. [`finish`] takes the outcome of an
+//! activity, [`tags`] has the stored form of tags.
 
-use std::collections::HashSet;
+pub(crate) mod finish;
+pub(crate) mod tags;
 
-use steadfast_core::{SessionKey, TagFilter, WorkItem, kind_of};
+use std::borrow::Cow;
+
+use steadfast_core::{SessionKey, WorkItem};
 use steadfast_store::{
-    Abandon, Attempt, Claim, ClaimedSession, LeaseToken, MAX_UNREADABLE_ATTEMPTS, NewWork, Outcome, Owner,
-    ProviderError, ProviderErrorKind, SessionScope, UNREADABLE_RETRY, Woken, WorkLease, WorkRequest,
+    Attempt, Claim, ClaimedSession, LeaseToken, MAX_UNREADABLE_ATTEMPTS, NewWork, Owner, ProviderError,
+    SessionScope, UNREADABLE_RETRY, Woken, WorkLease, WorkRequest,
 };
 use tokio_postgres::Row;
 
-use crate::link::db::{Db, Function, column, functions, millis, sql, time, unsigned};
+use crate::link::db::{Db, column, millis, time, unsigned};
 use crate::link::escape::{escape, unescape};
-use crate::link::statement::params;
-use crate::merge::lanes::Lane;
+use crate::link::statement::calls;
+use crate::merge::calls::{LeaseAbandon, LeaseRenewal};
+use crate::merge::queue::Answers;
+use crate::merge::undelivered::{Guarded, UndeliveredLease, UndeliveredWork};
+use crate::schema::functions::{Function, functions};
+use crate::verbs::backend::Backend;
 use crate::verbs::message::{check_work, text};
-use crate::verbs::notify::payload;
+use crate::verbs::poll::{NextPoll, PollResult};
 use crate::verbs::session::{fenced, keys, scope_of, stored_scope};
+use crate::verbs::work::tags::{stored_tag, tag_of, tags_of};
 
 pub(crate) const FUNCTIONS: &[Function] = functions![
     "work/enqueue_work",
@@ -37,13 +46,99 @@ pub(crate) const FUNCTIONS: &[Function] = functions![
     "work/pass_over_work",
 ];
 
-/// Bounds how often a fetch goes on behind activities that cannot be read; the next fetch goes on from there.
+calls! {
+    /// Leases activities for requests that ask for the same (S5, S13, S14, S18).
+    FetchWork<'a> => fetch_work_items on FetchWork {
+        count: i32,
+        /// The stored tags to take; `None` for all.
+        tags: Option<Vec<Cow<'a, str>>>,
+        worker_ids: Vec<Cow<'a, str>>,
+        lock_ms: i64,
+        /// The process that owns sessions; `None` takes no work of sessions.
+        owner: Option<Cow<'a, str>>,
+        incarnation: Option<i64>,
+        session_lock_ms: Option<i64>,
+        /// Whether sessions without an owner are claimed.
+        claim: bool,
+        only_scopes: Vec<Cow<'a, str>>,
+        only_sessions: Vec<Cow<'a, str>>,
+        out_scopes: Vec<Cow<'a, str>>,
+        out_sessions: Vec<Cow<'a, str>>,
+        now_ms: Option<i64>,
+        /// Whether the commit does not wait for the disk, unless work of a session is taken.
+        unsynced: bool,
+    }
+
+    /// Counts and delays a leased activity that cannot be read, or sets it aside (S15).
+    PassOverWork<'a> => pass_over_work {
+        token: Cow<'a, str>,
+        reason: Cow<'a, str>,
+        retry_ms: i64,
+        max_attempts: i32,
+        claimed: bool,
+        now_ms: Option<i64>,
+    }
+
+    /// Queues an activity that no turn asked for.
+    EnqueueWork<'a> => enqueue_work {
+        item: String,
+        instance: Cow<'a, str>,
+        execution: i64,
+        activity: i64,
+        tag: Cow<'a, str>,
+        scope: Option<Cow<'a, str>>,
+        session: Option<Cow<'a, str>>,
+        traceparent: Option<Cow<'a, str>>,
+        now_ms: Option<i64>,
+        notify: Option<String>,
+        me: &'a str,
+    }
+
+    /// Extends the leases of activities (S4).
+    RenewWork<'a> => renew_work_items {
+        tokens: Vec<Cow<'a, str>>,
+        extend_ms: Vec<i64>,
+        now_ms: Option<i64>,
+    }
+
+    /// Ends the leases of activities without an outcome (S4, S6).
+    AbandonWork<'a> => abandon_work_items {
+        tokens: Vec<Cow<'a, str>>,
+        delay_ms: Vec<Option<i64>>,
+        uncounted: Vec<bool>,
+        now_ms: Option<i64>,
+        notify: Option<String>,
+        me: &'a str,
+    }
+
+    /// Abandons leases that were never delivered (S5).
+    AbandonUndeliveredWork<'a> => unlease_work_items {
+        tokens: Vec<Cow<'a, str>>,
+        /// Whether the fetch claimed the session of the work.
+        claimed: Vec<bool>,
+        now_ms: Option<i64>,
+        notify: Option<String>,
+        me: &'a str,
+    }
+}
+
+/// The operation of all statements of a fetch.
+const FETCH: &str = "fetch_work";
+
+/// Bounds how many calls one fetch makes while it meets activities that cannot be read; the next fetch goes on from there.
 const MAX_PASSES: usize = 8;
 
-/// What requests have in common that are served by one call.
+/// Asks for an activity.
+#[derive(Debug, Clone)]
+pub(crate) struct WorkFetch {
+    group: WorkGroup,
+    worker_id: String,
+}
+
+/// What requests have in common that one call can serve.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct WorkGroup {
-    /// The tags as they are stored; `None` for all.
+struct WorkGroup {
+    /// The stored tags; `None` for all.
     tags: Option<Vec<String>>,
     lock_ms: i64,
     session: Option<SessionGroup>,
@@ -57,9 +152,9 @@ struct SessionGroup {
     leave_out: Vec<SessionKey>,
 }
 
-impl WorkGroup {
+impl WorkFetch {
     pub(crate) fn of(request: &WorkRequest) -> Self {
-        Self {
+        let group = WorkGroup {
             tags: tags_of(&request.tags),
             lock_ms: millis(request.lock_timeout),
             session: request.session.as_ref().map(|session| SessionGroup {
@@ -68,138 +163,20 @@ impl WorkGroup {
                 scope: session.scope.clone(),
                 leave_out: session.leave_out.clone(),
             }),
-        }
-    }
-}
-
-/// What a fetch found.
-#[derive(Debug, Default)]
-pub(crate) struct FetchedWork {
-    /// A lease for each worker, in the order in which they asked, as far as there was something.
-    pub(crate) leases: Vec<Option<WorkLease>>,
-    /// Somebody else had what was found: it is worth looking again at once.
-    pub(crate) again: bool,
-    /// When to look again otherwise.
-    pub(crate) next: Option<i64>,
-    /// The time of the store.
-    pub(crate) now: i64,
-    /// What the fetch made runnable: those who watch the sessions that it claimed were told.
-    pub(crate) woken: Woken,
-}
-
-/// A lease whose caller is gone, and whether it made a claim.
-#[derive(Debug)]
-pub(crate) struct Unlease {
-    pub(crate) token: String,
-    pub(crate) claimed: bool,
-}
-
-impl Unlease {
-    pub(crate) fn of(lease: &WorkLease) -> Self {
-        Self { token: lease.token.as_str().to_owned(), claimed: made_a_claim(lease.session.as_ref()) }
-    }
-}
-
-/// The end of an activity.
-#[derive(Debug, Clone)]
-pub(crate) struct Finish {
-    token: String,
-    completion: Option<Completion>,
-}
-
-#[derive(Debug, Clone)]
-struct Completion {
-    instance: String,
-    text: String,
-    traceparent: Option<String>,
-}
-
-impl Finish {
-    pub(crate) fn bytes(&self) -> usize {
-        self.completion.as_ref().map_or(0, |completion| completion.text.len())
-    }
-
-    pub(crate) fn new(lease: &LeaseToken, outcome: Outcome) -> Result<Self, ProviderError> {
-        const OPERATION: &str = "finish_work";
-        let completion = match outcome.completion {
-            None => None,
-            Some(message) if !is_completion(&message.item) => {
-                let text = format!("{} completes no activity", kind_of(&message.item));
-                return Err(ProviderError::new(ProviderErrorKind::Invalid, OPERATION, text));
-            }
-            Some(message) => {
-                let text = serde_json::to_string(&message.item).map_err(|error| {
-                    let text = format!("it cannot be written as JSON: {error}");
-                    ProviderError::new(ProviderErrorKind::Invalid, OPERATION, text)
-                })?;
-                Some(Completion {
-                    instance: message.item.instance().to_owned(),
-                    text,
-                    traceparent: message.traceparent,
-                })
-            }
         };
-        Ok(Self { token: lease.as_str().to_owned(), completion })
+        Self { group, worker_id: request.worker_id.clone() }
+    }
+
+    /// Tells whether one call can serve both.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        self.group == other.group
     }
 }
 
-/// Answers, one for each request, and what the call made runnable.
-pub(crate) type Told = (Vec<Result<(), ProviderError>>, Woken);
-
-impl Db {
-    /// Leases the oldest activities that requests of one group accept (S13, S14, S18). One that cannot be read is passed over,
-    /// and the fetch goes on behind it (S15).
-    pub(crate) async fn fetch_work(
-        &self,
-        group: &WorkGroup,
-        worker_ids: &[String],
-    ) -> Result<FetchedWork, ProviderError> {
-        let mut fetched =
-            FetchedWork { leases: worker_ids.iter().map(|_| None).collect(), ..FetchedWork::default() };
-        for pass in 0..MAX_PASSES {
-            let wanting: Vec<usize> =
-                (0..worker_ids.len()).filter(|place| fetched.leases[*place].is_none()).collect();
-            let workers: Vec<&str> = wanting.iter().map(|place| worker_ids[*place].as_str()).collect();
-            let answered = match self.lease_work(group, &workers).await {
-                Ok(answered) => answered,
-                // What was leased before is leased: the rest is looked for when somebody asks again.
-                Err(error) if pass > 0 => {
-                    tracing::debug!(target: "steadfast::store", %error, "a fetch ended early");
-                    fetched.again = true;
-                    break;
-                }
-                Err(error) => return Err(error),
-            };
-            (fetched.again, fetched.next, fetched.now) = (answered.again, answered.next, answered.now);
-            fetched.woken.turns += answered.told;
-            let mut unreadable = false;
-            for (place, leased) in answered.leases {
-                match leased {
-                    Leased::Readable(lease) => {
-                        if let Some(seat) = wanting.get(place).and_then(|seat| fetched.leases.get_mut(*seat))
-                        {
-                            *seat = Some(*lease);
-                        }
-                    }
-                    Leased::Unreadable { token, instance, reason, claimed } => {
-                        unreadable = true;
-                        if let Err(error) = self.pass_over_work(&token, instance, &reason, claimed).await {
-                            tracing::debug!(target: "steadfast::store", %error, "unreadable work was not passed over");
-                        }
-                    }
-                }
-            }
-            if !unreadable {
-                break;
-            }
-            fetched.again = true;
-        }
-        Ok(fetched)
-    }
-
-    async fn lease_work(&self, group: &WorkGroup, workers: &[&str]) -> Result<Answered, ProviderError> {
-        const OPERATION: &str = "fetch_work";
-        let session = group.session.as_ref();
+impl WorkGroup {
+    /// Makes the call for workers that want an activity each.
+    fn call<'a>(&'a self, workers: impl Iterator<Item = &'a str>, now_ms: Option<i64>) -> FetchWork<'a> {
+        let session = self.session.as_ref();
         let owner = session.map(|session| &session.owner);
         let (only, claim) = match session.map(|session| &session.scope) {
             Some(SessionScope::Only(serving)) => (serving.as_slice(), false),
@@ -208,54 +185,191 @@ impl Db {
         };
         let (only_scopes, only_sessions) = keys(only);
         let (out_scopes, out_sessions) = keys(session.map_or(&[], |session| &session.leave_out));
-        let tags: Option<Vec<_>> =
-            group.tags.as_ref().map(|tags| tags.iter().map(|tag| escape(tag)).collect());
-        let worker_ids: Vec<_> = workers.iter().map(|worker| escape(worker)).collect();
-        let rows = self
-            .rows_of(
-                Lane::FetchWork,
-                OPERATION,
-                sql!("work/fetch"),
-                params![
-                    i32::try_from(workers.len()).unwrap_or(i32::MAX),
-                    tags,
-                    worker_ids,
-                    group.lock_ms,
-                    owner.map(|owner| escape(&owner.id)),
-                    owner.and_then(|owner| owner.incarnation).map(time),
-                    session.map(|session| session.lock_ms),
-                    claim,
-                    only_scopes,
-                    only_sessions,
-                    out_scopes,
-                    out_sessions,
-                    self.now(),
-                ],
-            )
-            .await?;
-        let mut answered = Answered::default();
-        for row in &rows {
-            answered.now = column(OPERATION, row, "now_ms")?;
-            let told: Option<i32> = column(OPERATION, row, "told")?;
-            answered.told += told.and_then(|told| usize::try_from(told).ok()).unwrap_or(0);
-            match column::<&str>(OPERATION, row, "kind")? {
-                "lease" => {
-                    let place: i32 = column(OPERATION, row, "place")?;
-                    answered
-                        .leases
-                        .push((usize::try_from(place - 1).unwrap_or(0), read_lease(OPERATION, row)?));
+        let worker_ids: Vec<_> = workers.map(escape).collect();
+        FetchWork {
+            count: i32::try_from(worker_ids.len()).unwrap_or(i32::MAX),
+            tags: self.tags.as_ref().map(|tags| tags.iter().map(|tag| escape(tag)).collect()),
+            worker_ids,
+            lock_ms: self.lock_ms,
+            owner: owner.map(|owner| escape(&owner.id)),
+            incarnation: owner.and_then(|owner| owner.incarnation).map(time),
+            session_lock_ms: session.map(|session| session.lock_ms),
+            claim,
+            only_scopes,
+            only_sessions,
+            out_scopes,
+            out_sessions,
+            now_ms,
+            unsynced: true,
+        }
+    }
+}
+
+/// What the calls of a fetch found.
+#[derive(Debug, Default)]
+struct FetchedWork {
+    /// A lease for each request that got one.
+    leases: Vec<Option<WorkLease>>,
+    /// Whether other transactions lock what was found: look again soon.
+    again: bool,
+    /// The next moment at which something becomes ready by itself, in the store's time.
+    next: Option<i64>,
+    /// The store's time.
+    now: i64,
+    /// How many turns the fetch made runnable: instances that watch the sessions that it claimed.
+    turns: usize,
+}
+
+/// An activity that one call leased, by the place of its worker.
+#[derive(Debug)]
+enum LeasedWork {
+    Readable { place: usize, lease: Box<WorkLease> },
+    Unreadable { token: String, instance: Option<String>, reason: String, claimed: bool },
+}
+
+impl Backend {
+    /// Leases for each request the oldest activity that it accepts (S13, S14, S18). All requests are alike. An activity that
+    /// cannot be read is passed over, and the fetch goes on behind it (S15).
+    pub(crate) async fn fetch_work(&self, asked: Vec<WorkFetch>) -> Answers<PollResult<Guarded<WorkLease>>> {
+        self.undelivered.abandon_all().await;
+        let Some(WorkFetch { group, .. }) = asked.first() else { return Ok(Vec::new()) };
+        let leases = asked.iter().map(|_| None).collect();
+        let mut fetched = FetchedWork { leases, ..FetchedWork::default() };
+        for pass in 0..MAX_PASSES {
+            let wanting: Vec<usize> =
+                (0..asked.len()).filter(|place| fetched.leases[*place].is_none()).collect();
+            let workers = wanting.iter().map(|place| asked[*place].worker_id.as_str());
+            let call = group.call(workers, self.db.now());
+            let rows = self.db.rows(FETCH, call.statement()).await;
+            let leased = match rows.and_then(|rows| fetched.read(group, &rows)) {
+                Ok(leased) => leased,
+                // What was leased before stays leased; the rest is looked for by the next fetch.
+                Err(error) if pass > 0 => {
+                    tracing::debug!(target: "steadfast::store", %error, "a fetch ended early");
+                    fetched.again = true;
+                    break;
                 }
-                "fenced" => {
-                    let newest = column(OPERATION, row, "incarnation")?;
-                    return Err(fenced(OPERATION, owner, newest));
+                // A fetch that failed is not repeated for each request: it would fail for each.
+                Err(error) => return Ok(asked.iter().map(|_| Err(error.clone())).collect()),
+            };
+            if !self.db.keep_readable(leased, &wanting, &mut fetched).await {
+                break;
+            }
+            fetched.again = true;
+        }
+        if fetched.turns > 0 {
+            let woken = Woken { turns: fetched.turns, ..Woken::default() };
+            self.waiters.wake(&woken);
+            self.notify_others(woken);
+        }
+        let next = NextPoll::after(fetched.again, fetched.next, fetched.now);
+        let answer = |leased: Option<WorkLease>| {
+            Ok(leased.map_or(PollResult::Nothing(next), |leased| {
+                let lease = UndeliveredLease::Work(UndeliveredWork::of(&leased));
+                PollResult::Found(Guarded::new(leased, lease, &self.undelivered))
+            }))
+        };
+        Ok(fetched.leases.into_iter().map(answer).collect())
+    }
+
+    /// Queues an activity that no turn asked for.
+    pub(crate) async fn enqueue_work(&self, work: &NewWork) -> Result<(), ProviderError> {
+        const OPERATION: &str = "enqueue_work";
+        check_work(OPERATION, &work.item)?;
+        let WorkItem::ActivityExecute { instance, execution_id, id, tag, .. } = &work.item else {
+            return Err(ProviderError::permanent(OPERATION, "only activities are work"));
+        };
+        let session = work.session_key();
+        let stored = stored_tag(tag.as_deref());
+        let woken = Woken { work: vec![(tag.clone(), session.is_some())], ..Woken::default() };
+        let call = EnqueueWork {
+            item: text(OPERATION, &work.item)?,
+            instance: escape(instance),
+            execution: time(*execution_id),
+            activity: time(*id),
+            tag: escape(&stored),
+            scope: session.as_ref().map(|key| escape(stored_scope(key))),
+            session: session.as_ref().map(|key| escape(&key.session_id)),
+            traceparent: work.traceparent.as_deref().map(escape),
+            now_ms: self.db.now(),
+            notify: self.payload(&woken),
+            me: &self.me,
+        };
+        self.db.rows(OPERATION, call.statement()).await?;
+        self.waiters.wake(&woken);
+        Ok(())
+    }
+
+    /// Extends the leases of activities (S4).
+    pub(crate) async fn renew_work(&self, asked: Vec<LeaseRenewal>) -> Answers<()> {
+        const OPERATION: &str = "renew";
+        let call = RenewWork {
+            tokens: asked.iter().map(|renewal| escape(&renewal.token)).collect(),
+            extend_ms: asked.iter().map(|renewal| millis(renewal.extend_for)).collect(),
+            now_ms: self.db.now(),
+        };
+        let rows = self.db.rows(OPERATION, call.statement()).await?;
+        rows.iter().zip(&asked).map(|(row, asked)| judge_lease(OPERATION, row, &asked.token)).collect()
+    }
+
+    /// Abandons activities: they wait again (S6).
+    pub(crate) async fn abandon_work(&self, asked: Vec<LeaseAbandon>) -> Answers<()> {
+        const OPERATION: &str = "abandon";
+        let any_work = Woken { any_work: true, ..Woken::default() };
+        let call = AbandonWork {
+            tokens: asked.iter().map(|abandon| escape(&abandon.token)).collect(),
+            delay_ms: asked.iter().map(|abandon| abandon.how.retry_after.map(millis)).collect(),
+            uncounted: asked.iter().map(|abandon| abandon.how.attempt == Attempt::Uncounted).collect(),
+            now_ms: self.db.now(),
+            notify: self.payload(&any_work),
+            me: &self.me,
+        };
+        let rows = self.wake_if_unsure(self.db.rows(OPERATION, call.statement()).await, &any_work)?;
+        let mut answers = Vec::with_capacity(asked.len());
+        let mut woken = Woken::default();
+        for (row, asked) in rows.iter().zip(&asked) {
+            let answer = judge_lease(OPERATION, row, &asked.token)?;
+            if answer.is_ok() {
+                let tag: String = column(OPERATION, row, "tag")?;
+                woken.work.push((tag_of(tag), column(OPERATION, row, "has_session")?));
+            }
+            answers.push(answer);
+        }
+        self.waiters.wake(&woken);
+        Ok(answers)
+    }
+}
+
+impl Db {
+    /// Gives each readable lease to its request and passes over the others. Returns whether an activity could not be read.
+    async fn keep_readable(
+        &self,
+        leased: Vec<LeasedWork>,
+        wanting: &[usize],
+        fetched: &mut FetchedWork,
+    ) -> bool {
+        let mut unreadable = false;
+        for leased in leased {
+            match leased {
+                LeasedWork::Readable { place, lease } => {
+                    let place = wanting.get(place).and_then(|place| fetched.leases.get_mut(*place));
+                    if let Some(empty) = place {
+                        *empty = Some(*lease);
+                    }
                 }
-                _ => {
-                    answered.again = column(OPERATION, row, "again")?;
-                    answered.next = column(OPERATION, row, "next_ms")?;
+                LeasedWork::Unreadable { token, instance, reason, claimed } => {
+                    unreadable = true;
+                    if let Err(error) = self.pass_over_work(&token, instance, &reason, claimed).await {
+                        tracing::debug!(
+                            target: "steadfast::store",
+                            %error,
+                            "unreadable work was not passed over"
+                        );
+                    }
                 }
             }
         }
-        Ok(answered)
+        unreadable
     }
 
     /// Counts an unreadable activity, delays it, and in the end sets it aside (S15).
@@ -266,198 +380,108 @@ impl Db {
         reason: &str,
         claimed: bool,
     ) -> Result<(), ProviderError> {
-        const OPERATION: &str = "fetch_work";
-        let max_attempts = i32::try_from(MAX_UNREADABLE_ATTEMPTS).unwrap_or(i32::MAX);
-        if let Some(row) = self
-            .one(
-                OPERATION,
-                sql!("work/pass_over"),
-                params![
-                    escape(token),
-                    escape(reason),
-                    millis(UNREADABLE_RETRY),
-                    max_attempts,
-                    claimed,
-                    self.now()
-                ],
-            )
-            .await?
-        {
-            let attempts: i32 = column(OPERATION, &row, "attempts")?;
-            match column::<Option<i64>>(OPERATION, &row, "aside")? {
-                None => {
-                    tracing::debug!(target: "steadfast::store", instance, reason, attempts, "unreadable work passed over");
-                }
-                Some(id) => {
-                    tracing::warn!(target: "steadfast::store", id, instance, reason, attempts, "unreadable work set aside");
-                }
+        let call = PassOverWork {
+            token: escape(token),
+            reason: escape(reason),
+            retry_ms: millis(UNREADABLE_RETRY),
+            max_attempts: i32::try_from(MAX_UNREADABLE_ATTEMPTS).unwrap_or(i32::MAX),
+            claimed,
+            now_ms: self.now(),
+        };
+        let Some(row) = self.one(FETCH, call.statement()).await? else { return Ok(()) };
+        let attempts: i32 = column(FETCH, &row, "attempts")?;
+        match column::<Option<i64>>(FETCH, &row, "aside")? {
+            None => {
+                tracing::debug!(
+                    target: "steadfast::store",
+                    instance,
+                    reason,
+                    attempts,
+                    "unreadable work passed over"
+                );
+            }
+            Some(id) => {
+                tracing::warn!(
+                    target: "steadfast::store",
+                    id,
+                    instance,
+                    reason,
+                    attempts,
+                    "unreadable work set aside"
+                );
             }
         }
         Ok(())
     }
 
-    /// Queues an activity that no turn asked for, and tells what that made runnable.
-    pub(crate) async fn enqueue_work(&self, me: &str, work: &NewWork) -> Result<Woken, ProviderError> {
-        const OPERATION: &str = "enqueue_work";
-        check_work(OPERATION, &work.item)?;
-        let WorkItem::ActivityExecute { instance, execution_id, id, tag, .. } = &work.item else {
-            return Err(ProviderError::permanent(OPERATION, "only activities are work"));
-        };
-        let session = work.session_key();
-        let stored = stored_tag(tag.as_deref());
-        let woken = Woken { work: vec![(tag.clone(), session.is_some())], ..Woken::default() };
-        let columns = params![
-            text(OPERATION, &work.item)?,
-            escape(instance),
-            time(*execution_id),
-            time(*id),
-            escape(&stored),
-            session.as_ref().map(|key| escape(stored_scope(key))),
-            session.as_ref().map(|key| escape(&key.session_id)),
-            work.traceparent.as_deref().map(escape),
-            self.now(),
-            payload(me, &woken),
-            me,
-        ];
-        self.rows(OPERATION, sql!("work/enqueue"), columns).await?;
-        Ok(woken)
-    }
-
-    /// Removes activities and sends their completions, each together (S11).
-    pub(crate) async fn finish_work(&self, me: &str, ends: &[Finish]) -> Result<Told, ProviderError> {
-        const OPERATION: &str = "finish_work";
-        let sent: Vec<Option<&Completion>> = ends.iter().map(|end| end.completion.as_ref()).collect();
-        let asked = Woken { turns: sent.iter().flatten().count(), ..Woken::default() };
-        let tokens: Vec<&str> = ends.iter().map(|end| end.token.as_str()).collect();
-        let instances: Vec<_> = sent.iter().map(|sent| sent.map(|sent| escape(&sent.instance))).collect();
-        let items: Vec<_> = sent.iter().map(|sent| sent.map(|sent| sent.text.as_str())).collect();
-        let traceparents: Vec<_> =
-            sent.iter().map(|sent| sent.and_then(|sent| sent.traceparent.as_deref()).map(escape)).collect();
-        let rows = self
-            .rows_of(
-                Lane::FinishWork,
-                OPERATION,
-                sql!("work/finish"),
-                params![
-                    stored_tokens(&tokens),
-                    instances,
-                    items,
-                    traceparents,
-                    self.now(),
-                    payload(me, &asked),
-                    escape(me)
-                ],
-            )
-            .await?;
-        let answers = judged(OPERATION, &rows, &tokens)?;
-        let turns =
-            answers.iter().zip(&sent).filter(|(answer, sent)| answer.is_ok() && sent.is_some()).count();
-        let mut work = Vec::new();
-        for row in &rows {
-            if let Some(tag) = column::<Option<String>>(OPERATION, row, "next_tag")? {
-                work.push((tag_of(tag), true));
-            }
-        }
-        Ok((answers, Woken { turns, work, ..Woken::default() }))
-    }
-
-    /// Extends the leases of activities (S4).
-    pub(crate) async fn renew_work(
+    /// Abandons leases that were never delivered, and undoes the claims of their fetches. No attempt is counted (S5).
+    pub(crate) async fn abandon_undelivered_work(
         &self,
-        renewals: &[(String, std::time::Duration)],
-    ) -> Result<Vec<Result<(), ProviderError>>, ProviderError> {
-        const OPERATION: &str = "renew";
-        let tokens: Vec<&str> = renewals.iter().map(|(token, _)| token.as_str()).collect();
-        let extend: Vec<i64> = renewals.iter().map(|(_, extend_for)| millis(*extend_for)).collect();
-        let rows = self
-            .rows(OPERATION, sql!("work/renew"), params![stored_tokens(&tokens), extend, self.now()])
-            .await?;
-        judged(OPERATION, &rows, &tokens)
-    }
-
-    /// Gives activities back (S6).
-    pub(crate) async fn abandon_work(
-        &self,
+        leases: &[UndeliveredWork],
+        notify: Option<String>,
         me: &str,
-        given: &[(String, Abandon)],
-    ) -> Result<Told, ProviderError> {
-        const OPERATION: &str = "abandon";
-        let tokens: Vec<&str> = given.iter().map(|(token, _)| token.as_str()).collect();
-        let delays: Vec<Option<i64>> = given.iter().map(|(_, how)| how.retry_after.map(millis)).collect();
-        let uncounted: Vec<bool> = given.iter().map(|(_, how)| how.attempt == Attempt::Uncounted).collect();
-        let told = payload(me, &any_work());
-        let rows = self
-            .rows(
-                OPERATION,
-                sql!("work/abandon"),
-                params![stored_tokens(&tokens), delays, uncounted, self.now(), told, escape(me)],
-            )
-            .await?;
-        let answers = judged(OPERATION, &rows, &tokens)?;
-        let mut woken = Woken::default();
-        for row in &rows {
-            if column::<&str>(OPERATION, row, "code")? == "ok" {
-                let tag: String = column(OPERATION, row, "tag")?;
-                woken.work.push((tag_of(tag), column(OPERATION, row, "has_session")?));
+    ) -> Result<(), ProviderError> {
+        let call = AbandonUndeliveredWork {
+            tokens: leases.iter().map(|lease| escape(&lease.token)).collect(),
+            claimed: leases.iter().map(|lease| lease.claimed).collect(),
+            now_ms: self.now(),
+            notify,
+            me,
+        };
+        self.rows(FETCH, call.statement()).await.map(drop)
+    }
+}
+
+impl FetchedWork {
+    /// Reads the rows of one call.
+    fn read(&mut self, group: &WorkGroup, rows: &[Row]) -> Result<Vec<LeasedWork>, ProviderError> {
+        let mut leased = Vec::new();
+        let (mut again, mut next, mut now, mut turns) = (false, None, 0, 0);
+        for row in rows {
+            now = column(FETCH, row, "now_ms")?;
+            let told: Option<i32> = column(FETCH, row, "told")?;
+            turns += told.and_then(|told| usize::try_from(told).ok()).unwrap_or(0);
+            match column::<&str>(FETCH, row, "kind")? {
+                "lease" => leased.push(read_lease(row)?),
+                "fenced" => {
+                    let owner = group.session.as_ref().map(|session| &session.owner);
+                    return Err(fenced(FETCH, owner, column(FETCH, row, "incarnation")?));
+                }
+                _ => {
+                    again = column(FETCH, row, "again")?;
+                    next = column(FETCH, row, "next_ms")?;
+                }
             }
         }
-        Ok((answers, woken))
-    }
-
-    /// Gives back what was leased for somebody who is gone: uncounted, and what was claimed for it (S5).
-    pub(crate) async fn unlease_work(&self, me: &str, leases: &[Unlease]) -> Result<Woken, ProviderError> {
-        let tokens: Vec<&str> = leases.iter().map(|lease| lease.token.as_str()).collect();
-        let claimed: Vec<bool> = leases.iter().map(|lease| lease.claimed).collect();
-        self.rows(
-            "fetch_work",
-            sql!("work/unlease"),
-            params![stored_tokens(&tokens), claimed, self.now(), payload(me, &any_work()), escape(me)],
-        )
-        .await?;
-        Ok(any_work())
+        (self.again, self.next, self.now) = (again, next, now);
+        self.turns += turns;
+        Ok(leased)
     }
 }
 
-/// What one call leased, by the place of the worker that gets it.
-#[derive(Debug, Default)]
-struct Answered {
-    leases: Vec<(usize, Leased)>,
-    again: bool,
-    next: Option<i64>,
-    now: i64,
-    told: usize,
-}
-
-/// A leased activity, or one that turned out to be unreadable.
-#[derive(Debug)]
-enum Leased {
-    Readable(Box<WorkLease>),
-    Unreadable { token: String, instance: Option<String>, reason: String, claimed: bool },
-}
-
-fn read_lease(operation: &'static str, row: &Row) -> Result<Leased, ProviderError> {
-    let token: String = column(operation, row, "token")?;
-    let session = read_attachment(operation, row)?;
-    let item = match serde_json::from_str::<WorkItem>(column(operation, row, "item")?) {
+fn read_lease(row: &Row) -> Result<LeasedWork, ProviderError> {
+    let place: i32 = column(FETCH, row, "place")?;
+    let token: String = column(FETCH, row, "token")?;
+    let session = read_claim(row)?;
+    let item = match serde_json::from_str::<WorkItem>(column(FETCH, row, "item")?) {
         Ok(item) => item,
         Err(error) => {
-            let instance: Option<String> = column(operation, row, "instance_id")?;
-            let claimed = made_a_claim(session.as_ref());
-            return Ok(Leased::Unreadable {
+            let instance: Option<String> = column(FETCH, row, "instance_id")?;
+            return Ok(LeasedWork::Unreadable {
                 token,
                 instance: instance.map(unescape),
                 reason: error.to_string(),
-                claimed,
+                claimed: made_a_claim(session.as_ref()),
             });
         }
     };
-    let attempt: i32 = column(operation, row, "attempt")?;
+    let attempt: i32 = column(FETCH, row, "attempt")?;
     let name = |name: &str| -> Result<String, ProviderError> {
-        let known: Option<String> = column(operation, row, name)?;
+        let known: Option<String> = column(FETCH, row, name)?;
         Ok(known.map_or_else(|| "unknown".to_owned(), unescape))
     };
-    let traceparent: Option<String> = column(operation, row, "traceparent")?;
-    Ok(Leased::Readable(Box::new(WorkLease {
+    let traceparent: Option<String> = column(FETCH, row, "traceparent")?;
+    let lease = WorkLease {
         token: LeaseToken::Work(token),
         item,
         attempt: u32::try_from(attempt).unwrap_or(0),
@@ -465,78 +489,39 @@ fn read_lease(operation: &'static str, row: &Row) -> Result<Leased, ProviderErro
         orchestration_version: name("version")?,
         traceparent: traceparent.map(unescape),
         session,
-        waiting_since_ms: Some(unsigned(column(operation, row, "since")?)),
-        now_ms: unsigned(column(operation, row, "now_ms")?),
-    })))
+        waiting_since_ms: Some(unsigned(column(FETCH, row, "since")?)),
+        now_ms: unsigned(column(FETCH, row, "now_ms")?),
+    };
+    Ok(LeasedWork::Readable { place: usize::try_from(place - 1).unwrap_or(0), lease: Box::new(lease) })
 }
 
-fn read_attachment(operation: &'static str, row: &Row) -> Result<Option<ClaimedSession>, ProviderError> {
-    let Some(session_id) = column::<Option<String>>(operation, row, "session_id")? else { return Ok(None) };
+/// Reads the session of a leased activity, and whether the fetch claimed it.
+fn read_claim(row: &Row) -> Result<Option<ClaimedSession>, ProviderError> {
+    let Some(session_id) = column::<Option<String>>(FETCH, row, "session_id")? else { return Ok(None) };
     // A fetch without an owner is given no activity of a session, so there is an epoch.
-    let claim = match column::<&str>(operation, row, "claim")? {
+    let claim = match column::<&str>(FETCH, row, "claim")? {
         "new" => Claim::New,
-        "taken" => Claim::Taken { from: unescape(column(operation, row, "claimed_from")?) },
+        "taken" => Claim::Taken { from: unescape(column(FETCH, row, "claimed_from")?) },
         _ => Claim::Held,
     };
-    let key = scope_of(column(operation, row, "session_scope")?, session_id);
-    Ok(Some(ClaimedSession { key, epoch: unsigned(column(operation, row, "epoch")?), claim }))
+    let key = scope_of(column(FETCH, row, "session_scope")?, session_id);
+    Ok(Some(ClaimedSession { key, epoch: unsigned(column(FETCH, row, "epoch")?), claim }))
 }
 
-fn made_a_claim(session: Option<&ClaimedSession>) -> bool {
+/// Tells whether a fetch claimed the session of an activity, rather than having it before.
+pub(crate) fn made_a_claim(session: Option<&ClaimedSession>) -> bool {
     session.is_some_and(|session| matches!(session.claim, Claim::New | Claim::Taken { .. }))
 }
 
-/// Tokens as the database can hold them: one that somebody thought up may be any text.
-fn stored_tokens<'t>(tokens: &[&'t str]) -> Vec<std::borrow::Cow<'t, str>> {
-    tokens.iter().map(|token| escape(token)).collect()
-}
-
-/// What became of requests that named a lease, by their places.
-fn judged(
+/// Reads what became of a request that named a lease.
+fn judge_lease(
     operation: &'static str,
-    rows: &[Row],
-    tokens: &[&str],
-) -> Result<Vec<Result<(), ProviderError>>, ProviderError> {
-    let judge = |(row, token): (&Row, &&str)| {
-        Ok(match column::<&str>(operation, row, "code")? {
-            "ok" => Ok(()),
-            "ended" => Err(ProviderError::lease_lost(operation, "the lease of the activity has ended")),
-            _ => Err(ProviderError::lease_lost(operation, format!("'{token}' holds nothing"))),
-        })
-    };
-    rows.iter().zip(tokens).map(judge).collect()
-}
-
-fn any_work() -> Woken {
-    Woken { any_work: true, ..Woken::default() }
-}
-
-fn is_completion(item: &WorkItem) -> bool {
-    matches!(item, WorkItem::ActivityCompleted { .. } | WorkItem::ActivityFailed { .. })
-}
-
-/// The tags that a filter accepts, as they are stored; `None` for all.
-pub(crate) fn tags_of(filter: &TagFilter) -> Option<Vec<String>> {
-    let named = |tags: &HashSet<String>| -> Vec<String> {
-        let mut tags: Vec<String> = tags.iter().map(|tag| stored_tag(Some(tag))).collect();
-        tags.sort_unstable();
-        tags
-    };
-    match filter {
-        TagFilter::Any => None,
-        TagFilter::None => Some(Vec::new()),
-        TagFilter::DefaultOnly => Some(vec![stored_tag(None)]),
-        TagFilter::Tags(tags) => Some(named(tags)),
-        TagFilter::DefaultAnd(tags) => Some(std::iter::once(stored_tag(None)).chain(named(tags)).collect()),
-    }
-}
-
-/// Tags as they are stored: no tag is none of the tags that anybody can give.
-pub(crate) fn stored_tag(tag: Option<&str>) -> String {
-    tag.map_or_else(String::new, |tag| format!(":{tag}"))
-}
-
-/// The tag that is stored so.
-pub(crate) fn tag_of(stored: String) -> Option<String> {
-    unescape(stored).strip_prefix(':').map(str::to_owned)
+    row: &Row,
+    token: &str,
+) -> Result<Result<(), ProviderError>, ProviderError> {
+    Ok(match column::<&str>(operation, row, "code")? {
+        "ok" => Ok(()),
+        "ended" => Err(ProviderError::lease_lost(operation, "the lease of the activity has ended")),
+        _ => Err(ProviderError::lease_lost(operation, format!("'{token}' holds nothing"))),
+    })
 }

@@ -10,12 +10,7 @@ CREATE OR REPLACE FUNCTION {schema}.delete_instance_bulk(
 )
 RETURNS TABLE(instances BIGINT, executions BIGINT, events BIGINT, queued BIGINT, deleted TEXT[])
 LANGUAGE plpgsql
-SET enable_seqscan TO off
-SET enable_bitmapscan TO off
-SET enable_hashjoin TO off
-SET enable_mergejoin TO off
-SET jit TO off
-SET plan_cache_mode TO force_generic_plan
+{planner}
 AS $function$
 #variable_conflict use_column
 DECLARE

@@ -5,12 +5,7 @@
 CREATE OR REPLACE FUNCTION {schema}.instance_tree(p_root TEXT)
 RETURNS TABLE(instance_id TEXT)
 LANGUAGE plpgsql STABLE
-SET enable_seqscan TO off
-SET enable_bitmapscan TO off
-SET enable_hashjoin TO off
-SET enable_mergejoin TO off
-SET jit TO off
-SET plan_cache_mode TO force_generic_plan
+{planner}
 AS $function$
 #variable_conflict use_column
 DECLARE

@@ -6,12 +6,7 @@ CREATE OR REPLACE FUNCTION {schema}.prune_executions_bulk(
 )
 RETURNS TABLE(instances BIGINT, executions BIGINT, events BIGINT)
 LANGUAGE plpgsql
-SET enable_seqscan TO off
-SET enable_bitmapscan TO off
-SET enable_hashjoin TO off
-SET enable_mergejoin TO off
-SET jit TO off
-SET plan_cache_mode TO force_generic_plan
+{planner}
 AS $function$
 #variable_conflict use_column
 DECLARE

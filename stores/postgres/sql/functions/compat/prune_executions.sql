@@ -7,12 +7,7 @@ CREATE OR REPLACE FUNCTION {schema}.prune_executions(
 )
 RETURNS TABLE(out_instances_processed BIGINT, out_executions_deleted BIGINT, out_events_deleted BIGINT)
 LANGUAGE plpgsql
-SET enable_seqscan TO off
-SET enable_bitmapscan TO off
-SET enable_hashjoin TO off
-SET enable_mergejoin TO off
-SET jit TO off
-SET plan_cache_mode TO force_generic_plan
+{planner}
 AS $function$
 #variable_conflict use_column
 BEGIN

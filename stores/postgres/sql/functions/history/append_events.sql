@@ -7,12 +7,7 @@ CREATE OR REPLACE FUNCTION {schema}.append_events(
     p_event_of INTEGER[], p_event_ids BIGINT[], p_event_kinds TEXT[], p_event_texts TEXT[], p_now_ms BIGINT
 ) RETURNS TABLE (code TEXT, event_at INTEGER)
 LANGUAGE plpgsql
-SET enable_seqscan TO off
-SET enable_bitmapscan TO off
-SET enable_hashjoin TO off
-SET enable_mergejoin TO off
-SET jit TO off
-SET plan_cache_mode TO force_generic_plan
+{planner}
 AS $function$
 #variable_conflict use_column
 DECLARE

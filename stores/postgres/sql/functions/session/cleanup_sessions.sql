@@ -7,12 +7,7 @@ CREATE OR REPLACE FUNCTION {schema}.cleanup_sessions(
     p_after_scope TEXT DEFAULT '', p_after_session TEXT DEFAULT '', p_now_ms BIGINT DEFAULT NULL
 ) RETURNS TABLE (removed BIGINT, last_scope TEXT, last_session TEXT)
 LANGUAGE plpgsql
-SET enable_seqscan TO off
-SET enable_bitmapscan TO off
-SET enable_hashjoin TO off
-SET enable_mergejoin TO off
-SET jit TO off
-SET plan_cache_mode TO force_generic_plan
+{planner}
 AS $function$
 #variable_conflict use_column
 DECLARE

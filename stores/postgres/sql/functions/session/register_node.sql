@@ -2,12 +2,7 @@
 -- Locks: the row of the node.
 CREATE OR REPLACE FUNCTION {schema}.register_node(p_node TEXT) RETURNS BIGINT
 LANGUAGE plpgsql
-SET enable_seqscan TO off
-SET enable_bitmapscan TO off
-SET enable_hashjoin TO off
-SET enable_mergejoin TO off
-SET jit TO off
-SET plan_cache_mode TO force_generic_plan
+{planner}
 AS $function$
 #variable_conflict use_column
 DECLARE

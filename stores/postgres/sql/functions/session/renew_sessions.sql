@@ -10,12 +10,7 @@ CREATE OR REPLACE FUNCTION {schema}.renew_sessions(
     p_full BOOLEAN, p_now_ms BIGINT DEFAULT NULL, p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL
 ) RETURNS TABLE (outcome TEXT, scope TEXT, session TEXT, epoch BIGINT)
 LANGUAGE plpgsql
-SET enable_seqscan TO off
-SET enable_bitmapscan TO off
-SET enable_hashjoin TO off
-SET enable_mergejoin TO off
-SET jit TO off
-SET plan_cache_mode TO force_generic_plan
+{planner}
 AS $function$
 #variable_conflict use_column
 DECLARE

@@ -8,12 +8,7 @@ CREATE OR REPLACE FUNCTION {schema}.abandon_turns(
     p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL, p_ended_too BOOLEAN DEFAULT false
 ) RETURNS TABLE (code TEXT, instance_id TEXT)
 LANGUAGE plpgsql
-SET enable_seqscan TO off
-SET enable_bitmapscan TO off
-SET enable_hashjoin TO off
-SET enable_mergejoin TO off
-SET jit TO off
-SET plan_cache_mode TO force_generic_plan
+{planner}
 AS $function$
 #variable_conflict use_column
 DECLARE

@@ -27,12 +27,7 @@ CREATE OR REPLACE FUNCTION {schema}.commit_turns(
     p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL, p_rising BIGINT[] DEFAULT NULL
 ) RETURNS TABLE (code TEXT, instance_id TEXT, run_id BIGINT, event_at INTEGER, ready BOOLEAN)
 LANGUAGE plpgsql
-SET enable_seqscan TO off
-SET enable_bitmapscan TO off
-SET enable_hashjoin TO off
-SET enable_mergejoin TO off
-SET jit TO off
-SET plan_cache_mode TO force_generic_plan
+{planner}
 AS $function$
 #variable_conflict use_column
 DECLARE

@@ -20,13 +20,8 @@ CREATE OR REPLACE FUNCTION {schema}.fetch_turns(
     dropped BIGINT, again BOOLEAN, next_ms BIGINT
 )
 LANGUAGE plpgsql
-SET enable_seqscan TO off
-SET enable_bitmapscan TO off
-SET enable_hashjoin TO off
-SET enable_mergejoin TO off
+{planner}
 SET enable_sort TO off
-SET jit TO off
-SET plan_cache_mode TO force_generic_plan
 AS $function$
 #variable_conflict use_column
 DECLARE

@@ -3,12 +3,7 @@
 -- Locks: instance_locks, skipping what others have locked.
 CREATE OR REPLACE FUNCTION {schema}.look_for_turns(p_now_ms BIGINT) RETURNS TABLE (ready BOOLEAN, next_ms BIGINT, now BIGINT)
 LANGUAGE plpgsql
-SET enable_seqscan TO off
-SET enable_bitmapscan TO off
-SET enable_hashjoin TO off
-SET enable_mergejoin TO off
-SET jit TO off
-SET plan_cache_mode TO force_generic_plan
+{planner}
 AS $function$
 #variable_conflict use_column
 DECLARE

@@ -4,12 +4,7 @@
 CREATE OR REPLACE FUNCTION {schema}.renew_turns(p_tokens TEXT[], p_extend_ms BIGINT[], p_now_ms BIGINT)
 RETURNS TABLE (code TEXT, instance_id TEXT)
 LANGUAGE plpgsql
-SET enable_seqscan TO off
-SET enable_bitmapscan TO off
-SET enable_hashjoin TO off
-SET enable_mergejoin TO off
-SET jit TO off
-SET plan_cache_mode TO force_generic_plan
+{planner}
 AS $function$
 #variable_conflict use_column
 DECLARE

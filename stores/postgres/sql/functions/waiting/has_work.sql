@@ -4,12 +4,7 @@
 CREATE OR REPLACE FUNCTION {schema}.has_work(p_now_ms BIGINT DEFAULT NULL)
 RETURNS TABLE (found BOOLEAN, again BOOLEAN, next_ms BIGINT, now_ms BIGINT)
 LANGUAGE plpgsql
-SET enable_seqscan TO off
-SET enable_bitmapscan TO off
-SET enable_hashjoin TO off
-SET enable_mergejoin TO off
-SET jit TO off
-SET plan_cache_mode TO force_generic_plan
+{planner}
 AS $function$
 #variable_conflict use_column
 DECLARE

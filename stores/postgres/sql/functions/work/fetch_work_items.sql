@@ -27,12 +27,7 @@ CREATE OR REPLACE FUNCTION {schema}.fetch_work_items(
     now_ms BIGINT, again BOOLEAN, next_ms BIGINT, incarnation BIGINT
 )
 LANGUAGE plpgsql
-SET enable_seqscan TO off
-SET enable_bitmapscan TO off
-SET enable_hashjoin TO off
-SET enable_mergejoin TO off
-SET jit TO off
-SET plan_cache_mode TO force_generic_plan
+{planner}
 AS $function$
 #variable_conflict use_column
 DECLARE

@@ -6,12 +6,7 @@ CREATE OR REPLACE FUNCTION {schema}.pass_over_work(
     p_token TEXT, p_reason TEXT, p_retry_ms BIGINT, p_max_attempts INTEGER, p_claimed BOOLEAN, p_now_ms BIGINT DEFAULT NULL
 ) RETURNS TABLE (attempts INTEGER, aside BIGINT)
 LANGUAGE plpgsql
-SET enable_seqscan TO off
-SET enable_bitmapscan TO off
-SET enable_hashjoin TO off
-SET enable_mergejoin TO off
-SET jit TO off
-SET plan_cache_mode TO force_generic_plan
+{planner}
 AS $function$
 #variable_conflict use_column
 DECLARE

@@ -5,12 +5,7 @@ CREATE OR REPLACE FUNCTION {schema}.unlease_work_items(
     p_tokens TEXT[], p_claimed BOOLEAN[], p_now_ms BIGINT DEFAULT NULL, p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL
 ) RETURNS VOID
 LANGUAGE plpgsql
-SET enable_seqscan TO off
-SET enable_bitmapscan TO off
-SET enable_hashjoin TO off
-SET enable_mergejoin TO off
-SET jit TO off
-SET plan_cache_mode TO force_generic_plan
+{planner}
 AS $function$
 #variable_conflict use_column
 DECLARE

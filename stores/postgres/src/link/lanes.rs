@@ -1,41 +1,43 @@
 //! Which connection a call takes.
 //!
-//! The server plans a function anew for each connection that calls it, which costs as much as some hundred calls. So each of the
-//! four calls that every step needs has connections of its own, as many as can be under way, and everything else shares the
-//! others; reads cannot keep the work waiting either. With few connections all share all.
+//! The server plans a function anew for each connection that calls it, which costs as much as some hundred calls. So each of
+//! the four calls that every step needs has connections of its own, as many as can be under way, and all other statements
+//! share the rest; reads cannot keep the work waiting either. With few connections all statements share all of them.
 
 use deadpool_postgres::Pool;
 
 use crate::link::connect::Connector;
 use crate::link::open::OpenError;
-use crate::link::options::Plan;
+use crate::link::options::PostgresPlan;
 
-/// Bounds the fetches of one kind that are under way: one, so that what a dropped fetch leased is given back before the next
-/// one looks.
+/// Bounds the fetches of one kind that are under way. It is one, so that the leases of a dropped fetch are abandoned before the
+/// next fetch looks.
 pub(crate) const FETCHES: usize = 1;
 
 /// Bounds the writes of one kind that are under way: while one is being made durable, the next can be computed.
 pub(crate) const WRITES: usize = 2;
 
-/// A kind of call.
+/// A kind of call, by the connections it uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lane {
+pub(crate) enum CallLane {
     FetchTurns,
     CommitTurns,
     FetchWork,
     FinishWork,
+    /// Every other statement.
     Other,
 }
 
-/// The connections of a store.
+/// The connections of a store, by kind of call.
 #[derive(Debug, Clone)]
 pub(crate) struct Lanes {
     shared: Pool,
-    own: Option<Own>,
+    own: Option<OwnPools>,
 }
 
+/// The pools of the calls that have connections of their own.
 #[derive(Debug, Clone)]
-struct Own {
+struct OwnPools {
     fetch_turns: Pool,
     commit_turns: Pool,
     fetch_work: Pool,
@@ -43,20 +45,20 @@ struct Own {
 }
 
 impl Lanes {
-    /// Makes all connections the same.
+    /// Lets all calls share one pool.
     pub(crate) fn shared(pool: Pool) -> Self {
         Self { shared: pool, own: None }
     }
 
-    /// Divides the connections; none is made yet.
-    pub(crate) fn divided(connector: &Connector, plan: &Plan) -> Result<Self, OpenError> {
+    /// Divides the connections among the kinds of calls. No connection is made yet.
+    pub(crate) fn divided(connector: &Connector, plan: &PostgresPlan) -> Result<Self, OpenError> {
         let owned = 2 * (FETCHES + WRITES);
         let pool = |size| connector.pool(plan, size);
         Ok(match plan.max_connections.checked_sub(owned) {
             None | Some(0) => Self::shared(pool(plan.max_connections)?),
             Some(others) => Self {
                 shared: pool(others)?,
-                own: Some(Own {
+                own: Some(OwnPools {
                     fetch_turns: pool(FETCHES)?,
                     commit_turns: pool(WRITES)?,
                     fetch_work: pool(FETCHES)?,
@@ -66,14 +68,14 @@ impl Lanes {
         })
     }
 
-    /// The connections for calls of a kind.
-    pub(crate) fn of(&self, lane: Lane) -> &Pool {
+    /// Returns the connections for calls of a kind.
+    pub(crate) fn of(&self, lane: CallLane) -> &Pool {
         match (&self.own, lane) {
-            (None, _) | (_, Lane::Other) => &self.shared,
-            (Some(own), Lane::FetchTurns) => &own.fetch_turns,
-            (Some(own), Lane::CommitTurns) => &own.commit_turns,
-            (Some(own), Lane::FetchWork) => &own.fetch_work,
-            (Some(own), Lane::FinishWork) => &own.finish_work,
+            (None, _) | (_, CallLane::Other) => &self.shared,
+            (Some(own), CallLane::FetchTurns) => &own.fetch_turns,
+            (Some(own), CallLane::CommitTurns) => &own.commit_turns,
+            (Some(own), CallLane::FetchWork) => &own.fetch_work,
+            (Some(own), CallLane::FinishWork) => &own.finish_work,
         }
     }
 }
@@ -84,15 +86,21 @@ mod tests {
     use crate::link::options::PostgresOptions;
 
     fn lanes(max_connections: usize) -> Lanes {
-        let plan = Plan::try_from(PostgresOptions { max_connections, ..PostgresOptions::default() });
+        let plan = PostgresPlan::try_from(PostgresOptions { max_connections, ..PostgresOptions::default() });
         let plan = plan.expect("a plan");
         let connector = Connector::new("postgres://nobody@127.0.0.1:1/none", &plan).expect("a connector");
         Lanes::divided(&connector, &plan).expect("lanes")
     }
 
     fn sizes(lanes: &Lanes) -> [usize; 5] {
-        [Lane::FetchTurns, Lane::CommitTurns, Lane::FetchWork, Lane::FinishWork, Lane::Other]
-            .map(|lane| lanes.of(lane).status().max_size)
+        [
+            CallLane::FetchTurns,
+            CallLane::CommitTurns,
+            CallLane::FetchWork,
+            CallLane::FinishWork,
+            CallLane::Other,
+        ]
+        .map(|lane| lanes.of(lane).status().max_size)
     }
 
     #[test]

@@ -1,2 +1,0 @@
--- Removes old executions of all instances that match a filter.
-SELECT instances, executions, events FROM {schema}.prune_executions_bulk($1, $2, $3, $4, $5)

@@ -1,2 +1,0 @@
--- Gives leased messages back (S6).
-SELECT * FROM {schema}.abandon_turns($1, $2, $3, $4, $5, $6)

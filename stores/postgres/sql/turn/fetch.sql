@@ -1,2 +1,0 @@
--- Leases ready instances.
-SELECT * FROM {schema}.fetch_turns($1, $2, $3, $4, $5, true)

@@ -1,2 +1,0 @@
--- Tells other processes what became runnable.
-SELECT {schema}.notify($1, $2)

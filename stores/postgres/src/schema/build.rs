@@ -1,0 +1,42 @@
+//! The form of this build: its migrations, its functions and its version.
+
+use semver::Version;
+
+use crate::link::statement::sql;
+use crate::schema::functions::{FUNCTIONS, Function};
+
+/// The migrations of this build, in order; the first is version 1.
+const MIGRATIONS: &[&str] = &[sql!("migrations/0001_tables")];
+
+/// The form that a schema is brought to.
+pub(crate) struct Build {
+    pub(crate) migrations: Vec<&'static str>,
+    pub(crate) functions: Vec<&'static Function>,
+    pub(crate) version: Version,
+}
+
+impl Build {
+    /// The form of this build.
+    pub(crate) fn this() -> Self {
+        Self {
+            migrations: MIGRATIONS.to_vec(),
+            functions: FUNCTIONS.iter().flat_map(|area| area.iter()).collect(),
+            version: Version::parse(env!("CARGO_PKG_VERSION")).unwrap_or(Version::new(0, 0, 0)),
+        }
+    }
+
+    /// The names of tables and sequences that the migrations make.
+    pub(crate) fn relations(&self) -> Vec<&'static str> {
+        let words: Vec<&str> = self.migrations.iter().flat_map(|text| text.split_whitespace()).collect();
+        words
+            .windows(2)
+            .filter(|pair| matches!(pair[0], "TABLE" | "SEQUENCE" | "VIEW"))
+            .filter_map(|pair| pair[1].strip_prefix("{schema}."))
+            .map(|name| name.trim_end_matches([';', '(']))
+            .collect()
+    }
+
+    pub(crate) fn functions(&self) -> Vec<&'static str> {
+        self.functions.iter().map(|function| function.short()).collect()
+    }
+}

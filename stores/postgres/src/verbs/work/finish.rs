@@ -1,0 +1,106 @@
+//! Finishing work: its row is removed, and its completion is sent.
+
+use std::borrow::Cow;
+
+use steadfast_core::{WorkItem, kind_of};
+use steadfast_store::{LeaseToken, Outcome, ProviderError, ProviderErrorKind, Woken};
+
+use crate::link::db::column;
+use crate::link::escape::escape;
+use crate::link::statement::calls;
+use crate::merge::queue::Answers;
+use crate::verbs::backend::Backend;
+use crate::verbs::message::text;
+use crate::verbs::work::judge_lease;
+use crate::verbs::work::tags::tag_of;
+
+const OPERATION: &str = "finish_work";
+
+calls! {
+    /// Removes activities and sends their completions (S4, S11).
+    FinishWork<'a> => finish_work_items on FinishWork {
+        tokens: Vec<Cow<'a, str>>,
+        /// The instance that a completion goes to; `None` if the activity ends without one.
+        instances: Vec<Option<Cow<'a, str>>>,
+        items: Vec<Option<&'a str>>,
+        traceparents: Vec<Option<Cow<'a, str>>>,
+        now_ms: Option<i64>,
+        notify: Option<String>,
+        me: &'a str,
+    }
+}
+
+/// The end of an activity.
+#[derive(Debug, Clone)]
+pub(crate) struct WorkEnd {
+    token: String,
+    completion: Option<Completion>,
+}
+
+/// The message that an activity ends with.
+#[derive(Debug, Clone)]
+struct Completion {
+    instance: String,
+    text: String,
+    traceparent: Option<String>,
+}
+
+impl WorkEnd {
+    pub(crate) fn new(lease: &LeaseToken, outcome: Outcome) -> Result<Self, ProviderError> {
+        let completion = match outcome.completion {
+            None => None,
+            Some(message) if !is_completion(&message.item) => {
+                let text = format!("{} completes no activity", kind_of(&message.item));
+                return Err(ProviderError::new(ProviderErrorKind::Invalid, OPERATION, text));
+            }
+            Some(message) => Some(Completion {
+                instance: message.item.instance().to_owned(),
+                text: text(OPERATION, &message.item)?,
+                traceparent: message.traceparent,
+            }),
+        };
+        Ok(Self { token: lease.as_str().to_owned(), completion })
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.completion.as_ref().map_or(0, |completion| completion.text.len())
+    }
+}
+
+impl Backend {
+    /// Removes activities and sends their completions, each pair together (S11).
+    pub(crate) async fn finish_work(&self, asked: Vec<WorkEnd>) -> Answers<()> {
+        let sent: Vec<Option<&Completion>> = asked.iter().map(|end| end.completion.as_ref()).collect();
+        let notified = Woken { turns: sent.iter().flatten().count(), ..Woken::default() };
+        let call = FinishWork {
+            tokens: asked.iter().map(|end| escape(&end.token)).collect(),
+            instances: sent.iter().map(|sent| sent.map(|sent| escape(&sent.instance))).collect(),
+            items: sent.iter().map(|sent| sent.map(|sent| sent.text.as_str())).collect(),
+            traceparents: sent
+                .iter()
+                .map(|sent| sent.and_then(|sent| sent.traceparent.as_deref()).map(escape))
+                .collect(),
+            now_ms: self.db.now(),
+            notify: self.payload(&notified),
+            me: &self.me,
+        };
+        let unsure = Woken { turns: asked.len(), any_work: true, ..Woken::default() };
+        let rows = self.wake_if_unsure(self.db.rows(OPERATION, call.statement()).await, &unsure)?;
+        let mut answers = Vec::with_capacity(asked.len());
+        let mut woken = Woken::default();
+        for ((row, end), sent) in rows.iter().zip(&asked).zip(&sent) {
+            let answer = judge_lease(OPERATION, row, &end.token)?;
+            woken.turns += usize::from(answer.is_ok() && sent.is_some());
+            if let Some(tag) = column::<Option<String>>(OPERATION, row, "next_tag")? {
+                woken.work.push((tag_of(tag), true));
+            }
+            answers.push(answer);
+        }
+        self.waiters.wake(&woken);
+        Ok(answers)
+    }
+}
+
+fn is_completion(item: &WorkItem) -> bool {
+    matches!(item, WorkItem::ActivityCompleted { .. } | WorkItem::ActivityFailed { .. })
+}
