@@ -1,6 +1,7 @@
 //! What only the inside of the store can show, on a real server.
 
 mod away;
+mod floors;
 mod rolling;
 mod statements;
 

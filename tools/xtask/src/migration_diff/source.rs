@@ -9,6 +9,10 @@ use crate::workspace::{Workspace, read, succeeds};
 const MIGRATIONS: &str = "stores/postgres/sql/migrations";
 const FUNCTIONS: &str = "stores/postgres/sql/functions";
 
+/// The planner settings that functions share; `{planner}` stands for them in the files of functions.
+const SCHEMA: &str = "stores/postgres/sql/schema";
+const PLANNER: &str = "planner.sql";
+
 /// A state of the files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Source {
@@ -88,8 +92,22 @@ impl Plan {
     fn sql(&self, workspace: &Workspace, functions: &Source, last: u32) -> Result<Sql> {
         let mut migrations = texts(workspace, &Source::WorkingTree, MIGRATIONS)?;
         migrations.retain(|text| number_of(&text.file).is_some_and(|number| number <= last));
-        Ok(Sql { migrations, functions: texts(workspace, functions, FUNCTIONS)? })
+        Ok(Sql { migrations, functions: function_texts(workspace, functions)? })
     }
+}
+
+/// The files of functions as the server gets them, with the planner settings of the same state. An older state has no file
+/// of settings, and its functions write them out.
+fn function_texts(workspace: &Workspace, source: &Source) -> Result<Vec<Text>> {
+    let mut functions = texts(workspace, source, FUNCTIONS)?;
+    let shared = texts(workspace, source, SCHEMA)?;
+    if let Some(planner) = shared.iter().find(|text| text.file.rsplit('/').next() == Some(PLANNER)) {
+        let settings: Vec<&str> = planner.text.lines().filter(|line| !line.starts_with("--")).collect();
+        for function in &mut functions {
+            function.text = function.text.replace("{planner}", &settings.join("\n"));
+        }
+    }
+    Ok(functions)
 }
 
 /// The number that a migration's file name begins with.
@@ -179,6 +197,10 @@ mod tests {
         let workspace = Workspace::find().unwrap();
         let plan = Plan::of(&workspace, 1, None, Some(Source::WorkingTree)).unwrap();
         assert!(plan.before_sql(&workspace).unwrap().migrations.is_empty());
-        assert_eq!(plan.after_sql(&workspace).unwrap().migrations.len(), 1);
+        let after = plan.after_sql(&workspace).unwrap();
+        assert_eq!(after.migrations.len(), 1);
+        let fetch = after.functions.iter().find(|text| text.file == "turn/fetch_turns.sql").unwrap();
+        assert!(fetch.text.contains("\nSET plan_cache_mode TO force_generic_plan\n"), "{}", fetch.text);
+        assert!(!fetch.text.contains("{planner}"), "{}", fetch.text);
     }
 }
