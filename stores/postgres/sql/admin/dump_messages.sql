@@ -1,3 +1,4 @@
 -- Describes messages, for people who debug.
-SELECT format('%s to %s state %s visible at %s attempts %s', id, instance_id, state, visible_ms, attempt_count) AS line
+SELECT format('%s to %s state %s visible at %s attempts %s', id, instance_id, state, visible_ms,
+    attempt_count) AS line
 FROM {schema}.orchestrator_queue ORDER BY id

@@ -1,7 +1,9 @@
 -- Measures the history of the latest execution of an instance that has a row or any history; no row for any other.
-SELECT latest.execution_id, count(h.event_id) AS events, coalesce(sum(octet_length(h.event_data)), 0)::bigint AS bytes
+SELECT latest.execution_id, count(h.event_id) AS events,
+    coalesce(sum(octet_length(h.event_data)), 0)::bigint AS bytes
 FROM (
-    SELECT coalesce((SELECT max(e.execution_id) FROM {schema}.executions AS e WHERE e.instance_id = $1), 1) AS execution_id
+    SELECT coalesce((SELECT max(e.execution_id) FROM {schema}.executions AS e WHERE e.instance_id = $1),
+        1) AS execution_id
 ) AS latest
 LEFT JOIN {schema}.history AS h ON h.instance_id = $1 AND h.execution_id = latest.execution_id
 WHERE EXISTS (SELECT 1 FROM {schema}.instances AS i WHERE i.instance_id = $1)

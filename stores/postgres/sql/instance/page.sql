@@ -1,9 +1,12 @@
 -- Lists instances, newest first. The statement is planned for the conditions that are given: each has its index.
 SELECT i.instance_id, i.orchestration_name, i.orchestration_version, i.current_execution_id, i.custom_status,
-    i.custom_status_version, i.parent_instance_id, round(extract(epoch FROM i.created_at) * 1000)::bigint AS created_ms,
-    round(extract(epoch FROM i.updated_at) * 1000)::bigint AS updated_ms, i.change, i.ord, e.status, e.output, e.failure
+    i.custom_status_version, i.parent_instance_id,
+    round(extract(epoch FROM i.created_at) * 1000)::bigint AS created_ms,
+    round(extract(epoch FROM i.updated_at) * 1000)::bigint AS updated_ms, i.change, i.ord, e.status, e.output,
+    e.failure
 FROM {schema}.instances AS i
-LEFT JOIN {schema}.executions AS e ON e.instance_id = i.instance_id AND e.execution_id = i.current_execution_id
+LEFT JOIN {schema}.executions AS e ON e.instance_id = i.instance_id
+    AND e.execution_id = i.current_execution_id
 WHERE i.ord < $1
   AND ($2::text IS NULL OR i.status = $2)
   AND ($3::text IS NULL OR i.orchestration_name = $3)

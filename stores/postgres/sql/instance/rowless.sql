@@ -1,10 +1,12 @@
 -- Tells what there is of an instance that has no row: the number of its latest execution, how that stands, and its start.
 SELECT latest.execution_id, e.status, e.output, e.failure, (
     SELECT h.event_data FROM {schema}.history AS h
-    WHERE h.instance_id = $1 AND h.execution_id = latest.execution_id AND h.event_type = 'OrchestrationStarted'
+    WHERE h.instance_id = $1 AND h.execution_id = latest.execution_id
+        AND h.event_type = 'OrchestrationStarted'
     ORDER BY h.event_id LIMIT 1
 ) AS started
 FROM (
-    SELECT coalesce(max(x.execution_id), 1) AS execution_id FROM {schema}.executions AS x WHERE x.instance_id = $1
+    SELECT coalesce(max(x.execution_id), 1) AS execution_id FROM {schema}.executions AS x
+        WHERE x.instance_id = $1
 ) AS latest
 LEFT JOIN {schema}.executions AS e ON e.instance_id = $1 AND e.execution_id = latest.execution_id

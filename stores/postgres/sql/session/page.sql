@@ -1,5 +1,6 @@
 -- Lists sessions in the order of keys, at most $3 after one of them.
-SELECT s.instance_id, s.session_id, s.worker_id, s.incarnation, s.locked_until, s.last_activity_at, s.epoch, s.idle_timeout,
+SELECT s.instance_id, s.session_id, s.worker_id, s.incarnation, s.locked_until, s.last_activity_at, s.epoch,
+    s.idle_timeout,
     s.serial, queued.queued
 FROM (
     SELECT * FROM {schema}.sessions AS s

@@ -1,5 +1,6 @@
 -- Reads a session that was claimed or opened.
-SELECT s.instance_id, s.session_id, s.worker_id, s.incarnation, s.locked_until, s.last_activity_at, s.epoch, s.idle_timeout,
+SELECT s.instance_id, s.session_id, s.worker_id, s.incarnation, s.locked_until, s.last_activity_at, s.epoch,
+    s.idle_timeout,
     s.serial, (
         SELECT count(*) FROM {schema}.worker_queue AS w
         WHERE w.session_id = s.session_id AND w.session_scope = s.instance_id

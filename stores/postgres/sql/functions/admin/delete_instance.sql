@@ -29,7 +29,8 @@ BEGIN
         RAISE EXCEPTION 'instance ''%'' was not found', p_instance USING ERRCODE = 'SF007';
     END IF;
     IF EXISTS (SELECT 1 FROM {schema}.executions AS execution WHERE execution.instance_id = v_parent) THEN
-        RAISE EXCEPTION '''%'' is a sub-orchestration of ''%'': delete the root orchestration instead', p_instance, v_parent
+        RAISE EXCEPTION '''%'' is a sub-orchestration of ''%'': delete the root orchestration instead',
+            p_instance, v_parent
             USING ERRCODE = 'SF008';
     END IF;
     PERFORM {schema}.refuse_deletion(v_tree, p_force);

@@ -23,7 +23,8 @@ BEGIN
     IF p_instances IS NULL THEN
         OPEN v_cursor FOR SELECT root.instance_id FROM {schema}.ended_roots(p_completed_before) AS root;
     ELSE
-        OPEN v_cursor FOR SELECT root.instance_id FROM {schema}.named_roots(p_instances, p_completed_before) AS root;
+        OPEN v_cursor FOR SELECT root.instance_id FROM {schema}.named_roots(p_instances,
+            p_completed_before) AS root;
     END IF;
     WHILE cardinality(v_roots) < p_limit LOOP
         FETCH v_cursor INTO v_root;

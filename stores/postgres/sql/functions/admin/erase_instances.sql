@@ -21,7 +21,8 @@ BEGIN
     INTO v_scopes, v_sessions, v_tags
     FROM (
         SELECT DISTINCT w.session_scope AS scope, w.session_id, w.tag FROM {schema}.worker_queue AS w
-        WHERE w.id = ANY (v_work) AND w.session_id IS NOT NULL AND (w.session_scope = '' OR w.session_scope <> ALL (p_instances))
+        WHERE w.id = ANY (v_work) AND w.session_id IS NOT NULL
+            AND (w.session_scope = '' OR w.session_scope <> ALL (p_instances))
         UNION ALL
         SELECT l.instance_id, l.session_id, NULL FROM {schema}.lines AS l
         WHERE l.instance_id = ANY (p_instances) AND l.instance_id <> ''
@@ -29,14 +30,16 @@ BEGIN
     PERFORM {schema}.lock_lines(v_scopes, v_sessions);
 
     DELETE FROM {schema}.worker_queue AS w WHERE w.id IN (
-        SELECT gone.id FROM {schema}.worker_queue AS gone WHERE gone.id = ANY (v_work) ORDER BY gone.id FOR UPDATE
+        SELECT gone.id FROM {schema}.worker_queue AS gone WHERE gone.id = ANY (v_work) ORDER BY gone.id
+            FOR UPDATE
     );
     GET DIAGNOSTICS queued = ROW_COUNT;
     IF v_sessions IS NOT NULL THEN
         PERFORM {schema}.close_lines(array_agg(own.scope), array_agg(own.session_id))
         FROM unnest(v_scopes, v_sessions, v_tags) AS own (scope, session_id, tag)
         WHERE own.tag IS NULL HAVING count(*) > 0;
-        PERFORM {schema}.refresh_heads(array_agg(shared.scope), array_agg(shared.session_id), array_agg(shared.tag))
+        PERFORM {schema}.refresh_heads(array_agg(shared.scope), array_agg(shared.session_id),
+            array_agg(shared.tag))
         FROM unnest(v_scopes, v_sessions, v_tags) AS shared (scope, session_id, tag)
         WHERE shared.tag IS NOT NULL HAVING count(*) > 0;
     END IF;

@@ -12,7 +12,8 @@ DECLARE
     v_level TEXT[] := ARRAY[p_root];
 BEGIN
     WHILE cardinality(v_level) > 0 LOOP
-        RETURN QUERY SELECT level.id FROM unnest(v_level) WITH ORDINALITY AS level(id, place) ORDER BY level.place;
+        RETURN QUERY SELECT level.id FROM unnest(v_level) WITH ORDINALITY AS level(id, place)
+            ORDER BY level.place;
         v_level := ARRAY(
             SELECT child.instance_id
             FROM unnest(v_level) WITH ORDINALITY AS level(id, place)

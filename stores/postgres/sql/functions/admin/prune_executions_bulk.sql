@@ -19,7 +19,8 @@ BEGIN
             SELECT known.instance_id FROM {schema}.instances AS known
             WHERE v_before IS NULL OR (
                 SELECT execution.completed_at FROM {schema}.executions AS execution
-                WHERE execution.instance_id = known.instance_id AND execution.execution_id = known.current_execution_id
+                WHERE execution.instance_id = known.instance_id
+                    AND execution.execution_id = known.current_execution_id
             ) < v_before
             ORDER BY known.ord LIMIT p_limit
         );
@@ -27,8 +28,10 @@ BEGIN
         v_chosen := ARRAY(
             SELECT known.instance_id FROM {schema}.instances AS known
             LEFT JOIN {schema}.executions AS execution
-              ON execution.instance_id = known.instance_id AND execution.execution_id = known.current_execution_id
-            WHERE known.instance_id = ANY (p_instances) AND (v_before IS NULL OR execution.completed_at < v_before)
+              ON execution.instance_id = known.instance_id
+                  AND execution.execution_id = known.current_execution_id
+            WHERE known.instance_id = ANY (p_instances)
+                AND (v_before IS NULL OR execution.completed_at < v_before)
             ORDER BY known.ord LIMIT p_limit
         );
     END IF;

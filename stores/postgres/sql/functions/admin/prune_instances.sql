@@ -2,7 +2,8 @@
 -- highest p_keep_last (at least one), and only those that ended before p_completed_before, if that is given.
 -- Key-value state is not touched.
 -- Locks: instance_locks of all of them.
-CREATE OR REPLACE FUNCTION {schema}.prune_instances(p_instances TEXT[], p_keep_last BIGINT, p_completed_before BIGINT)
+CREATE OR REPLACE FUNCTION {schema}.prune_instances(p_instances TEXT[], p_keep_last BIGINT,
+    p_completed_before BIGINT)
 RETURNS TABLE(instances BIGINT, executions BIGINT, events BIGINT)
 LANGUAGE plpgsql
 AS $function$
@@ -18,7 +19,8 @@ BEGIN
     SELECT array_agg(old.instance_id), array_agg(old.execution_id) INTO v_instances, v_executions
     FROM (
         SELECT execution.instance_id, execution.execution_id, execution.status, execution.completed_at,
-            row_number() OVER (PARTITION BY execution.instance_id ORDER BY execution.execution_id DESC) AS place
+            row_number() OVER (PARTITION BY execution.instance_id
+                ORDER BY execution.execution_id DESC) AS place
         FROM {schema}.executions AS execution
         WHERE execution.instance_id = ANY (p_instances)
     ) AS old

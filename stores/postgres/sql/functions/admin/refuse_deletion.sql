@@ -12,7 +12,8 @@ DECLARE
     v_parent TEXT;
 BEGIN
     IF NOT coalesce(p_force, false) THEN
-        SELECT min(alive.instance_id COLLATE "C") INTO v_alive FROM {schema}.alive_instances(p_instances) AS alive;
+        SELECT min(alive.instance_id COLLATE "C") INTO v_alive
+            FROM {schema}.alive_instances(p_instances) AS alive;
     END IF;
     SELECT child.instance_id, child.parent_instance_id INTO v_child, v_parent
     FROM {schema}.instances AS child
@@ -25,7 +26,8 @@ BEGIN
             USING ERRCODE = 'SF005';
     END IF;
     IF v_child IS NOT NULL THEN
-        RAISE EXCEPTION '''%'' is a child of ''%'' and not in the list: delete the whole tree (tree traversal)',
+        RAISE EXCEPTION
+            '''%'' is a child of ''%'' and not in the list: delete the whole tree (tree traversal)',
             v_child, v_parent
             USING ERRCODE = 'SF006';
     END IF;

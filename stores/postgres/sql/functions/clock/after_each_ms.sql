@@ -3,7 +3,8 @@ CREATE OR REPLACE FUNCTION {schema}.after_each_ms(p_now BIGINT, p_delays BIGINT[
 LANGUAGE plpgsql IMMUTABLE AS $function$
 BEGIN
     RETURN ARRAY(
-        SELECT {schema}.after_ms(p_now, d.delay) FROM unnest(p_delays) WITH ORDINALITY AS d (delay, place) ORDER BY d.place
+        SELECT {schema}.after_ms(p_now, d.delay) FROM unnest(p_delays) WITH ORDINALITY AS d (delay, place)
+            ORDER BY d.place
     );
 END
 $function$

@@ -8,7 +8,8 @@ LANGUAGE plpgsql AS $function$
 #variable_conflict use_column
 BEGIN
     PERFORM 1 FROM {schema}.abandon_work_items(
-        ARRAY[p_lock_token], ARRAY[p_delay_ms], ARRAY[coalesce(p_ignore_attempt, false)], p_now_ms, {schema}.everything()
+        ARRAY[p_lock_token], ARRAY[p_delay_ms], ARRAY[coalesce(p_ignore_attempt, false)], p_now_ms,
+        {schema}.everything()
     ) AS t
     WHERE t.code = 'ok';
     IF NOT FOUND THEN

@@ -16,7 +16,8 @@ CREATE OR REPLACE FUNCTION {schema}.ack_orchestration_item(
 LANGUAGE plpgsql AS $function$
 #variable_conflict use_column
 DECLARE
-    v_instance TEXT := (SELECT l.instance_id FROM {schema}.instance_locks AS l WHERE l.lock_token = p_lock_token);
+    v_instance TEXT := (SELECT l.instance_id FROM {schema}.instance_locks AS l
+        WHERE l.lock_token = p_lock_token);
     v_pin      JSONB := CASE WHEN jsonb_typeof(p_metadata->'pinned_duroxide_version') = 'object'
                         THEN p_metadata->'pinned_duroxide_version' END;
     v_events   RECORD;
@@ -41,13 +42,16 @@ BEGIN
         ARRAY[p_lock_token], ARRAY[p_execution_id], ARRAY[p_metadata->>'orchestration_name'],
         ARRAY[p_metadata->>'orchestration_version'], ARRAY[p_metadata->>'parent_instance_id'],
         ARRAY[p_metadata->>'status'], ARRAY[p_metadata->>'output'], ARRAY[v_effects.failure],
-        ARRAY[(v_pin->>'major')::INTEGER], ARRAY[(v_pin->>'minor')::INTEGER], ARRAY[(v_pin->>'patch')::INTEGER],
+        ARRAY[(v_pin->>'major')::INTEGER], ARRAY[(v_pin->>'minor')::INTEGER],
+        ARRAY[(v_pin->>'patch')::INTEGER],
         ARRAY[v_effects.shows], ARRAY[v_effects.custom_status], ARRAY[v_effects.kv_clears],
         v_events.ones, v_events.ids, v_events.kinds, v_events.texts,
         v_effects.kv_ones, v_effects.kv_keys, v_effects.kv_values, v_effects.kv_updated,
-        v_effects.session_ones, v_effects.session_ops, v_effects.session_ids, v_effects.session_idle, v_effects.session_serial,
+        v_effects.session_ones, v_effects.session_ops, v_effects.session_ids, v_effects.session_idle,
+        v_effects.session_serial,
         '{}', '{}', '{}',
-        v_work.ones, v_work.items, v_work.instances, v_work.executions, v_work.activities, v_work.tags, v_work.scopes,
+        v_work.ones, v_work.items, v_work.instances, v_work.executions, v_work.activities, v_work.tags,
+        v_work.scopes,
         v_work.sessions, v_work.traceparents,
         v_gone.ones, v_gone.instances, v_gone.executions, v_gone.activities,
         v_sent.ones, v_sent.instances, v_sent.items, v_sent.visible, v_sent.starts, v_sent.traceparents,
@@ -57,10 +61,12 @@ BEGIN
         WHEN 'ok' THEN
             NULL;
         WHEN 'conflict' THEN
-            RAISE EXCEPTION 'Event id already exists in execution % of instance ''%''', p_execution_id, v_instance
+            RAISE EXCEPTION 'Event id already exists in execution % of instance ''%''', p_execution_id,
+                v_instance
                 USING ERRCODE = 'SF009';
         WHEN 'invalid' THEN
-            RAISE EXCEPTION 'Each event of a history delta needs an event_id above 0, an event_type and event_data'
+            RAISE EXCEPTION
+                'Each event of a history delta needs an event_id above 0, an event_type and event_data'
                 USING ERRCODE = 'SF010';
         ELSE
             RAISE EXCEPTION 'Invalid lock token' USING ERRCODE = 'SF001';

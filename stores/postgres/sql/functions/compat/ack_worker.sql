@@ -2,7 +2,8 @@
 -- cancelled one is. Raises SF002 when the token holds nothing or its lease has ended, SF003 for a completion to nobody.
 -- Locks: those of finish_work_items.
 CREATE OR REPLACE FUNCTION {schema}.ack_worker(
-    p_lock_token TEXT, p_instance_id TEXT DEFAULT NULL, p_completion_json TEXT DEFAULT NULL, p_now_ms BIGINT DEFAULT NULL
+    p_lock_token TEXT, p_instance_id TEXT DEFAULT NULL, p_completion_json TEXT DEFAULT NULL,
+    p_now_ms BIGINT DEFAULT NULL
 ) RETURNS VOID
 LANGUAGE plpgsql AS $function$
 #variable_conflict use_column
@@ -12,10 +13,12 @@ BEGIN
     IF p_completion_json IS NOT NULL AND p_instance_id IS NULL AND EXISTS (
         SELECT 1 FROM {schema}.worker_queue AS w WHERE w.lock_token = p_lock_token AND w.locked_until > v_now
     ) THEN
-        RAISE EXCEPTION 'p_instance_id is required when p_completion_json is provided' USING ERRCODE = 'SF003';
+        RAISE EXCEPTION 'p_instance_id is required when p_completion_json is provided'
+            USING ERRCODE = 'SF003';
     END IF;
     PERFORM 1 FROM {schema}.finish_work_items(
-        ARRAY[p_lock_token], ARRAY[p_instance_id], ARRAY[p_completion_json], ARRAY[NULL]::TEXT[], v_now, {schema}.everything()
+        ARRAY[p_lock_token], ARRAY[p_instance_id], ARRAY[p_completion_json], ARRAY[NULL]::TEXT[], v_now,
+        {schema}.everything()
     ) AS t
     WHERE t.code = 'ok';
     IF NOT FOUND THEN

@@ -13,11 +13,13 @@ BEGIN
     PERFORM {schema}.check_history_delta(p_history_delta);
     v_events := {schema}.events_of_delta(p_history_delta);
     PERFORM 1 FROM {schema}.append_events(
-        ARRAY[p_instance_id], ARRAY[p_execution_id], v_events.ones, v_events.ids, v_events.kinds, v_events.texts, p_now_ms
+        ARRAY[p_instance_id], ARRAY[p_execution_id], v_events.ones, v_events.ids, v_events.kinds,
+        v_events.texts, p_now_ms
     ) AS t
     WHERE t.code = 'ok';
     IF NOT FOUND THEN
-        RAISE EXCEPTION 'Event id already exists in execution % of instance ''%''', p_execution_id, p_instance_id
+        RAISE EXCEPTION 'Event id already exists in execution % of instance ''%''', p_execution_id,
+            p_instance_id
             USING ERRCODE = 'SF009';
     END IF;
 END

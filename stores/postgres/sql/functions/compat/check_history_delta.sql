@@ -10,7 +10,8 @@ BEGIN
            OR e.event->>'event_type' IS NULL
            OR e.event->>'event_data' IS NULL
     ) THEN
-        RAISE EXCEPTION 'Each event of a history delta needs an event_id above 0, an event_type and event_data'
+        RAISE EXCEPTION
+            'Each event of a history delta needs an event_id above 0, an event_type and event_data'
             USING ERRCODE = 'SF010';
     END IF;
 END

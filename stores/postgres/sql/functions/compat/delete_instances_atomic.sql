@@ -7,7 +7,8 @@ CREATE OR REPLACE FUNCTION {schema}.delete_instances_atomic(
     p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL
 )
 RETURNS TABLE(
-    out_instances_deleted BIGINT, out_executions_deleted BIGINT, out_events_deleted BIGINT, out_queue_messages_deleted BIGINT
+    out_instances_deleted BIGINT, out_executions_deleted BIGINT, out_events_deleted BIGINT,
+    out_queue_messages_deleted BIGINT
 )
 LANGUAGE plpgsql
 {planner}

@@ -13,7 +13,8 @@ LANGUAGE plpgsql IMMUTABLE AS $function$
 #variable_conflict use_column
 DECLARE
     v_events JSONB[] := ARRAY(
-        SELECT {schema}.item_of(e.text) FROM unnest(p_events) WITH ORDINALITY AS e (text, place) ORDER BY e.place
+        SELECT {schema}.item_of(e.text) FROM unnest(p_events) WITH ORDINALITY AS e (text, place)
+            ORDER BY e.place
     );
     v_cleared BIGINT;
 BEGIN
@@ -35,7 +36,8 @@ BEGIN
     FROM (
         SELECT DISTINCT ON (e.event->>'key') e.event->>'key' AS key,
             CASE WHEN e.event->>'type' = 'KeyValueSet' THEN e.event->>'value' END AS value,
-            CASE WHEN e.event->>'type' = 'KeyValueSet' THEN coalesce((e.event->>'last_updated_at_ms')::BIGINT, 0) ELSE 0 END AS updated
+            CASE WHEN e.event->>'type' = 'KeyValueSet'
+                THEN coalesce((e.event->>'last_updated_at_ms')::BIGINT, 0) ELSE 0 END AS updated
         FROM unnest(v_events) WITH ORDINALITY AS e (event, place)
         WHERE e.event->>'type' IN ('KeyValueSet', 'KeyValueCleared') AND e.place > coalesce(v_cleared, 0)
         ORDER BY e.event->>'key', e.place DESC

@@ -2,7 +2,8 @@
 -- execution may be given and are not needed: the first commit says whose an instance is.
 -- Locks: instance_locks.
 CREATE OR REPLACE FUNCTION {schema}.enqueue_orchestrator_work(
-    p_instance_id TEXT, p_work_item TEXT, p_visible_at TIMESTAMPTZ DEFAULT NULL, p_orchestration_name TEXT DEFAULT NULL,
+    p_instance_id TEXT, p_work_item TEXT, p_visible_at TIMESTAMPTZ DEFAULT NULL,
+    p_orchestration_name TEXT DEFAULT NULL,
     p_orchestration_version TEXT DEFAULT NULL, p_execution_id BIGINT DEFAULT NULL,
     p_now_ms BIGINT DEFAULT NULL, p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL
 ) RETURNS VOID
@@ -13,8 +14,10 @@ AS $function$
 BEGIN
     PERFORM {schema}.lock_instances(ARRAY[p_instance_id]);
     PERFORM {schema}.queue_messages(
-        ARRAY[p_instance_id], ARRAY[p_work_item], ARRAY[ceil(extract(epoch FROM p_visible_at) * 1000)::BIGINT],
-        ARRAY[{schema}.starts_an_execution({schema}.item_of(p_work_item))], ARRAY[NULL]::TEXT[], {schema}.now_ms(p_now_ms)
+        ARRAY[p_instance_id], ARRAY[p_work_item],
+        ARRAY[ceil(extract(epoch FROM p_visible_at) * 1000)::BIGINT],
+        ARRAY[{schema}.starts_an_execution({schema}.item_of(p_work_item))], ARRAY[NULL]::TEXT[],
+        {schema}.now_ms(p_now_ms)
     );
     PERFORM {schema}.notify(coalesce(p_notify, {schema}.everything()), p_me);
 END

@@ -16,7 +16,8 @@ BEGIN
     PERFORM {schema}.lock_lines(ARRAY[''], ARRAY[p_session_id]);
     PERFORM {schema}.queue_work(
         ARRAY[p_work_item], ARRAY[p_instance_id], ARRAY[p_execution_id], ARRAY[p_activity_id],
-        ARRAY[coalesce(':' || v_tag, '')], ARRAY[''], ARRAY[p_session_id], ARRAY[NULL]::TEXT[], {schema}.now_ms(p_now_ms)
+        ARRAY[coalesce(':' || v_tag, '')], ARRAY[''], ARRAY[p_session_id], ARRAY[NULL]::TEXT[],
+        {schema}.now_ms(p_now_ms)
     );
     PERFORM {schema}.notify(coalesce(p_notify, {schema}.everything()), p_me);
 END

@@ -8,5 +8,6 @@ LANGUAGE sql IMMUTABLE AS $function$
         coalesce(array_agg((e.event->>'event_id')::BIGINT ORDER BY e.place), '{}'),
         coalesce(array_agg(e.event->>'event_type' ORDER BY e.place), '{}'),
         coalesce(array_agg(e.event->>'event_data' ORDER BY e.place), '{}')
-    FROM jsonb_array_elements(coalesce(nullif(p_history_delta, 'null'), '[]')) WITH ORDINALITY AS e (event, place)
+    FROM jsonb_array_elements(coalesce(nullif(p_history_delta, 'null'), '[]'))
+        WITH ORDINALITY AS e (event, place)
 $function$

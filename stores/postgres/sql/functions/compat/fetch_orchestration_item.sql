@@ -11,8 +11,10 @@ CREATE OR REPLACE FUNCTION {schema}.fetch_orchestration_item(
     p_now_ms BIGINT, p_lock_timeout_ms BIGINT,
     p_min_version_packed BIGINT DEFAULT NULL, p_max_version_packed BIGINT DEFAULT NULL
 ) RETURNS TABLE(
-    out_instance_id TEXT, out_orchestration_name TEXT, out_orchestration_version TEXT, out_execution_id BIGINT,
-    out_history TEXT[], out_messages TEXT[], out_lock_token TEXT, out_attempt_count INTEGER, out_kv_snapshot JSON
+    out_instance_id TEXT, out_orchestration_name TEXT, out_orchestration_version TEXT,
+    out_execution_id BIGINT,
+    out_history TEXT[], out_messages TEXT[], out_lock_token TEXT, out_attempt_count INTEGER,
+    out_kv_snapshot JSON
 )
 LANGUAGE plpgsql AS $function$
 #variable_conflict use_column
@@ -52,7 +54,8 @@ BEGIN
     FROM {schema}.name_of_turn(v_turn.name, v_turn.version, out_history, out_messages) AS named;
     out_kv_snapshot := (
         SELECT coalesce(
-            json_agg(json_build_object('key', k.key, 'value', k.value, 'last_updated_at_ms', k.updated_ms) ORDER BY k.key), '[]'
+            json_agg(json_build_object('key', k.key, 'value', k.value, 'last_updated_at_ms', k.updated_ms)
+                ORDER BY k.key), '[]'
         )
         FROM {schema}.kv AS k WHERE k.instance_id = v_turn.instance_id AND k.layer = 0
     );

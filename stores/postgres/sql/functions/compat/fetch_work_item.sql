@@ -4,7 +4,8 @@
 -- Columns: out_work_item, out_lock_token, out_attempt_count. Raises SF013 without p_lock_timeout_ms.
 -- Locks: those of fetch_work_items, which waits for nobody.
 CREATE OR REPLACE FUNCTION {schema}.fetch_work_item(
-    p_now_ms BIGINT, p_lock_timeout_ms BIGINT, p_owner_id TEXT DEFAULT NULL, p_session_lock_timeout_ms BIGINT DEFAULT NULL,
+    p_now_ms BIGINT, p_lock_timeout_ms BIGINT, p_owner_id TEXT DEFAULT NULL,
+    p_session_lock_timeout_ms BIGINT DEFAULT NULL,
     p_tags TEXT[] DEFAULT ARRAY['']
 ) RETURNS TABLE(out_work_item TEXT, out_lock_token TEXT, out_attempt_count INTEGER)
 LANGUAGE plpgsql AS $function$
@@ -25,7 +26,8 @@ BEGIN
     FROM {schema}.fetch_work_items(
         1, v_tags, ARRAY[p_owner_id],
         p_lock_timeout_ms, p_owner => p_owner_id,
-        p_session_lock_ms => coalesce(p_session_lock_timeout_ms, p_lock_timeout_ms), p_claim => true, p_now_ms => p_now_ms
+        p_session_lock_ms => coalesce(p_session_lock_timeout_ms, p_lock_timeout_ms), p_claim => true,
+        p_now_ms => p_now_ms
     ) AS w
     WHERE w.token IS NOT NULL;
 END

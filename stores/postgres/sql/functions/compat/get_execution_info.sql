@@ -3,11 +3,13 @@
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.get_execution_info(p_instance_id TEXT, p_execution_id BIGINT)
 RETURNS TABLE(
-    out_execution_id BIGINT, out_status TEXT, out_output TEXT, out_started_at TIMESTAMPTZ, out_completed_at TIMESTAMPTZ,
+    out_execution_id BIGINT, out_status TEXT, out_output TEXT, out_started_at TIMESTAMPTZ,
+    out_completed_at TIMESTAMPTZ,
     out_event_count BIGINT
 )
 LANGUAGE sql STABLE AS $function$
-    SELECT execution.execution_id, execution.status, execution.output, execution.started_at, execution.completed_at,
+    SELECT execution.execution_id, execution.status, execution.output, execution.started_at,
+        execution.completed_at,
         (SELECT count(*) FROM {schema}.history AS event
          WHERE event.instance_id = execution.instance_id AND event.execution_id = execution.execution_id)
     FROM {schema}.executions AS execution

@@ -4,11 +4,14 @@
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.get_instance_info(p_instance_id TEXT)
 RETURNS TABLE(
-    out_instance_id TEXT, out_orchestration_name TEXT, out_orchestration_version TEXT, out_current_execution_id BIGINT,
-    out_status TEXT, out_output TEXT, out_created_at TIMESTAMPTZ, out_updated_at TIMESTAMPTZ, out_parent_instance_id TEXT
+    out_instance_id TEXT, out_orchestration_name TEXT, out_orchestration_version TEXT,
+    out_current_execution_id BIGINT,
+    out_status TEXT, out_output TEXT, out_created_at TIMESTAMPTZ, out_updated_at TIMESTAMPTZ,
+    out_parent_instance_id TEXT
 )
 LANGUAGE sql STABLE AS $function$
-    SELECT known.instance_id, known.orchestration_name, known.orchestration_version, known.current_execution_id,
+    SELECT known.instance_id, known.orchestration_name, known.orchestration_version,
+        known.current_execution_id,
         coalesce(execution.status, 'Running'), execution.output, known.created_at, known.updated_at,
         known.parent_instance_id
     FROM {schema}.instances AS known

@@ -13,6 +13,7 @@ BEGIN
         - (SELECT coalesce(sum(cardinality(lock.leased)), 0)::bigint FROM {schema}.instance_locks AS lock
            WHERE lock.lock_token IS NOT NULL AND lock.locked_until > v_now),
         (SELECT count(*) FROM {schema}.worker_queue)
-        - (SELECT count(*) FROM {schema}.worker_queue AS work WHERE work.state = 2 AND work.locked_until > v_now);
+        - (SELECT count(*) FROM {schema}.worker_queue AS work WHERE work.state = 2
+            AND work.locked_until > v_now);
 END
 $function$

@@ -4,5 +4,6 @@
 CREATE OR REPLACE FUNCTION {schema}.list_instances_by_status(p_status TEXT)
 RETURNS TABLE(out_instance_id TEXT)
 LANGUAGE sql STABLE AS $function$
-    SELECT known.instance_id FROM {schema}.instances AS known WHERE known.status = p_status ORDER BY known.ord DESC
+    SELECT known.instance_id FROM {schema}.instances AS known WHERE known.status = p_status
+        ORDER BY known.ord DESC
 $function$

@@ -2,14 +2,16 @@
 -- that names no instance goes to p_instance. Raises SF012 for an activity.
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.messages_of_items(
-    p_items JSONB, p_instance TEXT, OUT ones INTEGER[], OUT instances TEXT[], OUT items TEXT[], OUT visible BIGINT[],
+    p_items JSONB, p_instance TEXT, OUT ones INTEGER[], OUT instances TEXT[], OUT items TEXT[],
+    OUT visible BIGINT[],
     OUT starts BOOLEAN[], OUT traceparents TEXT[]
 )
 LANGUAGE plpgsql IMMUTABLE AS $function$
 #variable_conflict use_column
 BEGIN
     IF EXISTS (
-        SELECT 1 FROM jsonb_array_elements(coalesce(nullif(p_items, 'null'), '[]')) AS i (item) WHERE i.item ? 'ActivityExecute'
+        SELECT 1 FROM jsonb_array_elements(coalesce(nullif(p_items, 'null'), '[]')) AS i (item)
+            WHERE i.item ? 'ActivityExecute'
     ) THEN
         RAISE EXCEPTION 'ActivityExecute belongs into the worker queue only' USING ERRCODE = 'SF012';
     END IF;

@@ -14,6 +14,7 @@ BEGIN
     IF NOT EXISTS (SELECT 1 FROM {schema}.instances AS known WHERE known.instance_id = p_instance_id) THEN
         RAISE EXCEPTION 'instance ''%'' was not found', p_instance_id USING ERRCODE = 'SF007';
     END IF;
-    RETURN QUERY SELECT * FROM {schema}.prune_instances(ARRAY[p_instance_id], p_keep_last, p_completed_before_ms);
+    RETURN QUERY SELECT * FROM {schema}.prune_instances(ARRAY[p_instance_id], p_keep_last,
+        p_completed_before_ms);
 END
 $function$

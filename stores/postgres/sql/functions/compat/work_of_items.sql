@@ -1,7 +1,8 @@
 -- Lays activities out in arrays, as commits of one turn take them. Raises SF011 for what is no activity.
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.work_of_items(
-    p_items JSONB, OUT ones INTEGER[], OUT items TEXT[], OUT instances TEXT[], OUT executions BIGINT[], OUT activities BIGINT[],
+    p_items JSONB, OUT ones INTEGER[], OUT items TEXT[], OUT instances TEXT[], OUT executions BIGINT[],
+    OUT activities BIGINT[],
     OUT tags TEXT[], OUT scopes TEXT[], OUT sessions TEXT[], OUT traceparents TEXT[]
 )
 LANGUAGE plpgsql IMMUTABLE AS $function$

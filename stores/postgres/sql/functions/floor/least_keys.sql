@@ -1,7 +1,8 @@
 -- Finds the least keys that count, of those that are not below the given ones: NULL where there is none.
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.least_keys(
-    p_turns BIGINT, p_work BIGINT, p_heads BIGINT, p_due_messages BIGINT, p_leased_turns BIGINT, p_due_work BIGINT,
+    p_turns BIGINT, p_work BIGINT, p_heads BIGINT, p_due_messages BIGINT, p_leased_turns BIGINT,
+    p_due_work BIGINT,
     p_leased_work BIGINT, p_held_sessions BIGINT
 ) RETURNS {schema}.floors
 LANGUAGE plpgsql STABLE
@@ -28,7 +29,8 @@ BEGIN
         (SELECT h.owner FROM {schema}.heads AS h ORDER BY h.owner, h.head + 0 LIMIT 1)
         UNION ALL
         SELECT (
-            SELECT h.owner FROM {schema}.heads AS h WHERE h.owner > o.owner ORDER BY h.owner, h.head + 0 LIMIT 1
+            SELECT h.owner FROM {schema}.heads AS h WHERE h.owner > o.owner ORDER BY h.owner, h.head + 0
+                LIMIT 1
         ) FROM owners AS o WHERE o.owner IS NOT NULL
     )
     SELECT min(oldest.head) INTO v_least.heads FROM owners AS o

@@ -3,7 +3,8 @@
 -- parameters behind the time say how long the leases of instances, activities and sessions are that the caller takes.
 -- Locks: none, unless they are tended.
 CREATE OR REPLACE FUNCTION {schema}.read_floors(
-    p_now BIGINT, p_turn_ms BIGINT DEFAULT NULL, p_work_ms BIGINT DEFAULT NULL, p_session_ms BIGINT DEFAULT NULL
+    p_now BIGINT, p_turn_ms BIGINT DEFAULT NULL, p_work_ms BIGINT DEFAULT NULL,
+    p_session_ms BIGINT DEFAULT NULL
 ) RETURNS {schema}.floors
 LANGUAGE plpgsql
 AS $function$
@@ -18,14 +19,16 @@ DECLARE
     v_is_any BOOLEAN;
 BEGIN
     FOR v_look IN 1..2 LOOP
-        SELECT f.turns, f.work, f.heads, f.due_messages, f.leased_turns, f.due_work, f.leased_work, f.held_sessions, named.is_any,
+        SELECT f.turns, f.work, f.heads, f.due_messages, f.leased_turns, f.due_work, f.leased_work,
+            f.held_sessions, named.is_any,
             {schema}.is_healing_due(f.healed_ms, p_now) OR CASE
                 WHEN f.cycle IS NULL THEN {schema}.ids_drawn() - f.drawn >= v_step
                     OR (named.is_any AND p_now - f.at_ms >= v_pause_ms)
                 WHEN f.horizon IS NULL THEN pg_current_xact_id_if_assigned() IS NULL
                 ELSE {schema}.is_past(f.horizon)
             END
-        INTO v_floors.turns, v_floors.work, v_floors.heads, v_floors.due_messages, v_floors.leased_turns, v_floors.due_work,
+        INTO v_floors.turns, v_floors.work, v_floors.heads, v_floors.due_messages, v_floors.leased_turns,
+            v_floors.due_work,
             v_floors.leased_work, v_floors.held_sessions, v_is_any, v_is_due
         FROM {schema}.floors AS f, (SELECT EXISTS (SELECT 1 FROM {schema}.beneath) AS is_any) AS named;
         EXIT WHEN v_is_due IS NOT TRUE OR v_look = 2;
@@ -36,12 +39,16 @@ BEGIN
         SELECT least(f.turns, (SELECT min(b.key) FROM {schema}.beneath AS b WHERE b.kind = 'turns')),
             least(f.work, (SELECT min(b.key) FROM {schema}.beneath AS b WHERE b.kind = 'work')),
             least(f.heads, (SELECT min(b.key) FROM {schema}.beneath AS b WHERE b.kind = 'heads')),
-            least(f.due_messages, (SELECT min(b.key) FROM {schema}.beneath AS b WHERE b.kind = 'due_messages')),
-            least(f.leased_turns, (SELECT min(b.key) FROM {schema}.beneath AS b WHERE b.kind = 'leased_turns')),
+            least(f.due_messages, (SELECT min(b.key) FROM {schema}.beneath AS b
+                WHERE b.kind = 'due_messages')),
+            least(f.leased_turns, (SELECT min(b.key) FROM {schema}.beneath AS b
+                WHERE b.kind = 'leased_turns')),
             least(f.due_work, (SELECT min(b.key) FROM {schema}.beneath AS b WHERE b.kind = 'due_work')),
             least(f.leased_work, (SELECT min(b.key) FROM {schema}.beneath AS b WHERE b.kind = 'leased_work')),
-            least(f.held_sessions, (SELECT min(b.key) FROM {schema}.beneath AS b WHERE b.kind = 'held_sessions'))
-        INTO v_floors.turns, v_floors.work, v_floors.heads, v_floors.due_messages, v_floors.leased_turns, v_floors.due_work,
+            least(f.held_sessions, (SELECT min(b.key) FROM {schema}.beneath AS b
+                WHERE b.kind = 'held_sessions'))
+        INTO v_floors.turns, v_floors.work, v_floors.heads, v_floors.due_messages, v_floors.leased_turns,
+            v_floors.due_work,
             v_floors.leased_work, v_floors.held_sessions
         FROM {schema}.floors AS f;
     ELSIF v_is_any IS NULL THEN

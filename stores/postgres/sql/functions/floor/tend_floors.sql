@@ -6,7 +6,8 @@
 -- So a floor is never above what counts, and nobody waits for anybody. What came to count in no way of ours is found by the look
 -- from the bottom, and is named from then on: nothing waits for ever (S18).
 -- Locks: the row of the floors, unless another has it.
-CREATE OR REPLACE FUNCTION {schema}.tend_floors(p_now BIGINT, p_turn_ms BIGINT, p_work_ms BIGINT, p_session_ms BIGINT)
+CREATE OR REPLACE FUNCTION {schema}.tend_floors(p_now BIGINT, p_turn_ms BIGINT, p_work_ms BIGINT,
+    p_session_ms BIGINT)
 RETURNS VOID
 LANGUAGE plpgsql
 AS $function$
@@ -51,7 +52,8 @@ BEGIN
         -- A lease that is taken from now on ends behind its floor, unless it is shorter than others; then the floor is now.
         UPDATE {schema}.floors AS f
         SET cycle = nextval('{schema}.numbers'),
-            next_turns = greatest(pg_sequence_last_value('{schema}.orchestrator_queue_id_seq') - v_new_ids, 0),
+            next_turns = greatest(pg_sequence_last_value('{schema}.orchestrator_queue_id_seq') - v_new_ids,
+                0),
             next_work = greatest(pg_sequence_last_value('{schema}.worker_queue_id_seq') - v_new_ids, 0),
             next_heads = greatest(pg_sequence_last_value('{schema}.worker_queue_id_seq') - v_new_ids, 0),
             next_due_messages = p_now,
@@ -78,7 +80,8 @@ BEGIN
         -- What was named is found by the look, if it still counts.
         WITH named AS (
             DELETE FROM {schema}.beneath AS b
-            WHERE b.ctid = ANY (ARRAY(SELECT b.ctid FROM {schema}.beneath AS b ORDER BY b.kind, b.key LIMIT v_bound))
+            WHERE b.ctid = ANY (ARRAY(SELECT b.ctid FROM {schema}.beneath AS b ORDER BY b.kind, b.key
+                LIMIT v_bound))
             RETURNING b.kind, b.key
         )
         SELECT min(named.key) FILTER (WHERE named.kind = 'turns'),
@@ -89,12 +92,15 @@ BEGIN
             min(named.key) FILTER (WHERE named.kind = 'due_work'),
             min(named.key) FILTER (WHERE named.kind = 'leased_work'),
             min(named.key) FILTER (WHERE named.kind = 'held_sessions')
-        INTO v_named.turns, v_named.work, v_named.heads, v_named.due_messages, v_named.leased_turns, v_named.due_work,
+        INTO v_named.turns, v_named.work, v_named.heads, v_named.due_messages, v_named.leased_turns,
+            v_named.due_work,
             v_named.leased_work, v_named.held_sessions
         FROM named;
         v_least := {schema}.least_keys(
-            least(v_floors.turns, v_named.turns), least(v_floors.work, v_named.work), least(v_floors.heads, v_named.heads),
-            least(v_floors.due_messages, v_named.due_messages), least(v_floors.leased_turns, v_named.leased_turns),
+            least(v_floors.turns, v_named.turns), least(v_floors.work, v_named.work),
+            least(v_floors.heads, v_named.heads),
+            least(v_floors.due_messages, v_named.due_messages),
+            least(v_floors.leased_turns, v_named.leased_turns),
             least(v_floors.due_work, v_named.due_work), least(v_floors.leased_work, v_named.leased_work),
             least(v_floors.held_sessions, v_named.held_sessions)
         );

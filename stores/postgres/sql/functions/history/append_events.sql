@@ -22,18 +22,21 @@ BEGIN
         v_event_at := NULL;
         SELECT CASE WHEN e.id <= 0 THEN 'invalid' ELSE 'conflict' END, e.at INTO v_code, v_event_at
         FROM (
-            SELECT e.id, row_number() OVER (ORDER BY e.place)::int AS at, row_number() OVER (PARTITION BY e.id ORDER BY e.place) AS nth
+            SELECT e.id, row_number() OVER (ORDER BY e.place)::int AS at,
+                row_number() OVER (PARTITION BY e.id ORDER BY e.place) AS nth
             FROM unnest(p_event_of, p_event_ids) WITH ORDINALITY AS e (of, id, place)
             WHERE e.of = v_of
         ) AS e
         WHERE e.id <= 0 OR e.nth > 1 OR (
             SELECT 1 FROM {schema}.history AS h
-            WHERE h.instance_id = p_instances[v_of] AND h.execution_id = p_executions[v_of] AND h.event_id = e.id
+            WHERE h.instance_id = p_instances[v_of] AND h.execution_id = p_executions[v_of]
+                AND h.event_id = e.id
         ) = 1
         ORDER BY e.at LIMIT 1;
         IF NOT FOUND THEN
             v_code := 'ok';
-            INSERT INTO {schema}.history (instance_id, execution_id, event_id, event_type, event_data, created_at)
+            INSERT INTO {schema}.history (instance_id, execution_id, event_id, event_type, event_data,
+                created_at)
             SELECT p_instances[v_of], p_executions[v_of], e.id, e.kind, e.text, to_timestamp(v_now / 1000.0)
             FROM unnest(p_event_of, p_event_ids, p_event_kinds, p_event_texts) AS e (of, id, kind, text)
             WHERE e.of = v_of;

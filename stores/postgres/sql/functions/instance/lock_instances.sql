@@ -27,6 +27,7 @@ BEGIN
         ORDER BY 1
         ON CONFLICT DO NOTHING;
     END LOOP;
-    RAISE EXCEPTION 'instances are deleted as fast as they are sent to' USING ERRCODE = 'serialization_failure';
+    RAISE EXCEPTION 'instances are deleted as fast as they are sent to'
+        USING ERRCODE = 'serialization_failure';
 END
 $function$

@@ -3,7 +3,8 @@
 -- its instance: a transaction that sees no more than there was at its beginning is refused there, and starts nothing twice (S17).
 -- Locks: none; the caller has locked the instances, and so is one of those that write before ids are drawn (see lower_floor).
 CREATE OR REPLACE FUNCTION {schema}.queue_messages(
-    p_instances TEXT[], p_items TEXT[], p_visible BIGINT[], p_starts BOOLEAN[], p_traceparents TEXT[], p_now BIGINT
+    p_instances TEXT[], p_items TEXT[], p_visible BIGINT[], p_starts BOOLEAN[], p_traceparents TEXT[],
+    p_now BIGINT
 ) RETURNS VOID
 LANGUAGE plpgsql
 AS $function$
@@ -15,14 +16,16 @@ BEGIN
     WITH queued AS (
         INSERT INTO {schema}.orchestrator_queue
             (instance_id, work_item, state, visible_ms, starts, traceparent, created_at)
-        SELECT m.instance_id, m.item, CASE WHEN m.visible > p_now THEN 0 ELSE 1 END, coalesce(m.visible, p_now),
+        SELECT m.instance_id, m.item, CASE WHEN m.visible > p_now THEN 0 ELSE 1 END,
+            coalesce(m.visible, p_now),
             coalesce(m.starts, false), m.traceparent, to_timestamp(p_now / 1000.0)
         FROM unnest(p_instances, p_items, p_visible, p_starts, p_traceparents)
             WITH ORDINALITY AS m (instance_id, item, visible, starts, traceparent, place)
         ORDER BY m.place
         RETURNING instance_id, id, state, visible_ms
     ), fresh AS (
-        SELECT instance_id, min(id) AS head, min(visible_ms) AS since FROM queued WHERE state = 1 GROUP BY instance_id
+        SELECT instance_id, min(id) AS head, min(visible_ms) AS since FROM queued
+            WHERE state = 1 GROUP BY instance_id
     ), readied AS (
         -- An instance with ready messages that is not ready waits for its start: what it waited with stands in front.
         UPDATE {schema}.instance_locks AS l
@@ -48,7 +51,8 @@ BEGIN
         IF true = ANY (p_starts) THEN
             UPDATE {schema}.instance_locks AS l SET since = l.since
             WHERE l.instance_id = ANY (ARRAY(
-                SELECT m.instance_id FROM unnest(p_instances, p_visible, p_starts) AS m (instance_id, visible, starts)
+                SELECT m.instance_id FROM unnest(p_instances, p_visible, p_starts) AS m (instance_id, visible,
+                    starts)
                 WHERE m.starts AND m.visible > p_now
             ));
         END IF;

@@ -3,7 +3,8 @@
 -- Locks: instance_locks in the order of instance_id.
 CREATE OR REPLACE FUNCTION {schema}.start_instances(
     p_instances TEXT[], p_items TEXT[], p_delay_ms BIGINT[], p_traceparents TEXT[],
-    p_also_of INTEGER[], p_also_instances TEXT[], p_also_items TEXT[], p_also_delay_ms BIGINT[], p_also_starts BOOLEAN[],
+    p_also_of INTEGER[], p_also_instances TEXT[], p_also_items TEXT[], p_also_delay_ms BIGINT[],
+    p_also_starts BOOLEAN[],
     p_also_traceparents TEXT[], p_now_ms BIGINT, p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL
 ) RETURNS TABLE (is_new BOOLEAN)
 LANGUAGE plpgsql
@@ -33,16 +34,19 @@ BEGIN
     ) AS s;
 
     SELECT array_agg(m.id ORDER BY m.of, m.place), array_agg(m.item ORDER BY m.of, m.place),
-        array_agg({schema}.after_ms(v_now, m.delay) ORDER BY m.of, m.place), array_agg(m.starts ORDER BY m.of, m.place),
+        array_agg({schema}.after_ms(v_now, m.delay) ORDER BY m.of, m.place),
+        array_agg(m.starts ORDER BY m.of, m.place),
         array_agg(m.traceparent ORDER BY m.of, m.place)
     INTO v_instances, v_items, v_visible, v_starts, v_traceparents
     FROM (
         SELECT s.of, 0 AS place, s.id, s.item, s.delay, true AS starts, s.traceparent
-        FROM unnest(p_instances, p_items, p_delay_ms, p_traceparents) WITH ORDINALITY AS s (id, item, delay, traceparent, of)
+        FROM unnest(p_instances, p_items, p_delay_ms, p_traceparents)
+            WITH ORDINALITY AS s (id, item, delay, traceparent, of)
         WHERE v_new[s.of]
         UNION ALL
         SELECT a.of, a.place, a.id, a.item, a.delay, a.starts, a.traceparent
-        FROM unnest(p_also_of, p_also_instances, p_also_items, p_also_delay_ms, p_also_starts, p_also_traceparents)
+        FROM unnest(p_also_of, p_also_instances, p_also_items, p_also_delay_ms, p_also_starts,
+            p_also_traceparents)
             WITH ORDINALITY AS a (of, id, item, delay, starts, traceparent, place)
     ) AS m;
     IF v_instances IS NOT NULL THEN

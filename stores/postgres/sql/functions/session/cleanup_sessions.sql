@@ -39,7 +39,8 @@ BEGIN
           AND (s.session_id IS NULL OR l.instance_id = '' OR coalesce(
               (SELECT 1 FROM {schema}.instances AS i WHERE i.instance_id = l.instance_id),
               (SELECT 1 FROM {schema}.history AS h WHERE h.instance_id = l.instance_id LIMIT 1),
-              (SELECT 1 FROM {schema}.orchestrator_queue AS q WHERE q.instance_id = l.instance_id AND q.starts LIMIT 1)
+              (SELECT 1 FROM {schema}.orchestrator_queue AS q WHERE q.instance_id = l.instance_id AND q.starts
+                  LIMIT 1)
           ) IS NULL)
           AND (
               SELECT 1 FROM {schema}.worker_queue AS w
@@ -59,7 +60,8 @@ BEGIN
               AND (s.instance_id = '' OR coalesce(
                   (SELECT 1 FROM {schema}.instances AS i WHERE i.instance_id = s.instance_id),
                   (SELECT 1 FROM {schema}.history AS h WHERE h.instance_id = s.instance_id LIMIT 1),
-                  (SELECT 1 FROM {schema}.orchestrator_queue AS q WHERE q.instance_id = s.instance_id AND q.starts LIMIT 1)
+                  (SELECT 1 FROM {schema}.orchestrator_queue AS q WHERE q.instance_id = s.instance_id
+                      AND q.starts LIMIT 1)
               ) IS NULL)
               AND (
                   SELECT 1 FROM {schema}.worker_queue AS w
@@ -73,7 +75,8 @@ BEGIN
         USING unnest(v_scopes, v_sessions) AS locked (scope, session)
         WHERE l.instance_id = locked.scope AND l.session_id = locked.session
           AND (
-              SELECT 1 FROM {schema}.sessions AS s WHERE s.instance_id = l.instance_id AND s.session_id = l.session_id
+              SELECT 1 FROM {schema}.sessions AS s WHERE s.instance_id = l.instance_id
+                  AND s.session_id = l.session_id
           ) IS NULL
           AND (
               SELECT 1 FROM {schema}.worker_queue AS w

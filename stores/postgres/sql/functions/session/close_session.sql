@@ -5,7 +5,8 @@ LANGUAGE plpgsql
 AS $function$
 #variable_conflict use_column
 BEGIN
-    IF EXISTS (SELECT 1 FROM {schema}.lines AS l WHERE l.instance_id = p_instance AND l.session_id = p_session) THEN
+    IF EXISTS (SELECT 1 FROM {schema}.lines AS l WHERE l.instance_id = p_instance
+        AND l.session_id = p_session) THEN
         PERFORM {schema}.close_lines(ARRAY[p_instance], ARRAY[p_session]);
     END IF;
 END

@@ -32,7 +32,8 @@ BEGIN
         INSERT INTO {schema}.lines (instance_id, session_id)
         SELECT wanted.scope, wanted.session FROM unnest(v_scopes, v_sessions) AS wanted (scope, session)
         WHERE (
-            SELECT 1 FROM {schema}.lines AS l WHERE l.instance_id = wanted.scope AND l.session_id = wanted.session
+            SELECT 1 FROM {schema}.lines AS l WHERE l.instance_id = wanted.scope
+                AND l.session_id = wanted.session
         ) IS NULL
         ON CONFLICT DO NOTHING;
     END IF;

@@ -1,7 +1,8 @@
 -- Ends attachments of sessions that are still the given ones: their work is anybody's (S13). The owner stays written, as the
 -- last one that the session had. Returns the places of those that were live.
 -- Locks: sessions in the order of keys; the caller has locked the lines.
-CREATE OR REPLACE FUNCTION {schema}.let_go(p_scopes TEXT[], p_sessions TEXT[], p_epochs BIGINT[], p_now BIGINT)
+CREATE OR REPLACE FUNCTION {schema}.let_go(p_scopes TEXT[], p_sessions TEXT[], p_epochs BIGINT[],
+    p_now BIGINT)
 RETURNS BIGINT[]
 LANGUAGE plpgsql
 AS $function$
@@ -12,10 +13,12 @@ DECLARE
     v_sessions TEXT[];
     v_places BIGINT[];
 BEGIN
-    SELECT array_agg(s.ctid), array_agg(asked.scope), array_agg(asked.session), array_agg(asked.place ORDER BY asked.place)
+    SELECT array_agg(s.ctid), array_agg(asked.scope), array_agg(asked.session),
+        array_agg(asked.place ORDER BY asked.place)
     INTO v_rows, v_scopes, v_sessions, v_places
     FROM (
-        SELECT asked.scope COLLATE "C" AS scope, asked.session COLLATE "C" AS session, asked.epoch, min(asked.place) AS place
+        SELECT asked.scope COLLATE "C" AS scope, asked.session COLLATE "C" AS session, asked.epoch,
+            min(asked.place) AS place
         FROM unnest(p_scopes, p_sessions, p_epochs) WITH ORDINALITY AS asked (scope, session, epoch, place)
         GROUP BY 1, 2, 3
         ORDER BY 1, 2

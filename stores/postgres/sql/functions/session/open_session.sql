@@ -9,7 +9,8 @@ AS $function$
 BEGIN
     PERFORM {schema}.lock_lines(ARRAY[p_instance], ARRAY[p_session]);
     INSERT INTO {schema}.sessions
-        (instance_id, session_id, worker_id, held, locked_until, last_activity_at, epoch, idle_timeout, serial)
+        (instance_id, session_id, worker_id, held, locked_until, last_activity_at, epoch, idle_timeout,
+            serial)
     VALUES (p_instance, p_session, '', false, 0, p_now, 0, p_idle_ms, coalesce(p_serial, false))
     ON CONFLICT DO NOTHING;
     IF FOUND AND p_serial THEN

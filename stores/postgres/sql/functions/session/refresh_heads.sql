@@ -1,7 +1,8 @@
 -- Finds the oldest ready activities of sessions and tags anew, and since when one of them could have been taken (S18). Of a
 -- serial session only the first in line counts, and only while none runs; one that could not be read is passed over (S15).
 -- Locks: none; the caller has locked the lines.
-CREATE OR REPLACE FUNCTION {schema}.refresh_heads(p_scopes TEXT[], p_sessions TEXT[], p_tags TEXT[]) RETURNS VOID
+CREATE OR REPLACE FUNCTION {schema}.refresh_heads(p_scopes TEXT[], p_sessions TEXT[], p_tags TEXT[])
+    RETURNS VOID
 LANGUAGE plpgsql
 AS $function$
 #variable_conflict use_column
@@ -39,13 +40,15 @@ BEGIN
         ) AS place
         LEFT JOIN LATERAL (
             SELECT w.id FROM {schema}.worker_queue AS w
-            WHERE w.session_id = place.session AND w.session_scope = place.scope AND w.state = 1 AND w.tag = place.tag
+            WHERE w.session_id = place.session AND w.session_scope = place.scope AND w.state = 1
+                AND w.tag = place.tag
             ORDER BY w.id + 0 LIMIT 1
         ) AS oldest ON true
         LEFT JOIN LATERAL (
             SELECT w.since FROM {schema}.worker_queue AS w
             WHERE oldest.id IS NOT NULL
-              AND w.session_id = place.session AND w.session_scope = place.scope AND w.state = 1 AND w.tag = place.tag
+              AND w.session_id = place.session AND w.session_scope = place.scope AND w.state = 1
+                  AND w.tag = place.tag
             ORDER BY w.since LIMIT 1
         ) AS longest ON true
     ), gone AS (

@@ -2,7 +2,8 @@
 -- (S13). A call by an earlier start of a node changes nothing and returns the newest start.
 -- Locks: lines, sessions.
 CREATE OR REPLACE FUNCTION {schema}.release_sessions(
-    p_owner TEXT, p_incarnation BIGINT, p_scopes TEXT[], p_sessions TEXT[], p_epochs BIGINT[], p_now_ms BIGINT DEFAULT NULL,
+    p_owner TEXT, p_incarnation BIGINT, p_scopes TEXT[], p_sessions TEXT[], p_epochs BIGINT[],
+    p_now_ms BIGINT DEFAULT NULL,
     p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL
 ) RETURNS TABLE (place BIGINT, newest BIGINT)
 LANGUAGE plpgsql

@@ -6,7 +6,8 @@
 -- Sessions that seem untaken are locked, and then all are judged again: meanwhile work may have been fetched.
 -- Locks: what the sweep of work locks; lines of the untaken, sessions in the order of keys.
 CREATE OR REPLACE FUNCTION {schema}.renew_sessions(
-    p_owner TEXT, p_incarnation BIGINT, p_extend_ms BIGINT, p_idle_ms BIGINT, p_untaken_ms BIGINT, p_tags TEXT[],
+    p_owner TEXT, p_incarnation BIGINT, p_extend_ms BIGINT, p_idle_ms BIGINT, p_untaken_ms BIGINT,
+    p_tags TEXT[],
     p_full BOOLEAN, p_now_ms BIGINT DEFAULT NULL, p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL
 ) RETURNS TABLE (outcome TEXT, scope TEXT, session TEXT, epoch BIGINT)
 LANGUAGE plpgsql
@@ -68,7 +69,8 @@ BEGIN
                       AND (p_full OR h.tag <> ALL (p_tags))
                       AND (
                           SELECT 1 FROM {schema}.worker_queue AS w
-                          WHERE w.session_id = h.session_id AND w.session_scope = h.instance_id AND w.state = 1
+                          WHERE w.session_id = h.session_id AND w.session_scope = h.instance_id
+                              AND w.state = 1
                             AND w.tag = h.tag AND w.since < v_now - least(p_untaken_ms, v_now)
                           LIMIT 1
                       ) = 1
@@ -98,7 +100,8 @@ BEGIN
     -- Those to extend and those to end are locked together, in one order. What was claimed or let go meanwhile is lost.
     SELECT array_agg(s.ctid) FILTER (WHERE judged.outcome = 'renewed') INTO v_rows
     FROM (
-        SELECT judged.scope COLLATE "C" AS scope, judged.session COLLATE "C" AS session, judged.epoch, judged.outcome
+        SELECT judged.scope COLLATE "C" AS scope, judged.session COLLATE "C" AS session, judged.epoch,
+            judged.outcome
         FROM unnest(v_scopes, v_sessions, v_epochs, v_outcomes) AS judged (scope, session, epoch, outcome)
         WHERE judged.outcome <> 'idle'
         ORDER BY 1, 2
@@ -121,7 +124,8 @@ BEGIN
     )
     SELECT told.outcome, told.scope, told.session, told.epoch
     FROM (
-        SELECT 'renewed' AS outcome, r.instance_id AS scope, r.session_id AS session, r.epoch FROM renewed AS r
+        SELECT 'renewed' AS outcome, r.instance_id AS scope, r.session_id AS session,
+            r.epoch FROM renewed AS r
         UNION ALL
         SELECT 'idle', s.scope, s.session, s.epoch
         FROM unnest(v_scopes, v_sessions, v_epochs, v_outcomes) AS s (scope, session, epoch, outcome)

@@ -26,11 +26,13 @@ BEGIN
         END IF;
         v_found := cardinality(v_sessions);
 
-        SELECT array_agg(s.ctid), array_agg(line.scope), array_agg(line.session) INTO v_rows, v_scopes, v_sessions
+        SELECT array_agg(s.ctid), array_agg(line.scope), array_agg(line.session) INTO v_rows, v_scopes,
+            v_sessions
         FROM {schema}.hold_lines(v_scopes, v_sessions) AS line
         CROSS JOIN LATERAL (
             SELECT s.ctid FROM {schema}.sessions AS s
-            WHERE s.instance_id = line.scope AND s.session_id = line.session AND s.held AND s.locked_until <= p_now
+            WHERE s.instance_id = line.scope AND s.session_id = line.session AND s.held
+                AND s.locked_until <= p_now
             FOR UPDATE SKIP LOCKED
         ) AS s;
         IF v_rows IS NOT NULL THEN

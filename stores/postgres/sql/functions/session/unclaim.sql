@@ -14,7 +14,8 @@ DECLARE
     v_epochs BIGINT[];
 BEGIN
     PERFORM {schema}.lock_lines(p_scopes, p_sessions);
-    SELECT array_agg(claim.scope), array_agg(claim.session), array_agg(claim.epoch) INTO v_scopes, v_sessions, v_epochs
+    SELECT array_agg(claim.scope), array_agg(claim.session), array_agg(claim.epoch) INTO v_scopes, v_sessions,
+        v_epochs
     FROM unnest(p_scopes, p_sessions, p_epochs, p_leased_by) AS claim (scope, session, epoch, leased_by)
     CROSS JOIN LATERAL (
         SELECT s.xmin FROM {schema}.sessions AS s
@@ -24,7 +25,8 @@ BEGIN
     WHERE (claim.leased_by IS NULL OR claim.leased_by = s.xmin)
       AND (
           SELECT 1 FROM {schema}.worker_queue AS w
-          WHERE w.session_id = claim.session AND w.session_scope = claim.scope AND w.state = 2 AND w.epoch = claim.epoch
+          WHERE w.session_id = claim.session AND w.session_scope = claim.scope AND w.state = 2
+              AND w.epoch = claim.epoch
           LIMIT 1
       ) IS NULL;
     IF v_sessions IS NOT NULL THEN

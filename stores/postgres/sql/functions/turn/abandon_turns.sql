@@ -16,7 +16,8 @@ DECLARE
     v_codes TEXT[];
     v_instances TEXT[];
 BEGIN
-    PERFORM 1 FROM {schema}.instance_locks AS l WHERE l.lock_token = ANY (p_tokens) ORDER BY l.instance_id FOR UPDATE;
+    PERFORM 1 FROM {schema}.instance_locks AS l WHERE l.lock_token = ANY (p_tokens) ORDER BY l.instance_id
+        FOR UPDATE;
 
     SELECT array_agg(CASE
             WHEN l.instance_id IS NULL THEN 'lost'
@@ -40,17 +41,20 @@ BEGIN
         SELECT message.row, t.uncounted, {schema}.after_ms(v_now, t.delay) AS visible
         FROM unnest(p_tokens, p_delay_ms, p_uncounted) WITH ORDINALITY AS t (token, delay, uncounted, place)
         CROSS JOIN LATERAL (
-            SELECT unnest(l.leased) AS id FROM {schema}.instance_locks AS l WHERE l.lock_token = t.token OFFSET 0
+            SELECT unnest(l.leased) AS id FROM {schema}.instance_locks AS l
+                WHERE l.lock_token = t.token OFFSET 0
         ) AS leased
         CROSS JOIN LATERAL (
-            SELECT q.ctid AS row FROM {schema}.orchestrator_queue AS q WHERE q.id = leased.id AND q.state = 1 OFFSET 0
+            SELECT q.ctid AS row FROM {schema}.orchestrator_queue AS q WHERE q.id = leased.id
+                AND q.state = 1 OFFSET 0
         ) AS message
         WHERE v_codes[t.place] = 'ok'
     ) AS t
     WHERE q.ctid = t.row;
 
     IF cardinality(array_remove(p_delay_ms, NULL)) > 0 THEN
-        PERFORM {schema}.lower_floor('due_messages', {schema}.after_ms(v_now, (SELECT min(d.ms) FROM unnest(p_delay_ms) AS d (ms))));
+        PERFORM {schema}.lower_floor('due_messages',
+            {schema}.after_ms(v_now, (SELECT min(d.ms) FROM unnest(p_delay_ms) AS d (ms))));
     END IF;
     PERFORM {schema}.free_turns(ARRAY(
         SELECT t.instance_id FROM unnest(v_instances, v_codes) AS t (instance_id, code) WHERE t.code = 'ok'

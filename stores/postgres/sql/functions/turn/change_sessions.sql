@@ -2,7 +2,8 @@
 -- events, then those that they watch; an execution that is over watches none.
 -- Locks: none; the caller has locked the instances and the lines.
 CREATE OR REPLACE FUNCTION {schema}.change_sessions(
-    p_instances TEXT[], p_executions BIGINT[], p_statuses TEXT[], p_session_of INTEGER[], p_session_ops TEXT[],
+    p_instances TEXT[], p_executions BIGINT[], p_statuses TEXT[], p_session_of INTEGER[],
+    p_session_ops TEXT[],
     p_session_ids TEXT[], p_session_idle BIGINT[], p_session_serial BOOLEAN[],
     p_watch_of INTEGER[], p_watch_scopes TEXT[], p_watch_sessions TEXT[], p_now BIGINT
 ) RETURNS VOID
@@ -18,7 +19,8 @@ BEGIN
             FROM unnest(p_session_of, p_session_ops, p_session_ids, p_session_idle, p_session_serial)
                 WITH ORDINALITY AS o (of, op, id, idle, serial, place)
             WHERE p_instances[o.of] IS NOT NULL
-              AND (o.op <> 'end' OR (SELECT 1 FROM {schema}.lines AS l WHERE l.instance_id = p_instances[o.of] LIMIT 1) = 1)
+              AND (o.op <> 'end' OR (SELECT 1 FROM {schema}.lines AS l WHERE l.instance_id = p_instances[o.of]
+                  LIMIT 1) = 1)
             ORDER BY o.place
         LOOP
             CASE v_op.op

@@ -17,10 +17,12 @@ CREATE OR REPLACE FUNCTION {schema}.commit_turns(
     p_shows BOOLEAN[], p_custom_statuses TEXT[], p_kv_clears BOOLEAN[],
     p_event_of INTEGER[], p_event_ids BIGINT[], p_event_kinds TEXT[], p_event_texts TEXT[],
     p_kv_of INTEGER[], p_kv_keys TEXT[], p_kv_values TEXT[], p_kv_updated BIGINT[],
-    p_session_of INTEGER[], p_session_ops TEXT[], p_session_ids TEXT[], p_session_idle BIGINT[], p_session_serial BOOLEAN[],
+    p_session_of INTEGER[], p_session_ops TEXT[], p_session_ids TEXT[], p_session_idle BIGINT[],
+    p_session_serial BOOLEAN[],
     p_watch_of INTEGER[], p_watch_scopes TEXT[], p_watch_sessions TEXT[],
     p_work_of INTEGER[], p_work_items TEXT[], p_work_instances TEXT[], p_work_executions BIGINT[],
-    p_work_activities BIGINT[], p_work_tags TEXT[], p_work_scopes TEXT[], p_work_sessions TEXT[], p_work_traceparents TEXT[],
+    p_work_activities BIGINT[], p_work_tags TEXT[], p_work_scopes TEXT[], p_work_sessions TEXT[],
+    p_work_traceparents TEXT[],
     p_gone_of INTEGER[], p_gone_instances TEXT[], p_gone_executions BIGINT[], p_gone_activities BIGINT[],
     p_message_of INTEGER[], p_message_instances TEXT[], p_message_items TEXT[], p_message_visible BIGINT[],
     p_message_starts BOOLEAN[], p_message_traceparents TEXT[],
@@ -53,15 +55,18 @@ DECLARE
     v_ready TEXT[] := '{}';
 BEGIN
     IF cardinality(p_message_instances) = 0 THEN
-        PERFORM 1 FROM {schema}.instance_locks AS l WHERE l.lock_token = ANY (p_tokens) ORDER BY l.instance_id FOR UPDATE;
+        PERFORM 1 FROM {schema}.instance_locks AS l WHERE l.lock_token = ANY (p_tokens) ORDER BY l.instance_id
+            FOR UPDATE;
     ELSE
         PERFORM {schema}.lock_instances(ARRAY(
             SELECT l.instance_id FROM {schema}.instance_locks AS l WHERE l.lock_token = ANY (p_tokens)
         ) || p_message_instances);
     END IF;
-    SELECT * INTO v_codes, v_holders, v_plain, v_runs, v_fresh, v_statuses, v_unnamed, v_currents, v_pins, v_named, v_changed
+    SELECT * INTO v_codes, v_holders, v_plain, v_runs, v_fresh, v_statuses, v_unnamed, v_currents, v_pins,
+        v_named, v_changed
     FROM {schema}.look_at_commits(
-        p_tokens, p_executions, p_names, p_versions, p_statuses, p_majors, p_minors, p_patches, p_rising, v_now
+        p_tokens, p_executions, p_names, p_versions, p_statuses, p_majors, p_minors, p_patches, p_rising,
+        v_now
     );
     v_instances := v_holders;
     IF v_count > 1 AND (SELECT count(DISTINCT token) FROM unnest(p_tokens) AS token) < v_count THEN
@@ -75,11 +80,13 @@ BEGIN
     END IF;
 
     IF v_plain < v_count AND NOT ('ok' = ALL (v_codes)) THEN
-        SELECT array_agg(w.item), array_agg(w.instance_id), array_agg(w.execution), array_agg(w.activity), array_agg(w.tag),
+        SELECT array_agg(w.item), array_agg(w.instance_id), array_agg(w.execution), array_agg(w.activity),
+            array_agg(w.tag),
             array_agg(w.scope), array_agg(w.session), array_agg(w.traceparent)
         INTO p_work_items, p_work_instances, p_work_executions, p_work_activities, p_work_tags,
             p_work_scopes, p_work_sessions, p_work_traceparents
-        FROM unnest(p_work_of, p_work_items, p_work_instances, p_work_executions, p_work_activities, p_work_tags,
+        FROM unnest(p_work_of, p_work_items, p_work_instances, p_work_executions, p_work_activities,
+            p_work_tags,
             p_work_scopes, p_work_sessions, p_work_traceparents)
             AS w (of, item, instance_id, execution, activity, tag, scope, session, traceparent)
         WHERE v_instances[w.of] IS NOT NULL;
@@ -90,7 +97,8 @@ BEGIN
             AS g (of, instance_id, execution, activity)
         WHERE v_instances[g.of] IS NOT NULL;
 
-        SELECT array_agg(m.instance_id), array_agg(m.item), array_agg(m.visible), array_agg(m.starts), array_agg(m.traceparent)
+        SELECT array_agg(m.instance_id), array_agg(m.item), array_agg(m.visible), array_agg(m.starts),
+            array_agg(m.traceparent)
         INTO p_message_instances, p_message_items, p_message_visible, p_message_starts, p_message_traceparents
         FROM unnest(p_message_of, p_message_instances, p_message_items, p_message_visible, p_message_starts,
             p_message_traceparents) AS m (of, instance_id, item, visible, starts, traceparent)
@@ -102,7 +110,8 @@ BEGIN
             OR cardinality(array_remove(p_work_sessions, NULL)) > 0
         THEN
             PERFORM {schema}.lock_lines_of_commits(
-                v_instances, p_session_of, p_session_ops, p_session_ids, p_watch_of, p_watch_scopes, p_watch_sessions,
+                v_instances, p_session_of, p_session_ops, p_session_ids, p_watch_of, p_watch_scopes,
+                p_watch_sessions,
                 p_work_scopes, p_work_sessions, p_gone_instances, p_gone_executions, p_gone_activities
             );
         END IF;
@@ -128,11 +137,13 @@ BEGIN
         WHERE v_instances[e.of] IS NOT NULL;
 
         IF cardinality(p_kv_of) > 0 OR true = ANY (p_kv_clears) OR 'Running' <> ANY (p_statuses) THEN
-            PERFORM {schema}.change_kv(v_instances, p_statuses, p_kv_clears, p_kv_of, p_kv_keys, p_kv_values, p_kv_updated);
+            PERFORM {schema}.change_kv(v_instances, p_statuses, p_kv_clears, p_kv_of, p_kv_keys, p_kv_values,
+                p_kv_updated);
         END IF;
         IF cardinality(p_session_of) > 0 OR cardinality(p_watch_of) > 0 OR 'Running' <> ANY (p_statuses) THEN
             PERFORM {schema}.change_sessions(
-                v_instances, p_executions, p_statuses, p_session_of, p_session_ops, p_session_ids, p_session_idle,
+                v_instances, p_executions, p_statuses, p_session_of, p_session_ops, p_session_ids,
+                p_session_idle,
                 p_session_serial, p_watch_of, p_watch_scopes, p_watch_sessions, v_now
             );
         END IF;
@@ -147,7 +158,8 @@ BEGIN
         END IF;
         IF cardinality(p_message_instances) > 0 THEN
             PERFORM {schema}.queue_messages(
-                p_message_instances, p_message_items, p_message_visible, p_message_starts, p_message_traceparents, v_now
+                p_message_instances, p_message_items, p_message_visible, p_message_starts,
+                p_message_traceparents, v_now
             );
         END IF;
         v_ready := {schema}.free_turns(v_instances, v_now, v_pins);
@@ -158,7 +170,8 @@ BEGIN
 
     RETURN QUERY
     SELECT c.code, c.instance_id, c.run_id, c.event_at, c.code = 'ok' AND c.instance_id = ANY (v_ready)
-    FROM unnest(v_codes, v_holders, v_runs, v_event_at) WITH ORDINALITY AS c (code, instance_id, run_id, event_at, place)
+    FROM unnest(v_codes, v_holders, v_runs, v_event_at)
+        WITH ORDINALITY AS c (code, instance_id, run_id, event_at, place)
     ORDER BY c.place;
 END
 $function$

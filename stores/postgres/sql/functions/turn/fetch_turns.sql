@@ -12,11 +12,13 @@
 -- Without sorting the index of the order is the only way to the oldest, also when few are ready as the tables are analysed.
 -- Locks: instance_locks, only of what it takes, skipping what others have locked: it waits for nobody.
 CREATE OR REPLACE FUNCTION {schema}.fetch_turns(
-    p_now_ms BIGINT, p_lock_ms BIGINT, p_count INTEGER, p_lo BIGINT[] DEFAULT NULL, p_hi BIGINT[] DEFAULT NULL,
+    p_now_ms BIGINT, p_lock_ms BIGINT, p_count INTEGER, p_lo BIGINT[] DEFAULT NULL,
+    p_hi BIGINT[] DEFAULT NULL,
     p_unsynced BOOLEAN DEFAULT false
 ) RETURNS TABLE (
     kind TEXT, token TEXT, instance_id TEXT, name TEXT, version TEXT, execution_id BIGINT, run_id BIGINT,
-    last_event_id BIGINT, has_kv BOOLEAN, now BIGINT, ids BIGINT[], items TEXT[], attempts INTEGER[], traceparents TEXT[],
+    last_event_id BIGINT, has_kv BOOLEAN, now BIGINT, ids BIGINT[], items TEXT[], attempts INTEGER[],
+    traceparents TEXT[],
     dropped BIGINT, again BOOLEAN, next_ms BIGINT
 )
 LANGUAGE plpgsql
@@ -47,7 +49,8 @@ BEGIN
                 WHERE q.state = 0 AND q.visible_ms BETWEEN v_floors.due_messages AND v_now LIMIT 1),
             CASE WHEN v_floors.leased_turns <= v_now THEN (
                 SELECT 1 FROM {schema}.instance_locks AS l
-                WHERE l.lock_token IS NOT NULL AND l.locked_until BETWEEN v_floors.leased_turns AND v_now LIMIT 1
+                WHERE l.lock_token IS NOT NULL AND l.locked_until BETWEEN v_floors.leased_turns AND v_now
+                    LIMIT 1
             ) END
         )
     ) = 1 THEN
@@ -76,10 +79,12 @@ BEGIN
             LIMIT v_left
         ) AS t;
         IF v_taken IS NULL THEN
-            v_again := {schema}.has_turn(v_now, p_lo, p_hi, v_floors.turns, v_floors.due_messages, v_floors.leased_turns);
+            v_again := {schema}.has_turn(v_now, p_lo, p_hi, v_floors.turns, v_floors.due_messages,
+                v_floors.leased_turns);
             -- One who has locked as many as it looks at, and stays open, must not keep all others from being found (S18).
             EXIT WHEN NOT v_again OR v_page >= v_max_page;
-            EXIT WHEN (SELECT count(*) FROM {schema}.ready_turns(p_lo, p_hi, v_page, v_floors.turns)) < v_page;
+            EXIT WHEN (SELECT count(*) FROM {schema}.ready_turns(p_lo, p_hi, v_page,
+                v_floors.turns)) < v_page;
             v_page := least(16 * v_page, v_max_page);
             v_again := NULL;
             CONTINUE;
@@ -95,20 +100,26 @@ BEGIN
         EXIT WHEN v_leased = cardinality(v_taken);
 
         -- Where there is one that no lease can stand on there may be a crowd: it is settled together.
-        RETURN QUERY SELECT 'stray'::text, NULL::text, s.instance_id, NULL::text, NULL::text, NULL::bigint, NULL::bigint,
-            NULL::bigint, false, v_now, NULL::bigint[], NULL::text[], NULL::integer[], NULL::text[], s.dropped, false,
+        RETURN QUERY SELECT 'stray'::text, NULL::text, s.instance_id, NULL::text, NULL::text, NULL::bigint,
+            NULL::bigint,
+            NULL::bigint, false, v_now, NULL::bigint[], NULL::text[], NULL::integer[], NULL::text[],
+            s.dropped, false,
             NULL::bigint
         FROM {schema}.settle_strays(v_taken, v_now) AS s;
-        RETURN QUERY SELECT 'stray'::text, NULL::text, s.instance_id, NULL::text, NULL::text, NULL::bigint, NULL::bigint,
-            NULL::bigint, false, v_now, NULL::bigint[], NULL::text[], NULL::integer[], NULL::text[], s.dropped, false,
+        RETURN QUERY SELECT 'stray'::text, NULL::text, s.instance_id, NULL::text, NULL::text, NULL::bigint,
+            NULL::bigint,
+            NULL::bigint, false, v_now, NULL::bigint[], NULL::text[], NULL::integer[], NULL::text[],
+            s.dropped, false,
             NULL::bigint
         FROM {schema}.settle_strays({schema}.lock_strays(p_lo, p_hi, v_floors.turns), v_now) AS s;
         EXIT WHEN v_left = 0;
     END LOOP;
 
     IF v_left > 0 OR p_count = 0 THEN
-        RETURN QUERY SELECT 'none'::text, NULL::text, NULL::text, NULL::text, NULL::text, NULL::bigint, NULL::bigint,
-            NULL::bigint, false, v_now, NULL::bigint[], NULL::text[], NULL::integer[], NULL::text[], NULL::bigint,
+        RETURN QUERY SELECT 'none'::text, NULL::text, NULL::text, NULL::text, NULL::text, NULL::bigint,
+            NULL::bigint,
+            NULL::bigint, false, v_now, NULL::bigint[], NULL::text[], NULL::integer[], NULL::text[],
+            NULL::bigint,
             coalesce(v_again, {schema}.has_turn(
                 v_now, p_lo, p_hi, v_floors.turns, v_floors.due_messages, v_floors.leased_turns
             )),

@@ -11,7 +11,8 @@ BEGIN
         FROM unnest(p_instances) WITH ORDINALITY AS t (id, place)
         WHERE coalesce(
             (SELECT 1 FROM {schema}.instances AS i WHERE i.instance_id = t.id),
-            (SELECT 1 FROM {schema}.orchestrator_queue AS q WHERE q.instance_id = t.id AND q.starts AND q.state = 1 LIMIT 1),
+            (SELECT 1 FROM {schema}.orchestrator_queue AS q WHERE q.instance_id = t.id AND q.starts
+                AND q.state = 1 LIMIT 1),
             (SELECT 1 FROM {schema}.history AS h WHERE h.instance_id = t.id LIMIT 1)
         ) = 1
     );

@@ -2,7 +2,8 @@
 -- p_since, or since earlier: it had ready messages before, or its lease has ended. p_pins says which engine version each is
 -- pinned to from now on; NULL leaves that as it was. Returns those that are ready.
 -- Locks: none; the caller has locked the instances.
-CREATE OR REPLACE FUNCTION {schema}.free_turns(p_instances TEXT[], p_since BIGINT, p_pins BIGINT[] DEFAULT NULL)
+CREATE OR REPLACE FUNCTION {schema}.free_turns(p_instances TEXT[], p_since BIGINT,
+    p_pins BIGINT[] DEFAULT NULL)
 RETURNS TEXT[]
 LANGUAGE plpgsql
 AS $function$

@@ -16,7 +16,8 @@ BEGIN
                 SELECT 1 FROM {schema}.pins AS p
                 WHERE (
                     p_lo IS NULL
-                    OR (SELECT 1 FROM unnest(p_lo, p_hi) AS r (lo, hi) WHERE p.pin = -1 OR p.pin BETWEEN r.lo AND r.hi LIMIT 1) = 1
+                    OR (SELECT 1 FROM unnest(p_lo, p_hi) AS r (lo, hi) WHERE p.pin = -1 OR p.pin BETWEEN r.lo
+                        AND r.hi LIMIT 1) = 1
                 ) AND (
                     SELECT 1 FROM {schema}.instance_locks AS l
                     WHERE l.lock_token IS NULL AND l.head IS NOT NULL AND l.pin = p.pin AND l.head >= p_floor
@@ -24,7 +25,8 @@ BEGIN
                 ) = 1
                 LIMIT 1
             ),
-            (SELECT 1 FROM {schema}.orchestrator_queue AS q WHERE q.state = 0 AND q.visible_ms BETWEEN p_due AND p_now LIMIT 1),
+            (SELECT 1 FROM {schema}.orchestrator_queue AS q WHERE q.state = 0 AND q.visible_ms BETWEEN p_due
+                AND p_now LIMIT 1),
             (
                 SELECT 1 FROM {schema}.instance_locks AS l
                 WHERE l.lock_token IS NOT NULL AND l.locked_until BETWEEN p_leased AND p_now LIMIT 1

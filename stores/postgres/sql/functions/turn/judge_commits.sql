@@ -10,7 +10,8 @@ LANGUAGE plpgsql
 AS $function$
 #variable_conflict use_column
 BEGIN
-    SELECT array_agg(CASE WHEN c.code = 'ok' AND b.bad IS NOT NULL THEN b.bad ELSE c.code END ORDER BY c.place),
+    SELECT array_agg(CASE WHEN c.code = 'ok' AND b.bad IS NOT NULL THEN b.bad ELSE c.code END
+        ORDER BY c.place),
         array_agg(CASE WHEN c.code = 'ok' THEN b.at END ORDER BY c.place),
         array_agg(CASE WHEN c.code = 'ok' AND b.bad IS NULL THEN c.instance_id END ORDER BY c.place)
     INTO codes, event_at, passed
@@ -24,7 +25,8 @@ BEGIN
         ) AS e
         WHERE e.id <= 0 OR e.nth > 1 OR (
             SELECT 1 FROM {schema}.history AS h
-            WHERE h.instance_id = p_holders[e.of] AND h.execution_id = p_executions[e.of] AND h.event_id = e.id
+            WHERE h.instance_id = p_holders[e.of] AND h.execution_id = p_executions[e.of]
+                AND h.event_id = e.id
         ) = 1
         ORDER BY e.of, e.at
     ) AS b ON b.of = c.place;
@@ -34,7 +36,8 @@ BEGIN
             array_agg(CASE WHEN c.nth = 1 THEN c.passed END ORDER BY c.place)
         INTO codes, passed
         FROM (
-            SELECT c.*, CASE WHEN c.passed IS NOT NULL THEN row_number() OVER (PARTITION BY c.passed ORDER BY c.place) END AS nth
+            SELECT c.*, CASE WHEN c.passed IS NOT NULL
+                THEN row_number() OVER (PARTITION BY c.passed ORDER BY c.place) END AS nth
             FROM unnest(codes, passed) WITH ORDINALITY AS c (code, passed, place)
         ) AS c;
     END IF;

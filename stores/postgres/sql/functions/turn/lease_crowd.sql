@@ -10,7 +10,8 @@ LANGUAGE plpgsql
 AS $function$
 #variable_conflict use_column
 BEGIN
-    SELECT array_agg(m.id ORDER BY m.id), array_agg(m.work_item ORDER BY m.id), array_agg(m.attempt_count + 1 ORDER BY m.id),
+    SELECT array_agg(m.id ORDER BY m.id), array_agg(m.work_item ORDER BY m.id),
+        array_agg(m.attempt_count + 1 ORDER BY m.id),
         array_agg(m.traceparent ORDER BY m.id)
     INTO ids, items, attempts, traceparents
     FROM (

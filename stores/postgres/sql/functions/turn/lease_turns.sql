@@ -4,9 +4,11 @@
 -- ends without a commit (S5). An instance on which no lease can stand any more is left as it is: its start may have been put off
 -- between the caller's look and its lock (S2).
 -- Locks: none; the caller has locked the instances.
-CREATE OR REPLACE FUNCTION {schema}.lease_turns(p_instances TEXT[], p_until BIGINT, p_now BIGINT, p_max_bytes BIGINT DEFAULT 134217728)
+CREATE OR REPLACE FUNCTION {schema}.lease_turns(p_instances TEXT[], p_until BIGINT, p_now BIGINT,
+    p_max_bytes BIGINT DEFAULT 134217728)
 RETURNS TABLE (
-    token TEXT, instance_id TEXT, name TEXT, version TEXT, execution_id BIGINT, run_id BIGINT, last_event_id BIGINT,
+    token TEXT, instance_id TEXT, name TEXT, version TEXT, execution_id BIGINT, run_id BIGINT,
+    last_event_id BIGINT,
     has_kv BOOLEAN, now BIGINT, ids BIGINT[], items TEXT[], attempts INTEGER[], traceparents TEXT[]
 )
 LANGUAGE plpgsql
@@ -18,7 +20,8 @@ DECLARE
     v_short CONSTANT BIGINT := p_max_bytes / v_max_messages;
     v_starts BOOLEAN;
 BEGIN
-    FOR token, instance_id, name, version, execution_id, run_id, last_event_id, has_kv, now, ids, items, attempts, traceparents,
+    FOR token, instance_id, name, version, execution_id, run_id, last_event_id, has_kv, now, ids, items,
+        attempts, traceparents,
         v_starts IN
     WITH found AS MATERIALIZED (
         SELECT l.row, t.id, m.ids, m.items, m.attempts, m.traceparents, m.starts
@@ -32,7 +35,8 @@ BEGIN
                 array_agg(ready.attempt_count + 1) AS attempts, array_agg(ready.traceparent) AS traceparents,
                 bool_or(ready.starts) AS starts
             FROM (
-                SELECT q.id, q.work_item, q.attempt_count, q.traceparent, q.starts FROM {schema}.orchestrator_queue AS q
+                SELECT q.id, q.work_item, q.attempt_count, q.traceparent, q.starts
+                    FROM {schema}.orchestrator_queue AS q
                 WHERE q.instance_id = t.id AND q.state = 1
                 ORDER BY q.id LIMIT v_max_messages
             ) AS ready
@@ -56,7 +60,8 @@ BEGIN
         p_now, a.ids, a.items, a.attempts, a.traceparents, a.starts OR i.orchestration_name IS NOT NULL
     FROM leased AS a
     LEFT JOIN LATERAL (
-        SELECT i.orchestration_name, i.orchestration_version, i.current_execution_id FROM {schema}.instances AS i
+        SELECT i.orchestration_name, i.orchestration_version, i.current_execution_id
+            FROM {schema}.instances AS i
         WHERE i.instance_id = a.id
         OFFSET 0
     ) AS i ON true

@@ -1,7 +1,8 @@
 -- Moves what became runnable by time alone, and tells whether there is an instance to lease now, and the next moment at which
 -- there is one without anybody doing anything.
 -- Locks: instance_locks, skipping what others have locked.
-CREATE OR REPLACE FUNCTION {schema}.look_for_turns(p_now_ms BIGINT) RETURNS TABLE (ready BOOLEAN, next_ms BIGINT, now BIGINT)
+CREATE OR REPLACE FUNCTION {schema}.look_for_turns(p_now_ms BIGINT)
+    RETURNS TABLE (ready BOOLEAN, next_ms BIGINT, now BIGINT)
 LANGUAGE plpgsql
 {planner}
 AS $function$

@@ -1,7 +1,8 @@
 -- Moves delayed messages of the given instances to the ready ones; an instance that is not leased is ready from then on
 -- (S7, S9).
 -- Locks: none; the caller has locked the instances.
-CREATE OR REPLACE FUNCTION {schema}.make_messages_ready(p_ids BIGINT[], p_instances TEXT[], p_now BIGINT) RETURNS VOID
+CREATE OR REPLACE FUNCTION {schema}.make_messages_ready(p_ids BIGINT[], p_instances TEXT[], p_now BIGINT)
+    RETURNS VOID
 LANGUAGE plpgsql
 AS $function$
 #variable_conflict use_column

@@ -11,7 +11,8 @@ BEGIN
             (SELECT q.visible_ms FROM {schema}.orchestrator_queue AS q
                 WHERE q.state = 0 AND q.visible_ms > p_now ORDER BY q.visible_ms LIMIT 1),
             (SELECT l.locked_until FROM {schema}.instance_locks AS l
-                WHERE l.lock_token IS NOT NULL AND l.locked_until >= greatest(p_now + 1, p_leased) ORDER BY l.locked_until LIMIT 1)
+                WHERE l.lock_token IS NOT NULL AND l.locked_until >= greatest(p_now + 1, p_leased)
+                    ORDER BY l.locked_until LIMIT 1)
         )
     );
 END

@@ -30,7 +30,8 @@ BEGIN
         RETURNING q.id, q.work_item, q.attempt_count + 1 AS attempts, nextval('{schema}.numbers') AS aside
     ), kept AS (
         INSERT INTO {schema}.set_aside (id, queue, instance_id, payload, reason, attempts, at_ms)
-        SELECT gone.aside, 0, v_instance, gone.work_item, p_reasons[array_position(p_ids, gone.id)], gone.attempts, v_now
+        SELECT gone.aside, 0, v_instance, gone.work_item, p_reasons[array_position(p_ids, gone.id)],
+            gone.attempts, v_now
         FROM gone ORDER BY gone.id
     ), delayed AS (
         UPDATE {schema}.orchestrator_queue AS q
@@ -43,7 +44,8 @@ BEGIN
     SELECT delayed.id, delayed.attempt_count, NULL FROM delayed;
 
     PERFORM {schema}.lower_floor('due_messages', {schema}.after_ms(v_now, p_retry_ms));
-    v_leased := ARRAY(SELECT m.id FROM unnest(v_leased) WITH ORDINALITY AS m (id, place) WHERE m.id <> ALL (v_ids) ORDER BY m.place);
+    v_leased := ARRAY(SELECT m.id FROM unnest(v_leased) WITH ORDINALITY AS m (id, place)
+        WHERE m.id <> ALL (v_ids) ORDER BY m.place);
     IF cardinality(v_leased) = 0 THEN
         PERFORM {schema}.free_turns(ARRAY[v_instance], v_now);
     ELSE

@@ -2,7 +2,8 @@
 -- each pin. p_lo and p_hi are ranges of pins; NULL means all, empty ones nothing; what is pinned to nothing runs anywhere.
 -- p_floor is that of the heads.
 -- Locks: none.
-CREATE OR REPLACE FUNCTION {schema}.ready_turns(p_lo BIGINT[], p_hi BIGINT[], p_limit INTEGER, p_floor BIGINT DEFAULT 0)
+CREATE OR REPLACE FUNCTION {schema}.ready_turns(p_lo BIGINT[], p_hi BIGINT[], p_limit INTEGER,
+    p_floor BIGINT DEFAULT 0)
 RETURNS TABLE (instance_id TEXT, head BIGINT, pin BIGINT)
 LANGUAGE plpgsql STABLE ROWS 10
 AS $function$
@@ -17,7 +18,8 @@ BEGIN
         ORDER BY l.head LIMIT p_limit
     ) AS oldest
     WHERE p_lo IS NULL
-       OR (SELECT 1 FROM unnest(p_lo, p_hi) AS r (lo, hi) WHERE p.pin = -1 OR p.pin BETWEEN r.lo AND r.hi LIMIT 1) = 1
+       OR (SELECT 1 FROM unnest(p_lo, p_hi) AS r (lo, hi) WHERE p.pin = -1 OR p.pin BETWEEN r.lo AND r.hi
+           LIMIT 1) = 1
     ORDER BY oldest.head LIMIT p_limit;
 END
 $function$

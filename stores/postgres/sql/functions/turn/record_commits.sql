@@ -4,9 +4,11 @@
 -- Locks: none; the caller has locked the instances.
 CREATE OR REPLACE FUNCTION {schema}.record_commits(
     p_instances TEXT[], p_executions BIGINT[], p_names TEXT[], p_versions TEXT[], p_parents TEXT[],
-    p_statuses TEXT[], p_outputs TEXT[], p_failures TEXT[], p_majors INTEGER[], p_minors INTEGER[], p_patches INTEGER[],
+    p_statuses TEXT[], p_outputs TEXT[], p_failures TEXT[], p_majors INTEGER[], p_minors INTEGER[],
+    p_patches INTEGER[],
     p_shows BOOLEAN[], p_custom_statuses TEXT[],
-    p_runs BIGINT[], p_fresh BOOLEAN[], p_thens TEXT[], p_unnamed BOOLEAN[], p_currents BIGINT[], p_pins BIGINT[],
+    p_runs BIGINT[], p_fresh BOOLEAN[], p_thens TEXT[], p_unnamed BOOLEAN[], p_currents BIGINT[],
+    p_pins BIGINT[],
     p_named TID[], p_changed BOOLEAN, p_at TIMESTAMPTZ
 ) RETURNS BIGINT[]
 LANGUAGE plpgsql
@@ -14,11 +16,13 @@ AS $function$
 #variable_conflict use_column
 BEGIN
     IF true = ANY (p_fresh) THEN
-        INSERT INTO {schema}.executions (instance_id, execution_id, run_id, status, output, failure, started_at, completed_at,
+        INSERT INTO {schema}.executions (instance_id, execution_id, run_id, status, output, failure,
+            started_at, completed_at,
             duroxide_version_major, duroxide_version_minor, duroxide_version_patch)
         SELECT c.instance_id, c.execution_id, c.run_id, c.status, c.output, c.failure, p_at,
             CASE WHEN c.status <> 'Running' THEN p_at END, c.major, c.minor, c.patch
-        FROM unnest(p_instances, p_executions, p_runs, p_thens, p_outputs, p_failures, p_majors, p_minors, p_patches, p_fresh)
+        FROM unnest(p_instances, p_executions, p_runs, p_thens, p_outputs, p_failures, p_majors, p_minors,
+            p_patches, p_fresh)
             AS c (instance_id, execution_id, run_id, status, output, failure, major, minor, patch, fresh)
         WHERE c.fresh AND c.instance_id IS NOT NULL;
     END IF;
@@ -37,20 +41,25 @@ BEGIN
         SET status = coalesce(c.status, e.status),
             output = CASE WHEN c.status IS NULL THEN e.output ELSE c.output END,
             failure = CASE WHEN c.status IS NULL THEN e.failure ELSE c.failure END,
-            completed_at = CASE WHEN coalesce(c.status, 'Running') = 'Running' THEN e.completed_at ELSE p_at END,
+            completed_at = CASE WHEN coalesce(c.status, 'Running') = 'Running' THEN e.completed_at
+                ELSE p_at END,
             duroxide_version_major = CASE WHEN c.major IS NULL THEN e.duroxide_version_major ELSE c.major END,
             duroxide_version_minor = CASE WHEN c.major IS NULL THEN e.duroxide_version_minor ELSE c.minor END,
             duroxide_version_patch = CASE WHEN c.major IS NULL THEN e.duroxide_version_patch ELSE c.patch END
-        FROM unnest(p_instances, p_executions, p_statuses, p_outputs, p_failures, p_majors, p_minors, p_patches, p_fresh)
+        FROM unnest(p_instances, p_executions, p_statuses, p_outputs, p_failures, p_majors, p_minors,
+            p_patches, p_fresh)
             AS c (instance_id, execution_id, status, output, failure, major, minor, patch, fresh)
         -- It also names the instances: then no plan reads more than those, whatever the planner believes.
-        WHERE e.instance_id = c.instance_id AND e.execution_id = c.execution_id AND e.instance_id = ANY (p_instances)
+        WHERE e.instance_id = c.instance_id AND e.execution_id = c.execution_id
+            AND e.instance_id = ANY (p_instances)
           AND NOT c.fresh AND (c.status IS NOT NULL OR c.major IS NOT NULL);
     END IF;
 
     UPDATE {schema}.instances AS i
-    SET orchestration_name = CASE WHEN c.version IS NULL THEN i.orchestration_name ELSE coalesce(c.name, i.orchestration_name) END,
-        orchestration_version = CASE WHEN c.name IS NULL THEN i.orchestration_version ELSE coalesce(c.version, i.orchestration_version) END,
+    SET orchestration_name = CASE WHEN c.version IS NULL THEN i.orchestration_name
+        ELSE coalesce(c.name, i.orchestration_name) END,
+        orchestration_version = CASE WHEN c.name IS NULL THEN i.orchestration_version
+            ELSE coalesce(c.version, i.orchestration_version) END,
         current_execution_id = c.current,
         status = CASE WHEN c.execution_id = c.current THEN c.status ELSE i.status END,
         custom_status = CASE WHEN c.shows THEN c.custom_status ELSE i.custom_status END,
@@ -58,16 +67,20 @@ BEGIN
         updated_at = p_at,
         change = nextval('{schema}.numbers')
     FROM unnest(p_instances, p_named, p_executions, p_names, p_versions, p_thens, p_currents, p_shows,
-        p_custom_statuses) AS c (instance_id, row, execution_id, name, version, status, current, shows, custom_status)
+        p_custom_statuses) AS c (instance_id, row, execution_id, name, version, status, current, shows,
+        custom_status)
     WHERE i.ctid = c.row AND c.instance_id IS NOT NULL;
 
     IF true = ANY (p_unnamed) THEN
-        INSERT INTO {schema}.instances (instance_id, orchestration_name, orchestration_version, current_execution_id,
-            parent_instance_id, status, custom_status, custom_status_version, created_at, updated_at, ord, change)
+        INSERT INTO {schema}.instances (instance_id, orchestration_name, orchestration_version,
+            current_execution_id,
+            parent_instance_id, status, custom_status, custom_status_version, created_at, updated_at, ord,
+            change)
         SELECT c.instance_id, c.name, c.version, c.execution_id, c.parent, c.status,
             CASE WHEN c.shows THEN c.custom_status END, c.shows::int, p_at, p_at,
             nextval('{schema}.numbers'), nextval('{schema}.numbers')
-        FROM unnest(p_instances, p_executions, p_names, p_versions, p_parents, p_thens, p_shows, p_custom_statuses, p_unnamed)
+        FROM unnest(p_instances, p_executions, p_names, p_versions, p_parents, p_thens, p_shows,
+            p_custom_statuses, p_unnamed)
             AS c (instance_id, execution_id, name, version, parent, status, shows, custom_status, unnamed)
         WHERE c.unnamed AND c.instance_id IS NOT NULL;
     END IF;
@@ -77,7 +90,8 @@ BEGIN
         SELECT array_agg(CASE
             WHEN c.execution_id = c.current THEN c.pin
             ELSE coalesce((
-                SELECT {schema}.pin_of(e.duroxide_version_major, e.duroxide_version_minor, e.duroxide_version_patch)
+                SELECT {schema}.pin_of(e.duroxide_version_major, e.duroxide_version_minor,
+                    e.duroxide_version_patch)
                 FROM {schema}.executions AS e
                 WHERE e.instance_id = c.instance_id AND e.execution_id = c.current
             ), -1)

@@ -10,7 +10,8 @@ AS $function$
 DECLARE
     v_now BIGINT;
 BEGIN
-    PERFORM 1 FROM {schema}.instance_locks AS l WHERE l.lock_token = ANY (p_tokens) ORDER BY l.instance_id FOR UPDATE;
+    PERFORM 1 FROM {schema}.instance_locks AS l WHERE l.lock_token = ANY (p_tokens) ORDER BY l.instance_id
+        FOR UPDATE;
     v_now := {schema}.now_ms(p_now_ms);
 
     RETURN QUERY SELECT {schema}.code_of_lease(l.locked_until, v_now), l.instance_id
@@ -27,6 +28,7 @@ BEGIN
         ORDER BY t.token, t.place DESC
     ) AS t
     WHERE l.lock_token = t.token AND l.lock_token = ANY (p_tokens) AND l.locked_until > v_now;
-    PERFORM {schema}.lower_floor('leased_turns', {schema}.after_ms(v_now, (SELECT min(e.ms) FROM unnest(p_extend_ms) AS e (ms))));
+    PERFORM {schema}.lower_floor('leased_turns', {schema}.after_ms(v_now,
+        (SELECT min(e.ms) FROM unnest(p_extend_ms) AS e (ms))));
 END
 $function$

@@ -16,7 +16,8 @@ BEGIN
     INTO v_early, v_strays
     FROM (
         SELECT i.id, (
-            SELECT 1 FROM {schema}.orchestrator_queue AS q WHERE q.instance_id = i.id AND q.starts AND q.state = 0 LIMIT 1
+            SELECT 1 FROM {schema}.orchestrator_queue AS q WHERE q.instance_id = i.id AND q.starts
+                AND q.state = 0 LIMIT 1
         ) IS NOT NULL AS is_early
         FROM unnest(p_instances) AS i (id)
         WHERE i.id <> ALL (v_firm)

@@ -2,7 +2,8 @@
 -- next sweep goes on. What others have locked does not count, so that a crowd of theirs does not keep it from what is behind (S18).
 -- One look at an index each when there is nothing to move. p_due and p_leased are the floors of both.
 -- Locks: instance_locks, skipping what others have locked.
-CREATE OR REPLACE FUNCTION {schema}.sweep_turns(p_now BIGINT, p_due BIGINT DEFAULT 0, p_leased BIGINT DEFAULT 0) RETURNS VOID
+CREATE OR REPLACE FUNCTION {schema}.sweep_turns(p_now BIGINT, p_due BIGINT DEFAULT 0,
+    p_leased BIGINT DEFAULT 0) RETURNS VOID
 LANGUAGE plpgsql
 AS $function$
 #variable_conflict use_column
@@ -22,7 +23,8 @@ BEGIN
             ORDER BY q.visible_ms LIMIT v_max_page
         ) AS soonest
         CROSS JOIN LATERAL (
-            SELECT 1 FROM {schema}.instance_locks AS l WHERE l.instance_id = soonest.instance_id FOR UPDATE SKIP LOCKED
+            SELECT 1 FROM {schema}.instance_locks AS l WHERE l.instance_id = soonest.instance_id
+                FOR UPDATE SKIP LOCKED
         ) AS taken
         LIMIT v_bound
     ) AS due;

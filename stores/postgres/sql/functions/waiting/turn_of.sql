@@ -2,7 +2,8 @@
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.turn_of(p_instance TEXT, p_now_ms BIGINT DEFAULT NULL)
 RETURNS TABLE (
-    leased BIGINT, waiting BIGINT, oldest_ms BIGINT, delayed BIGINT, leased_until_ms BIGINT, watched_scopes TEXT[],
+    leased BIGINT, waiting BIGINT, oldest_ms BIGINT, delayed BIGINT, leased_until_ms BIGINT,
+    watched_scopes TEXT[],
     watched_sessions TEXT[], now_ms BIGINT
 )
 LANGUAGE plpgsql
@@ -16,7 +17,8 @@ DECLARE
 BEGIN
     IF (SELECT 1 FROM {schema}.instances AS i WHERE i.instance_id = p_instance) IS NULL
         AND (SELECT 1 FROM {schema}.history AS h WHERE h.instance_id = p_instance LIMIT 1) IS NULL
-        AND (SELECT 1 FROM {schema}.orchestrator_queue AS q WHERE q.instance_id = p_instance AND q.starts LIMIT 1) IS NULL
+        AND (SELECT 1 FROM {schema}.orchestrator_queue AS q WHERE q.instance_id = p_instance AND q.starts
+            LIMIT 1) IS NULL
     THEN
         RETURN;
     END IF;
@@ -41,7 +43,8 @@ BEGIN
         ),
         v_now
     FROM (
-        SELECT q.visible_ms, coalesce(q.id = ANY (v_leased), false) AS held FROM {schema}.orchestrator_queue AS q
+        SELECT q.visible_ms, coalesce(q.id = ANY (v_leased), false) AS held
+            FROM {schema}.orchestrator_queue AS q
         WHERE q.instance_id = p_instance AND q.state = 1
         UNION ALL
         SELECT q.visible_ms, false FROM {schema}.orchestrator_queue AS q

@@ -22,7 +22,8 @@ BEGIN
     INTO v_before, v_tags, v_has_session
     FROM (SELECT DISTINCT * FROM unnest(p_tokens)) AS f (token)
     CROSS JOIN LATERAL (
-        SELECT w.lock_token, w.tag, w.session_id FROM {schema}.worker_queue AS w WHERE w.lock_token = f.token OFFSET 0
+        SELECT w.lock_token, w.tag, w.session_id FROM {schema}.worker_queue AS w
+            WHERE w.lock_token = f.token OFFSET 0
     ) AS w;
     IF v_before IS NOT NULL THEN
         v_given := {schema}.give_work_back(p_tokens, p_delay_ms, p_uncounted, true, v_now);
@@ -42,7 +43,8 @@ BEGIN
         SELECT f.token, f.place, row_number() OVER (PARTITION BY f.token ORDER BY f.place) AS nth
         FROM unnest(p_tokens) WITH ORDINALITY AS f (token, place)
     ) AS f
-    LEFT JOIN unnest(v_before, v_tags, v_has_session) AS held (token, tag, has_session) ON held.token = f.token
+    LEFT JOIN unnest(v_before, v_tags, v_has_session) AS held (token, tag, has_session)
+        ON held.token = f.token
     ORDER BY f.place;
 END
 $function$

@@ -22,8 +22,10 @@ CREATE OR REPLACE FUNCTION {schema}.fetch_work_items(
     p_out_scopes TEXT[] DEFAULT NULL, p_out_sessions TEXT[] DEFAULT NULL, p_now_ms BIGINT DEFAULT NULL,
     p_unsynced BOOLEAN DEFAULT false
 ) RETURNS TABLE (
-    kind TEXT, place INTEGER, token TEXT, item TEXT, attempt INTEGER, instance_id TEXT, orchestration TEXT, version TEXT,
-    traceparent TEXT, session_scope TEXT, session_id TEXT, epoch BIGINT, claim TEXT, claimed_from TEXT, since BIGINT, told INTEGER,
+    kind TEXT, place INTEGER, token TEXT, item TEXT, attempt INTEGER, instance_id TEXT, orchestration TEXT,
+    version TEXT,
+    traceparent TEXT, session_scope TEXT, session_id TEXT, epoch BIGINT, claim TEXT, claimed_from TEXT,
+    since BIGINT, told INTEGER,
     now_ms BIGINT, again BOOLEAN, next_ms BIGINT, incarnation BIGINT
 )
 LANGUAGE plpgsql
@@ -55,8 +57,10 @@ BEGIN
     IF p_owner IS NOT NULL AND p_incarnation IS NOT NULL THEN
         v_newest := {schema}.check_incarnation(p_owner, p_incarnation);
         IF v_newest IS NOT NULL THEN
-            RETURN QUERY SELECT 'fenced', NULL::integer, NULL::text, NULL::text, NULL::integer, NULL::text, NULL::text, NULL::text, NULL::text,
-                NULL::text, NULL::text, NULL::bigint, NULL::text, NULL::text, NULL::bigint, 0, v_now, false, NULL::bigint, v_newest;
+            RETURN QUERY SELECT 'fenced', NULL::integer, NULL::text, NULL::text, NULL::integer, NULL::text,
+                NULL::text, NULL::text, NULL::text,
+                NULL::text, NULL::text, NULL::bigint, NULL::text, NULL::text, NULL::bigint, 0, v_now, false,
+                    NULL::bigint, v_newest;
             RETURN;
         END IF;
     END IF;
@@ -84,12 +88,14 @@ BEGIN
 
     IF p_owner IS NOT NULL THEN
         v_out := ARRAY(
-            SELECT length(o.scope) || ':' || o.scope || o.session FROM unnest(p_out_scopes, p_out_sessions) AS o (scope, session)
+            SELECT length(o.scope) || ':' || o.scope || o.session
+                FROM unnest(p_out_scopes, p_out_sessions) AS o (scope, session)
         );
         -- Each round steps over what others had in the round before.
         FOR v_round IN 1..5 LOOP
             v_wanted := p_count - v_leased;
-            v_page := CASE WHEN v_round <= 3 THEN v_wanted ELSE greatest(v_wanted, CASE v_round WHEN 4 THEN 16 ELSE 256 END) END;
+            v_page := CASE WHEN v_round <= 3 THEN v_wanted
+                ELSE greatest(v_wanted, CASE v_round WHEN 4 THEN 16 ELSE 256 END) END;
             SELECT array_agg(c.id), array_agg(c.scope), array_agg(c.session) INTO v_ids, v_scopes, v_sessions
             FROM {schema}.find_session_work(
                 v_page, p_tags, p_owner, p_incarnation, p_claim, p_only_scopes, p_only_sessions, v_out, v_now,
@@ -98,14 +104,17 @@ BEGIN
             EXIT WHEN v_ids IS NULL;
             SELECT array_agg(c.id), array_agg(c.scope), array_agg(c.session) INTO v_ids, v_scopes, v_sessions
             FROM (
-                SELECT s.id, s.scope, s.session FROM unnest(v_ids, v_scopes, v_sessions) AS s (id, scope, session)
+                SELECT s.id, s.scope, s.session FROM unnest(v_ids, v_scopes, v_sessions) AS s (id, scope,
+                    session)
                 UNION ALL
-                SELECT f.id, NULL, NULL FROM {schema}.find_free_work(v_wanted, p_tags, v_floors.work, v_round > 1) AS f (id)
+                SELECT f.id, NULL, NULL FROM {schema}.find_free_work(v_wanted, p_tags, v_floors.work,
+                    v_round > 1) AS f (id)
                 ORDER BY id LIMIT v_page
             ) AS c;
             RETURN QUERY SELECT l.*, v_now, NULL::boolean, NULL::bigint, NULL::bigint
             FROM {schema}.lease_session_work(
-                v_ids, v_scopes, v_sessions, p_worker_ids[v_leased + 1:], v_leased, v_until, p_owner, p_incarnation,
+                v_ids, v_scopes, v_sessions, p_worker_ids[v_leased + 1:], v_leased, v_until, p_owner,
+                p_incarnation,
                 {schema}.after_ms(v_now, coalesce(p_session_lock_ms, p_lock_ms)), p_claim, v_now, v_wanted
             ) AS l;
             GET DIAGNOSTICS v_found = ROW_COUNT;
@@ -149,7 +158,8 @@ BEGIN
     END IF;
     IF v_leased < p_count THEN
         RETURN QUERY SELECT l.*, v_now, NULL::boolean, NULL::bigint, NULL::bigint
-        FROM {schema}.lease_free_work(p_count - v_leased, p_tags, p_worker_ids[v_leased + 1:], v_leased, v_until, v_floors.work) AS l;
+        FROM {schema}.lease_free_work(p_count - v_leased, p_tags, p_worker_ids[v_leased + 1:], v_leased,
+            v_until, v_floors.work) AS l;
         GET DIAGNOSTICS v_found = ROW_COUNT;
         v_leased := v_leased + v_found;
         IF v_leased < p_count THEN
@@ -159,7 +169,8 @@ BEGIN
                 -- Of several tags only the oldest were looked at.
                 RETURN QUERY SELECT l.*, v_now, NULL::boolean, NULL::bigint, NULL::bigint
                 FROM {schema}.lease_free_work(
-                    p_count - v_leased, p_tags, p_worker_ids[v_leased + 1:], v_leased, v_until, v_floors.work, true
+                    p_count - v_leased, p_tags, p_worker_ids[v_leased + 1:], v_leased, v_until, v_floors.work,
+                    true
                 ) AS l;
                 GET DIAGNOSTICS v_found = ROW_COUNT;
                 v_leased := v_leased + v_found;
@@ -169,12 +180,15 @@ BEGIN
     IF v_leased > 0 THEN
         PERFORM {schema}.lower_floor('leased_work', v_until);
         IF p_owner IS NOT NULL THEN
-            PERFORM {schema}.lower_floor('held_sessions', {schema}.after_ms(v_now, coalesce(p_session_lock_ms, p_lock_ms)));
+            PERFORM {schema}.lower_floor('held_sessions',
+                {schema}.after_ms(v_now, coalesce(p_session_lock_ms, p_lock_ms)));
         END IF;
     END IF;
     IF v_leased < p_count THEN
-        RETURN QUERY SELECT 'none', NULL::integer, NULL::text, NULL::text, NULL::integer, NULL::text, NULL::text, NULL::text, NULL::text,
-            NULL::text, NULL::text, NULL::bigint, NULL::text, NULL::text, NULL::bigint, 0, v_now, v_again OR v_is_left,
+        RETURN QUERY SELECT 'none', NULL::integer, NULL::text, NULL::text, NULL::integer, NULL::text,
+            NULL::text, NULL::text, NULL::text,
+            NULL::text, NULL::text, NULL::bigint, NULL::text, NULL::text, NULL::bigint, 0, v_now, v_again
+                OR v_is_left,
             {schema}.next_work_moment(v_now, v_floors.leased_work, v_floors.held_sessions), NULL::bigint;
     END IF;
 END

@@ -6,7 +6,8 @@
 -- Locks: none; what is found is judged again under the lock of its line.
 CREATE OR REPLACE FUNCTION {schema}.find_session_work(
     p_count INTEGER, p_tags TEXT[], p_owner TEXT, p_incarnation BIGINT, p_claim BOOLEAN, p_only_scopes TEXT[],
-    p_only_sessions TEXT[], p_out TEXT[], p_now BIGINT, p_floor BIGINT DEFAULT 0, p_heads BOOLEAN DEFAULT false
+    p_only_sessions TEXT[], p_out TEXT[], p_now BIGINT, p_floor BIGINT DEFAULT 0,
+    p_heads BOOLEAN DEFAULT false
 ) RETURNS TABLE (id BIGINT, scope TEXT, session TEXT)
 LANGUAGE plpgsql
 AS $function$
@@ -28,7 +29,8 @@ BEGIN
           AND (p_tags IS NULL OR h.tag = ANY (p_tags))
           AND length(h.instance_id) || ':' || h.instance_id || h.session_id <> ALL (p_out);
     ELSIF p_tags IS NULL THEN
-        SELECT array_agg(oldest.head), array_agg(oldest.instance_id), array_agg(oldest.session_id), array_agg(oldest.tag)
+        SELECT array_agg(oldest.head), array_agg(oldest.instance_id), array_agg(oldest.session_id),
+            array_agg(oldest.tag)
         INTO v_heads, v_scopes, v_sessions, v_tags
         FROM unnest(ARRAY['', ':' || p_owner]) AS holder (owner)
         CROSS JOIN LATERAL (
@@ -38,7 +40,8 @@ BEGIN
             ORDER BY h.head + 0 LIMIT p_count
         ) AS oldest;
     ELSE
-        SELECT array_agg(oldest.head), array_agg(oldest.instance_id), array_agg(oldest.session_id), array_agg(oldest.tag)
+        SELECT array_agg(oldest.head), array_agg(oldest.instance_id), array_agg(oldest.session_id),
+            array_agg(oldest.tag)
         INTO v_heads, v_scopes, v_sessions, v_tags
         FROM unnest(ARRAY['', ':' || p_owner]) AS holder (owner)
         CROSS JOIN unnest(p_tags) AS wanted (tag)
@@ -54,7 +57,8 @@ BEGIN
     END IF;
     IF p_count = 1 OR p_heads THEN
         RETURN QUERY
-        SELECT h.head, h.scope, h.session FROM unnest(v_heads, v_scopes, v_sessions) AS h (head, scope, session)
+        SELECT h.head, h.scope, h.session FROM unnest(v_heads, v_scopes, v_sessions) AS h (head, scope,
+            session)
         ORDER BY h.head LIMIT p_count;
         RETURN;
     END IF;

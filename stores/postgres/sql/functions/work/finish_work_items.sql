@@ -24,13 +24,15 @@ DECLARE
     v_serial_sessions TEXT[];
     v_serial_tags TEXT[];
 BEGIN
-    SELECT array_agg(w.id), bool_or(w.locked_until <= v_now), array_agg(p_instances[f.place]) FILTER (WHERE p_items[f.place] IS NOT NULL),
+    SELECT array_agg(w.id), bool_or(w.locked_until <= v_now),
+        array_agg(p_instances[f.place]) FILTER (WHERE p_items[f.place] IS NOT NULL),
         array_agg(w.session_scope) FILTER (WHERE w.session_id IS NOT NULL),
         array_agg(w.session_id) FILTER (WHERE w.session_id IS NOT NULL)
     INTO v_ids, v_seems_ended, v_targets, v_scopes, v_sessions
     FROM unnest(p_tokens) WITH ORDINALITY AS f (token, place)
     CROSS JOIN LATERAL (
-        SELECT w.id, w.locked_until, w.session_scope, w.session_id FROM {schema}.worker_queue AS w WHERE w.lock_token = f.token OFFSET 0
+        SELECT w.id, w.locked_until, w.session_scope, w.session_id FROM {schema}.worker_queue AS w
+            WHERE w.lock_token = f.token OFFSET 0
     ) AS w;
 
     IF v_ids IS NOT NULL THEN
@@ -84,7 +86,8 @@ BEGIN
                 ))
             ) THEN
                 -- It was opened as a serial one since it was looked at.
-                SELECT array_agg(s.instance_id), array_agg(s.session_id) INTO v_serial_scopes, v_serial_sessions
+                SELECT array_agg(s.instance_id), array_agg(s.session_id) INTO v_serial_scopes,
+                    v_serial_sessions
                 FROM (SELECT DISTINCT * FROM unnest(v_scopes, v_sessions)) AS line (scope, session)
                 CROSS JOIN LATERAL (
                     SELECT s.instance_id, s.session_id FROM {schema}.sessions AS s
@@ -104,11 +107,13 @@ BEGIN
                 OFFSET 0
             ) AS h;
         END IF;
-        IF cardinality(v_places) = cardinality(p_tokens) AND cardinality(v_targets) = cardinality(p_tokens) THEN
+        IF cardinality(v_places) = cardinality(p_tokens)
+            AND cardinality(v_targets) = cardinality(p_tokens) THEN
             PERFORM {schema}.queue_messages(p_instances, p_items, NULL, NULL, p_traceparents, v_now);
         ELSIF v_places IS NOT NULL AND v_targets IS NOT NULL THEN
             PERFORM {schema}.queue_messages(
-                array_agg(p_instances[f.place] ORDER BY f.place), array_agg(p_items[f.place] ORDER BY f.place),
+                array_agg(p_instances[f.place] ORDER BY f.place),
+                array_agg(p_items[f.place] ORDER BY f.place),
                 array_agg(v_now), array_agg(false), array_agg(p_traceparents[f.place] ORDER BY f.place), v_now
             )
             FROM unnest(v_places) AS f (place)

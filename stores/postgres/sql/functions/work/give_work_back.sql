@@ -19,7 +19,8 @@ BEGIN
     SELECT array_agg(w.session_scope), array_agg(w.session_id) INTO v_scopes, v_sessions
     FROM unnest(p_tokens) AS f (token)
     CROSS JOIN LATERAL (
-        SELECT w.session_scope, w.session_id FROM {schema}.worker_queue AS w WHERE w.lock_token = f.token OFFSET 0
+        SELECT w.session_scope, w.session_id FROM {schema}.worker_queue AS w
+            WHERE w.lock_token = f.token OFFSET 0
     ) AS w
     WHERE w.session_id IS NOT NULL;
     IF v_sessions IS NOT NULL THEN
@@ -57,7 +58,8 @@ BEGIN
         SET state = CASE WHEN asked.visible > p_now THEN 0 ELSE 1 END,
             visible_ms = coalesce(asked.visible, w.visible_ms),
             since = p_now,
-            attempt_count = CASE WHEN asked.uncounted THEN greatest(w.attempt_count - 1, 0) ELSE w.attempt_count END,
+            attempt_count = CASE WHEN asked.uncounted THEN greatest(w.attempt_count - 1, 0)
+                ELSE w.attempt_count END,
             lock_token = NULL, locked_until = NULL, epoch = NULL
         FROM asked WHERE w.id = asked.id
         RETURNING w.id, w.state, w.visible_ms, w.session_scope, w.session_id, w.tag

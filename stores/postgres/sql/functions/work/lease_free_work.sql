@@ -2,11 +2,14 @@
 -- p_floor is that of the ids. Of several tags a bounded number is looked at, unless p_hold says to step over all that others have.
 -- Locks: worker_queue in the order of id, skipping what others have locked; without p_hold nothing is locked that is not taken.
 CREATE OR REPLACE FUNCTION {schema}.lease_free_work(
-    p_count INTEGER, p_tags TEXT[], p_worker_ids TEXT[], p_before INTEGER, p_until BIGINT, p_floor BIGINT DEFAULT 0,
+    p_count INTEGER, p_tags TEXT[], p_worker_ids TEXT[], p_before INTEGER, p_until BIGINT,
+    p_floor BIGINT DEFAULT 0,
     p_hold BOOLEAN DEFAULT false
 ) RETURNS TABLE (
-    kind TEXT, place INTEGER, token TEXT, item TEXT, attempt INTEGER, instance_id TEXT, orchestration TEXT, version TEXT,
-    traceparent TEXT, session_scope TEXT, session_id TEXT, epoch BIGINT, claim TEXT, claimed_from TEXT, since BIGINT, told INTEGER
+    kind TEXT, place INTEGER, token TEXT, item TEXT, attempt INTEGER, instance_id TEXT, orchestration TEXT,
+    version TEXT,
+    traceparent TEXT, session_scope TEXT, session_id TEXT, epoch BIGINT, claim TEXT, claimed_from TEXT,
+    since BIGINT, told INTEGER
 )
 LANGUAGE plpgsql
 AS $function$
@@ -29,7 +32,8 @@ BEGIN
             FOR UPDATE SKIP LOCKED
         );
     ELSIF p_hold THEN
-        v_ids := ARRAY(SELECT found.id FROM {schema}.find_free_work(p_count, p_tags, p_floor, true) AS found (id));
+        v_ids := ARRAY(SELECT found.id FROM {schema}.find_free_work(p_count, p_tags, p_floor,
+            true) AS found (id));
     ELSE
         -- Twice as many are looked at as are taken, because others may have some of them.
         v_ids := ARRAY(
@@ -55,8 +59,10 @@ BEGIN
         WHERE w.id = taken.id
         RETURNING w.*, taken.place
     )
-    SELECT 'lease', p_before + leased.place::integer, leased.lock_token, leased.work_item, leased.attempt_count, leased.instance_id,
-        i.orchestration_name, i.orchestration_version, leased.traceparent, NULL::text, NULL::text, NULL::bigint,
+    SELECT 'lease', p_before + leased.place::integer, leased.lock_token, leased.work_item,
+        leased.attempt_count, leased.instance_id,
+        i.orchestration_name, i.orchestration_version, leased.traceparent, NULL::text, NULL::text,
+        NULL::bigint,
         NULL::text, NULL::text, leased.since, 0
     FROM leased LEFT JOIN {schema}.instances AS i ON i.instance_id = leased.instance_id
     ORDER BY leased.place;

@@ -8,8 +8,10 @@ CREATE OR REPLACE FUNCTION {schema}.lease_session_work(
     p_owner TEXT, p_incarnation BIGINT, p_session_until BIGINT, p_claim BOOLEAN, p_now BIGINT,
     p_limit INTEGER DEFAULT NULL
 ) RETURNS TABLE (
-    kind TEXT, place INTEGER, token TEXT, item TEXT, attempt INTEGER, instance_id TEXT, orchestration TEXT, version TEXT,
-    traceparent TEXT, session_scope TEXT, session_id TEXT, epoch BIGINT, claim TEXT, claimed_from TEXT, since BIGINT, told INTEGER
+    kind TEXT, place INTEGER, token TEXT, item TEXT, attempt INTEGER, instance_id TEXT, orchestration TEXT,
+    version TEXT,
+    traceparent TEXT, session_scope TEXT, session_id TEXT, epoch BIGINT, claim TEXT, claimed_from TEXT,
+    since BIGINT, told INTEGER
 )
 LANGUAGE plpgsql
 AS $function$
@@ -65,14 +67,17 @@ BEGIN
               AND CASE
                   -- It is held by this owner.
                   WHEN s.held AND s.locked_until > p_now AND s.worker_id = p_owner
-                      AND (p_incarnation IS NULL OR s.incarnation IS NOT DISTINCT FROM p_incarnation) THEN true
+                      AND (p_incarnation IS NULL OR s.incarnation IS NOT DISTINCT FROM p_incarnation)
+                          THEN true
                   -- It can be claimed: nobody holds it, or an earlier start of the same node does, and who watches it can be told. A
                   -- start that is the newest no more, because the node has begun anew since it asked, claims nothing.
                   ELSE p_claim
                       AND NOT coalesce(
-                          s.held AND s.locked_until > p_now AND (s.worker_id <> p_owner OR s.incarnation > p_incarnation), false
+                          s.held AND s.locked_until > p_now
+                              AND (s.worker_id <> p_owner OR s.incarnation > p_incarnation), false
                       )
-                      AND (SELECT 1 FROM {schema}.nodes AS n WHERE n.node_id = p_owner AND n.incarnation > p_incarnation) IS NULL
+                      AND (SELECT 1 FROM {schema}.nodes AS n WHERE n.node_id = p_owner
+                          AND n.incarnation > p_incarnation) IS NULL
                       AND (
                           SELECT 1 FROM {schema}.watchers AS w
                           WHERE w.session_scope = c.scope AND w.session_id = c.session AND w.has_seen
@@ -107,7 +112,8 @@ BEGIN
     FROM (
         SELECT c.scope, c.session, s.epoch, nullif(s.worker_id, '') AS was,
             coalesce(s.held AND s.locked_until > p_now AND s.worker_id = p_owner
-                AND (p_incarnation IS NULL OR s.incarnation IS NOT DISTINCT FROM p_incarnation), false) AS is_held
+                AND (p_incarnation IS NULL OR s.incarnation IS NOT DISTINCT FROM p_incarnation),
+                    false) AS is_held
         FROM (
             SELECT c.scope, c.session, min(c.id) AS first
             FROM unnest(p_ids, p_scopes, p_sessions) AS c (id, scope, session)
@@ -126,7 +132,8 @@ BEGIN
         SET worker_id = excluded.worker_id,
             incarnation = CASE WHEN s.epoch = excluded.epoch THEN s.incarnation ELSE excluded.incarnation END,
             held = true,
-            locked_until = CASE WHEN s.epoch = excluded.epoch THEN greatest(s.locked_until, excluded.locked_until)
+            locked_until = CASE WHEN s.epoch = excluded.epoch THEN greatest(s.locked_until,
+                excluded.locked_until)
                 ELSE excluded.locked_until END,
             last_activity_at = excluded.last_activity_at,
             epoch = excluded.epoch;
@@ -135,7 +142,8 @@ BEGIN
         WHERE o.claim <> 'held'
         HAVING count(*) > 0;
         SELECT {schema}.tell_watchers(
-            array_agg(o.scope), array_agg(o.session), array_agg(o.epoch), array_agg(o.claimed_from), p_owner, p_now
+            array_agg(o.scope), array_agg(o.session), array_agg(o.epoch), array_agg(o.claimed_from), p_owner,
+            p_now
         )
         INTO v_messages
         FROM unnest(v_of_scopes, v_of_sessions, v_of_epochs, v_of_claims, v_of_from)
@@ -151,7 +159,8 @@ BEGIN
     RETURN QUERY
     WITH taken AS (
         SELECT t.id, t.place, o.epoch, o.claimed_from,
-            CASE WHEN row_number() OVER (PARTITION BY c.scope, c.session ORDER BY t.place) = 1 THEN o.claim ELSE 'held' END AS claim
+            CASE WHEN row_number() OVER (PARTITION BY c.scope, c.session ORDER BY t.place) = 1 THEN o.claim
+                ELSE 'held' END AS claim
         FROM unnest(v_taken) WITH ORDINALITY AS t (id, place)
         JOIN unnest(p_ids, p_scopes, p_sessions) AS c (id, scope, session) ON c.id = t.id
         LEFT JOIN unnest(v_of_scopes, v_of_sessions, v_of_epochs, v_of_claims, v_of_from)
@@ -164,9 +173,11 @@ BEGIN
         WHERE w.id = taken.id
         RETURNING w.*, taken.place, taken.claim, taken.claimed_from
     )
-    SELECT 'lease', p_before + leased.place::integer, leased.lock_token, leased.work_item, leased.attempt_count, leased.instance_id,
+    SELECT 'lease', p_before + leased.place::integer, leased.lock_token, leased.work_item,
+        leased.attempt_count, leased.instance_id,
         i.orchestration_name, i.orchestration_version, leased.traceparent,
-        CASE WHEN leased.session_id IS NOT NULL THEN leased.session_scope END, leased.session_id, leased.epoch,
+        CASE WHEN leased.session_id IS NOT NULL THEN leased.session_scope END, leased.session_id,
+            leased.epoch,
         CASE WHEN leased.session_id IS NOT NULL THEN leased.claim END,
         CASE WHEN leased.claim = 'taken' THEN leased.claimed_from END, leased.since,
         CASE WHEN leased.place = 1 THEN coalesce(v_messages, 0) ELSE 0 END
@@ -174,7 +185,8 @@ BEGIN
     ORDER BY leased.place;
 
     IF v_of_sessions IS NOT NULL THEN
-        SELECT array_agg(w.session_scope), array_agg(w.session_id), array_agg(w.tag) INTO v_scopes, v_sessions, v_tags
+        SELECT array_agg(w.session_scope), array_agg(w.session_id), array_agg(w.tag) INTO v_scopes,
+            v_sessions, v_tags
         FROM {schema}.worker_queue AS w
         WHERE w.id = ANY (v_taken);
         PERFORM {schema}.refresh_heads(v_scopes, v_sessions, v_tags);

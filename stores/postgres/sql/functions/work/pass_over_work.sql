@@ -3,7 +3,8 @@
 -- under which it was set aside, if it was; nothing if the token holds nothing.
 -- Locks: the line of its session, then its row of worker_queue, sessions.
 CREATE OR REPLACE FUNCTION {schema}.pass_over_work(
-    p_token TEXT, p_reason TEXT, p_retry_ms BIGINT, p_max_attempts INTEGER, p_claimed BOOLEAN, p_now_ms BIGINT DEFAULT NULL
+    p_token TEXT, p_reason TEXT, p_retry_ms BIGINT, p_max_attempts INTEGER, p_claimed BOOLEAN,
+    p_now_ms BIGINT DEFAULT NULL
 ) RETURNS TABLE (attempts INTEGER, aside BIGINT)
 LANGUAGE plpgsql
 {planner}
@@ -28,7 +29,8 @@ BEGIN
     END IF;
     IF v_work.attempt_count < p_max_attempts THEN
         UPDATE {schema}.worker_queue AS w
-        SET state = 0, unreadable = true, visible_ms = {schema}.after_ms(v_now, p_retry_ms), lock_token = NULL,
+        SET state = 0, unreadable = true, visible_ms = {schema}.after_ms(v_now, p_retry_ms),
+            lock_token = NULL,
             locked_until = NULL, epoch = NULL
         WHERE w.id = v_work.id;
         PERFORM {schema}.lower_floor('due_work', {schema}.after_ms(v_now, p_retry_ms));
@@ -39,9 +41,11 @@ BEGIN
         DELETE FROM {schema}.worker_queue AS w WHERE w.id = v_work.id;
     END IF;
     IF v_work.session_id IS NOT NULL THEN
-        PERFORM {schema}.refresh_heads(ARRAY[v_work.session_scope], ARRAY[v_work.session_id], ARRAY[v_work.tag]);
+        PERFORM {schema}.refresh_heads(ARRAY[v_work.session_scope], ARRAY[v_work.session_id],
+            ARRAY[v_work.tag]);
         IF p_claimed THEN
-            PERFORM {schema}.unclaim(ARRAY[v_work.session_scope], ARRAY[v_work.session_id], ARRAY[v_work.epoch], v_now, ARRAY[v_leased_by]);
+            PERFORM {schema}.unclaim(ARRAY[v_work.session_scope], ARRAY[v_work.session_id],
+                ARRAY[v_work.epoch], v_now, ARRAY[v_leased_by]);
         END IF;
     END IF;
     RETURN QUERY SELECT v_work.attempt_count, v_aside;

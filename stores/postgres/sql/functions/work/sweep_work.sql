@@ -3,7 +3,8 @@
 -- because another transaction has it or because there is more than the bound. Where others have all that is within the bound, it
 -- looks once more, further. p_due and p_leased are the floors of both.
 -- Locks: lines of the sessions, then worker_queue, both skipping what others have locked.
-CREATE OR REPLACE FUNCTION {schema}.sweep_work(p_now BIGINT, p_due BIGINT DEFAULT 0, p_leased BIGINT DEFAULT 0) RETURNS BOOLEAN
+CREATE OR REPLACE FUNCTION {schema}.sweep_work(p_now BIGINT, p_due BIGINT DEFAULT 0,
+    p_leased BIGINT DEFAULT 0) RETURNS BOOLEAN
 LANGUAGE plpgsql
 AS $function$
 #variable_conflict use_column
@@ -63,7 +64,8 @@ BEGIN
         WITH moved AS (
             -- It has waited since its time came or its lease ended.
             UPDATE {schema}.worker_queue AS w
-            SET state = 1, since = greatest(w.visible_ms, w.locked_until), unreadable = false, lock_token = NULL,
+            SET state = 1, since = greatest(w.visible_ms, w.locked_until), unreadable = false,
+                lock_token = NULL,
                 locked_until = NULL, epoch = NULL
             WHERE w.id = ANY (v_free)
             RETURNING w.id, w.session_scope, w.session_id, w.tag

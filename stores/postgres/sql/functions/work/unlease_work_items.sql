@@ -2,7 +2,8 @@
 -- which of the leases made a claim.
 -- Locks: lines of the sessions, then worker_queue in the order of id, sessions.
 CREATE OR REPLACE FUNCTION {schema}.unlease_work_items(
-    p_tokens TEXT[], p_claimed BOOLEAN[], p_now_ms BIGINT DEFAULT NULL, p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL
+    p_tokens TEXT[], p_claimed BOOLEAN[], p_now_ms BIGINT DEFAULT NULL, p_notify TEXT DEFAULT NULL,
+    p_me TEXT DEFAULT NULL
 ) RETURNS VOID
 LANGUAGE plpgsql
 {planner}
@@ -19,7 +20,8 @@ BEGIN
     INTO v_scopes, v_sessions, v_epochs, v_leased_by
     FROM unnest(p_tokens, p_claimed) AS f (token, claimed)
     CROSS JOIN LATERAL (
-        SELECT w.session_scope, w.session_id, w.epoch, w.xmin FROM {schema}.worker_queue AS w WHERE w.lock_token = f.token OFFSET 0
+        SELECT w.session_scope, w.session_id, w.epoch, w.xmin FROM {schema}.worker_queue AS w
+            WHERE w.lock_token = f.token OFFSET 0
     ) AS w
     WHERE f.claimed AND w.session_id IS NOT NULL;
     PERFORM {schema}.give_work_back(
