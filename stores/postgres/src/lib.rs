@@ -1,8 +1,12 @@
 //! The store for many machines: PostgreSQL.
 //!
-//! **Time** (S16): the database's clock decides, whatever the clocks of the machines say.
-//! **Durability** (S19): what a call acknowledged is as safe as the server's `synchronous_commit` makes it; its default, `on`,
-//! covers power loss.
+//! **Time** (S16): the database's clock decides. The clocks of the machines that run workers do not matter.
+//!
+//! **Durability** (S19): an acknowledged call is as durable as the server's `synchronous_commit` makes it.
+//! Its default, `on`, survives a power loss.
+//!
+//! The rooms: `link` talks to the server, `merge` makes one call of many requests, `verbs` holds what the
+//! store contract asks for, `schema` holds migrations and functions.
 
 mod link;
 mod merge;

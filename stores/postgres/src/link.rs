@@ -1,4 +1,5 @@
-//! The link to the server: connection strings, TLS, connections, statements, and what an error of the server means.
+//! The link to the server: connection strings, TLS, connections, statements, and what an error of the server
+//! means.
 
 pub(crate) mod backoff;
 pub(crate) mod connect;

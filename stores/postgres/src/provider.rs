@@ -23,8 +23,8 @@ use crate::verbs::backend::Backend;
 
 /// Keeps orchestrations in one schema of a PostgreSQL database, for any number of processes.
 ///
-/// Its methods of the store contract follow that contract's rules of cancel safety: a dropped write may happen or not, and a
-/// dropped fetch leaves no lease.
+/// Its methods of the store contract follow that contract's rules of cancel safety: a dropped write may
+/// happen or not, and a dropped fetch leaves no lease.
 #[derive(Debug)]
 pub struct PostgresProvider {
     pub(crate) backend: Backend,
@@ -39,7 +39,8 @@ pub struct PostgresProvider {
 const DEFAULT_SCHEMA: &str = "public";
 
 impl PostgresProvider {
-    /// Opens a database, `postgres://user:password@host:5432/database`, in its schema `public`, with default options.
+    /// Opens a database, `postgres://user:password@host:5432/database`, in its schema `public`, with default
+    /// options.
     ///
     /// # Errors
     /// What is wrong with the URL, the server, the rights of the user or the schema.
@@ -83,8 +84,9 @@ impl PostgresProvider {
 
     /// Opens a database in a schema, with a pool that exists already. No schema stands for `public`.
     ///
-    /// The pool decides how connections are made: its URL, its TLS, its bounds and timeouts. No connection listens, because
-    /// a pool does not tell how it connects; commits of other processes are noticed every `poll_interval`.
+    /// The pool decides how connections are made: its URL, its TLS, its bounds and timeouts. No connection
+    /// listens, because a pool does not tell how it connects; commits of other processes are noticed every
+    /// `poll_interval`.
     ///
     /// # Errors
     /// What is wrong with the options, the server, the rights of the user or the schema.
@@ -99,7 +101,8 @@ impl PostgresProvider {
         Self::open(Lanes::shared(pool), None, schema.into(), PostgresPlan::try_from(options)?).await
     }
 
-    /// Returns what opening a schema with this build would change in it, and changes nothing. No schema stands for `public`.
+    /// Returns what opening a schema with this build would change in it, and changes nothing. No schema
+    /// stands for `public`.
     ///
     /// # Errors
     /// Those of opening it.

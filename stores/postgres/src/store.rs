@@ -14,8 +14,8 @@ use steadfast_store::{
 
 use crate::merge::calls::{LeaseAbandon, LeaseRenewal};
 use crate::provider::PostgresProvider;
-use crate::verbs::history::Events;
-use crate::verbs::message::{Start, StoredMessage};
+use crate::verbs::history::StoredEvents;
+use crate::verbs::message::{StoredMessage, StoredStart};
 use crate::verbs::turn::TurnFetch;
 use crate::verbs::turn::commit::PreparedCommit;
 use crate::verbs::work::WorkFetch;
@@ -119,7 +119,7 @@ impl Store for PostgresProvider {
     }
 
     async fn start(&self, start: Envelope, also: Vec<Envelope>) -> Result<Started, ProviderError> {
-        self.merged.starts.ask(Start::new(start, also)?).await
+        self.merged.starts.ask(StoredStart::new(start, also)?).await
     }
 
     async fn send(&self, messages: Vec<Envelope>) -> Result<(), ProviderError> {
@@ -165,7 +165,7 @@ impl Store for PostgresProvider {
         execution_id: u64,
         events: Vec<Event>,
     ) -> Result<(), ProviderError> {
-        let events = Events::new("append_history", &events)?;
+        let events = StoredEvents::new("append_history", &events)?;
         self.db().append_history(instance, execution_id, events).await
     }
 

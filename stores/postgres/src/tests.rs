@@ -1,7 +1,8 @@
-//! What only the inside of the store can show, on a real server.
+//! Tests of the inside of the store on a real server.
 
 mod away;
 mod floors;
+mod open;
 mod rolling;
 mod statements;
 
@@ -36,7 +37,7 @@ fn plan() -> PostgresPlan {
     PostgresPlan::try_from(PostgresOptions { max_connections: 4, ..PostgresOptions::default() }).unwrap()
 }
 
-/// A database without the tables of the store.
+/// Connections to a schema that is not migrated.
 fn db(url: &str, schema: &str, plan: &PostgresPlan) -> Db {
     let connector = Connector::new(url, plan).unwrap();
     let lanes = Lanes::divided(&connector, plan).unwrap();

@@ -1,5 +1,5 @@
-//! What a store is asked to do, one file for each word of the contract: which function of the database answers it, with which
-//! arguments, and how its rows are read.
+//! What a store is asked to do, one file for each word of the contract: which function of the database
+//! answers it, with which arguments, and how its rows are read.
 
 pub(crate) mod admin;
 pub(crate) mod backend;

@@ -1,4 +1,4 @@
-//! How long to wait before the next try to connect.
+//! Pauses between tries to connect.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,36 +7,38 @@ use std::time::Duration;
 use steadfast_clock::Clock;
 
 const FIRST: Duration = Duration::from_millis(50);
-/// A server that is back should not wait long for its clients.
+/// Short, so that a server that is back is used soon.
 const LONGEST: Duration = Duration::from_secs(2);
 
-/// Spreads the tries of many, after one has failed: each waits, longer after each failure, and none as long as another.
+/// Delays tries to connect after a failure: longer after each failure, and by a random part, so that many
+/// processes do not try at the same moment.
 #[derive(Debug)]
-pub(crate) struct Backoff {
+pub(crate) struct ConnectBackoff {
     longest: Duration,
-    state: Mutex<State>,
+    state: Mutex<Tries>,
 }
 
+/// The failures since the last success.
 #[derive(Debug, Default)]
-struct State {
+struct Tries {
     failures: u32,
     not_before: Duration,
 }
 
-impl Backoff {
-    /// No wait takes more than half of `limit`, the time for a connection.
+impl ConnectBackoff {
+    /// No pause takes more than half of `limit`, the time for a connection.
     pub(crate) fn new(limit: Duration) -> Self {
         Self { longest: LONGEST.min(limit / 2), state: Mutex::default() }
     }
 
-    /// Waits until a try is worth it; at once when the last one succeeded.
+    /// Waits until the next try is due. It returns at once if the last try succeeded.
     pub(crate) async fn wait(&self, clock: &dyn Clock) {
         let not_before = self.state().not_before;
         clock.sleep_until(not_before).await;
     }
 
     pub(crate) fn succeeded(&self) {
-        *self.state() = State::default();
+        *self.state() = Tries::default();
     }
 
     pub(crate) fn failed(&self, clock: &dyn Clock) {
@@ -46,12 +48,12 @@ impl Backoff {
         state.not_before = clock.monotonic().saturating_add(whole.mul_f64(0.5 + 0.5 * random()));
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, Tries> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A number from 0 to 1. The keys of a hash map are random in each process and differ from one to the next.
+/// Returns a random number from 0 to 1. The keys of a hash map are random in each process and for each map.
 fn random() -> f64 {
     f64::from(u32::try_from(RandomState::new().hash_one(0) >> 32).unwrap_or(0)) / f64::from(u32::MAX)
 }
@@ -62,13 +64,13 @@ mod tests {
 
     use super::*;
 
-    fn wait_of(backoff: &Backoff, clock: &VirtualClock) -> Duration {
+    fn wait_of(backoff: &ConnectBackoff, clock: &VirtualClock) -> Duration {
         backoff.state().not_before.saturating_sub(clock.monotonic())
     }
 
     #[test]
     fn a_wait_grows_with_the_failures_and_is_bounded() {
-        let (clock, backoff) = (VirtualClock::new(0), Backoff::new(Duration::from_secs(10)));
+        let (clock, backoff) = (VirtualClock::new(0), ConnectBackoff::new(Duration::from_secs(10)));
         let waits: Vec<Duration> = (0..40)
             .map(|_| {
                 backoff.failed(&clock);
@@ -82,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_success_ends_the_waiting() {
-        let (clock, backoff) = (VirtualClock::new(0), Backoff::new(Duration::from_secs(10)));
+        let (clock, backoff) = (VirtualClock::new(0), ConnectBackoff::new(Duration::from_secs(10)));
         backoff.failed(&clock);
         backoff.succeeded();
         assert_eq!(wait_of(&backoff, &clock), Duration::ZERO);
@@ -90,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_wait_leaves_time_to_connect() {
-        let (clock, backoff) = (VirtualClock::new(0), Backoff::new(Duration::from_millis(20)));
+        let (clock, backoff) = (VirtualClock::new(0), ConnectBackoff::new(Duration::from_millis(20)));
         backoff.failed(&clock);
         assert!(wait_of(&backoff, &clock) <= Duration::from_millis(10));
     }

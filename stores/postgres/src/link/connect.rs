@@ -13,7 +13,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Config, Connection, Error, Socket};
 use tracing::{debug, info};
 
-use crate::link::backoff::Backoff;
+use crate::link::backoff::ConnectBackoff;
 use crate::link::encrypted::{Encrypted, MakeEncrypted};
 use crate::link::error::chain;
 use crate::link::open::OpenError;
@@ -22,38 +22,39 @@ use crate::link::statement::sql;
 use crate::link::tls;
 use crate::link::url::Address;
 
-/// What carries a connection.
-pub(crate) type Stream = Encrypted<Socket>;
+/// The encrypted stream of a connection.
+pub(crate) type ServerStream = Encrypted<Socket>;
 
 /// Makes connections to one server.
 #[derive(Clone)]
 pub(crate) struct Connector {
-    inner: Arc<Inner>,
+    inner: Arc<ConnectorInner>,
 }
 
-struct Inner {
+struct ConnectorInner {
     config: Config,
-    /// With the server's own limits, which a pooler does not take.
+    /// `config` with the server's own limits, which a pooler does not accept.
     limited: Config,
     tls: MakeEncrypted,
-    /// Names the server in messages.
+    /// The server, database and user, for messages.
     server: String,
     is_pooled: AtomicBool,
-    backoff: Backoff,
+    backoff: ConnectBackoff,
 }
 
-/// How long a connection may be silent before the server is asked whether it is still there, how often, and how long it may
-/// leave bytes unconfirmed: a server that vanished is noticed in half a minute.
+/// TCP keep-alive: the first probe, the pause between probes, how many of them, and how long sent bytes may
+/// stay unconfirmed. A server that vanished is noticed in half a minute.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(15);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const KEEPALIVE_RETRIES: u32 = 3;
 const UNCONFIRMED: Duration = Duration::from_secs(30);
 
-/// How long a statement waits for what another transaction holds. Those of the store hold it for a moment; of an application
-/// that keeps its transaction open, nobody knows. Who waits asks again, and holds up neither others nor a connection.
+/// How long a statement waits for a lock. A transaction of the store holds its locks for a moment, one of an
+/// application for as long as it stays open. So the statement fails, and the request is repeated later: it
+/// blocks neither merged requests nor a connection meanwhile.
 const LOCK_LIMIT_MS: u32 = 500;
 
-/// Nobody waits for a cancellation, and a server that does not take it has other trouble.
+/// How long a cancellation may take before it is given up.
 const CANCEL_LIMIT: Duration = Duration::from_secs(10);
 
 impl Connector {
@@ -64,14 +65,14 @@ impl Connector {
         let server = address.server();
         let mut config = address.config;
         if config.get_connect_timeout().is_none() {
-            // One of several hosts that does not answer leaves time for the others.
+            // A host that does not answer leaves time for the other hosts.
             let hosts = u32::try_from(config.get_hosts().len()).unwrap_or(u32::MAX).max(1);
             config.connect_timeout(plan.connect_timeout / hosts);
         }
         if config.get_application_name().is_none() {
             config.application_name("steadfast");
         }
-        // What the connection string says about these is taken.
+        // Settings of the connection string win.
         if config.get_keepalives_interval().is_none() && config.get_keepalives_retries().is_none() {
             config.keepalives_idle(KEEPALIVE_IDLE);
             config.keepalives_interval(KEEPALIVE_INTERVAL);
@@ -81,9 +82,9 @@ impl Connector {
             config.tcp_user_timeout(UNCONFIRMED);
         }
         let limited = limited(&config, plan);
-        let backoff = Backoff::new(plan.connect_timeout);
+        let backoff = ConnectBackoff::new(plan.connect_timeout);
         let is_pooled = AtomicBool::new(false);
-        Ok(Self { inner: Arc::new(Inner { config, limited, tls, server, is_pooled, backoff }) })
+        Ok(Self { inner: Arc::new(ConnectorInner { config, limited, tls, server, is_pooled, backoff }) })
     }
 
     /// Names the server, the database and the user.
@@ -91,13 +92,13 @@ impl Connector {
         &self.inner.server
     }
 
-    /// Makes a pool of so many connections; none is made yet.
+    /// Makes a pool of at most `size` connections. No connection is made yet.
     pub(crate) fn pool(&self, plan: &PostgresPlan, size: usize) -> Result<Pool, OpenError> {
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let manager = Manager::from_connect(self.inner.config.clone(), self.clone(), recycling);
         Pool::builder(manager)
             .max_size(size)
-            // The connection that was used last knows the plans of the functions.
+            // The connection that was used last has the plans of the functions.
             .queue_mode(QueueMode::Lifo)
             .runtime(Runtime::Tokio1)
             .wait_timeout(Some(plan.connect_timeout))
@@ -110,7 +111,7 @@ impl Connector {
     ///
     /// # Cancel safety
     /// A connection that was begun is dropped.
-    pub(crate) async fn open(&self) -> Result<(Client, Connection<Socket, Stream>), Error> {
+    pub(crate) async fn open(&self) -> Result<(Client, Connection<Socket, ServerStream>), Error> {
         let inner = &self.inner;
         inner.backoff.wait(&SystemClock).await;
         let connected = inner.connect().await;
@@ -121,7 +122,8 @@ impl Connector {
         connected
     }
 
-    /// Finds out whether a connection is one to the server itself: a pooler can also drop parameters without a word.
+    /// Finds out whether a connection leads to the server itself or to a pooler: a pooler that accepts our
+    /// startup parameters and drops them is noticed by the missing mark.
     ///
     /// # Errors
     /// Those of the connection.
@@ -134,18 +136,19 @@ impl Connector {
         Ok(())
     }
 
-    /// Tells whether a pooler answered instead of a server; known after the first connection was recognised.
+    /// Tells whether a pooler answered instead of a server. It is known once `recognise` has returned.
     pub(crate) fn is_pooled(&self) -> bool {
         self.inner.is_pooled.load(Ordering::Relaxed)
     }
 
-    /// Asks the server to stop what a connection has asked for. A hint: nobody is told whether it helped.
+    /// Asks the server to cancel the statement of a connection. It may come too late or fail.
     ///
-    /// The connection must stay until the statement has ended, because a pooler forgets with it what there is to cancel.
+    /// The connection stays open until the statement has ended: when it closes, a pooler forgets which
+    /// statement to cancel.
     pub(crate) async fn cancel(&self, connection: &Client) {
         let cancelling = async {
             connection.cancel_token().cancel_query(self.inner.tls.clone()).await?;
-            // It is answered when the statement before it is.
+            // This is answered after the cancelled statement.
             connection.batch_execute("").await
         };
         match tokio::time::timeout(CANCEL_LIMIT, cancelling).await {
@@ -158,8 +161,8 @@ impl Connector {
     }
 }
 
-impl Inner {
-    async fn connect(&self) -> Result<(Client, Connection<Socket, Stream>), Error> {
+impl ConnectorInner {
+    async fn connect(&self) -> Result<(Client, Connection<Socket, ServerStream>), Error> {
         if self.is_pooled.load(Ordering::Relaxed) {
             return self.config.connect(self.tls.clone()).await;
         }
@@ -168,7 +171,12 @@ impl Inner {
             Err(error) if error.code() == Some(&SqlState::PROTOCOL_VIOLATION) => {
                 let connected = self.config.connect(self.tls.clone()).await?;
                 self.is_pooled.store(true, Ordering::Relaxed);
-                info!(target: "steadfast::store", server = %self.server, "a pooler answers: statement timeouts are not passed on, and other processes are noticed every poll_interval");
+                info!(
+                    target: "steadfast::store",
+                    server = %self.server,
+                    "a pooler answers: statement timeouts are not passed on, and other processes are noticed \
+                     every poll_interval"
+                );
                 Ok(connected)
             }
             connected => connected,
@@ -199,11 +207,12 @@ impl std::fmt::Debug for Connector {
     }
 }
 
-/// Adds the server's own limits; what the connection string says comes later and wins.
+/// Adds the server's own limits. Options of the connection string come later and win.
 fn limited(config: &Config, plan: &PostgresPlan) -> Config {
     let timeout = plan.statement_timeout.as_millis();
     let own = format!(
-        "-c steadfast.direct=on -c statement_timeout={timeout} -c idle_in_transaction_session_timeout={timeout} \
+        "-c steadfast.direct=on -c statement_timeout={timeout} \
+         -c idle_in_transaction_session_timeout={timeout} \
          -c default_transaction_isolation=read\\ committed -c lock_timeout={LOCK_LIMIT_MS}"
     );
     let options = match config.get_options() {

@@ -62,8 +62,8 @@ impl Db {
         Self { limit: Some(limit), connector, ..self }
     }
 
-    /// Makes a statement fail as soon as it meets a lock of another transaction: a merged call asks for many requests, and only
-    /// one of them may have to wait.
+    /// Makes a statement fail as soon as it meets a lock of another transaction: a merged call asks for many
+    /// requests, and only one of them may have to wait.
     pub(crate) fn failing_on_locks(self) -> Self {
         Self { fails_on_locks: true, ..self }
     }
@@ -109,8 +109,8 @@ impl Db {
                 borrowed.connection.take().map(Object::take);
                 return Err(provider_error(operation, error));
             }
-            // The server reports an error before it rolls back. Its locks are released when it answers again; until then the
-            // next call, on another connection, would skip the rows.
+            // The server reports an error before it rolls back. Its locks are released when it answers again;
+            // until then the next call, on another connection, would skip the rows.
             let _ = within(self.limit, connection.batch_execute("")).await;
             if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE)
                 && !self.fails_on_locks
@@ -151,14 +151,14 @@ impl Db {
         }
     }
 
-    /// Tells whether statements are prepared once for each connection. Through a pooler they are not, because the next
-    /// statement may reach another server; a pool of the application may lead to a pooler.
+    /// Tells whether statements are prepared once for each connection. Through a pooler they are not, because
+    /// the next statement may reach another server; a pool of the application may lead to a pooler.
     fn prepares(&self) -> bool {
         self.connector.as_ref().is_some_and(|connector| !connector.is_pooled())
     }
 
-    /// Runs a statement and counts the blocks that it reads. The server's counter runs on from earlier transactions, so the
-    /// difference counts.
+    /// Runs a statement and counts the blocks that it reads. The server's counter runs on from earlier
+    /// transactions, so the difference counts.
     async fn counted(
         &self,
         connection: &mut Object,
@@ -193,8 +193,9 @@ impl Db {
     }
 }
 
-/// A connection of a pool while a statement is under way. If the statement gives no answer in time, or its caller is dropped, the
-/// next statement must not queue behind it: the connection leaves the pool, and the server is asked to cancel.
+/// A connection of a pool while a statement is under way. If the statement gives no answer in time, or its
+/// caller is dropped, the next statement must not queue behind it: the connection leaves the pool, and the
+/// server is asked to cancel.
 struct Borrowed<'a> {
     connection: Option<Object>,
     connector: Option<&'a Connector>,
@@ -245,7 +246,8 @@ impl Asker for Db {
     }
 }
 
-/// Tells whether an operation looks for something to do. Its cost is counted: it must not depend on what else is stored (S20).
+/// Tells whether an operation looks for something to do. Its cost is counted: it must not depend on what else
+/// is stored (S20).
 fn is_look(operation: &str) -> bool {
     operation.starts_with("fetch_") || operation == "oldest_waiting"
 }
@@ -268,7 +270,8 @@ async fn within<T>(limit: Option<Duration>, answer: impl Future<Output = T>) -> 
 /// Reads a column of a row.
 ///
 /// # Errors
-/// `Corrupt`, naming the column, if the column is missing or has another type: this build did not make the schema.
+/// `Corrupt`, naming the column, if the column is missing or has another type: this build did not make the
+/// schema.
 pub(crate) fn column<'r, T: tokio_postgres::types::FromSql<'r>>(
     operation: &'static str,
     row: &'r Row,
@@ -280,7 +283,8 @@ pub(crate) fn column<'r, T: tokio_postgres::types::FromSql<'r>>(
     })
 }
 
-/// Returns a number of the contract as the database stores it. What is beyond its range becomes the greatest one.
+/// Returns a number of the contract as the database stores it. What is beyond its range becomes the greatest
+/// one.
 pub(crate) fn time(ms: u64) -> i64 {
     i64::try_from(ms).unwrap_or(i64::MAX)
 }

@@ -1,7 +1,7 @@
 //! An encrypted stream for the driver.
 //!
-//! It tells which certificate the server showed, so that a login can be bound to the connection (`channel_binding`); and it asks
-//! for a name only when there is a handshake, because a socket of this machine has none.
+//! It returns a hash of the server's certificate, so that a login can be bound to the connection
+//! (`channel_binding`). It needs a host name only for a handshake, because a Unix socket has none.
 
 use std::future::Future;
 use std::io;
@@ -19,7 +19,7 @@ use x509_cert::Certificate;
 use x509_cert::der::Decode;
 use x509_cert::der::oid::db::{rfc5912, rfc8410};
 
-/// Makes handshakes.
+/// Makes the handshakes of one TLS configuration.
 #[derive(Clone)]
 pub(crate) struct MakeEncrypted {
     config: Arc<ClientConfig>,
@@ -60,7 +60,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for Hands
     }
 }
 
-/// What is written is encrypted, what is read was.
+/// A stream that encrypts what is written and decrypts what is read.
 pub(crate) struct Encrypted<S>(tokio_rustls::client::TlsStream<S>);
 
 impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for Encrypted<S> {
@@ -74,7 +74,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for Encrypted<S> {
     }
 }
 
-/// The hash of a certificate, made as its signature was (RFC 5929, 4.1): where that is too weak, with SHA-256.
+/// Returns the hash of a certificate, with the hash function of its signature, or with SHA-256 if that one is
+/// too weak (RFC 5929, 4.1). `None` for a signature whose hash function is not known.
 fn fingerprint(certificate: &[u8]) -> Option<Vec<u8>> {
     let signature = Certificate::from_der(certificate).ok()?.signature_algorithm.oid;
     match signature {

@@ -1,10 +1,10 @@
-//! What an error of the database means for the caller. Decided by SQLSTATE, never by text.
+//! Errors of the database as errors of the contract. The SQLSTATE decides, never the text.
 
 use deadpool_postgres::{PoolError, TimeoutType};
 use steadfast_store::{ProviderError, ProviderErrorKind};
 use tokio_postgres::error::{Severity, SqlState};
 
-/// Says what the error of a statement means.
+/// Makes the error of the contract from the error of a statement.
 pub(crate) fn provider_error(operation: &str, error: tokio_postgres::Error) -> ProviderError {
     if let Some(raised) = crate::link::exception::raised(operation, &error) {
         return raised;
@@ -18,7 +18,8 @@ pub(crate) fn provider_error(operation: &str, error: tokio_postgres::Error) -> P
     ProviderError::new(kind, operation, text).with_source(error)
 }
 
-/// Says what a connection that was not to be had means. Nothing was asked, so another try is always right.
+/// Makes the error of the contract for a connection that could not be had. No statement was sent, so the
+/// caller may always try again.
 pub(crate) fn pool_error(operation: &str, error: &PoolError) -> ProviderError {
     let kind = match error {
         PoolError::Timeout(TimeoutType::Wait) => ProviderErrorKind::Busy,
@@ -27,15 +28,18 @@ pub(crate) fn pool_error(operation: &str, error: &PoolError) -> ProviderError {
     ProviderError::new(kind, operation, unreached(error))
 }
 
-/// Says why there is no connection, and what to do.
+/// Explains why the pool gave no connection, and what to do.
 pub(crate) fn unreached(error: &PoolError) -> String {
     match error {
         PoolError::Timeout(TimeoutType::Wait) => {
-            "every connection of the pool is in use and none became free in time; raise max_connections, or connect_timeout"
+            "every connection of the pool is in use and none became free in time; raise max_connections, or \
+             connect_timeout"
                 .to_owned()
         }
         PoolError::Timeout(TimeoutType::Create | TimeoutType::Recycle) => {
-            "no connection was made in time; check host and port, and that no firewall drops the packets".to_owned()
+            "no connection was made in time; check host and port, and that no firewall drops the \
+             packets"
+                .to_owned()
         }
         PoolError::Backend(error) => unconnected(error),
         PoolError::Closed => "the pool was closed".to_owned(),
@@ -44,7 +48,7 @@ pub(crate) fn unreached(error: &PoolError) -> String {
     }
 }
 
-/// Says why a server was not reached, or did not let us in, and what to do.
+/// Explains why connecting to the server failed, and what to do.
 fn unconnected(error: &tokio_postgres::Error) -> String {
     let Some(db) = error.as_db_error() else {
         let said = chain(error);
@@ -53,12 +57,14 @@ fn unconnected(error: &tokio_postgres::Error) -> String {
     let remedy = match db.code().code() {
         "28P01" => "check user and password",
         "28000" => {
-            "check that the role exists and may log in, and that pg_hba.conf of the server lets it in from here"
+            "check that the role exists and may log in, and that pg_hba.conf of the server lets it in from \
+             here"
         }
         "3D000" => "create the database first, for instance with createdb, or name another one",
         "42501" => "grant the role the right to connect to this database",
         "53300" => {
-            "the server has no connection left: lower max_connections of this and other processes, or raise the server's"
+            "the server has no connection left: lower max_connections of this and other processes, or raise \
+             the server's"
         }
         "57P03" => "the server is starting or stopping: try again soon",
         _ => "check the connection URL and the log of the server",
@@ -70,11 +76,11 @@ fn remedy_without_code(error: &tokio_postgres::Error) -> &'static str {
     let mut source = std::error::Error::source(error);
     while let Some(inner) = source {
         if let Some(system) = inner.downcast_ref::<std::io::Error>() {
-            // An error of TLS is inside one of the system, which does not give it as its source.
+            // An I/O error wraps a TLS error without giving it as its source.
             return match system.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
                 Some(rustls::Error::InvalidCertificate(_)) => {
-                    "the certificate of the server was refused: name its authority with sslrootcert and the host as the \
-                     certificate does, or lower sslmode"
+                    "the certificate of the server was refused: name its authority with sslrootcert and the \
+                     host as the certificate does, or lower sslmode"
                 }
                 Some(_) => "TLS failed: check sslmode, and the log of the server",
                 None => "check host and port, and that the server runs",
@@ -85,14 +91,14 @@ fn remedy_without_code(error: &tokio_postgres::Error) -> &'static str {
     "check the connection URL, its password and its sslmode"
 }
 
-/// What the error of a statement means, and what to do if it is not obvious.
+/// Returns the kind of an error of a statement, and what to do if that is not obvious.
 fn meaning(code: Option<&SqlState>) -> (ProviderErrorKind, &'static str) {
     use ProviderErrorKind::{Busy, Conflict, Corrupt, Full, Invalid, Other, Refused, Unavailable};
     let Some(code) = code else {
         return (Unavailable, "the connection is lost; what was asked may have happened or not");
     };
     match code.code() {
-        // Lost against others, or waited for them too long: nothing happened.
+        // The transaction lost against another one, or waited for it too long: nothing happened.
         "40001" | "40P01" | "55006" => (Busy, ""),
         "55P03" => (
             Busy,
@@ -120,18 +126,18 @@ fn meaning(code: Option<&SqlState>) -> (ProviderErrorKind, &'static str) {
             "57" => (Unavailable, "the server ended the connection; nothing is lost"),
             "25" if code == "25P03" => (Unavailable, ""),
             "58" => (Unavailable, "the server has trouble with its files; see its log"),
-            // A value that cannot be held: of a wrong form, or too long for an index.
+            // A value that cannot be stored: malformed, or too long for an index.
             "22" | "54" => (Invalid, ""),
             _ => (Other, ""),
         },
     }
 }
 
-/// Would the same statement succeed if it were sent again at once? Its transaction was rolled back.
+/// Tells whether the same statement may succeed if it is sent again at once. Its transaction was rolled back.
 ///
-/// A function that is made anew with more parameters is another one for the database: who looked up the old one a moment before
-/// finds that it is gone (as an undefined function, or inside as an internal error, or as a plan whose result would change), and
-/// finds the new one when it asks again.
+/// A function that is replaced by one with more parameters gets another oid. A statement that looked up the
+/// old function a moment before fails: with an undefined function, with an internal error inside a function,
+/// or with a cached plan whose result would change. Sent again, it finds the new function.
 pub(crate) fn is_conflict(error: &tokio_postgres::Error) -> bool {
     error.code().is_some_and(|code| {
         [
@@ -145,14 +151,14 @@ pub(crate) fn is_conflict(error: &tokio_postgres::Error) -> bool {
     })
 }
 
-/// Was the call ended because another transaction holds what it needs? Nothing happened.
+/// Tells whether a call failed because it met a lock of another transaction. Nothing happened.
 pub(crate) fn is_locked(error: &ProviderError) -> bool {
     let source = error.source.as_deref().and_then(|source| source.downcast_ref::<tokio_postgres::Error>());
     source.and_then(tokio_postgres::Error::code) == Some(&SqlState::LOCK_NOT_AVAILABLE)
 }
 
-/// Is the connection of no use any more, although it may still look open? The server has ended it, or it came to only read, and
-/// another one may reach another server.
+/// Tells whether a connection must not be used again although it may still look open: the server has closed
+/// it, or the server has become read-only, and a new connection may reach the new primary.
 pub(crate) fn is_spent(error: &tokio_postgres::Error) -> bool {
     error.as_db_error().is_none_or(|db| {
         matches!(db.parsed_severity(), Some(Severity::Fatal | Severity::Panic))
@@ -160,7 +166,7 @@ pub(crate) fn is_spent(error: &tokio_postgres::Error) -> bool {
     })
 }
 
-/// The text of an error and of those underneath.
+/// Returns the texts of an error and of its sources.
 pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

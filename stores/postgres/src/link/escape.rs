@@ -1,8 +1,9 @@
 //! Text that Postgres cannot hold.
 //!
-//! A `TEXT` of Postgres cannot contain U+0000, which Rust and JSON and the other stores allow. In plain strings that
-//! character is written as U+0001 `0`, and U+0001 itself as U+0001 `1`. Equality, prefixes and the order of bytes stay as they
-//! were. JSON texts write U+0000 as `\u0000` by themselves and need none of this.
+//! A `TEXT` of Postgres cannot contain U+0000, which Rust and JSON and the other stores allow. In plain
+//! strings that character is written as U+0001 `0`, and U+0001 itself as U+0001 `1`. Equality, prefixes and
+//! the order of bytes stay as they were. JSON texts write U+0000 as `\u0000` by themselves and are not
+//! escaped.
 
 use std::borrow::Cow;
 

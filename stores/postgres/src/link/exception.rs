@@ -1,6 +1,6 @@
 //! The exceptions that functions of the database raise, each by its own SQLSTATE.
 //!
-//! Class `SF` is ours. The texts are for people and for callers of the functions; code decides by these.
+//! Class `SF` belongs to this store. Code decides by the SQLSTATE; the texts are for people.
 
 use steadfast_store::{ProviderError, ProviderErrorKind};
 
@@ -24,19 +24,19 @@ pub(crate) const EXCEPTIONS: &[(&str, ProviderErrorKind)] = &[
     ("SF007", ProviderErrorKind::NotFound),
     // an instance is a sub-orchestration
     ("SF008", ProviderErrorKind::Refused),
-    // an event id is there already
+    // an event id exists already
     ("SF009", ProviderErrorKind::Conflict),
     // an event of a history delta lacks something
     ("SF010", ProviderErrorKind::Invalid),
-    // what is no activity was to be queued as one
+    // an item that is no activity was to be queued as work
     ("SF011", ProviderErrorKind::Invalid),
     // an activity was to be sent as a message
     ("SF012", ProviderErrorKind::Invalid),
-    // how long a lease lasts was not said
+    // the length of a lease is missing
     ("SF013", ProviderErrorKind::Invalid),
 ];
 
-/// What an exception of ours means; `None` when it is not ours.
+/// Makes the error of the contract from an exception of class `SF`; `None` for any other error.
 pub(crate) fn raised(operation: &str, error: &tokio_postgres::Error) -> Option<ProviderError> {
     let said = error.as_db_error()?;
     let (_, kind) = EXCEPTIONS.iter().find(|(code, _)| *code == said.code().code())?;

@@ -1,8 +1,9 @@
 //! Which connection a call takes.
 //!
-//! The server plans a function anew for each connection that calls it, which costs as much as some hundred calls. So each of
-//! the four calls that every step needs has connections of its own, as many as can be under way, and all other statements
-//! share the rest; reads cannot keep the work waiting either. With few connections all statements share all of them.
+//! The server plans a function anew for each connection that calls it, which costs as much as some hundred
+//! calls. So each of the four calls that every step needs has connections of its own, as many as can be under
+//! way, and all other statements share the rest; reads cannot keep the work waiting either. With few
+//! connections all statements share all of them.
 
 use deadpool_postgres::Pool;
 
@@ -10,11 +11,12 @@ use crate::link::connect::Connector;
 use crate::link::open::OpenError;
 use crate::link::options::PostgresPlan;
 
-/// Bounds the fetches of one kind that are under way. It is one, so that the leases of a dropped fetch are abandoned before the
-/// next fetch looks.
+/// Bounds the fetches of one kind that are under way. It is one, so that the leases of a dropped fetch are
+/// abandoned before the next fetch looks.
 pub(crate) const FETCHES: usize = 1;
 
-/// Bounds the writes of one kind that are under way: while one is being made durable, the next can be computed.
+/// Bounds the writes of one kind that are under way: while one is being made durable, the next can be
+/// computed.
 pub(crate) const WRITES: usize = 2;
 
 /// A kind of call, by the connections it uses.

@@ -7,7 +7,7 @@ use steadfast_clock::{Clock, SystemClock};
 use tokio::task::AbortHandle;
 use tokio_postgres::{AsyncMessage, Client, Connection, Socket};
 
-use crate::link::connect::{Connector, Stream};
+use crate::link::connect::{Connector, ServerStream};
 use crate::link::db::millis;
 use crate::link::error::chain;
 use crate::link::statement::{Statement, params, sql};
@@ -79,7 +79,7 @@ impl Listening {
     }
 
     /// Passes notifications on until the connection ends, and returns why it ended.
-    async fn hear_all(&self, client: Client, mut connection: Connection<Socket, Stream>) -> String {
+    async fn hear_all(&self, client: Client, mut connection: Connection<Socket, ServerStream>) -> String {
         let commands = async {
             match self.subscribe(&client).await {
                 Ok(never) => match never {},
@@ -110,8 +110,8 @@ impl Listening {
         let listen = sql!("wake/subscribe").replace("{channel}", &self.channel);
         client.batch_execute(&listen).await.map_err(|error| chain(&error))?;
         self.register().await?;
-        // A transaction that did not see the registration sends no notification. What it committed before is found by a poll now,
-        // and what was still under way by a poll a little later.
+        // A transaction that did not see the registration sends no notification. What it committed before is
+        // found by a poll now, and what was still under way by a poll a little later.
         self.backend.waiters.wake_all();
         SystemClock.sleep(UNDER_WAY).await;
         self.backend.waiters.wake_all();

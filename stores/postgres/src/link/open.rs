@@ -1,6 +1,6 @@
-//! Opening a database: what can go wrong, said so that somebody can mend it.
+//! Opening a database: what can go wrong, with what to do about it.
 
-/// Says why a database could not be opened. The database is left as it was.
+/// The reason why a database could not be opened. The database is unchanged. Each text says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The connection URL cannot be used.
@@ -8,103 +8,103 @@ pub enum OpenError {
         "'{url}' is no usable connection URL: {why}; expected postgres://user:password@host:5432/database"
     )]
     Url {
-        /// Shows the URL without its password.
+        /// The URL without its password.
         url: String,
-        /// Says what is wrong with it.
+        /// What is wrong with it, and what to use instead.
         why: String,
     },
     /// The schema name cannot be used.
     #[error("'{name}' is no usable schema name: {why}")]
     SchemaName {
-        /// Holds the name.
+        /// The name, with special characters escaped.
         name: String,
-        /// Says what is wrong with it.
+        /// What is wrong with it, and what to use instead.
         why: String,
     },
     /// An option cannot be used.
     #[error("option {option}: {why}")]
     Option {
-        /// Names the option.
+        /// The field of [`PostgresOptions`](crate::PostgresOptions).
         option: &'static str,
-        /// Says what is wrong with its value, and what to do.
+        /// What is wrong with its value, and which values are in range.
         why: String,
     },
     /// The server cannot be reached, or does not let this user in.
     #[error("cannot connect to {server}: {why}")]
     Connect {
-        /// Names host, port and database.
+        /// Host, port, database and user.
         server: String,
-        /// Says what went wrong, and what to do.
+        /// What went wrong, and what to do.
         why: String,
     },
     /// The encryption of the connection cannot be set up.
     #[error("TLS: {why}")]
     Tls {
-        /// Says what is wrong, and what to do.
+        /// What is wrong, and what to do.
         why: String,
     },
-    /// The server is there and cannot be used.
+    /// The server answers and cannot be used: a standby, an old version, another encoding.
     #[error("cannot use the server: {why}")]
     Server {
-        /// Says why not, and what to do.
+        /// Why it cannot be used, and what to do.
         why: String,
     },
     /// The database does not let this user do what is needed.
     #[error("schema '{schema}': {why}")]
     Refused {
-        /// Names the schema.
+        /// The name of the schema.
         schema: String,
-        /// Says what was refused, and what to do.
+        /// What was refused, and what to do.
         why: String,
     },
-    /// The schema holds tables or functions of somebody else.
+    /// The schema holds tables or functions that this library did not make.
     #[error("schema '{schema}' holds {found}, which Steadfast did not make: choose another schema")]
     Foreign {
-        /// Names the schema.
+        /// The name of the schema.
         schema: String,
-        /// Names what is there.
+        /// The kind and name of what is there, as `table 'orders'`.
         found: String,
     },
     /// The schema was made by a newer build.
     #[error("schema '{schema}' is at version {found}, this build knows {known}: update the program")]
     TooNew {
-        /// Names the schema.
+        /// The name of the schema.
         schema: String,
-        /// Holds the version that was found.
+        /// The version of the schema.
         found: i64,
-        /// Holds the newest version that this build knows.
+        /// The newest version that this build knows.
         known: i64,
     },
     /// A migration that was applied is not the one that this build has.
     #[error(
-        "schema '{schema}': migration {version} was applied in another form than this build has; run the build that made \
-         the schema, or choose another schema"
+        "schema '{schema}': migration {version} was applied in another form than this build has; run the \
+         build that made the schema, or choose another schema"
     )]
     Changed {
-        /// Names the schema.
+        /// The name of the schema.
         schema: String,
-        /// Holds the version of the migration.
+        /// The version of the migration.
         version: i64,
     },
     /// A migration or a function failed.
     #[error("schema '{schema}': {step} failed, and nothing was changed: {why}")]
     Migration {
-        /// Names the schema.
+        /// The name of the schema.
         schema: String,
-        /// Names the migration or function.
+        /// The migration or function that failed.
         step: String,
-        /// Says what went wrong.
+        /// The error of the server.
         why: String,
     },
 }
 
-/// Bounds a name in Postgres: what is longer is cut off, and two names could become one.
+/// Postgres cuts longer names off, and two names could become one.
 const MAX_NAME_BYTES: usize = 63;
 
-/// Says what a usable name looks like.
+/// The advice in every refusal of a name.
 const USE_INSTEAD: &str = "use 1 to 63 bytes that do not begin with pg_, without ' $ % { }";
 
-/// Letters that mean something inside the texts of functions, where the name stands too.
+/// Characters with a meaning inside the texts of functions, into which the name is written.
 const NOT_IN_NAMES: [char; 5] = ['\'', '$', '%', '{', '}'];
 
 /// Returns a schema name as SQL writes it.
@@ -124,8 +124,8 @@ pub(crate) fn quoted(name: &str) -> Result<String, OpenError> {
     if name.contains('\0') {
         return refuse("it contains U+0000".to_owned());
     }
-    if let Some(letter) = name.chars().find(|letter| NOT_IN_NAMES.contains(letter)) {
-        return refuse(format!("it contains {letter}"));
+    if let Some(character) = name.chars().find(|character| NOT_IN_NAMES.contains(character)) {
+        return refuse(format!("it contains {character}"));
     }
     if name.starts_with("pg_") || name == "information_schema" {
         return refuse("it is reserved by Postgres".to_owned());

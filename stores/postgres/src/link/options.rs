@@ -9,18 +9,18 @@ use steadfast_clock::Clock;
 
 use crate::link::open::OpenError;
 
-/// Says how a database is used. Every field has a sensible default.
+/// Options of a [`PostgresProvider`](crate::PostgresProvider). Every field has a default.
 ///
 /// # Through PgBouncer
 ///
-/// The store works through a pooler that gives every transaction another connection (PgBouncer with `pool_mode =
-/// transaction`): it keeps no state in a session, and notices a pooler by the startup parameters that it refuses or drops, and
-/// then prepares no statement. Lost there are
+/// The store works through a pooler that gives every transaction another connection (PgBouncer with
+/// `pool_mode = transaction`). It keeps no state in a session, recognises a pooler by the startup parameters
+/// that the pooler refuses or drops, and then prepares no statement. Two things are lost there:
 ///
-/// * `LISTEN`, in session mode too: what other processes commit is noticed every [`poll_interval`](Self::poll_interval)
-///   only, so set it to what you can wait;
-/// * the server's own statement timeout, which a pooler does not pass on: this process still stops waiting, and the pooler's
-///   `query_timeout` bounds how long the statement runs on.
+/// * `LISTEN`, in session mode too. Commits of other processes are noticed every
+///   [`poll_interval`](Self::poll_interval), so set it to the longest delay that you accept.
+/// * The server's own statement timeout, because a pooler does not pass it on. This process still stops
+///   waiting; the pooler's `query_timeout` bounds how long the statement runs on.
 ///
 /// ```
 /// use std::time::Duration;
@@ -32,27 +32,44 @@ use crate::link::open::OpenError;
 /// ```
 #[derive(Debug, Clone)]
 pub struct PostgresOptions {
-    /// Bounds the connections of this process, the one that listens apart. All processes together must stay below the
-    /// server's `max_connections`. From 7 on, the calls of every step have six of them to themselves. From 1 to 10,000; unused
-    /// with a pool of your own.
+    /// The most connections of this process, without the one that listens. Default 10, from 1 to 10,000;
+    /// unused with a pool of your own.
+    ///
+    /// All processes together must stay below the server's `max_connections`, or connecting fails. With 7 or
+    /// more, the four calls of every step have six connections to themselves; with fewer, all statements
+    /// share all connections and reads can delay the work.
     pub max_connections: usize,
-    /// Bounds how long a connection may take to be made, or to become free. From 1 ms to an hour; unused with a pool of
-    /// your own.
+    /// How long a connection may take to be made, or to become free in the pool. Default 10 s, from 1 ms to
+    /// an hour; unused with a pool of your own.
+    ///
+    /// If it is too short, calls fail as `Busy` or `Unavailable` under load; if it is too long, a server that
+    /// is away is noticed late.
     pub connect_timeout: Duration,
-    /// Bounds how long a statement may take, at the server and here. From 1 ms to a day.
+    /// How long a statement may take, at the server and in this process. Default 30 s, from 1 ms to a day.
+    ///
+    /// It also bounds how long a write waits for locks of other transactions. If it is too short, calls fail
+    /// as `Busy` on a slow server; if it is too long, a call that hangs is noticed late.
     pub statement_timeout: Duration,
-    /// Bounds how long a migration may take, with the wait for another process that migrates the same schema. From 1 ms
-    /// to a day.
+    /// How long opening may take to migrate the schema, with the wait for another process that migrates it.
+    /// Default 5 minutes, from 1 ms to a day. A migration that takes longer is rolled back, and opening
+    /// fails.
     pub migration_timeout: Duration,
-    /// Bounds how many requests of one kind become one call. From 1 to 10,000.
+    /// The most requests of one kind that become one call. Default 64, from 1 to 10,000.
+    ///
+    /// With 1, nothing is merged and each request costs a round trip and a commit. With very many, the first
+    /// request of a call waits for the last.
     pub max_batch: usize,
-    /// Listens for what other processes commit. Without it they are noticed every `poll_interval`.
+    /// Whether a connection listens for the commits of other processes. Default true. Without it, their
+    /// commits are noticed every `poll_interval`.
     pub listen: bool,
-    /// Says how often a waiting fetch looks although nobody told it to. From 1 ms to an hour.
+    /// How often a waiting fetch looks by itself, without a notification. Default 5 s, from 1 ms to an hour.
+    ///
+    /// A short interval costs statements while nothing happens. A long one delays work whose notification was
+    /// lost, and all work of other processes if this process does not listen.
     pub poll_interval: Duration,
-    /// Gives the store a clock instead of the database's: for tests.
+    /// A clock that replaces the database's, for tests. Default none.
     pub clock: Option<Arc<dyn Clock>>,
-    /// Counts what is asked of the database: for tests and measurements.
+    /// Counters of the statements that the store sends, for tests and measurements. Default none.
     pub counts: Option<Arc<Counts>>,
 }
 
@@ -72,16 +89,16 @@ impl Default for PostgresOptions {
     }
 }
 
-/// Counts what a store asks of its database.
+/// Counts the statements of a store.
 #[derive(Debug, Default)]
 pub struct Counts {
-    /// Says whether to count blocks too, which costs a statement each.
+    /// Whether to count blocks too, which costs two more statements for each fetch.
     pub with_blocks: bool,
-    /// Counts the statements that were sent.
+    /// The statements that were sent.
     pub sent: AtomicU64,
-    /// Counts the statements that were answered, or whose answer nobody waits for.
+    /// The statements that were answered, or whose callers were dropped.
     pub answered: AtomicU64,
-    /// Counts the blocks of tables and indexes that statements looked at.
+    /// The blocks of tables and indexes that fetches read.
     pub blocks: AtomicU64,
 }
 
@@ -98,7 +115,7 @@ impl Counts {
     }
 }
 
-/// A statement under way.
+/// A statement that was sent; it counts as answered when this is dropped.
 #[derive(Debug)]
 pub(crate) struct InFlight(Arc<Counts>);
 
@@ -108,7 +125,7 @@ impl Drop for InFlight {
     }
 }
 
-/// Options whose values make sense.
+/// Options whose values are in range.
 #[derive(Debug, Clone)]
 pub(crate) struct PostgresPlan {
     pub(crate) max_connections: usize,
@@ -122,7 +139,7 @@ pub(crate) struct PostgresPlan {
     pub(crate) counts: Option<Arc<Counts>>,
 }
 
-/// More make no server faster; a value beyond is a mistake.
+/// A greater number makes no server faster, so it is taken for a mistake.
 const COUNTS: RangeInclusive<usize> = 1..=10_000;
 const SHORTEST: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -200,7 +217,8 @@ mod tests {
         );
         assert_eq!(
             refused(PostgresOptions { statement_timeout: Duration::MAX, ..default() }),
-            "option statement_timeout: 18446744073709551615.999999999s is out of range; set it from 1ms to 86400s"
+            "option statement_timeout: 18446744073709551615.999999999s is out of range; set it from 1ms to \
+             86400s"
         );
         assert_eq!(
             refused(PostgresOptions { poll_interval: Duration::ZERO, ..default() }),

@@ -1,11 +1,13 @@
 //! Statements: a text, its parameters, and the Postgres type of each parameter.
 //!
-//! Statements are sent with the types of their parameters: where they cannot be prepared, one round trip is enough.
+//! Statements are sent with the types of their parameters: where they cannot be prepared, one round trip is
+//! enough.
 //!
-//! The text of a statement has a file of its own ([`sql!`]), or it is one call of a function of the database, declared with
-//! [`calls!`]. A declaration names each parameter once: its field in Rust, without the `p_` in front, is its name in SQL. Two
-//! arguments of one type cannot change places, because the call is written in named notation. A worker of an older version
-//! calls by these names too, so a parameter keeps its name for good.
+//! The text of a statement has a file of its own ([`sql!`]), or it is one call of a function of the database,
+//! declared with [`calls!`]. A declaration names each parameter once: its field in Rust, without the `p_` in
+//! front, is its name in SQL. Two arguments of one type cannot change places, because the call is written in
+//! named notation. A worker of an older version calls by these names too, so a parameter keeps its name for
+//! good.
 
 use std::borrow::Cow;
 
@@ -40,7 +42,7 @@ pub(crate) trait Typed: Sync {
     fn sql_type(&self) -> Type;
 }
 
-impl<T: Known + ToSql + Sync> Typed for T {
+impl<T: SqlTyped + ToSql + Sync> Typed for T {
     fn value(&self) -> &(dyn ToSql + Sync) {
         self
     }
@@ -51,7 +53,7 @@ impl<T: Known + ToSql + Sync> Typed for T {
 }
 
 /// Maps a Rust type to its Postgres type.
-pub(crate) trait Known {
+pub(crate) trait SqlTyped {
     /// The type of one value.
     const ONE: Type;
     /// The type of an array of values.
@@ -60,7 +62,7 @@ pub(crate) trait Known {
 
 macro_rules! known {
     ($($rust:ty => $one:ident, $many:ident;)*) => {
-        $(impl Known for $rust {
+        $(impl SqlTyped for $rust {
             const ONE: Type = Type::$one;
             const MANY: Type = Type::$many;
         })*
@@ -77,12 +79,12 @@ known! {
     Cow<'_, str> => TEXT, TEXT_ARRAY;
 }
 
-impl<T: Known> Known for Option<T> {
+impl<T: SqlTyped> SqlTyped for Option<T> {
     const ONE: Type = T::ONE;
     const MANY: Type = T::MANY;
 }
 
-impl<T: Known> Known for Vec<T> {
+impl<T: SqlTyped> SqlTyped for Vec<T> {
     const ONE: Type = T::MANY;
     const MANY: Type = T::MANY;
 }
@@ -103,8 +105,9 @@ macro_rules! params {
 }
 pub(crate) use params;
 
-/// Declares calls of functions of the database: `Name => function { parameter: Type, ... }` is a struct with one field for each
-/// parameter, and [`Statement`]s are made of its values. `on` names the lane of a call that has connections of its own.
+/// Declares calls of functions of the database: `Name => function { parameter: Type, ... }` is a struct with
+/// one field for each parameter, and [`Statement`]s are made of its values. `on` names the lane of a call
+/// that has connections of its own.
 ///
 /// A function in `FROM` gives one column of its own name if it returns a single value.
 macro_rules! calls {
@@ -130,7 +133,7 @@ macro_rules! calls {
 
                 #[cfg(test)]
                 fn types() -> Vec<tokio_postgres::types::Type> {
-                    vec![$(<$kind as $crate::link::statement::Known>::ONE),*]
+                    vec![$(<$kind as $crate::link::statement::SqlTyped>::ONE),*]
                 }
 
                 /// Makes the statement that calls the function.

@@ -1,4 +1,4 @@
-//! TLS: who is believed to be the server (`sslmode`, `sslrootcert`).
+//! TLS: how the identity of the server is checked (`sslmode`, `sslrootcert`).
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,19 +14,19 @@ use tokio_postgres::config::SslMode;
 use crate::link::encrypted::MakeEncrypted;
 use crate::link::open::OpenError;
 
-/// Says whether a connection is encrypted, and what is checked of the server's certificate.
+/// Whether a connection is encrypted, and what is checked of the server's certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum TlsMode {
-    /// In the clear.
+    /// Not encrypted.
     Disable,
-    /// Encrypted if the server can; nothing is checked.
+    /// Encrypted if the server supports it; the certificate is not checked.
     #[default]
     Prefer,
-    /// Encrypted; nothing is checked.
+    /// Encrypted; the certificate is not checked.
     Require,
-    /// Encrypted; a known authority made the certificate.
+    /// Encrypted; a known authority issued the certificate.
     VerifyCa,
-    /// Encrypted; a known authority made the certificate for this host.
+    /// Encrypted; a known authority issued the certificate for this host.
     VerifyFull,
 }
 
@@ -44,7 +44,7 @@ impl TlsMode {
         }
     }
 
-    /// The driver only knows whether to encrypt.
+    /// Returns the mode of the driver, which only decides whether to encrypt.
     pub(crate) fn on_the_wire(self) -> SslMode {
         match self {
             Self::Disable => SslMode::Disable,
@@ -54,12 +54,12 @@ impl TlsMode {
     }
 }
 
-/// Says which authorities are known.
+/// The certificate authorities to trust.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Roots {
-    /// Those of the machine: its administrator decides whom it trusts, and a company's own authority is there already.
+    /// The authorities of the machine, which its administrator maintains.
     Platform,
-    /// Those in a PEM file.
+    /// The authorities in a PEM file.
     File(PathBuf),
 }
 
@@ -75,16 +75,16 @@ impl Roots {
                 let found = rustls_native_certs::load_native_certs();
                 store.add_parsable_certificates(found.certs);
                 if store.is_empty() {
-                    let why = "this machine has no root certificates; install them (Debian: package ca-certificates), or \
-                               name a PEM file with sslrootcert";
+                    let why = "this machine has no root certificates; install them (Debian: package \
+                               ca-certificates), or name a PEM file with sslrootcert";
                     return Err(OpenError::Tls { why: why.to_owned() });
                 }
             }
             Self::File(path) => {
                 let unusable = |why: String| OpenError::Tls {
                     why: format!(
-                        "sslrootcert '{}' {why}; name a PEM file with the certificate of the authority that made the \
-                                  server's",
+                        "sslrootcert '{}' {why}; name a PEM file with the certificate of the authority that \
+                         made the server's",
                         path.display()
                     ),
                 };
@@ -106,10 +106,10 @@ impl Roots {
     }
 }
 
-/// Makes the encryption of a mode.
+/// Makes the TLS settings for a mode.
 pub(crate) fn connector(mode: TlsMode, roots: &Roots) -> Result<MakeEncrypted, OpenError> {
     let provider = Arc::new(ring::default_provider());
-    let verifier = Arc::new(Verifier::new(mode, roots, &provider)?);
+    let verifier = Arc::new(CertificateVerifier::new(mode, roots, &provider)?);
     let unusable = |error: Error| OpenError::Tls { why: error.to_string() };
     let mut config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -117,21 +117,21 @@ pub(crate) fn connector(mode: TlsMode, roots: &Roots) -> Result<MakeEncrypted, O
         .dangerous()
         .with_custom_certificate_verifier(verifier)
         .with_no_client_auth();
-    // A server that is told to expect TLS from the first byte wants to hear which protocol is inside.
+    // A server that expects TLS from the first byte requires the name of the protocol inside.
     config.alpn_protocols = vec![b"postgresql".to_vec()];
     Ok(MakeEncrypted::new(config))
 }
 
-/// Checks as much of a certificate as the mode asks for.
+/// Checks a certificate as far as the mode requires.
 #[derive(Debug)]
-struct Verifier {
+struct CertificateVerifier {
     mode: TlsMode,
-    /// Where something is checked.
+    /// The checks; `None` for a mode that checks nothing.
     web: Option<Arc<WebPkiServerVerifier>>,
     provider: Arc<CryptoProvider>,
 }
 
-impl Verifier {
+impl CertificateVerifier {
     fn new(mode: TlsMode, roots: &Roots, provider: &Arc<CryptoProvider>) -> Result<Self, OpenError> {
         let web = match mode {
             TlsMode::Disable | TlsMode::Prefer | TlsMode::Require => None,
@@ -145,7 +145,7 @@ impl Verifier {
     }
 }
 
-impl ServerCertVerifier for Verifier {
+impl ServerCertVerifier for CertificateVerifier {
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,
@@ -156,7 +156,7 @@ impl ServerCertVerifier for Verifier {
     ) -> Result<ServerCertVerified, Error> {
         let Some(web) = &self.web else { return Ok(ServerCertVerified::assertion()) };
         match web.verify_server_cert(certificate, intermediates, name, ocsp, now) {
-            // The name is what is looked at last: all else is right.
+            // The name is checked last: everything else is right.
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) if self.mode == TlsMode::VerifyCa => Ok(ServerCertVerified::assertion()),

@@ -1,4 +1,4 @@
-//! Connection strings: URLs, and lists of `key=value`. What is shown of one never holds a password.
+//! Connection strings: URLs, and lists of `key=value`. A displayed one never holds a password.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use crate::link::error::chain;
 use crate::link::open::OpenError;
 use crate::link::tls::{Roots, TlsMode};
 
-/// What a connection string says.
+/// A connection string, read.
 #[derive(Debug)]
 pub(crate) struct Address {
     pub(crate) config: Config,
@@ -28,7 +28,7 @@ impl Address {
         let (rest, ours) = if is_url(text) { split_url(text)? } else { split_pairs(text)? };
         let mut config: Config = rest.parse().map_err(|error| chain(&error))?;
         if config.get_hosts().is_empty() {
-            // A certificate may be made for an address.
+            // A certificate may be issued for an address.
             for address in config.get_hostaddrs().to_vec() {
                 config.host(address.to_string());
             }
@@ -43,11 +43,11 @@ impl Address {
                 _ => address.roots = Roots::parse(&value),
             }
         }
-        // As everywhere: who names a root certificate wants it to be used.
+        // As in libpq: a root certificate that is named is used.
         if address.tls_mode == TlsMode::Require && address.roots != Roots::Platform {
             address.tls_mode = TlsMode::VerifyCa;
         }
-        // What does not leave the machine is not encrypted, as with other clients.
+        // As in libpq: a Unix socket is not encrypted.
         #[cfg(unix)]
         if address.config.get_hosts().iter().all(|host| matches!(host, Host::Unix(_))) {
             address.tls_mode = TlsMode::Disable;
@@ -56,13 +56,13 @@ impl Address {
         Ok(address)
     }
 
-    /// Names the server, the database and the user, for messages.
+    /// Returns the server, the database and the user, for messages.
     pub(crate) fn server(&self) -> String {
         server(&self.config)
     }
 }
 
-/// Names the server, the database and the user of a configuration.
+/// Returns the server, the database and the user of a configuration.
 fn server(config: &Config) -> String {
     let ports = config.get_ports();
     let port = |index: usize| ports.get(index).or(ports.first()).copied().unwrap_or(5432);
@@ -83,18 +83,20 @@ fn is_url(text: &str) -> bool {
     scheme_of(text).is_some()
 }
 
-/// Takes the scheme of a URL off. In a list of `key=value`, a password may hold anything.
+/// Splits a URL behind its scheme; `None` for a list of `key=value`, even if a password in it holds `://`.
 fn scheme_of(text: &str) -> Option<(&str, &str)> {
-    let is_scheme =
-        |scheme: &str| scheme.chars().all(|letter| letter.is_alphanumeric() || "+-._".contains(letter));
+    let is_scheme = |scheme: &str| {
+        scheme.chars().all(|character| character.is_alphanumeric() || "+-._".contains(character))
+    };
     text.split_once("://").filter(|(scheme, _)| is_scheme(scheme))
 }
 
-/// The options of a connection string that the driver does not know, or knows only in part.
+/// Tells whether this module reads an option, because the driver does not know it or only in part.
 fn is_ours(key: &str) -> bool {
     matches!(key, "sslmode" | "sslrootcert")
 }
 
+/// A connection string for the driver, and our options.
 type Split = (String, Vec<(String, String)>);
 
 /// Takes our options out of a URL.
@@ -137,37 +139,38 @@ fn split_pairs(text: &str) -> Result<Split, String> {
     Ok((theirs.join(" "), ours))
 }
 
-/// Reads `key=value` pairs; a value may stand in single quotes, and a backslash takes the next character as it is.
+/// Reads `key=value` pairs. A value may be in single quotes, and a backslash escapes the next character.
 fn pairs(text: &str) -> Result<Vec<(String, String)>, String> {
     let mut pairs = Vec::new();
     let mut rest = text.trim_start();
     while !rest.is_empty() {
         let (key, after) = rest.split_once('=').ok_or("it is neither a URL nor a list of key=value")?;
         let mut value = String::new();
-        let mut letters = after.trim_start().chars();
-        let is_quoted = letters.as_str().starts_with('\'');
+        let mut characters = after.trim_start().chars();
+        let is_quoted = characters.as_str().starts_with('\'');
         if is_quoted {
-            letters.next();
+            characters.next();
         }
         loop {
-            match letters.next() {
-                Some('\\') => value.extend(letters.next()),
+            match characters.next() {
+                Some('\\') => value.extend(characters.next()),
                 Some('\'') if is_quoted => break,
-                Some(letter) if !is_quoted && letter.is_whitespace() => break,
-                Some(letter) => value.push(letter),
+                Some(character) if !is_quoted && character.is_whitespace() => break,
+                Some(character) => value.push(character),
                 None if is_quoted => return Err(format!("the quote of {} does not end", key.trim())),
                 None => break,
             }
         }
         pairs.push((key.trim().to_owned(), value));
-        rest = letters.as_str().trim_start();
+        rest = characters.as_str().trim_start();
     }
     Ok(pairs)
 }
 
 const HIDDEN: &str = "***";
 
-/// Shows a connection string without what may be a password, also of one that cannot be read.
+/// Returns a connection string for display. Whatever may be a password is hidden, even if the string is not
+/// valid.
 pub(crate) fn shown(text: &str) -> String {
     if let Some((scheme, rest)) = scheme_of(text) {
         return format!("{scheme}://{}", shown_rest(rest));
@@ -184,7 +187,8 @@ pub(crate) fn shown(text: &str) -> String {
     }
 }
 
-/// Shows what follows the scheme of a URL. A password may hold anything, so all between the first `:` and the last `@` goes.
+/// Returns what follows the scheme of a URL, for display. A password may hold any character, so everything
+/// between the first `:` and the last `@` is hidden.
 fn shown_rest(rest: &str) -> String {
     let (before, after) = match rest.rsplit_once('@') {
         Some((credentials, after)) => (credentials.split_once(':').map(|(user, _)| user), after),
@@ -199,7 +203,7 @@ fn shown_rest(rest: &str) -> String {
         Some((address, query)) => (address, format!("?{}", shown_query(query))),
         None => (after, String::new()),
     };
-    // Without an `@`, what should be a port may be a password whose host is missing.
+    // Without an `@`, what looks like a port may be a password whose host is missing.
     let port = address.split_once(':').map(|(_, port)| port.split(['/', ',']).next().unwrap_or_default());
     let is_port = port.is_none_or(|port| port.bytes().all(|byte| byte.is_ascii_digit()));
     let address = match address.split_once(':') {
@@ -235,7 +239,8 @@ mod tests {
             "postgresql://me:pw@db.example:6432/orders?sslrootcert=/etc/my%20ca.pem&sslmode=verify-full",
             "host=db.example port=6432 user=me password=pw dbname=orders sslmode=verify-full \
              sslrootcert='/etc/my ca.pem'",
-            r"user = me  password='pw' host='db.example' port=6432 dbname=orders sslmode=verify-full sslrootcert=/etc/my\ ca.pem",
+            "user = me  password='pw' host='db.example' port=6432 dbname=orders sslmode=verify-full \
+             sslrootcert=/etc/my\\ ca.pem",
         ];
         for text in texts {
             let address = Address::parse(text).unwrap();
@@ -281,8 +286,9 @@ mod tests {
     fn an_unknown_sslmode_is_named_with_those_that_are_known() {
         assert_eq!(
             why("postgres://h/d?sslmode=allow"),
-            "'postgres://h/d?sslmode=allow' is no usable connection URL: sslmode 'allow' is not known, use disable, prefer, \
-             require, verify-ca or verify-full; expected postgres://user:password@host:5432/database"
+            "'postgres://h/d?sslmode=allow' is no usable connection URL: sslmode 'allow' is not known, use \
+             disable, prefer, require, verify-ca or verify-full; expected \
+             postgres://user:password@host:5432/database"
         );
     }
 

@@ -9,7 +9,7 @@ use crate::link::options::PostgresPlan;
 use crate::merge::queue::{MergeQueue, MergeRules};
 use crate::merge::undelivered::Guarded;
 use crate::verbs::backend::Backend;
-use crate::verbs::message::{Start, StoredMessage};
+use crate::verbs::message::{StoredMessage, StoredStart};
 use crate::verbs::poll::PollResult;
 use crate::verbs::turn::commit::PreparedCommit;
 use crate::verbs::turn::{LeasedTurn, TurnFetch};
@@ -28,7 +28,7 @@ pub(crate) struct MergedCalls {
     pub(crate) work_renewals: MergeQueue<LeaseRenewal, ()>,
     pub(crate) work_abandons: MergeQueue<LeaseAbandon, ()>,
     pub(crate) sends: MergeQueue<Vec<StoredMessage>, ()>,
-    pub(crate) starts: MergeQueue<Start, Started>,
+    pub(crate) starts: MergeQueue<StoredStart, Started>,
 }
 
 /// Asks to renew a lease.
@@ -68,7 +68,7 @@ impl MergedCalls {
             work_renewals: merged!("renew", renew_work, writes(plan, |_| 0)),
             work_abandons: merged!("abandon", abandon_work, writes(plan, |_| 0)),
             sends: merged!("send", send, writes(plan, |sent| sent.iter().map(StoredMessage::bytes).sum())),
-            starts: merged!("start", start, writes(plan, Start::bytes)),
+            starts: merged!("start", start, writes(plan, StoredStart::bytes)),
         }
     }
 }

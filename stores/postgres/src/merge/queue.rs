@@ -1,10 +1,12 @@
 //! Requests that wait at the same time become one call (L1).
 //!
-//! The first request is sent at once. While its call is under way, later requests gather; when it is answered, they are sent
-//! together. No task waits for requests: one is spawned when the first request comes, and ends when none is left.
+//! The first request is sent at once. While its call is under way, later requests gather; when it is
+//! answered, they are sent together. No task waits for requests: one is spawned when the first request comes,
+//! and ends when none is left.
 //!
-//! A request that can never succeed fails alone, and a request that meets a lock of another transaction waits alone: if a call for
-//! several requests is refused for one of these reasons, it was rolled back, and each request is sent by itself.
+//! A request that can never succeed fails alone, and a request that meets a lock of another transaction waits
+//! alone: if a call for several requests is refused for one of these reasons, it was rolled back, and each
+//! request is sent by itself.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -22,7 +24,8 @@ use crate::link::error::is_locked;
 /// The answers of a call, one for each request in order, or the error of the call.
 pub(crate) type Answers<A> = Result<Vec<Result<A, ProviderError>>, ProviderError>;
 
-/// Bounds a merged call: with more bytes merging gains nothing, and a message to the server must stay below a gigabyte.
+/// Bounds a merged call: with more bytes merging gains nothing, and a message to the server must stay below a
+/// gigabyte.
 const MAX_CALL_BYTES: usize = 16 << 20;
 
 /// Bounds one request: with what is sent beside its texts, the server takes no more in one message.
@@ -58,12 +61,12 @@ struct MergeShared<Q, A> {
 }
 
 struct MergeState<Q, A> {
-    waiting: VecDeque<Request<Q, A>>,
+    waiting: VecDeque<MergeRequest<Q, A>>,
     /// How many calls are under way.
     calls: usize,
 }
 
-struct Request<Q, A> {
+struct MergeRequest<Q, A> {
     ask: Q,
     bytes: usize,
     answer: oneshot::Sender<Result<A, ProviderError>>,
@@ -85,10 +88,12 @@ impl<Q: Clone + Send + 'static, A: Send + 'static> MergeQueue<Q, A> {
         Self { shared: Arc::new(MergeShared { rules, call, state }) }
     }
 
-    /// Sends a request, in one call with others that wait now. A request that meets a lock is repeated while patience lasts.
+    /// Sends a request, in one call with others that wait now. A request that meets a lock is repeated while
+    /// patience lasts.
     ///
     /// # Cancel safety
-    /// A request that was taken into a call has its effect even if this future is dropped; the answer is dropped.
+    /// A request that was taken into a call has its effect even if this future is dropped; the answer is
+    /// dropped.
     pub(crate) async fn ask(&self, ask: Q) -> Result<A, ProviderError> {
         let deadline = SystemClock.monotonic().saturating_add(self.shared.rules.patience);
         loop {
@@ -115,7 +120,7 @@ impl<Q: Clone + Send + 'static, A: Send + 'static> MergeQueue<Q, A> {
         let (answer, answered) = oneshot::channel();
         let begin = {
             let mut state = self.shared.state();
-            state.waiting.push_back(Request { ask, bytes, answer });
+            state.waiting.push_back(MergeRequest { ask, bytes, answer });
             let begin = state.calls < self.shared.rules.max_calls;
             state.calls += usize::from(begin);
             begin
@@ -137,9 +142,9 @@ impl<Q, A> MergeShared<Q, A> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the requests of the next call, without those whose callers were dropped. `None` if no request waits; then the
-    /// slot of the call is free.
-    fn take(&self) -> Option<Vec<Request<Q, A>>> {
+    /// Takes the requests of the next call, without those whose callers were dropped. `None` if no request
+    /// waits; then the slot of the call is free.
+    fn take(&self) -> Option<Vec<MergeRequest<Q, A>>> {
         let mut state = self.state();
         state.waiting.retain(|request| !request.answer.is_closed());
         if state.waiting.is_empty() {
@@ -147,7 +152,7 @@ impl<Q, A> MergeShared<Q, A> {
             return None;
         }
         let mut bytes = 0_usize;
-        let fits = |request: &&Request<Q, A>| {
+        let fits = |request: &&MergeRequest<Q, A>| {
             bytes = bytes.saturating_add(request.bytes);
             bytes <= MAX_CALL_BYTES
         };
@@ -157,8 +162,8 @@ impl<Q, A> MergeShared<Q, A> {
     }
 
     /// Divides requests into groups that one call can serve, in the order in which they came.
-    fn groups(&self, requests: Vec<Request<Q, A>>) -> Vec<Vec<Request<Q, A>>> {
-        let mut groups: Vec<Vec<Request<Q, A>>> = Vec::new();
+    fn groups(&self, requests: Vec<MergeRequest<Q, A>>) -> Vec<Vec<MergeRequest<Q, A>>> {
+        let mut groups: Vec<Vec<MergeRequest<Q, A>>> = Vec::new();
         for request in requests {
             match groups.iter_mut().find(|group| (self.rules.alike)(&group[0].ask, &request.ask)) {
                 Some(group) => group.push(request),
@@ -189,8 +194,8 @@ async fn serve<Q: Clone + Send + 'static, A: Send + 'static>(mut slot: CallSlot<
 }
 
 impl<Q: Clone + Send + 'static, A: Send + 'static> MergeShared<Q, A> {
-    /// Answers requests whose merged call failed. An error that passes, such as a server that is away, concerns all of them;
-    /// otherwise each is sent by itself.
+    /// Answers requests whose merged call failed. An error that passes, such as a server that is away,
+    /// concerns all of them; otherwise each is sent by itself.
     async fn after_error(
         &self,
         error: ProviderError,
@@ -213,13 +218,13 @@ impl<Q: Clone + Send + 'static, A: Send + 'static> MergeShared<Q, A> {
     }
 }
 
-/// The right to make calls. It is free again when no request waits, and also when the task is dropped, as with a runtime
-/// that ends.
+/// The right to make calls. It is free again when no request waits, and also when the task is dropped, as
+/// with a runtime that ends.
 struct CallSlot<Q, A>(Option<Arc<MergeShared<Q, A>>>);
 
 impl<Q, A> CallSlot<Q, A> {
     #[allow(clippy::type_complexity, reason = "what is taken, and where from")]
-    fn take(&mut self) -> Option<(Arc<MergeShared<Q, A>>, Vec<Request<Q, A>>)> {
+    fn take(&mut self) -> Option<(Arc<MergeShared<Q, A>>, Vec<MergeRequest<Q, A>>)> {
         let shared = Arc::clone(self.0.as_ref()?);
         let taken = shared.take();
         if taken.is_none() {

@@ -1,6 +1,8 @@
-//! Leases that were never delivered: a fetch that is dropped before it returned leaves no lease and counts no attempt.
+//! Leases that were never delivered: a fetch that is dropped before it returned leaves no lease and counts no
+//! attempt.
 //!
-//! Such a lease is abandoned before the next fetch of this process looks for work, and at once if no fetch runs.
+//! Such a lease is abandoned before the next fetch of this process looks for work, and at once if no fetch
+//! runs.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -85,7 +87,8 @@ impl Undelivered {
         }
     }
 
-    /// Wakes the waiters that may take what was abandoned. A lease that could not be abandoned is left to the next fetch.
+    /// Wakes the waiters that may take what was abandoned. A lease that could not be abandoned is left to the
+    /// next fetch.
     fn settle(
         &self,
         abandoned: Result<(), ProviderError>,

@@ -8,7 +8,7 @@ use crate::schema::functions::{FUNCTIONS, Function};
 /// The migrations of this build, in order; the first is version 1.
 const MIGRATIONS: &[&str] = &[sql!("migrations/0001_tables")];
 
-/// The form that a schema is brought to.
+/// The form that a schema is to have.
 pub(crate) struct Build {
     pub(crate) migrations: Vec<&'static str>,
     pub(crate) functions: Vec<&'static Function>,
@@ -16,7 +16,7 @@ pub(crate) struct Build {
 }
 
 impl Build {
-    /// The form of this build.
+    /// Returns the form of this build.
     pub(crate) fn this() -> Self {
         Self {
             migrations: MIGRATIONS.to_vec(),
@@ -25,7 +25,7 @@ impl Build {
         }
     }
 
-    /// The names of tables and sequences that the migrations make.
+    /// Returns the names of the tables, sequences and views that the migrations create.
     pub(crate) fn relations(&self) -> Vec<&'static str> {
         let words: Vec<&str> = self.migrations.iter().flat_map(|text| text.split_whitespace()).collect();
         words
@@ -36,6 +36,7 @@ impl Build {
             .collect()
     }
 
+    /// Returns the names of its functions in the database.
     pub(crate) fn functions(&self) -> Vec<&'static str> {
         self.functions.iter().map(|function| function.short()).collect()
     }

@@ -1,11 +1,12 @@
-//! Functions under the names and with the parameters of the compatible crate, for whoever calls the database directly.
+//! Functions with the names and parameters of the compatible crate, for programs that call the database
+//! directly.
 //!
-//! They do what the store does, one element at a time: each calls the function that serves the store, or is the one. Ids are given
-//! and told as they are stored ([`crate::link::escape`]). A time that is NULL is the database's.
+//! Each does for one element what the store does for many, by calling the store's function. Ids are passed
+//! and returned in their stored form ([`crate::link::escape`]). A NULL time stands for the database's clock.
 
 use crate::schema::functions::{Function, functions};
 
-/// Those that others call come first: a function in SQL is checked when it is made.
+/// A function in the language SQL is checked when it is created, so it comes after those that it calls.
 pub(crate) const FUNCTIONS: &[Function] = functions![
     "compat/everything",
     "compat/item_of",

@@ -1,5 +1,5 @@
-//! Floors: where the looks of fetches begin, so that what was processed before does not slow them. The database keeps them by
-//! itself; a fetch tends them when that is due.
+//! Floors: the keys at which fetches begin to look, so that they do not step over index entries of processed
+//! rows (decision 0007). The database maintains them: a fetch raises them when that is due.
 
 use crate::schema::functions::{Function, functions};
 

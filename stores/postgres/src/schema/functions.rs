@@ -23,8 +23,8 @@ macro_rules! functions {
 }
 pub(crate) use functions;
 
-/// The functions of this build, by area. A function in the language SQL is checked when it is made, so it comes after those that it
-/// calls.
+/// The functions of this build, by area. A function in the language SQL is checked when it is made, so it
+/// comes after those that it calls.
 pub(crate) const FUNCTIONS: &[&[Function]] = &[
     crate::verbs::notify::FUNCTIONS,
     crate::schema::floor::FUNCTIONS,
@@ -47,7 +47,8 @@ impl Function {
         self.name.rsplit('/').next().unwrap_or(self.name)
     }
 
-    /// Returns the statement that makes it, with the planner settings that all share. `{schema}` and `{channel}` still stand in it.
+    /// Returns the statement that creates it, with the shared planner settings. It still holds the
+    /// placeholders `{schema}` and `{channel}`.
     pub(crate) fn sql(&self) -> String {
         self.text.replace("{planner}", &PLANNER)
     }

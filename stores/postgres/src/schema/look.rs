@@ -1,4 +1,4 @@
-//! A look at a schema: what is in it, and what is to be done to bring it to the form of a build. It changes nothing.
+//! A look at a schema: what it holds, and which changes bring it to the form of a build. It changes nothing.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,26 +15,27 @@ use crate::schema::migrations_pending::{
     FunctionChange, PendingFunction, PendingMigration, PendingMigrations,
 };
 
-/// The oldest server whose SQL we speak.
+/// The oldest supported server.
 const OLDEST_SERVER: i32 = 130_000;
 
-/// One form of a function that is there, and a mark that changes when it is made anew.
+/// A function in the schema. Functions of one name differ in their arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Routine {
     pub(crate) name: String,
     pub(crate) arguments: String,
     pub(crate) oid: i64,
+    /// Changes when the function is replaced.
     mark: String,
 }
 
-/// What the ledger says about a function.
+/// The entry of a function in the ledger.
 struct LedgerEntry {
     arguments: String,
     hash: String,
     by: String,
 }
 
-/// A look at a schema.
+/// A transaction that looks at a schema.
 pub(crate) struct SchemaLook<'a> {
     pub(crate) transaction: &'a Transaction<'a>,
     pub(crate) schema: &'a str,
@@ -51,26 +52,29 @@ impl SchemaLook<'_> {
         let refuse = |why: String| Err(OpenError::Server { why });
         if self.get(row, "is_standby")? {
             return refuse(format!(
-                "it is a standby, on which database '{database}' can only be read; connect to the primary (with several \
-                 hosts in the URL, add target_session_attrs=read-write)"
+                "it is a standby, on which database '{database}' can only be read; connect to the primary \
+                 (with several hosts in the URL, add target_session_attrs=read-write)"
             ));
         }
         if self.get(row, "is_read_only")? {
             return refuse(format!(
-                "default_transaction_read_only is on for database '{database}' and this role; turn it off for them"
+                "default_transaction_read_only is on for database '{database}' and this role; turn it off \
+                 for them"
             ));
         }
         let encoding: String = self.get(row, "encoding")?;
         if encoding != "UTF8" {
             return refuse(format!(
-                "database '{database}' is encoded as {encoding}, which cannot hold every text; make one with ENCODING 'UTF8'"
+                "database '{database}' is encoded as {encoding}, which cannot hold every text; make one \
+                 with ENCODING 'UTF8'"
             ));
         }
         let isolation: String = self.get(row, "isolation")?;
         if isolation != "read committed" {
             return refuse(format!(
-                "default_transaction_isolation is '{isolation}' for database '{database}' and this role; set it to \
-                 'read committed' for them: what others commit while a call waits for them must be seen"
+                "default_transaction_isolation is '{isolation}' for database '{database}' and this role; \
+                 set it to 'read committed' for them: what others commit while a call waits for them must \
+                 be seen"
             ));
         }
         if self.get::<i32>(row, "version")? < OLDEST_SERVER {
@@ -82,7 +86,7 @@ impl SchemaLook<'_> {
         Ok(())
     }
 
-    /// Says what is to be done, and which functions of our names are there.
+    /// Returns what is to be changed, and the functions of the schema that have names of ours.
     pub(crate) async fn pending(&self) -> Result<(PendingMigrations, Vec<Routine>), OpenError> {
         let exists = self.exists().await?;
         let (has_ledger, relations) = if exists { self.relations().await? } else { (false, Vec::new()) };
@@ -107,7 +111,7 @@ impl SchemaLook<'_> {
         Ok((pending, routines))
     }
 
-    /// Tells whether the schema is there; refuses one that may not be used.
+    /// Tells whether the schema exists; refuses one that the role may not use.
     async fn exists(&self) -> Result<bool, OpenError> {
         let rows = self.rows("look for the schema", sql!("schema/exists"), params![self.schema]).await?;
         let Some(row) = rows.first() else { return Ok(false) };
@@ -119,7 +123,7 @@ impl SchemaLook<'_> {
         Err(OpenError::Refused { schema: self.schema.to_owned(), why })
     }
 
-    /// Refuses before anything is tried what the role may not do.
+    /// Refuses changes that the role may not make, before anything is tried.
     async fn check_rights(&self, pending: &PendingMigrations, exists: bool) -> Result<(), OpenError> {
         if pending.is_empty() {
             return Ok(());
@@ -137,13 +141,13 @@ impl SchemaLook<'_> {
         let role = self.role().await?;
         let why = if exists {
             format!(
-                "role '{role}' may not create tables and functions in it; grant it CREATE on the schema, or let a role \
-                 that may open it once"
+                "role '{role}' may not create tables and functions in it; grant it CREATE on the schema, or \
+                 let a role that may open it once"
             )
         } else {
             format!(
-                "it does not exist and role '{role}' may not create schemas; create it for the role, or grant it CREATE \
-                 on the database"
+                "it does not exist and role '{role}' may not create schemas; create it for the role, or \
+                 grant it CREATE on the database"
             )
         };
         Err(OpenError::Refused { schema: self.schema.to_owned(), why })
@@ -154,7 +158,7 @@ impl SchemaLook<'_> {
         rows.first().map_or(Ok(String::new()), |row| self.get(row, "role"))
     }
 
-    /// Tells whether there is a ledger, and which tables have our names.
+    /// Tells whether the schema has a ledger, and which of its tables have names of ours.
     async fn relations(&self) -> Result<(bool, Vec<String>), OpenError> {
         let mut names = self.build.relations();
         names.extend(["steadfast_migrations", "steadfast_functions"]);
@@ -244,7 +248,8 @@ impl SchemaLook<'_> {
         Ok(pending)
     }
 
-    /// A worker of the previous version that starts again during an upgrade leaves alone what the next version made.
+    /// Tells whether a newer version made a function. A worker of the previous version that restarts during
+    /// an upgrade does not replace it.
     fn is_newer(&self, version: &str) -> bool {
         Version::parse(version).is_ok_and(|version| version > self.build.version)
     }
@@ -294,7 +299,7 @@ pub(crate) async fn batch(
     transaction.batch_execute(text).await.map_err(|error| failed(schema, step, &error))
 }
 
-/// The channel on which processes of a schema tell each other what became runnable.
+/// Returns the channel for the notifications of a schema.
 pub(crate) fn channel(schema: &str) -> String {
     format!("steadfast_{}", &hash(schema)[..32])
 }
@@ -307,7 +312,7 @@ pub(crate) fn hash(text: &str) -> String {
     Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Says what kept a step from being done, and what to do.
+/// Makes the error of a step that failed, with what to do.
 pub(crate) fn failed(schema: &str, step: &str, error: &tokio_postgres::Error) -> OpenError {
     let schema = schema.to_owned();
     let Some(db) = error.as_db_error() else {

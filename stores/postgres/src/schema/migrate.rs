@@ -1,9 +1,9 @@
-//! Migrations: forward only, known by their hashes, one process at a time (F10). Functions are made anew when their file
-//! has changed.
+//! Migrations: forward only, known by their hashes, one process at a time (F10). A function is replaced when
+//! its file has changed.
 //!
-//! A look, which changes nothing, says what is to be done; then it is done, all or nothing. While a function is replaced, other
-//! processes go on calling it: one with the same parameters keeps its oid, and one with more parameters takes the place of
-//! the older form in the same transaction, so that calls with fewer arguments find it.
+//! A look finds the changes, and one transaction makes them. Other processes go on calling a function while
+//! it is replaced: with the same parameters it keeps its oid; with more parameters, the older function is
+//! dropped in the same transaction, so that calls with fewer arguments find the new one.
 
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ pub(crate) async fn migrate(
     })
 }
 
-/// Says what [`migrate`] would do; changes nothing.
+/// Returns what [`migrate`] would change, and changes nothing.
 pub(crate) async fn pending(
     client: &mut Client,
     schema: &str,
@@ -64,7 +64,7 @@ pub(crate) async fn pending(
     Ok(pending)
 }
 
-/// Does what is to be done.
+/// Makes the changes.
 async fn apply(
     transaction: &mut Transaction<'_>,
     schema: &str,
@@ -105,7 +105,7 @@ async fn apply(
     Ok(())
 }
 
-/// Makes a function anew: in its place if it can be, else in place of its older form.
+/// Replaces a function: in place if its parameters allow that, otherwise by dropping the older form.
 async fn replace(
     transaction: &mut Transaction<'_>,
     schema: &str,
@@ -119,7 +119,7 @@ async fn replace(
             transaction.transaction().await.map_err(|error| failed(schema, &step(function), &error))?;
         match tried.batch_execute(&function.sql).await {
             Ok(()) => tried.commit().await.map(|()| true),
-            // What it returns has changed, or a parameter its name.
+            // Its result or the name of a parameter has changed.
             Err(error) if error.code() == Some(&SqlState::INVALID_FUNCTION_DEFINITION) => {
                 tried.rollback().await.map(|()| false)
             }
@@ -128,7 +128,7 @@ async fn replace(
     };
     let in_place = in_place.map_err(|error| failed(schema, &step(function), &error))?;
     let now = SchemaLook { transaction, schema, quoted, build }.routines(&[function.name.as_str()]).await?;
-    // Forms that somebody else added beside ours stay.
+    // Functions of the same name that others added stay.
     let is_former = |routine: &&Routine| Some(&routine.arguments) == function.former.as_ref();
     for former in now.iter().filter(|routine| before.contains(routine)).filter(is_former) {
         let drop = sql!("schema/drop").replace("{oid}", &former.oid.to_string());
@@ -151,7 +151,7 @@ async fn made<'p>(
             let why = "its file makes no function of that name".to_owned();
             return Err(OpenError::Migration { schema: look.schema.to_owned(), step: step(function), why });
         };
-        // One that takes the place of a function that was not ours was never wanted.
+        // It replaced a function that this library did not make.
         let is_taken = before.iter().any(|former| former.oid == routine.oid);
         if function.change == FunctionChange::New && is_taken {
             return Err(look.foreign(format!("function '{}'", function.name)));
@@ -161,7 +161,7 @@ async fn made<'p>(
     pending.functions.iter().map(find).collect()
 }
 
-/// Says why a new function could not be made: one of somebody else may be in its place.
+/// Makes the error for a new function that could not be created: a foreign function may have its name.
 fn unmade(
     schema: &str,
     function: &PendingFunction,

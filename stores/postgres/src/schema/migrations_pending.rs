@@ -1,60 +1,60 @@
-//! What opening a schema would do to it.
+//! The changes that opening a schema would make.
 
 use std::fmt;
 
-/// Says what opening a schema with this build would do to it, in this order.
+/// The changes that opening a schema with this build would make, in this order.
 ///
-/// It displays as a script, for somebody who wants to read it first.
+/// It displays as an SQL script, so that it can be reviewed first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PendingMigrations {
-    /// Names the schema.
+    /// The name of the schema.
     pub schema: String,
-    /// Holds what makes the schema and its ledger, as far as they are not there.
+    /// The statements that create the schema and its ledger; empty if they exist.
     pub setup: Vec<String>,
-    /// Holds the migrations of tables, in order.
+    /// The migrations of tables, in order.
     pub migrations: Vec<PendingMigration>,
-    /// Holds the functions that would be made, or made anew.
+    /// The functions that would be created or replaced.
     pub functions: Vec<PendingFunction>,
 }
 
-/// Holds a migration that was not applied yet.
+/// A migration that was not applied yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PendingMigration {
-    /// Counts from 1.
+    /// Its number; the first migration is 1.
     pub version: i64,
-    /// Holds its text.
+    /// The statements, with the name of the schema.
     pub sql: String,
     pub(crate) hash: String,
 }
 
-/// Holds a function that would be made.
+/// A function that would be created or replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PendingFunction {
-    /// Names it.
+    /// Its name, without the schema.
     pub name: String,
-    /// Says whether there is an older form.
+    /// Whether it is created or replaced.
     pub change: FunctionChange,
-    /// Holds its text.
+    /// The statements, with the name of the schema.
     pub sql: String,
     pub(crate) hash: String,
-    /// The parameters of its older form.
+    /// The parameters of the function that it replaces.
     pub(crate) former: Option<String>,
 }
 
-/// Says what happens to a function.
+/// What happens to a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FunctionChange {
-    /// It is not there.
+    /// It is created.
     New,
-    /// Its older form is replaced, while others may go on calling it.
+    /// It is replaced; other processes can go on calling it meanwhile.
     Replaced,
 }
 
 impl PendingMigrations {
-    /// Tells whether the schema is as this build wants it.
+    /// Tells whether the schema already has the form of this build.
     pub fn is_empty(&self) -> bool {
         self.setup.is_empty() && self.migrations.is_empty() && self.functions.is_empty()
     }

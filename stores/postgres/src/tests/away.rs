@@ -1,4 +1,4 @@
-//! A server that goes away in the middle, and other trouble of running stores.
+//! A server that restarts or is slow while a store uses it.
 
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ async fn ask(db: &Db) -> Result<(), steadfast_store::ProviderError> {
     db.rows("ask", Statement::of(test_sql!("away/ask"), params![])).await.map(drop)
 }
 
-/// Waits for something that takes a moment.
+/// Fails if something takes more than a minute.
 async fn timely(waiting: impl Future<Output = ()>) {
     tokio::time::timeout(Duration::from_secs(60), waiting).await.expect("in time");
 }
 
-/// Asks until it is answered. A server of the machine does not know a told clock, so this waits for real.
+/// Asks until it is answered. The server does not know the clock of a test, so this waits in real time.
 async fn ask_until_answered(db: &Db) {
     for _ in 0..600 {
         if ask(db).await.is_ok() {
@@ -102,7 +102,7 @@ async fn a_statement_that_takes_too_long_is_ended_by_the_server() {
 
 #[tokio::test]
 async fn a_statement_that_no_server_ends_is_given_up_and_cancelled() {
-    // As through a pooler: the server knows no limit.
+    // As through a pooler: the server has no statement timeout.
     let url = format!("{}?options=-c%20statement_timeout%3D0&application_name=given_up", server().url());
     let plan = PostgresPlan { statement_timeout: Duration::from_millis(100), max_connections: 1, ..plan() };
     let db = db(&url, "given_up", &plan);
@@ -117,7 +117,7 @@ async fn a_statement_that_no_server_ends_is_given_up_and_cancelled() {
 #[tokio::test]
 async fn a_statement_that_nobody_waits_for_is_cancelled_and_holds_up_nobody() {
     let url = format!("{}?application_name=left", server().url());
-    // The server would not end it in the time of this test.
+    // The server does not end it within this test.
     let plan = PostgresPlan { statement_timeout: Duration::from_secs(600), max_connections: 1, ..plan() };
     let db = db(&url, "left", &plan);
     let left = {
@@ -129,7 +129,7 @@ async fn a_statement_that_nobody_waits_for_is_cancelled_and_holds_up_nobody() {
     let admin = connect(server().url()).await;
     timely(async { while number(&admin, test_sql!("away/running"), "left").await == 0 {} }).await;
     left.abort();
-    // It would be behind the other on the one connection, for as long as that takes.
+    // On the same connection it would wait for the other statement.
     timely(async { ask(&db).await.unwrap() }).await;
     timely(async { while number(&admin, test_sql!("away/running"), "left").await > 0 {} }).await;
 }

@@ -1,8 +1,9 @@
 //! Every function that makes a row runnable lowers the floor of its order (decision 0007).
 //!
-//! Fetches look from the floors upwards, so a row that becomes runnable with an older key is not seen until `lower_floor` has
-//! named that key. This test reads the texts of all functions, finds the writes that make a row runnable, and looks for the
-//! call of `lower_floor` that has to follow: in the function itself, in a function that it calls, or in every caller.
+//! Fetches look from the floors upwards, so a row that becomes runnable with an older key is not seen until
+//! `lower_floor` has named that key. This test reads the texts of all functions, finds the writes that make a
+//! row runnable, and looks for the call of `lower_floor` that has to follow: in the function itself, in a
+//! function that it calls, or in every caller.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,9 +16,9 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
 ];
 
 /// The texts of functions by name, without comments, with single spaces.
-type Texts = BTreeMap<String, String>;
+type FunctionTexts = BTreeMap<String, String>;
 
-fn texts() -> Texts {
+fn texts() -> FunctionTexts {
     let code = |text: &str| {
         let lines = text.lines().map(|line| line.split("--").next().unwrap_or_default());
         lines.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ")
@@ -51,8 +52,8 @@ impl Write<'_> {
     }
 
     /// The orders in which the row may come to count.
-    fn orders(&self) -> Vec<Counts> {
-        let orders: &[(Counts, bool)] = match self.table {
+    fn orders(&self) -> Vec<Counting> {
+        let orders: &[(Counting, bool)] = match self.table {
             "orchestrator_queue" => {
                 &[(ByKey("due_messages"), self.may_become("0")), (Elsewhere("turns"), self.may_become("1"))]
             }
@@ -77,13 +78,13 @@ impl Write<'_> {
 
 /// How a written row comes to count in an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Counts {
+enum Counting {
     /// By a key that is written with it: the function itself, or each of its callers, lowers the floor.
     ByKey(&'static str),
     /// By a row of another table, which a function that is called later writes.
     Elsewhere(&'static str),
 }
-use Counts::{ByKey, Elsewhere};
+use Counting::{ByKey, Elsewhere};
 
 /// Finds the places of a pattern, each at its end.
 fn ends_of<'t>(text: &'t str, pattern: &'t str) -> impl Iterator<Item = usize> + 't {
@@ -91,25 +92,25 @@ fn ends_of<'t>(text: &'t str, pattern: &'t str) -> impl Iterator<Item = usize> +
 }
 
 fn word(text: &str) -> &str {
-    let end = text.find(|letter: char| !letter.is_alphanumeric() && letter != '_');
+    let end = text.find(|character: char| !character.is_alphanumeric() && character != '_');
     &text[..end.unwrap_or(text.len())]
 }
 
 /// Splits a list at its commas, up to one of the words or to the end of the parentheses that it stands in.
 fn list<'t>(text: &'t str, ends: &[&str]) -> Vec<&'t str> {
     let (mut depth, mut from, mut parts) = (0_i32, 0, Vec::new());
-    for (at, letter) in text.char_indices() {
-        match letter {
+    for (at, character) in text.char_indices() {
+        match character {
             '(' | '[' => depth += 1,
             ')' | ']' => depth -= 1,
             _ => {}
         }
-        let is_end = letter == ';' || ends.iter().any(|end| text[at..].starts_with(end));
+        let is_end = character == ';' || ends.iter().any(|end| text[at..].starts_with(end));
         if depth < 0 || (depth == 0 && is_end) {
             parts.push(text[from..at].trim());
             return parts;
         }
-        if depth == 0 && letter == ',' {
+        if depth == 0 && character == ',' {
             parts.push(text[from..at].trim());
             from = at + 1;
         }
@@ -153,15 +154,16 @@ fn writes(text: &str) -> Vec<Write<'_>> {
 }
 
 /// The places at which a text calls functions, behind a place.
-fn calls<'t>(text: &'t str, from: usize) -> Vec<(&'t str, usize)> {
+fn calls(text: &str, from: usize) -> Vec<(&str, usize)> {
     let is_call = |at: &usize| text[*at + word(&text[*at..]).len()..].starts_with('(');
     let places = ends_of(text, "{schema}.").filter(|at| *at > from).filter(is_call);
     places.map(|at| (word(&text[at..]), at)).collect()
 }
 
-/// Tells whether a function calls, behind a place and through any number of functions, one that lowers a floor.
+/// Tells whether a function calls, behind a place and through any number of functions, one that lowers a
+/// floor.
 fn leads_to<'t>(
-    texts: &'t Texts,
+    texts: &'t FunctionTexts,
     name: &str,
     order: &str,
     from: usize,
@@ -182,7 +184,7 @@ fn lowers(text: &str, order: &str, from: usize) -> bool {
 const MAX_CALLERS: usize = 4;
 
 /// Tells whether a floor is lowered behind a place of a function: there, or in every function that calls it.
-fn is_covered(texts: &Texts, name: &str, counts: Counts, from: usize, depth: usize) -> bool {
+fn is_covered(texts: &FunctionTexts, name: &str, counts: Counting, from: usize, depth: usize) -> bool {
     let is_covered_here = match counts {
         ByKey(order) => lowers(&texts[name], order, from),
         Elsewhere(order) => leads_to(texts, name, order, from, &mut BTreeSet::new()),
@@ -200,7 +202,7 @@ fn is_covered(texts: &Texts, name: &str, counts: Counts, from: usize, depth: usi
 }
 
 /// The writes behind which no floor is lowered: function and order.
-fn forgotten(texts: &Texts) -> BTreeSet<(String, &'static str)> {
+fn forgotten(texts: &FunctionTexts) -> BTreeSet<(String, &'static str)> {
     let mut forgotten = BTreeSet::new();
     for (name, text) in texts {
         for write in writes(text) {
@@ -246,8 +248,9 @@ fn a_function_that_forgets_to_lower_a_floor_is_noticed() {
 
 #[test]
 fn the_writes_of_a_text_are_found() {
-    let text = "WITH moved AS (UPDATE {schema}.worker_queue AS w SET state = CASE WHEN a > b THEN 0 ELSE 1 END, \
-                locked_until = NULL FROM a WHERE w.id = a.id RETURNING w.id) SELECT 1; \
+    let text = "WITH moved AS (UPDATE {schema}.worker_queue AS w \
+                SET state = CASE WHEN a > b THEN 0 ELSE 1 END, locked_until = NULL \
+                FROM a WHERE w.id = a.id RETURNING w.id) SELECT 1; \
                 INSERT INTO {schema}.heads AS h (tag, head) SELECT f(a, b), c FROM x \
                 ON CONFLICT (tag) DO UPDATE SET head = excluded.head WHERE true;";
     let found: Vec<_> = writes(text).iter().map(|write| (write.table.to_owned(), write.orders())).collect();

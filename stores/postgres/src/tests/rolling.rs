@@ -16,7 +16,7 @@ use crate::provider::PostgresProvider;
 use crate::schema::build::Build;
 use crate::schema::functions::Function;
 
-/// The forms of one function, as it grew from version to version.
+/// The forms of one function in successive versions.
 macro_rules! form {
     ($form:literal) => {
         Function { name: "rolling/doubled", text: test_sql!($form) }
@@ -76,7 +76,7 @@ async fn workers_go_on_while_functions_are_made_anew() {
     }
 }
 
-/// Does what a worker does all day: starts, takes turns and commits them, runs activities, reads.
+/// Does what a worker does: starts an instance, commits a turn, finishes an activity, reads.
 async fn work(provider: &dyn Provider, instance: String) {
     let (lock, at_once) = (Duration::from_secs(60), Duration::ZERO);
     let start = WorkItem::StartOrchestration {
@@ -121,7 +121,7 @@ async fn work(provider: &dyn Provider, instance: String) {
     provider.get_kv_all_values(&instance).await.unwrap();
 }
 
-/// This build, as if each of its functions had been written anew.
+/// This build with a changed text of each function.
 fn rewritten(version: u64) -> Build {
     let this = Build::this();
     let rewrite = |function: &&'static Function| -> &'static Function {
@@ -211,7 +211,7 @@ async fn a_function_with_more_parameters_takes_the_place_of_the_older_form() {
     bring(server.url(), schema.name(), &build(1, &FIRST)).await.unwrap();
     execute(&client, test_sql!("rolling/theirs"), schema.name()).await;
     bring(server.url(), schema.name(), &build(2, &GROWN)).await.unwrap();
-    // Ours, and a form of the same name that somebody else has added.
+    // Ours, and a function of the same name that was added by hand.
     assert_eq!(number(&client, test_sql!("rolling/forms"), schema.name()).await, 2);
     assert_eq!(call(&db(server.url(), schema.name(), &plan())).await, 42);
 }

@@ -1,4 +1,5 @@
-//! What every verb needs: the database, the waiters of this process, and its name among the processes that listen.
+//! What every verb needs: the database, the waiters of this process, and its name among the processes that
+//! listen.
 
 use std::sync::Arc;
 
@@ -24,7 +25,8 @@ impl Backend {
         payload(&self.me, woken)
     }
 
-    /// Passes an answer on. If it is an error after which the call may have happened or not, the waiters are woken as if it had.
+    /// Passes an answer on. If it is an error after which the call may have happened or not, the waiters are
+    /// woken as if it had.
     pub(crate) fn wake_if_unsure<T>(
         &self,
         answered: Result<T, ProviderError>,
@@ -37,7 +39,8 @@ impl Backend {
         })
     }
 
-    /// Tells other processes what turned out to be runnable. It is a hint: the caller does not wait for it, and it may fail.
+    /// Tells other processes what turned out to be runnable. It is a hint: the caller does not wait for it,
+    /// and it may fail.
     pub(crate) fn notify_others(&self, woken: Woken) {
         let this = self.clone();
         tokio::spawn(async move {

@@ -28,7 +28,7 @@ calls! {
 
 /// Events as they are stored.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Events {
+pub(crate) struct StoredEvents {
     /// Their ids as the caller gave them, for error texts.
     given: Vec<u64>,
     ids: Vec<i64>,
@@ -36,7 +36,7 @@ pub(crate) struct Events {
     texts: Vec<String>,
 }
 
-impl Events {
+impl StoredEvents {
     pub(crate) fn new(operation: &'static str, events: &[Event]) -> Result<Self, ProviderError> {
         let mut new = Self::default();
         for event in events {
@@ -65,7 +65,8 @@ impl Events {
         (std::mem::take(ids), std::mem::take(kinds), std::mem::take(texts))
     }
 
-    /// Says why events are refused: `code` is the answer of the database, `at` the refused event, counted from 1.
+    /// Says why events are refused: `code` is the answer of the database, `at` the refused event, counted
+    /// from 1.
     pub(crate) fn refusal(
         &self,
         operation: &'static str,
@@ -90,7 +91,7 @@ impl Db {
         &self,
         instance: &str,
         execution: u64,
-        mut events: Events,
+        mut events: StoredEvents,
     ) -> Result<(), ProviderError> {
         const OPERATION: &str = "append_history";
         let (event_ids, event_kinds, event_texts) = events.take();
@@ -158,7 +159,8 @@ impl Db {
     }
 }
 
-/// Makes a history of stored texts. For a caller that holds events up to `known`, the texts are only those after it (S2, S15).
+/// Makes a history of stored texts. For a caller that holds events up to `known`, the texts are only those
+/// after it (S2, S15).
 pub(crate) fn history_of(texts: &[String], known: Option<u64>) -> History {
     match (events_of(texts), known) {
         (Ok(events), Some(after)) => History::Tail { after, events },

@@ -24,7 +24,8 @@ impl Db {
         }
     }
 
-    /// Reads the state of an instance that has a history and no row: the history was appended by hand, or committed without a name.
+    /// Reads the state of an instance that has a history and no row: the history was appended by hand, or
+    /// committed without a name.
     async fn rowless_state(&self, instance: &str) -> Result<Option<InstanceState>, ProviderError> {
         const OPERATION: &str = "state";
         let stored = escape(instance);
@@ -108,7 +109,8 @@ impl Db {
 /// The bit that marks the change of an instance that has no row.
 const ROWLESS: u64 = 1 << 63;
 
-/// Returns the least text that sorts behind all texts with this prefix, in the order of bytes; `None` if no text does.
+/// Returns the least text that sorts behind all texts with this prefix, in the order of bytes; `None` if no
+/// text does.
 fn behind(prefix: &str) -> Option<String> {
     let mut characters: Vec<char> = prefix.chars().collect();
     while let Some(last) = characters.pop() {

@@ -36,8 +36,8 @@ calls! {
         me: Option<&'a str>,
     }
 
-    /// Starts instances that do not exist. The arrays that begin with `also` hold what is sent behind the starts, and
-    /// `also_of` says behind which start, counted from 1.
+    /// Starts instances that do not exist. The arrays that begin with `also` hold what is sent behind the
+    /// starts, and `also_of` says behind which start, counted from 1.
     #[derive(Default)]
     StartInstances<'a> => start_instances {
         instances: Vec<String>,
@@ -94,12 +94,12 @@ impl StoredMessage {
 
 /// A start, and what is sent behind it.
 #[derive(Debug, Clone)]
-pub(crate) struct Start {
+pub(crate) struct StoredStart {
     start: StoredMessage,
     also: Vec<StoredMessage>,
 }
 
-impl Start {
+impl StoredStart {
     pub(crate) fn new(start: Envelope, also: Vec<Envelope>) -> Result<Self, ProviderError> {
         const OPERATION: &str = "start";
         if !matches!(start.message.item, WorkItem::StartOrchestration { .. }) {
@@ -133,8 +133,8 @@ impl Backend {
     }
 
     /// Starts instances that do not exist.
-    pub(crate) async fn start(&self, asked: Vec<Start>) -> Answers<Started> {
-        let woken = Woken { turns: asked.iter().map(Start::count).sum(), ..Woken::default() };
+    pub(crate) async fn start(&self, asked: Vec<StoredStart>) -> Answers<Started> {
+        let woken = Woken { turns: asked.iter().map(StoredStart::count).sum(), ..Woken::default() };
         let started = start_instances(&self.db, asked, self.payload(&woken), Some(&self.me)).await;
         let answers = self.wake_if_unsure(started, &woken)?;
         self.waiters.wake(&woken);
@@ -167,13 +167,13 @@ pub(crate) async fn send_messages(
 /// Starts instances that do not exist.
 pub(crate) async fn start_instances(
     asker: &impl Asker,
-    requests: Vec<Start>,
+    requests: Vec<StoredStart>,
     notify: Option<String>,
     me: Option<&str>,
 ) -> Answers<Started> {
     const OPERATION: &str = "start";
     let mut call = StartInstances { now_ms: asker.now(), notify, me, ..StartInstances::default() };
-    for (of, Start { start, also }) in (1_i32..).zip(requests) {
+    for (of, StoredStart { start, also }) in (1_i32..).zip(requests) {
         call.instances.push(start.instance);
         call.items.push(start.item);
         call.delay_ms.push(start.delay);

@@ -1,7 +1,7 @@
 //! Notifications between processes (L2).
 //!
-//! One connection of a process listens. A notification says what became runnable, so that a process that cannot use it runs no
-//! statement. It is a hint and may be lost: every waiter also polls from time to time.
+//! One connection of a process listens. A notification says what became runnable, so that a process that
+//! cannot use it runs no statement. It is a hint and may be lost: every waiter also polls from time to time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,8 +40,8 @@ struct Payload {
     /// The instances that changed, those that go on first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     instances: Vec<String>,
-    /// How many of `instances` go on; the others ended. An older process does not read this field and takes all for changed. If it
-    /// is missing, any of them may have ended.
+    /// How many of `instances` go on; the others ended. An older process does not read this field and takes
+    /// all for changed. If it is missing, any of them may have ended.
     #[serde(default, skip_serializing_if = "is_zero")]
     going_on: usize,
     /// Whether more became runnable than fits into a notification.
@@ -72,12 +72,14 @@ pub(crate) fn payload(me: &str, woken: &Woken) -> Option<String> {
     Some(text.unwrap_or_else(|| everything(me)))
 }
 
-/// Writes a notification that wakes every waiter, because what became runnable is not known or too long to say.
+/// Writes a notification that wakes every waiter, because what became runnable is not known or too long to
+/// say.
 pub(crate) fn everything(me: &str) -> String {
     serde_json::json!({ "from": me, "all": true }).to_string()
 }
 
-/// Wakes the waiters that a notification of another process concerns. A notification that cannot be read wakes all.
+/// Wakes the waiters that a notification of another process concerns. A notification that cannot be read
+/// wakes all.
 pub(crate) fn hear(me: &str, text: &str, waiters: &Arc<Waiters>) {
     match serde_json::from_str::<Payload>(text) {
         Ok(payload) if payload.from == me => {}
@@ -126,7 +128,8 @@ mod tests {
         assert_eq!(text, r#"{"from":"me","turns":2,"work":[["gpu",true]]}"#);
     }
 
-    /// Tells which of three waiters a notification calls: for a change of `a`, for the end of `a`, for the end of `b`.
+    /// Tells which of three waiters a notification calls: for a change of `a`, for the end of `a`, for the
+    /// end of `b`.
     fn called(text: &str) -> [bool; 3] {
         let waiters = Arc::new(Waiters::default());
         let wishes = [

@@ -1,4 +1,5 @@
-//! Polling: a fetch or a wait looks again when a commit wakes it, when something becomes runnable by time, and from time to time.
+//! Polling: a fetch or a wait looks again when a commit wakes it, when something becomes runnable by time,
+//! and from time to time.
 
 use std::future::Future;
 use std::time::Duration;
@@ -27,8 +28,8 @@ pub(crate) enum NextPoll {
 }
 
 impl NextPoll {
-    /// Says when to poll again after a poll at the store's time `now`. `again` means that other transactions locked what is ready,
-    /// `next` is the next moment at which something becomes ready by itself.
+    /// Says when to poll again after a poll at the store's time `now`. `again` means that other transactions
+    /// locked what is ready, `next` is the next moment at which something becomes ready by itself.
     pub(crate) fn after(again: bool, next: Option<i64>, now: i64) -> Self {
         if again {
             return Self::Soon;
@@ -43,8 +44,8 @@ const SOON: Duration = Duration::from_millis(2);
 /// How long to wait if they hold their locks for longer, as a transaction of an application may.
 const LOCKED: Duration = Duration::from_millis(100);
 
-/// Bounds how often a poll that found only locked rows is repeated after [`SOON`], so that "nothing" usually means that nothing is
-/// ready.
+/// Bounds how often a poll that found only locked rows is repeated after [`SOON`], so that "nothing" usually
+/// means that nothing is ready.
 const MAX_SOON: usize = 25;
 
 impl PostgresProvider {
@@ -81,7 +82,8 @@ impl PostgresProvider {
         }
     }
 
-    /// Reads the state of an instance, one indexed row, until the wait is satisfied, or until the timeout has passed.
+    /// Reads the state of an instance, one indexed row, until the wait is satisfied, or until the timeout has
+    /// passed.
     pub(crate) async fn watch(
         &self,
         mut wait: InstanceWait<'_>,

@@ -56,7 +56,7 @@ calls! {
         idle_ms: i64,
         untaken_ms: i64,
         tags: Option<Vec<String>>,
-        /// Whether the process takes no more work, so that work that waits for it counts as untaken.
+        /// Whether the process will take no more work, so that sessions with waiting work are released.
         full: bool,
         now_ms: Option<i64>,
         notify: Option<String>,
@@ -171,7 +171,8 @@ impl Backend {
 }
 
 impl Db {
-    /// Removes sessions that have ended, and returns how many there were. Each page is a transaction of its own.
+    /// Removes sessions that have ended, and returns how many there were. Each page is a transaction of its
+    /// own.
     pub(crate) async fn cleanup_sessions(&self) -> Result<usize, ProviderError> {
         const OPERATION: &str = "cleanup_sessions";
         let (mut after_scope, mut after_session) = (String::new(), String::new());
@@ -203,7 +204,7 @@ impl Db {
         rows.iter().map(|row| read_info(OPERATION, row)).collect()
     }
 
-    /// Shows a session.
+    /// Returns a session; `None` if there is none with the key.
     pub(crate) async fn session(&self, key: &SessionKey) -> Result<Option<SessionInfo>, ProviderError> {
         const OPERATION: &str = "session";
         let (scope, id) = (escape(stored_scope(key)), escape(&key.session_id));
@@ -219,8 +220,8 @@ pub(crate) fn fenced(operation: &'static str, owner: Option<&Owner>, newest: i64
         ProviderErrorKind::LeaseLost,
         operation,
         format!(
-            "incarnation {given} of node '{id}' was replaced by incarnation {newest}: another process has started with \
-             the same worker_node_id"
+            "incarnation {given} of node '{id}' was replaced by incarnation {newest}: another process has \
+             started with the same worker_node_id"
         ),
     )
 }

@@ -43,8 +43,8 @@ calls! {
 }
 
 impl Backend {
-    /// Puts a row back into its queue. If it still cannot be read, the next fetch passes over it again, and attempts are counted
-    /// from 0.
+    /// Puts a row back into its queue. If it still cannot be read, the next fetch passes over it again, and
+    /// attempts are counted from 0.
     pub(crate) async fn retry_set_aside(&self, id: u64) -> Result<(), ProviderError> {
         const OPERATION: &str = "retry_set_aside";
         let stored = time(id);
@@ -137,7 +137,8 @@ impl Db {
     }
 }
 
-/// Returns the tag of an activity and whether it belongs to a session; for one that cannot be read, no tag and no session.
+/// Returns the tag of an activity and whether it belongs to a session; for one that cannot be read, no tag
+/// and no session.
 fn place_of(item: Option<&WorkItem>) -> (Option<String>, bool) {
     match item {
         Some(WorkItem::ActivityExecute { tag, session_id, .. }) => (tag.clone(), session_id.is_some()),

@@ -1,4 +1,5 @@
-//! Turns: leasing instances, renewing and abandoning their leases. [`commit`] commits what was decided for them.
+//! Turns: leasing instances, renewing and abandoning their leases. [`commit`] commits what was decided for
+//! them.
 
 pub(crate) mod columns;
 pub(crate) mod commit;
@@ -106,8 +107,8 @@ calls! {
 /// The operation of all statements of a fetch.
 const FETCH: &str = "fetch_turn";
 
-/// Bounds how many calls one fetch makes while the instances that it leases hold nothing readable; the next fetch goes on from
-/// there.
+/// Bounds how many calls one fetch makes while the instances that it leases hold nothing readable; the next
+/// fetch goes on from there.
 const MAX_PASSES: usize = 8;
 
 /// Asks for a turn.
@@ -161,7 +162,8 @@ struct UnreadableMessage {
 }
 
 impl Backend {
-    /// Leases an instance for each request, those with the oldest messages first (S1, S2, S18). All requests are alike.
+    /// Leases an instance for each request, those with the oldest messages first (S1, S2, S18). All requests
+    /// are alike.
     pub(crate) async fn fetch_turns(
         &self,
         asked: Vec<TurnFetch>,
@@ -272,7 +274,8 @@ impl Db {
         Ok(fetched)
     }
 
-    /// Reads a lease and passes over its messages that cannot be read. `None` if no turn can be made of the others (S15).
+    /// Reads a lease and passes over its messages that cannot be read. `None` if no turn can be made of the
+    /// others (S15).
     async fn readable(&self, row: &Row) -> Result<Option<LeasedTurn>, ProviderError> {
         let (mut leased, unreadable) = LeasedTurn::read(row)?;
         if unreadable.is_empty() {
@@ -335,8 +338,8 @@ impl Db {
         Ok(())
     }
 
-    /// Adds to a lease the part of its history that the caller does not hold, and the key-value state. Neither can change
-    /// while the lease lasts.
+    /// Adds to a lease the part of its history that the caller does not hold, and the key-value state.
+    /// Neither can change while the lease lasts.
     pub(crate) async fn complete(
         &self,
         leased: LeasedTurn,
@@ -380,7 +383,8 @@ impl Db {
         })
     }
 
-    /// Abandons leases that were never delivered, even if they have expired meanwhile. No attempt is counted (S5).
+    /// Abandons leases that were never delivered, even if they have expired meanwhile. No attempt is counted
+    /// (S5).
     pub(crate) async fn abandon_undelivered_turns(
         &self,
         tokens: &[String],

@@ -1,4 +1,5 @@
-//! Sending inside a transaction of the application: inserting an order and starting its orchestration commit together.
+//! Sending inside a transaction of the application: inserting an order and starting its orchestration commit
+//! together.
 
 use std::sync::Arc;
 
@@ -10,13 +11,15 @@ use crate::link::db::{Asker, in_schema};
 use crate::link::error::provider_error;
 use crate::link::statement::{Statement, typed};
 use crate::provider::PostgresProvider;
-use crate::verbs::message::{Start, StoredMessage, send_messages, start_instances};
+use crate::verbs::message::{StoredMessage, StoredStart, send_messages, start_instances};
 use crate::verbs::notify::payload;
 
-/// Sends messages inside a transaction of the application: they are sent when it commits, and not at all if it is rolled back.
+/// Sends messages inside a transaction of the application: they are sent when it commits, and not at all if
+/// it is rolled back.
 ///
 /// # Cancel safety
-/// If a call is dropped before it returns, the message may be part of the transaction or not: roll the transaction back.
+/// If a call is dropped before it returns, the message may be part of the transaction or not: roll the
+/// transaction back.
 pub struct Within<'t> {
     transaction: &'t Transaction<'t>,
     schema: Arc<str>,
@@ -38,15 +41,17 @@ impl PostgresProvider {
     /// transaction.execute("INSERT INTO orders (id) VALUES ($1)", &[&"order-7"]).await?;
     /// // A client sends through it: client.through(&store.within(&transaction)).start_orchestration(..)
     /// let outbox = store.within(&transaction);
-    /// # let start: Envelope = steadfast_core::WorkItem::CancelInstance { instance: String::new(), reason: String::new() }.into();
+    /// # let (instance, reason) = (String::new(), String::new());
+    /// # let start: Envelope = steadfast_core::WorkItem::CancelInstance { instance, reason }.into();
     /// outbox.send(vec![start]).await?;
     /// transaction.commit().await?;
     /// # Ok(())
     /// # }
     /// ```
     ///
-    /// Each instance that gets a message is locked until the transaction ends, and other senders to it wait. So send last, and
-    /// commit soon. After an error the transaction can only be rolled back, as after any failed statement.
+    /// Each instance that gets a message is locked until the transaction ends, and other senders to it wait.
+    /// So send last, and commit soon. After an error the transaction can only be rolled back, as after any
+    /// failed statement.
     pub fn within<'t>(&self, transaction: &'t Transaction<'t>) -> Within<'t> {
         Within { transaction, schema: self.backend.db.schema(), now: self.backend.db.now() }
     }
@@ -72,7 +77,7 @@ impl Asker for Within<'_> {
 #[async_trait]
 impl Outbox for Within<'_> {
     async fn start(&self, start: Envelope, also: Vec<Envelope>) -> Result<Started, ProviderError> {
-        let start = Start::new(start, also)?;
+        let start = StoredStart::new(start, also)?;
         let notify = notify_all(start.count());
         start_instances(self, vec![start], notify, None)
             .await?
@@ -89,7 +94,8 @@ impl Outbox for Within<'_> {
     }
 }
 
-/// Makes a notification for all processes. This process is one of them: only so does it learn that the transaction committed.
+/// Makes a notification for all processes. This process is one of them: only so does it learn that the
+/// transaction committed.
 fn notify_all(turns: usize) -> Option<String> {
     payload("", &Woken { turns, ..Woken::default() })
 }

@@ -1,5 +1,5 @@
-//! Work: leasing activities to the workers that may run them. Each call serves many requests. [`finish`] takes the outcome of an
-//! activity, [`tags`] has the stored form of tags.
+//! Work: leasing activities to the workers that may run them. Each call serves many requests. [`finish`]
+//! takes the outcome of an activity, [`tags`] has the stored form of tags.
 
 pub(crate) mod finish;
 pub(crate) mod tags;
@@ -125,7 +125,8 @@ calls! {
 /// The operation of all statements of a fetch.
 const FETCH: &str = "fetch_work";
 
-/// Bounds how many calls one fetch makes while it meets activities that cannot be read; the next fetch goes on from there.
+/// Bounds how many calls one fetch makes while it meets activities that cannot be read; the next fetch goes
+/// on from there.
 const MAX_PASSES: usize = 8;
 
 /// Asks for an activity.
@@ -228,8 +229,8 @@ enum LeasedWork {
 }
 
 impl Backend {
-    /// Leases for each request the oldest activity that it accepts (S13, S14, S18). All requests are alike. An activity that
-    /// cannot be read is passed over, and the fetch goes on behind it (S15).
+    /// Leases for each request the oldest activity that it accepts (S13, S14, S18). All requests are alike.
+    /// An activity that cannot be read is passed over, and the fetch goes on behind it (S15).
     pub(crate) async fn fetch_work(&self, asked: Vec<WorkFetch>) -> Answers<PollResult<Guarded<WorkLease>>> {
         self.undelivered.abandon_all().await;
         let Some(WorkFetch { group, .. }) = asked.first() else { return Ok(Vec::new()) };
@@ -341,7 +342,8 @@ impl Backend {
 }
 
 impl Db {
-    /// Gives each readable lease to its request and passes over the others. Returns whether an activity could not be read.
+    /// Gives each readable lease to its request and passes over the others. Returns whether an activity could
+    /// not be read.
     async fn keep_readable(
         &self,
         leased: Vec<LeasedWork>,
@@ -414,7 +416,8 @@ impl Db {
         Ok(())
     }
 
-    /// Abandons leases that were never delivered, and undoes the claims of their fetches. No attempt is counted (S5).
+    /// Abandons leases that were never delivered, and undoes the claims of their fetches. No attempt is
+    /// counted (S5).
     pub(crate) async fn abandon_undelivered_work(
         &self,
         leases: &[UndeliveredWork],

@@ -11,8 +11,8 @@ use crate::verbs::turn::commit::{PreparedCommit, SessionChange};
 use crate::verbs::work::tags::stored_tag;
 
 calls! {
-    /// Commits turns. The first arrays have one element for each commit. The others hold the elements of all commits, and the
-    /// array that ends in `_of` says to which commit an element belongs, counted from 1.
+    /// Commits turns. The first arrays have one element for each commit. The others hold the elements of all
+    /// commits, and the array that ends in `_of` says to which commit an element belongs, counted from 1.
     #[derive(Default)]
     CommitTurns<'a> => commit_turns on CommitTurns {
         now_ms: Option<i64>,

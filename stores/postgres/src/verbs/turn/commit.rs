@@ -8,7 +8,7 @@ use crate::link::db::{column, time, unsigned};
 use crate::link::escape::unescape;
 use crate::merge::queue::Answers;
 use crate::verbs::backend::Backend;
-use crate::verbs::history::Events;
+use crate::verbs::history::StoredEvents;
 use crate::verbs::kv::KvChanges;
 use crate::verbs::message::{check_work, text};
 use crate::verbs::turn::columns::CommitTurns;
@@ -23,7 +23,7 @@ pub(crate) struct PreparedCommit {
     /// The instance, if an event names it: for those who wait for it in other processes.
     instance: Option<String>,
     pub(crate) execution: i64,
-    pub(crate) events: Events,
+    pub(crate) events: StoredEvents,
     pub(crate) commit: TurnCommit,
     pub(crate) work: Vec<String>,
     pub(crate) messages: Vec<String>,
@@ -97,7 +97,7 @@ impl PreparedCommit {
             custom_status,
             kv: KvChanges::of(&events),
             sessions: events.iter().filter_map(|event| session_change(&event.kind)).collect(),
-            events: Events::new(OPERATION, &events)?,
+            events: StoredEvents::new(OPERATION, &events)?,
             commit,
         })
     }

@@ -22,7 +22,8 @@ pub(crate) fn tags_of(filter: &TagFilter) -> Option<Vec<String>> {
     }
 }
 
-/// Returns the stored form of a tag: `''` for none, `':' + tag` otherwise, so that untagged work never collides with a tag.
+/// Returns the stored form of a tag: `''` for none, `':' + tag` otherwise, so that untagged work never
+/// collides with a tag.
 pub(crate) fn stored_tag(tag: Option<&str>) -> String {
     tag.map_or_else(String::new, |tag| format!(":{tag}"))
 }
