@@ -30,7 +30,8 @@ impl Binaries {
     ///
     /// # Errors
     ///
-    /// [`ServerError::NotInstalled`] with the places that were looked at and the command that installs a server.
+    /// [`ServerError::NotInstalled`] with the places that were looked at and the command that installs a
+    /// server.
     pub fn find() -> Result<Self, ServerError> {
         Search {
             given: env::var_os("PG_BIN").map(PathBuf::from),

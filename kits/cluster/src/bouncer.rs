@@ -46,12 +46,13 @@ impl Bouncer {
         find().is_some()
     }
 
-    /// Finds the program, and installs the Debian package if there is none and it may: as root, where there is `apt-get`.
+    /// Finds the program, and installs the Debian package if there is none and it may: as root, where there
+    /// is `apt-get`.
     ///
     /// # Errors
     ///
-    /// [`ServerError::MissingProgram`] with the command to run if it may not install, and [`ServerError::Command`]
-    /// or [`ServerError::Waited`] if that fails.
+    /// [`ServerError::MissingProgram`] with the command to run if it may not install, and
+    /// [`ServerError::Command`] or [`ServerError::Waited`] if that fails.
     pub fn provide() -> Result<PathBuf, ServerError> {
         if let Some(program) = find() {
             return Ok(program);
@@ -66,8 +67,9 @@ impl Bouncer {
     ///
     /// # Errors
     ///
-    /// [`ServerError::MissingProgram`] if it is not installed, [`ServerError::NoAccount`], [`ServerError::NoPort`],
-    /// [`ServerError::File`], and [`ServerError::Waited`] with what it said if it does not answer.
+    /// [`ServerError::MissingProgram`] if it is not installed, [`ServerError::NoAccount`],
+    /// [`ServerError::NoPort`], [`ServerError::File`], and [`ServerError::Waited`] with what it said if it
+    /// does not answer.
     pub fn before(server: &Server, connections: usize, startup: Startup) -> Result<Self, ServerError> {
         let program = find().ok_or(MISSING)?;
         let account = Account::choose()?;

@@ -54,7 +54,8 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// Makes a cluster in a place and starts its server; call it with the place's start lock, or in an own place.
+    /// Makes a cluster in a place and starts its server; call it with the place's start lock, or in an own
+    /// place.
     ///
     /// # Errors
     ///

@@ -19,8 +19,8 @@ impl Binaries {
     ///
     /// # Errors
     ///
-    /// [`ServerError::NotInstalled`] with the command to run if it may not install, and [`ServerError::Command`]
-    /// or [`ServerError::Waited`] if that fails.
+    /// [`ServerError::NotInstalled`] with the command to run if it may not install, and
+    /// [`ServerError::Command`] or [`ServerError::Waited`] if that fails.
     pub fn provide() -> Result<Self, ServerError> {
         match (Self::find(), installer(INSTALL).filter(|_| env::var_os("PG_BIN").is_none())) {
             (Err(ServerError::NotInstalled { .. }), Some(apt)) => {

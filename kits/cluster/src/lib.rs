@@ -16,8 +16,8 @@
 //!
 //! [`Bouncer::before`] puts PgBouncer in front of a server, where it is installed.
 //!
-//! The servers listen on the loopback interface only and ask for no password: whoever can log in to the machine
-//! can use them. Keep nothing in them.
+//! The servers listen on the loopback interface only and ask for no password: whoever can log in to the
+//! machine can use them. Keep nothing in them.
 //!
 //! | variable | what it sets |
 //! |---|---|

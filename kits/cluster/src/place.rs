@@ -12,7 +12,8 @@
 //!   own-XXXXXX/          the cluster of one `Server::durable`, with the same files
 //! ```
 //!
-//! The lock files are never deleted while somebody may use them: two processes would lock two different files.
+//! The lock files are never deleted while somebody may use them: two processes would lock two different
+//! files.
 
 use std::{
     collections::BTreeMap,

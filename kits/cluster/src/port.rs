@@ -4,8 +4,8 @@ use std::net::{Ipv4Addr, TcpListener};
 
 use crate::{ServerError, name};
 
-/// Below the ports that the system hands to clients (from 32768): a client that tries a stopped server again and
-/// again could otherwise be given the server's own port, connect to itself and keep the server from it.
+/// Below the ports that the system hands to clients (from 32768): a client that tries a stopped server again
+/// and again could otherwise be given the server's own port, connect to itself and keep the server from it.
 const FIRST: u16 = 20_000;
 const LAST: u16 = 32_000;
 /// Far more than are in use on a machine that works.

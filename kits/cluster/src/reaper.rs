@@ -38,8 +38,8 @@ pub(crate) fn ensure(place: &Place) -> Result<(), ServerError> {
         Kind::Shared => "clusters",
         Kind::Own => "everything",
     };
-    // A group of its own: neither Ctrl-C nor a test runner that ends the group of a test reaches it. No output of
-    // its own: a runner that waits for the outputs of a test to close would wait for it.
+    // A group of its own: neither Ctrl-C nor a test runner that ends the group of a test reaches it. No
+    // output of its own: a runner that waits for the outputs of a test to close would wait for it.
     let spawned = Command::new(SHELL)
         .args(["-c", SCRIPT, "steadfast-cluster-reaper"])
         .arg(place.folder())

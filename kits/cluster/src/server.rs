@@ -95,8 +95,8 @@ impl Server {
 
     /// Starts the server again with more settings, and with files in its data folder that it alone can read.
     ///
-    /// A file takes the place of one that is there: `pg_hba.conf` says who may connect, `standby.signal` makes a server that
-    /// only reads.
+    /// A file takes the place of one that is there: `pg_hba.conf` says who may connect, `standby.signal`
+    /// makes a server that only reads.
     ///
     /// # Errors
     ///

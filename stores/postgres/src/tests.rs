@@ -16,14 +16,6 @@ use crate::migrate::{Build, migrate};
 use crate::open::{OpenError, quoted};
 use crate::options::{Plan, PostgresOptions};
 
-/// Returns a statement of these tests, which has a file of its own.
-macro_rules! test_sql {
-    ($name:literal) => {
-        include_str!(concat!("../../tests/server/sql/", $name, ".sql"))
-    };
-}
-use test_sql;
-
 /// Joins the server that all tests share.
 fn server() -> &'static Server {
     static SERVER: OnceLock<Server> = OnceLock::new();

@@ -1,11 +1,11 @@
-//! The functions that callers of the database know by name: parameters, columns, JSON shapes, exceptions.
+//! The functions of the compatible crate, called by name: parameters, columns, JSON shapes, exceptions.
 
 use steadfast_cluster::{Schema, Server};
 use steadfast_postgres::PostgresProvider;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, NoTls, Row};
 
-/// Somebody who knows the functions and nothing else.
+/// A caller that uses only the functions of the compatible crate.
 struct Caller {
     client: Client,
     schema: Schema,
@@ -14,8 +14,12 @@ struct Caller {
 
 type Given<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-const START: &str = r#"{"StartOrchestration":{"instance":"i","orchestration":"Hello","input":"a\u0000b","version":"1.2.0","parent_instance":null,"parent_id":null,"execution_id":1}}"#;
-const STARTED: &str = r#"[{"event_id":1,"event_type":"OrchestrationStarted","event_data":"{\"type\":\"OrchestrationStarted\",\"name\":\"Hello\",\"version\":\"1.2.0\"}"}]"#;
+const START: &str = concat!(
+    r#"{"StartOrchestration":{"instance":"i","orchestration":"Hello","input":"a\u0000b","#,
+    r#""version":"1.2.0","parent_instance":null,"parent_id":null,"execution_id":1}}"#
+);
+const STARTED: &str = r#"[{"event_id":1,"event_type":"OrchestrationStarted",
+    "event_data":"{\"type\":\"OrchestrationStarted\",\"name\":\"Hello\",\"version\":\"1.2.0\"}"}]"#;
 const HELLO: &str =
     r#"{"orchestration_name":"Hello","orchestration_version":"1.2.0","pinned_duroxide_version":null}"#;
 const NO_TEXT: Option<&str> = None;
@@ -66,8 +70,9 @@ impl Caller {
     }
 
     async fn start(&self, now: i64) {
-        self.run("SELECT enqueue_orchestrator_work('i', $1, to_timestamp($2::bigint / 1000.0), NULL, NULL, NULL, $2)", &[&START, &now])
-            .await;
+        let start = "SELECT enqueue_orchestrator_work('i', $1, to_timestamp($2::bigint / 1000.0),
+                         NULL, NULL, NULL, $2)";
+        self.run(start, &[&START, &now]).await;
     }
 
     async fn fetch(&self, now: i64) -> Option<Row> {
@@ -128,9 +133,11 @@ impl Caller {
     }
 }
 
-const ACK: &str = "SELECT ack_orchestration_item($1, $2, $3, $4::text::jsonb, $5::text::jsonb, $6::text::jsonb, $7::text::jsonb, $8::text::jsonb)";
+const ACK: &str = "
+    SELECT ack_orchestration_item($1, $2, $3, $4::text::jsonb, $5::text::jsonb, $6::text::jsonb,
+        $7::text::jsonb, $8::text::jsonb)";
 
-/// What a turn decided, as JSON.
+/// The JSON arguments of `ack_orchestration_item`.
 struct Commit<'a> {
     execution: i64,
     delta: &'a str,
@@ -165,11 +172,14 @@ async fn every_function_takes_the_parameters_and_gives_the_columns_that_callers_
     let bigint = |name| vec![(name, Type::INT8)];
     let calls: Vec<(&str, Vec<(&str, Type)>)> = vec![
         (
-            "ack_orchestration_item(NULL::text, NULL::bigint, NULL::bigint, NULL::jsonb, NULL::jsonb, NULL::jsonb, NULL::jsonb, NULL::jsonb)",
+            "ack_orchestration_item(NULL::text, NULL::bigint, NULL::bigint, NULL::jsonb,
+                 NULL::jsonb, NULL::jsonb, NULL::jsonb, NULL::jsonb)",
             void("ack_orchestration_item"),
         ),
         (
-            "ack_orchestration_item(p_lock_token => '', p_now_ms => 1, p_execution_id => 1, p_history_delta => '[]', p_worker_items => '[]', p_orchestrator_items => '[]', p_metadata => '{}')",
+            "ack_orchestration_item(p_lock_token => '', p_now_ms => 1, p_execution_id => 1,
+                 p_history_delta => '[]', p_worker_items => '[]',
+                 p_orchestrator_items => '[]', p_metadata => '{}')",
             void("ack_orchestration_item"),
         ),
         (
@@ -191,21 +201,25 @@ async fn every_function_takes_the_parameters_and_gives_the_columns_that_callers_
             void("renew_work_item_lock"),
         ),
         (
-            "enqueue_worker_work(NULL::text, NULL::bigint, NULL::text, NULL::bigint, NULL::bigint, NULL::text)",
+            "enqueue_worker_work(NULL::text, NULL::bigint, NULL::text,
+                 NULL::bigint, NULL::bigint, NULL::text)",
             void("enqueue_worker_work"),
         ),
         ("enqueue_worker_work(p_work_item => '', p_now_ms => 1::bigint)", void("enqueue_worker_work")),
         (
-            "enqueue_orchestrator_work(NULL::text, NULL::text, NULL::timestamptz, NULL::text, NULL::text, NULL::bigint)",
+            "enqueue_orchestrator_work(NULL::text, NULL::text, NULL::timestamptz,
+                 NULL::text, NULL::text, NULL::bigint)",
             void("enqueue_orchestrator_work"),
         ),
         ("fetch_work_item(NULL::bigint, NULL::bigint)", work.to_vec()),
         (
-            "fetch_work_item(p_now_ms => 1::bigint, p_lock_timeout_ms => 1::bigint, p_owner_id => '', p_session_lock_timeout_ms => 1::bigint)",
+            "fetch_work_item(p_now_ms => 1::bigint, p_lock_timeout_ms => 1::bigint,
+                 p_owner_id => '', p_session_lock_timeout_ms => 1::bigint)",
             work.to_vec(),
         ),
         (
-            "renew_session_lock(p_owner_ids => '{}'::text[], p_now_ms => 1::bigint, p_extend_ms => 1::bigint, p_idle_timeout_ms => 1::bigint)",
+            "renew_session_lock(p_owner_ids => '{}'::text[], p_now_ms => 1::bigint,
+                 p_extend_ms => 1::bigint, p_idle_timeout_ms => 1::bigint)",
             bigint("renew_session_lock"),
         ),
         ("cleanup_orphaned_sessions(p_now_ms => 1::bigint)", bigint("cleanup_orphaned_sessions")),
@@ -244,7 +258,7 @@ async fn every_function_takes_the_parameters_and_gives_the_columns_that_callers_
 }
 
 #[tokio::test]
-async fn a_turn_is_fetched_with_what_arrived() {
+async fn a_turn_is_fetched_with_its_visible_messages() {
     let caller = Caller::new("compat_fetch").await;
     caller.start(1_000).await;
     let late = "SELECT enqueue_orchestrator_work('i', '{}', to_timestamp(5), NULL, NULL, NULL, 1000)";
@@ -259,7 +273,7 @@ async fn a_turn_is_fetched_with_what_arrived() {
     assert_eq!(
         turn.get::<_, Vec<String>>("out_messages"),
         [START],
-        "what is not visible yet is not among them"
+        "a message that is not visible yet is not delivered"
     );
     assert!(turn.get::<_, Vec<String>>("out_history").is_empty());
     assert_eq!((turn.get::<_, i64>("out_execution_id"), turn.get::<_, i32>("out_attempt_count")), (1, 1));
@@ -267,24 +281,30 @@ async fn a_turn_is_fetched_with_what_arrived() {
 }
 
 #[tokio::test]
-async fn a_commit_does_all_that_it_says() {
+async fn a_commit_writes_every_part_of_its_json() {
     let caller = Caller::new("compat_ack").await;
     let token = caller.begun(1_000).await;
     let delta = r#"[
-        {"event_id":1,"event_type":"OrchestrationStarted","event_data":"{\"type\":\"OrchestrationStarted\",\"name\":\"Hello\",\"version\":\"1.2.0\"}"},
-        {"event_id":2,"event_type":"KeyValueSet","event_data":"{\"type\":\"KeyValueSet\",\"key\":\"k\",\"value\":\"v\",\"last_updated_at_ms\":7}"},
-        {"event_id":3,"event_type":"CustomStatusUpdated","event_data":"{\"type\":\"CustomStatusUpdated\",\"status\":\"busy\"}"}]"#;
+        {"event_id":1,"event_type":"OrchestrationStarted",
+            "event_data":"{\"type\":\"OrchestrationStarted\",\"name\":\"Hello\",\"version\":\"1.2.0\"}"},
+        {"event_id":2,"event_type":"KeyValueSet",
+            "event_data":"{\"type\":\"KeyValueSet\",\"key\":\"k\",\"value\":\"v\",\"last_updated_at_ms\":7}"},
+        {"event_id":3,"event_type":"CustomStatusUpdated",
+            "event_data":"{\"type\":\"CustomStatusUpdated\",\"status\":\"busy\"}"}]"#;
     let work = r#"[
         {"ActivityExecute":{"instance":"i","execution_id":1,"id":4,"name":"A","input":""}},
         {"ActivityExecute":{"instance":"i","execution_id":1,"id":5,"name":"B","input":"","session_id":"s"}},
         {"ActivityExecute":{"instance":"i","execution_id":1,"id":6,"name":"C","input":""}}]"#;
     let sent = r#"[
         {"TimerFired":{"instance":"i","execution_id":1,"id":7,"fire_at_ms":9000}},
-        {"StartOrchestration":{"instance":"child","orchestration":"Child","input":"","version":null,"parent_instance":"i","parent_id":8,"execution_id":1}},
-        {"SubOrchCompleted":{"parent_instance":"parent","parent_execution_id":1,"parent_id":2,"result":""}}]"#;
-    let metadata = r#"{"orchestration_name":"Hello","orchestration_version":"1.2.0","parent_instance_id":"parent","status":"Running",
-        "pinned_duroxide_version":{"major":1,"minor":2,"patch":3}}"#;
-    let gone = r#"[{"instance":"i","execution_id":1,"activity_id":6},{"instance":"nobody","execution_id":1,"activity_id":6}]"#;
+        {"StartOrchestration":{"instance":"child","orchestration":"Child","input":"","version":null,
+            "parent_instance":"i","parent_id":8,"execution_id":1}},
+        {"SubOrchCompleted":{"parent_instance":"parent","parent_execution_id":1,"parent_id":2,
+            "result":""}}]"#;
+    let metadata = r#"{"orchestration_name":"Hello","orchestration_version":"1.2.0",
+        "parent_instance_id":"parent","status":"Running","pinned_duroxide_version":{"major":1,"minor":2,"patch":3}}"#;
+    let gone = r#"[{"instance":"i","execution_id":1,"activity_id":6},
+        {"instance":"nobody","execution_id":1,"activity_id":6}]"#;
     caller.ack(&token, 2_000, Commit { delta, work, sent, metadata, gone, execution: 1 }).await;
 
     assert_eq!(caller.texts("SELECT * FROM fetch_history('i')", &[]).await.len(), 3);
@@ -293,7 +313,7 @@ async fn a_commit_does_all_that_it_says() {
     assert_eq!(info.get::<_, Option<String>>("out_parent_instance_id").as_deref(), Some("parent"));
     assert_eq!(info.get::<_, String>("out_status"), "Running");
     let queued = "SELECT activity_id || coalesce(session_id, '') FROM worker_queue ORDER BY id";
-    assert_eq!(caller.texts(queued, &[]).await, ["4", "5s"], "what is cancelled is not queued");
+    assert_eq!(caller.texts(queued, &[]).await, ["4", "5s"], "cancelled work is not queued");
     let messages = "SELECT instance_id || ' ' || visible_ms FROM orchestrator_queue ORDER BY id";
     assert_eq!(caller.texts(messages, &[]).await, ["i 9000", "child 2000", "parent 2000"]);
 
@@ -330,7 +350,7 @@ async fn a_commit_that_is_refused_says_why_and_changes_nothing() {
         "SF012"
     );
     let ended = caller.refused(&token, 100_000, Commit::default()).await;
-    assert_eq!(ended, said("SF001", "Invalid lock token"), "its lease has ended");
+    assert_eq!(ended, said("SF001", "Invalid lock token"), "its lease has expired");
     caller.ack(&token, 2_000, Commit::default()).await;
     assert_eq!(caller.texts("SELECT * FROM fetch_history('i')", &[]).await.len(), 1);
 }
@@ -353,7 +373,8 @@ async fn completed_at_is_set_for_every_end() {
             r#"{{"orchestration_name":"H","orchestration_version":"1","status":"{status}","output":"o"}}"#
         );
         caller.ack(&token, 2_000, Commit { delta: STARTED, metadata: &metadata, ..Commit::default() }).await;
-        let ended = "SELECT (extract(epoch FROM out_completed_at) * 1000)::bigint AS at, out_output FROM get_execution_info($1, 1)";
+        let ended = "SELECT (extract(epoch FROM out_completed_at) * 1000)::bigint AS at, out_output
+                     FROM get_execution_info($1, 1)";
         let row = caller.row(ended, &[&instance]).await;
         assert_eq!(row.get::<_, Option<i64>>("at"), ends.then_some(2_000), "{status}");
         assert_eq!(row.get::<_, Option<String>>("out_output").as_deref(), Some("o"), "{status}");
@@ -361,7 +382,7 @@ async fn completed_at_is_set_for_every_end() {
 }
 
 #[tokio::test]
-async fn a_lease_of_a_turn_is_renewed_and_given_back() {
+async fn a_lease_of_a_turn_is_renewed_and_abandoned() {
     let caller = Caller::new("compat_turn_lease").await;
     let token = caller.begun(1_000).await;
     let renew = "SELECT renew_orchestration_item_lock($1, $2, $3)";
@@ -386,7 +407,7 @@ async fn a_lease_of_a_turn_is_renewed_and_given_back() {
 }
 
 #[tokio::test]
-async fn work_is_leased_finished_and_given_back() {
+async fn work_is_leased_acknowledged_and_abandoned() {
     let caller = Caller::new("compat_work").await;
     caller.enqueue_work(1_000, None).await;
     let (item, token, attempt) = caller.fetch_work(1_000, None).await.expect("work");
@@ -413,7 +434,7 @@ async fn work_is_leased_finished_and_given_back() {
     assert_eq!(
         caller.raised(ack, &[&token, &Some("i"), &Some("{}"), &9_000_i64]).await,
         processed,
-        "its lease has ended"
+        "its lease has expired"
     );
     caller.run(ack, &[&token, &Some("i"), &Some("{\"ActivityCompleted\":{}}"), &now]).await;
     assert_eq!(caller.raised(ack, &[&token, &Some("i"), &Some("{}"), &now]).await, processed);
@@ -428,13 +449,13 @@ async fn work_is_leased_finished_and_given_back() {
     assert_eq!(
         caller.number("SELECT count(*) FROM orchestrator_queue", &[]).await,
         1,
-        "a cancelled one tells nobody"
+        "cancelled work sends no completion"
     );
     assert_eq!(caller.number("SELECT count(*) FROM worker_queue", &[]).await, 0);
 }
 
 #[tokio::test]
-async fn no_time_is_the_time_of_the_database() {
+async fn a_time_of_null_means_the_time_of_the_database() {
     let caller = Caller::new("compat_time").await;
     caller.run("SELECT enqueue_worker_work('{}', NULL, 'i', 1, 2)", &[]).await;
     let row = caller.row("SELECT * FROM fetch_work_item(NULL, 60000)", &[]).await;
@@ -460,8 +481,8 @@ async fn a_session_belongs_to_one_owner_at_a_time() {
     caller.enqueue_work(1_000, Some("s")).await;
     assert!(caller.fetch_work(1_000, None).await.is_none(), "without an owner there are no sessions");
     let (_, token, _) = caller.fetch_work(1_000, Some("one")).await.expect("work");
-    assert!(caller.fetch_work(1_000, Some("other")).await.is_none(), "it is somebody's");
-    // Without a timeout of its own the session is held for as long as the activity.
+    assert!(caller.fetch_work(1_000, Some("other")).await.is_none(), "the session belongs to another owner");
+    // Without a timeout of its own the session is leased for as long as the activity.
     assert_eq!(caller.number("SELECT locked_until FROM sessions", &[]).await, 2_000);
     caller.run("SELECT renew_work_item_lock($1, 1500, 1)", &[&token]).await;
     assert_eq!(caller.number("SELECT last_activity_at FROM sessions", &[]).await, 1_500);
@@ -483,9 +504,9 @@ async fn a_session_belongs_to_one_owner_at_a_time() {
     assert_eq!(
         caller.number(renew, &[&owners(&["one"]), &6_500_i64, &5_000_i64, &60_000_i64]).await,
         0,
-        "it has ended"
+        "the lease has expired"
     );
-    assert!(caller.fetch_work(6_500, Some("other")).await.is_some(), "now it is anybody's");
+    assert!(caller.fetch_work(6_500, Some("other")).await.is_some(), "the lease of the session has expired");
 
     assert_eq!(
         caller.number("SELECT cleanup_orphaned_sessions(100000)", &[]).await,
@@ -523,7 +544,8 @@ async fn instances_are_listed_deleted_and_pruned() {
         ),
         (
             "child",
-            r#"{"orchestration_name":"C","orchestration_version":"1","parent_instance_id":"root","status":"Running"}"#,
+            r#"{"orchestration_name":"C","orchestration_version":"1",
+                "parent_instance_id":"root","status":"Running"}"#,
         ),
     ] {
         caller
@@ -568,11 +590,12 @@ async fn cleaning_a_schema_drops_all_that_the_store_made_and_nothing_else() {
     caller
         .client
         .batch_execute(
-            "CREATE TABLE orders (id BIGINT); CREATE SEQUENCE order_numbers; CREATE VIEW newest AS SELECT max(id) FROM orders;
+            "CREATE TABLE orders (id BIGINT); CREATE SEQUENCE order_numbers;
+             CREATE VIEW newest AS SELECT max(id) FROM orders;
              CREATE FUNCTION list_children(INTEGER) RETURNS INTEGER LANGUAGE sql AS 'SELECT 1';",
         )
         .await
-        .expect("what others made");
+        .expect("objects of another application");
     caller.run("SELECT cleanup_schema()", &[]).await;
     let left = "SELECT relname::text FROM pg_class WHERE relnamespace = $1::text::regnamespace ORDER BY 1";
     assert_eq!(caller.texts(left, &[&caller.schema.name()]).await, ["newest", "order_numbers", "orders"]);
