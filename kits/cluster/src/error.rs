@@ -1,10 +1,10 @@
-//! What can keep a test from its server, with the remedy.
+//! Why a test has no server, each with its remedy.
 
 use std::{io, path::PathBuf, process::ExitStatus, time::Duration};
 
 use crate::INSTALL;
 
-/// Says why there is no server. Each text names what to do about it.
+/// Why there is no server. Each text names the remedy.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
@@ -34,7 +34,7 @@ pub enum ServerError {
     )]
     NoAccount,
 
-    /// The folder of the clusters belongs to somebody else, or is no folder.
+    /// The folder of the clusters belongs to another user, or is no folder.
     #[error(
         "{} is not a folder of the user who runs the tests; \
          remove it, or set STEADFAST_CLUSTER_DIR to a folder of your own", .path.display()

@@ -6,13 +6,13 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, NoTls, Row};
 
 /// A caller that uses only the functions of the compatible crate.
-struct Caller {
+struct CompatCaller {
     client: Client,
     schema: Schema,
     url: String,
 }
 
-type Given<'a> = &'a [&'a (dyn ToSql + Sync)];
+type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 const START: &str = concat!(
     r#"{"StartOrchestration":{"instance":"i","orchestration":"Hello","input":"a\u0000b","#,
@@ -25,7 +25,7 @@ const HELLO: &str =
 const NO_TEXT: Option<&str> = None;
 const NO_NUMBER: Option<i64> = None;
 
-impl Caller {
+impl CompatCaller {
     async fn new(hint: &str) -> Self {
         let server = Server::join().expect("a server");
         let schema = server.schema(hint);
@@ -36,30 +36,30 @@ impl Caller {
         Self { client, schema, url: server.url().to_owned() }
     }
 
-    async fn rows(&self, call: &str, given: Given<'_>) -> Vec<Row> {
+    async fn rows(&self, call: &str, given: Parameters<'_>) -> Vec<Row> {
         self.client.query(call, given).await.unwrap_or_else(|error| panic!("{call}: {error:?}"))
     }
 
-    async fn row(&self, call: &str, given: Given<'_>) -> Row {
+    async fn row(&self, call: &str, given: Parameters<'_>) -> Row {
         let mut rows = self.rows(call, given).await;
         assert_eq!(rows.len(), 1, "{call}");
         rows.remove(0)
     }
 
-    async fn run(&self, call: &str, given: Given<'_>) {
+    async fn run(&self, call: &str, given: Parameters<'_>) {
         self.rows(call, given).await;
     }
 
-    async fn number(&self, call: &str, given: Given<'_>) -> i64 {
+    async fn number(&self, call: &str, given: Parameters<'_>) -> i64 {
         self.row(call, given).await.get(0)
     }
 
-    async fn texts(&self, call: &str, given: Given<'_>) -> Vec<String> {
+    async fn texts(&self, call: &str, given: Parameters<'_>) -> Vec<String> {
         self.rows(call, given).await.iter().map(|row| row.get(0)).collect()
     }
 
     /// The SQLSTATE and the text of the exception that a call raises.
-    async fn raised(&self, call: &str, given: Given<'_>) -> (String, String) {
+    async fn raised(&self, call: &str, given: Parameters<'_>) -> (String, String) {
         match self.client.query(call, given).await {
             Ok(rows) => panic!("{call} gave {rows:?}"),
             Err(error) => {
@@ -85,7 +85,7 @@ impl Caller {
         self.fetch(now).await.expect("a turn").get("out_lock_token")
     }
 
-    async fn ack(&self, token: &str, now: i64, commit: Commit<'_>) {
+    async fn ack(&self, token: &str, now: i64, commit: AckArguments<'_>) {
         self.run(
             ACK,
             &[
@@ -102,8 +102,8 @@ impl Caller {
         .await;
     }
 
-    async fn refused(&self, token: &str, now: i64, commit: Commit<'_>) -> (String, String) {
-        let given: Given<'_> = &[
+    async fn refused(&self, token: &str, now: i64, commit: AckArguments<'_>) -> (String, String) {
+        let given: Parameters<'_> = &[
             &token,
             &now,
             &commit.execution,
@@ -138,7 +138,7 @@ const ACK: &str = "
         $7::text::jsonb, $8::text::jsonb)";
 
 /// The JSON arguments of `ack_orchestration_item`.
-struct Commit<'a> {
+struct AckArguments<'a> {
     execution: i64,
     delta: &'a str,
     work: &'a str,
@@ -147,7 +147,7 @@ struct Commit<'a> {
     gone: &'a str,
 }
 
-impl Default for Commit<'_> {
+impl Default for AckArguments<'_> {
     fn default() -> Self {
         Self { execution: 1, delta: "[]", work: "[]", sent: "[]", metadata: "{}", gone: "[]" }
     }
@@ -163,14 +163,16 @@ fn said(code: &str, text: &str) -> (String, String) {
     (code.to_owned(), text.to_owned())
 }
 
-#[tokio::test]
-async fn every_function_takes_the_parameters_and_gives_the_columns_that_callers_know() {
-    let caller = Caller::new("compat_signatures").await;
+/// A call, and the columns that it returns.
+type Signature = (&'static str, Vec<(&'static str, Type)>);
+
+/// Calls whose columns are checked by name and type.
+fn signatures() -> Vec<Signature> {
     let work =
         [("out_work_item", Type::TEXT), ("out_lock_token", Type::TEXT), ("out_attempt_count", Type::INT4)];
     let void = |name| vec![(name, Type::VOID)];
     let bigint = |name| vec![(name, Type::INT8)];
-    let calls: Vec<(&str, Vec<(&str, Type)>)> = vec![
+    vec![
         (
             "ack_orchestration_item(NULL::text, NULL::bigint, NULL::bigint, NULL::jsonb,
                  NULL::jsonb, NULL::jsonb, NULL::jsonb, NULL::jsonb)",
@@ -226,40 +228,50 @@ async fn every_function_takes_the_parameters_and_gives_the_columns_that_callers_
         ("append_history(NULL::text, NULL::bigint, NULL::jsonb)", void("append_history")),
         ("latest_execution_id(NULL::text)", bigint("latest_execution_id")),
         ("cleanup_schema()", void("cleanup_schema")),
-    ];
-    for (call, columns) in calls {
+    ]
+}
+
+/// Calls of which every column has a name that begins with `out_`.
+const LISTS: &[&str] = &[
+    "fetch_orchestration_item(NULL::bigint, NULL::bigint)",
+    "fetch_orchestration_item(NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint)",
+    "fetch_history(NULL::text)",
+    "fetch_history_with_execution(NULL::text, NULL::bigint)",
+    "list_instances()",
+    "list_executions(NULL::text)",
+    "list_instances_by_status(NULL::text)",
+    "list_children(NULL::text)",
+    "get_instance_info(NULL::text)",
+    "get_execution_info(NULL::text, NULL::bigint)",
+    "get_system_metrics()",
+    "get_queue_depths(NULL::bigint)",
+    "get_parent_id(NULL::text)",
+    "delete_instances_atomic(NULL::text[], NULL::boolean)",
+    "prune_executions(NULL::text, NULL::integer, NULL::bigint)",
+];
+
+#[tokio::test]
+async fn every_function_takes_the_parameters_and_returns_the_columns_that_callers_know() {
+    let caller = CompatCaller::new("compat_signatures").await;
+    let prepared = async |call: &str| {
         let statement = caller.client.prepare(&format!("SELECT * FROM {call}")).await;
-        let statement = statement.unwrap_or_else(|error| panic!("{call}: {error:?}"));
+        statement.unwrap_or_else(|error| panic!("{call}: {error:?}"))
+    };
+    for (call, columns) in signatures() {
+        let statement = prepared(call).await;
         let found: Vec<(&str, Type)> =
             statement.columns().iter().map(|column| (column.name(), column.type_().clone())).collect();
         assert_eq!(found, columns, "{call}");
     }
-    for call in [
-        "fetch_orchestration_item(NULL::bigint, NULL::bigint)",
-        "fetch_orchestration_item(NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint)",
-        "fetch_history(NULL::text)",
-        "fetch_history_with_execution(NULL::text, NULL::bigint)",
-        "list_instances()",
-        "list_executions(NULL::text)",
-        "list_instances_by_status(NULL::text)",
-        "list_children(NULL::text)",
-        "get_instance_info(NULL::text)",
-        "get_execution_info(NULL::text, NULL::bigint)",
-        "get_system_metrics()",
-        "get_queue_depths(NULL::bigint)",
-        "get_parent_id(NULL::text)",
-        "delete_instances_atomic(NULL::text[], NULL::boolean)",
-        "prune_executions(NULL::text, NULL::integer, NULL::bigint)",
-    ] {
-        let statement = caller.client.prepare(&format!("SELECT * FROM {call}")).await;
-        let statement = statement.unwrap_or_else(|error| panic!("{call}: {error:?}"));
+    for call in LISTS {
+        let statement = prepared(call).await;
         assert!(statement.columns().iter().all(|column| column.name().starts_with("out_")), "{call}");
     }
 }
 
 #[tokio::test]
 async fn a_turn_is_fetched_with_its_visible_messages() {
-    let caller = Caller::new("compat_fetch").await;
+    let caller = CompatCaller::new("compat_fetch").await;
     caller.start(1_000).await;
     let late = "SELECT enqueue_orchestrator_work('i', '{}', to_timestamp(5), NULL, NULL, NULL, 1000)";
     caller.run(late, &[]).await;
@@ -282,7 +294,7 @@ async fn a_turn_is_fetched_with_its_visible_messages() {
 
 #[tokio::test]
 async fn a_commit_writes_every_part_of_its_json() {
-    let caller = Caller::new("compat_ack").await;
+    let caller = CompatCaller::new("compat_ack").await;
     let token = caller.begun(1_000).await;
     let delta = r#"[
         {"event_id":1,"event_type":"OrchestrationStarted",
@@ -302,10 +314,11 @@ async fn a_commit_writes_every_part_of_its_json() {
         {"SubOrchCompleted":{"parent_instance":"parent","parent_execution_id":1,"parent_id":2,
             "result":""}}]"#;
     let metadata = r#"{"orchestration_name":"Hello","orchestration_version":"1.2.0",
-        "parent_instance_id":"parent","status":"Running","pinned_duroxide_version":{"major":1,"minor":2,"patch":3}}"#;
+        "parent_instance_id":"parent","status":"Running",
+        "pinned_duroxide_version":{"major":1,"minor":2,"patch":3}}"#;
     let gone = r#"[{"instance":"i","execution_id":1,"activity_id":6},
         {"instance":"nobody","execution_id":1,"activity_id":6}]"#;
-    caller.ack(&token, 2_000, Commit { delta, work, sent, metadata, gone, execution: 1 }).await;
+    caller.ack(&token, 2_000, AckArguments { delta, work, sent, metadata, gone, execution: 1 }).await;
 
     assert_eq!(caller.texts("SELECT * FROM fetch_history('i')", &[]).await.len(), 3);
     assert_eq!(caller.texts("SELECT value FROM kv WHERE key = 'k'", &[]).await, ["v"]);
@@ -317,7 +330,7 @@ async fn a_commit_writes_every_part_of_its_json() {
     let messages = "SELECT instance_id || ' ' || visible_ms FROM orchestrator_queue ORDER BY id";
     assert_eq!(caller.texts(messages, &[]).await, ["i 9000", "child 2000", "parent 2000"]);
 
-    let (code, text) = caller.refused(&token, 2_000, Commit::default()).await;
+    let (code, text) = caller.refused(&token, 2_000, AckArguments::default()).await;
     assert_eq!((code, text), said("SF001", "Invalid lock token"), "a token is good for one commit");
     // 1.2.3 is packed as 1002003.
     let within = "SELECT out_instance_id FROM fetch_orchestration_item(9000, 1, $1, $2)";
@@ -333,31 +346,39 @@ async fn a_commit_writes_every_part_of_its_json() {
 
 #[tokio::test]
 async fn a_commit_that_is_refused_says_why_and_changes_nothing() {
-    let caller = Caller::new("compat_refused").await;
+    let caller = CompatCaller::new("compat_refused").await;
     let token = caller.begun(1_000).await;
-    caller.ack(&token, 1_000, Commit { delta: STARTED, metadata: HELLO, ..Commit::default() }).await;
+    caller
+        .ack(&token, 1_000, AckArguments { delta: STARTED, metadata: HELLO, ..AckArguments::default() })
+        .await;
     caller.run("SELECT enqueue_orchestrator_work('i', '{}', NULL, NULL, NULL, NULL, 1000)", &[]).await;
     let token: String = caller.fetch(1_000).await.expect("a turn").get("out_lock_token");
-    let taken = Commit { delta: STARTED, ..Commit::default() };
+    let taken = AckArguments { delta: STARTED, ..AckArguments::default() };
     assert_eq!(caller.refused(&token, 1_000, taken).await.0, "SF009");
     let zero = r#"[{"event_id":0,"event_type":"A","event_data":"{}"}]"#;
-    assert_eq!(caller.refused(&token, 1_000, Commit { delta: zero, ..Commit::default() }).await.0, "SF010");
+    assert_eq!(
+        caller.refused(&token, 1_000, AckArguments { delta: zero, ..AckArguments::default() }).await.0,
+        "SF010"
+    );
     let timer = r#"[{"TimerFired":{"instance":"i"}}]"#;
-    assert_eq!(caller.refused(&token, 1_000, Commit { work: timer, ..Commit::default() }).await.0, "SF011");
+    assert_eq!(
+        caller.refused(&token, 1_000, AckArguments { work: timer, ..AckArguments::default() }).await.0,
+        "SF011"
+    );
     let activity = r#"[{"ActivityExecute":{"instance":"i"}}]"#;
     assert_eq!(
-        caller.refused(&token, 1_000, Commit { sent: activity, ..Commit::default() }).await.0,
+        caller.refused(&token, 1_000, AckArguments { sent: activity, ..AckArguments::default() }).await.0,
         "SF012"
     );
-    let ended = caller.refused(&token, 100_000, Commit::default()).await;
+    let ended = caller.refused(&token, 100_000, AckArguments::default()).await;
     assert_eq!(ended, said("SF001", "Invalid lock token"), "its lease has expired");
-    caller.ack(&token, 2_000, Commit::default()).await;
+    caller.ack(&token, 2_000, AckArguments::default()).await;
     assert_eq!(caller.texts("SELECT * FROM fetch_history('i')", &[]).await.len(), 1);
 }
 
 #[tokio::test]
 async fn completed_at_is_set_for_every_end() {
-    let caller = Caller::new("compat_completed").await;
+    let caller = CompatCaller::new("compat_completed").await;
     for (status, ends) in
         [("Running", false), ("Completed", true), ("Failed", true), ("ContinuedAsNew", true)]
     {
@@ -372,7 +393,13 @@ async fn completed_at_is_set_for_every_end() {
         let metadata = format!(
             r#"{{"orchestration_name":"H","orchestration_version":"1","status":"{status}","output":"o"}}"#
         );
-        caller.ack(&token, 2_000, Commit { delta: STARTED, metadata: &metadata, ..Commit::default() }).await;
+        caller
+            .ack(
+                &token,
+                2_000,
+                AckArguments { delta: STARTED, metadata: &metadata, ..AckArguments::default() },
+            )
+            .await;
         let ended = "SELECT (extract(epoch FROM out_completed_at) * 1000)::bigint AS at, out_output
                      FROM get_execution_info($1, 1)";
         let row = caller.row(ended, &[&instance]).await;
@@ -383,7 +410,7 @@ async fn completed_at_is_set_for_every_end() {
 
 #[tokio::test]
 async fn a_lease_of_a_turn_is_renewed_and_abandoned() {
-    let caller = Caller::new("compat_turn_lease").await;
+    let caller = CompatCaller::new("compat_turn_lease").await;
     let token = caller.begun(1_000).await;
     let renew = "SELECT renew_orchestration_item_lock($1, $2, $3)";
     caller.run(renew, &[&token, &2_000_i64, &60_i64]).await;
@@ -408,7 +435,7 @@ async fn a_lease_of_a_turn_is_renewed_and_abandoned() {
 
 #[tokio::test]
 async fn work_is_leased_acknowledged_and_abandoned() {
-    let caller = Caller::new("compat_work").await;
+    let caller = CompatCaller::new("compat_work").await;
     caller.enqueue_work(1_000, None).await;
     let (item, token, attempt) = caller.fetch_work(1_000, None).await.expect("work");
     assert_eq!((item.as_str(), attempt), ("{\"ActivityExecute\":{}}", 1));
@@ -456,7 +483,7 @@ async fn work_is_leased_acknowledged_and_abandoned() {
 
 #[tokio::test]
 async fn a_time_of_null_means_the_time_of_the_database() {
-    let caller = Caller::new("compat_time").await;
+    let caller = CompatCaller::new("compat_time").await;
     caller.run("SELECT enqueue_worker_work('{}', NULL, 'i', 1, 2)", &[]).await;
     let row = caller.row("SELECT * FROM fetch_work_item(NULL, 60000)", &[]).await;
     let token: String = row.get("out_lock_token");
@@ -476,7 +503,7 @@ async fn a_time_of_null_means_the_time_of_the_database() {
 
 #[tokio::test]
 async fn a_session_belongs_to_one_owner_at_a_time() {
-    let caller = Caller::new("compat_sessions").await;
+    let caller = CompatCaller::new("compat_sessions").await;
     caller.enqueue_work(1_000, Some("s")).await;
     caller.enqueue_work(1_000, Some("s")).await;
     assert!(caller.fetch_work(1_000, None).await.is_none(), "without an owner there are no sessions");
@@ -519,7 +546,7 @@ async fn a_session_belongs_to_one_owner_at_a_time() {
 
 #[tokio::test]
 async fn histories_are_appended_to_and_read() {
-    let caller = Caller::new("compat_history").await;
+    let caller = CompatCaller::new("compat_history").await;
     let append = "SELECT append_history('i', $1, $2::text::jsonb)";
     let event =
         |id: i64, data: &str| format!(r#"{{"event_id":{id},"event_type":"A","event_data":"{data}"}}"#);
@@ -536,7 +563,7 @@ async fn histories_are_appended_to_and_read() {
 
 #[tokio::test]
 async fn instances_are_listed_deleted_and_pruned() {
-    let caller = Caller::new("compat_admin").await;
+    let caller = CompatCaller::new("compat_admin").await;
     for (instance, metadata) in [
         (
             "root",
@@ -555,7 +582,7 @@ async fn instances_are_listed_deleted_and_pruned() {
             )
             .await;
         let token: String = caller.fetch(1_000).await.expect("a turn").get("out_lock_token");
-        caller.ack(&token, 1_000, Commit { delta: STARTED, metadata, ..Commit::default() }).await;
+        caller.ack(&token, 1_000, AckArguments { delta: STARTED, metadata, ..AckArguments::default() }).await;
     }
     assert_eq!(caller.texts("SELECT * FROM list_instances()", &[]).await, ["child", "root"]);
     assert_eq!(caller.texts("SELECT * FROM list_instances_by_status('Completed')", &[]).await, ["root"]);
@@ -586,7 +613,7 @@ async fn instances_are_listed_deleted_and_pruned() {
 
 #[tokio::test]
 async fn cleaning_a_schema_drops_all_that_the_store_made_and_nothing_else() {
-    let caller = Caller::new("compat_cleanup").await;
+    let caller = CompatCaller::new("compat_cleanup").await;
     caller
         .client
         .batch_execute(

@@ -177,7 +177,7 @@ async fn processed_rows_do_not_slow_a_fetch() {
 
 /// One way in which a row becomes runnable with a key that the floors may already be above.
 #[derive(Clone, Copy)]
-struct Case {
+struct FloorCase {
     what: &'static str,
     /// Creates the rows that `write` changes.
     make: &'static str,
@@ -253,8 +253,8 @@ const FIND_SESSION_WORK: &str = r#"
         900000000000, true, p_now_ms => {now}) AS f
     WHERE f.instance_id = 'i{run}'"#;
 
-const CASES: &[Case] = &[
-    Case {
+const CASES: &[FloorCase] = &[
+    FloorCase {
         what: "an old message of a lease that is abandoned",
         make: LEASE_TURN,
         write: "SELECT * FROM {name}.abandon_turns(
@@ -264,7 +264,7 @@ const CASES: &[Case] = &[
         find: FIND_TURN,
         kind: "turns",
     },
-    Case {
+    FloorCase {
         what: "a message that was delayed",
         make: DELAYED_START,
         write: "SELECT {name}.sweep_turns({now})",
@@ -272,7 +272,7 @@ const CASES: &[Case] = &[
         find: FIND_TURN,
         kind: "turns",
     },
-    Case {
+    FloorCase {
         what: "a message ahead of its start",
         make: MESSAGE_BEFORE_START,
         write: SEND_START,
@@ -280,7 +280,7 @@ const CASES: &[Case] = &[
         find: FIND_TURN,
         kind: "turns",
     },
-    Case {
+    FloorCase {
         what: "a message ahead of its start, in a transaction with an old snapshot",
         make: MESSAGE_BEFORE_START,
         write: SEND_START,
@@ -288,8 +288,15 @@ const CASES: &[Case] = &[
         find: FIND_TURN,
         kind: "turns",
     },
-    Case { what: "a new message", make: NOTHING, write: START, begin: BEGIN, find: FIND_TURN, kind: "turns" },
-    Case {
+    FloorCase {
+        what: "a new message",
+        make: NOTHING,
+        write: START,
+        begin: BEGIN,
+        find: FIND_TURN,
+        kind: "turns",
+    },
+    FloorCase {
         what: "a message that is delayed",
         make: LEASE_TURN,
         write: "SELECT * FROM {name}.abandon_turns(
@@ -299,7 +306,7 @@ const CASES: &[Case] = &[
         find: FIND_TURN,
         kind: "due_messages",
     },
-    Case {
+    FloorCase {
         what: "a start that is delayed",
         make: NOTHING,
         write: DELAYED_START,
@@ -307,7 +314,7 @@ const CASES: &[Case] = &[
         find: FIND_TURN,
         kind: "due_messages",
     },
-    Case {
+    FloorCase {
         what: "a short lease",
         make: START,
         write: "SELECT * FROM {name}.fetch_turns({now} - 10, 1, 1)",
@@ -315,7 +322,7 @@ const CASES: &[Case] = &[
         find: FIND_TURN,
         kind: "leased_turns",
     },
-    Case {
+    FloorCase {
         what: "a lease that is renewed for a short time",
         make: LEASE_TURN,
         write: "SELECT * FROM {name}.renew_turns(
@@ -325,7 +332,7 @@ const CASES: &[Case] = &[
         find: FIND_TURN,
         kind: "leased_turns",
     },
-    Case {
+    FloorCase {
         what: "an activity whose lease is abandoned",
         make: LEASE_WORK,
         write: ABANDON_WORK,
@@ -333,7 +340,7 @@ const CASES: &[Case] = &[
         find: FIND_WORK,
         kind: "work",
     },
-    Case {
+    FloorCase {
         what: "a new activity",
         make: NOTHING,
         write: ENQUEUE_WORK,
@@ -341,7 +348,7 @@ const CASES: &[Case] = &[
         find: FIND_WORK,
         kind: "work",
     },
-    Case {
+    FloorCase {
         what: "an activity that is delayed",
         make: LEASE_WORK,
         write: "SELECT * FROM {name}.abandon_work_items(
@@ -351,7 +358,7 @@ const CASES: &[Case] = &[
         find: FIND_WORK,
         kind: "due_work",
     },
-    Case {
+    FloorCase {
         what: "a short lease of an activity",
         make: ENQUEUE_WORK,
         write: r#"SELECT * FROM {name}.fetch_work_items(1, '{""}', '{w}', 1, p_now_ms => {now} - 10)"#,
@@ -359,7 +366,7 @@ const CASES: &[Case] = &[
         find: FIND_WORK,
         kind: "leased_work",
     },
-    Case {
+    FloorCase {
         what: "a lease of an activity that is extended shortly",
         make: LEASE_WORK,
         write: "SELECT * FROM {name}.renew_work_items(
@@ -369,7 +376,7 @@ const CASES: &[Case] = &[
         find: FIND_WORK,
         kind: "leased_work",
     },
-    Case {
+    FloorCase {
         what: "an activity of a session whose lease is abandoned",
         make: r#"SELECT {name}.enqueue_work('x', 'i{run}', 1, 1, '', '', 's{run}', NULL, {now});
                  SELECT * FROM {name}.fetch_work_items(1, '{""}', '{w}', 60000, 'node', NULL, 60000, true,
@@ -379,7 +386,7 @@ const CASES: &[Case] = &[
         find: FIND_SESSION_WORK,
         kind: "heads",
     },
-    Case {
+    FloorCase {
         what: "a session that is claimed for a short time",
         make: "SELECT {name}.enqueue_work('x', 'i{run}', 1, 1, '', '', 's{run}', NULL, {now})",
         write: r#"SELECT * FROM {name}.fetch_work_items(1, '{""}', '{w}', 1, 'other', NULL, 1, true,
@@ -388,7 +395,7 @@ const CASES: &[Case] = &[
         find: FIND_SESSION_WORK,
         kind: "held_sessions",
     },
-    Case {
+    FloorCase {
         what: "a session whose lease is renewed for a short time",
         make: r#"SELECT {name}.enqueue_work('x', 'first', 1, 1, '', '', 's{run}', NULL, {now});
                  SELECT {name}.enqueue_work('x', 'i{run}', 1, 1, '', '', 's{run}', NULL, {now});
@@ -400,7 +407,7 @@ const CASES: &[Case] = &[
         find: FIND_SESSION_WORK,
         kind: "held_sessions",
     },
-    Case {
+    FloorCase {
         what: "the next in line of a serial session",
         make: r#"SELECT {name}.open_session('i{run}', 's', NULL, true, {now});
                  SELECT {name}.enqueue_work('x', 'i{run}', 1, 1, '', 'i{run}', 's', NULL, {now});
@@ -414,7 +421,7 @@ const CASES: &[Case] = &[
         find: FIND_SESSION_WORK,
         kind: "heads",
     },
-    Case {
+    FloorCase {
         what: "a message that is passed over",
         make: LEASE_TURN,
         write: "SELECT p.* FROM {name}.instance_locks AS l
@@ -425,7 +432,7 @@ const CASES: &[Case] = &[
         find: FIND_TURN,
         kind: "due_messages",
     },
-    Case {
+    FloorCase {
         what: "an activity that is passed over",
         make: LEASE_WORK,
         write: "SELECT p.* FROM {name}.worker_queue AS w
@@ -441,8 +448,8 @@ const CASES: &[Case] = &[
 const STEPS: usize = 3;
 
 /// One run of a case: the step before which its transaction writes, and the step before which it commits.
-struct Run<'a> {
-    case: &'a Case,
+struct SteeredRun<'a> {
+    case: &'a FloorCase,
     number: usize,
     writes: usize,
     commits: usize,
@@ -461,7 +468,7 @@ const READY: &str = "UPDATE {name}.floors SET healed_ms = {now}, at_ms = {now}, 
      SELECT max(nextval('{name}.orchestrator_queue_id_seq') + nextval('{name}.worker_queue_id_seq'))
          FROM generate_series(1, 2000)";
 
-impl Run<'_> {
+impl SteeredRun<'_> {
     /// The time of the run. Runs have different times, so that they do not meet each other's rows.
     fn now(&self) -> i64 {
         1_000_000_000_000 + 10_000_000 * i64::try_from(self.number).unwrap()
@@ -517,7 +524,7 @@ async fn a_row_that_becomes_runnable_while_floors_are_raised_is_found() {
         for writes in 0..=STEPS {
             for commits in writes..=STEPS {
                 runs += 1;
-                let run = Run { case, number: runs, writes, commits };
+                let run = SteeredRun { case, number: runs, writes, commits };
                 highest = highest.max(run.go(&steps, &writer, schema.name()).await);
                 let found = number(&steps, &run.text(case.find), schema.name()).await;
                 assert_eq!(found, 1, "{}: written at {writes}, committed at {commits}", case.what);
@@ -533,7 +540,7 @@ async fn floors_wait_for_a_writer_that_began_before_they_were_proposed() {
     open(server().url(), schema.name()).await.unwrap();
     let (steps, writer) = (connect(server().url()).await, connect(server().url()).await);
     let older = connect(server().url()).await;
-    let run = Run { case: &CASES[0], number: 1, writes: 0, commits: 0 };
+    let run = SteeredRun { case: &CASES[0], number: 1, writes: 0, commits: 0 };
     let step = run.text(STEP);
     execute(&steps, &run.text(run.case.make), schema.name()).await;
     execute(&steps, &run.text(READY), schema.name()).await;
@@ -556,7 +563,7 @@ async fn a_row_that_was_made_runnable_by_hand_is_found_within_a_minute() {
     open(server().url(), schema.name()).await.unwrap();
     let client = connect(server().url()).await;
     let case = &CASES[0];
-    let run = Run { case: &Case { write: NOTHING, ..*case }, number: 1, writes: 0, commits: 0 };
+    let run = SteeredRun { case: &FloorCase { write: NOTHING, ..*case }, number: 1, writes: 0, commits: 0 };
     run.go(&client, &connect(server().url()).await, schema.name()).await;
     execute(
         &client,

@@ -8,12 +8,12 @@ use steadfast_cluster::Server;
 use crate::{CREATE_ROLE, OWN_SCHEMA, as_user, connect, execute, number, open, refused, says, with_query};
 
 /// A server with a certificate for `localhost`, made by an authority whose certificate is in a file.
-struct Encrypted {
+struct EncryptedServer {
     server: Server,
     folder: tempfile::TempDir,
 }
 
-impl Encrypted {
+impl EncryptedServer {
     fn start() -> Self {
         let (authority, certificate, key) = certificates();
         let folder = tempfile::tempdir().unwrap();
@@ -62,7 +62,7 @@ const ENCRYPTED: &str = "SELECT count(*) FROM pg_stat_ssl s JOIN pg_stat_activit
 
 #[tokio::test]
 async fn each_sslmode_checks_what_it_promises() {
-    let server = Encrypted::start();
+    let server = EncryptedServer::start();
     let admin = connect(server.server.url()).await;
     let ca = server.authority();
 
@@ -114,7 +114,7 @@ async fn each_sslmode_checks_what_it_promises() {
 
 #[tokio::test]
 async fn a_server_that_wants_encryption_and_a_password_gets_both() {
-    let server = Encrypted::start();
+    let server = EncryptedServer::start();
     let admin = connect(server.server.url()).await;
     execute(&admin, CREATE_ROLE, "walter").await;
     execute(&admin, OWN_SCHEMA, "walter").await;

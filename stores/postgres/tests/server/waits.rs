@@ -17,12 +17,12 @@ const LONG: Duration = Duration::from_secs(600);
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-struct Process {
+struct StoreProcess {
     store: Arc<PostgresProvider>,
     counts: Arc<Counts>,
 }
 
-impl Process {
+impl StoreProcess {
     async fn open(schema: &str, listen: bool) -> Self {
         let counts = Arc::new(Counts::default());
         let options = PostgresOptions {
@@ -126,10 +126,10 @@ async fn ended(wait: JoinHandle<Waited>) {
 
 /// How many waits for the end of an instance there are.
 #[derive(Debug, Clone, Copy, Default)]
-struct Waits {
-    /// Waits that begin before the instance is started.
+struct WaitCounts {
+    /// WaitCounts that begin before the instance is started.
     before: usize,
-    /// Waits that begin after its first turn.
+    /// WaitCounts that begin after its first turn.
     after: usize,
 }
 
@@ -138,9 +138,9 @@ const LOOK: u64 = 1;
 const LOOK_IN_VAIN: u64 = 2;
 
 /// Counts the statements of an instance that has this many turns between its first and its last.
-async fn statements(turns: u64, waits: Waits) -> u64 {
+async fn statements(turns: u64, waits: WaitCounts) -> u64 {
     let schema = server().schema("waits");
-    let process = Process::open(schema.name(), false).await;
+    let process = StoreProcess::open(schema.name(), false).await;
     let mut waiting = Vec::new();
     for _ in 0..waits.before {
         waiting.push(process.begin_waiting(LOOK_IN_VAIN).await);
@@ -160,11 +160,11 @@ async fn statements(turns: u64, waits: Waits) -> u64 {
 #[tokio::test]
 async fn the_turns_of_an_instance_cost_a_wait_for_its_end_nothing() {
     for turns in [2, 20] {
-        let alone = statements(turns, Waits::default()).await;
+        let alone = statements(turns, WaitCounts::default()).await;
         // One look when the wait begins, and one at the end.
         for (waits, each) in [
-            (Waits { after: 4, ..Waits::default() }, 2 * LOOK),
-            (Waits { before: 4, ..Waits::default() }, LOOK_IN_VAIN + LOOK),
+            (WaitCounts { after: 4, ..WaitCounts::default() }, 2 * LOOK),
+            (WaitCounts { before: 4, ..WaitCounts::default() }, LOOK_IN_VAIN + LOOK),
         ] {
             assert_eq!(statements(turns, waits).await - alone, 4 * each, "{turns} turns, {waits:?}");
         }
@@ -174,8 +174,8 @@ async fn the_turns_of_an_instance_cost_a_wait_for_its_end_nothing() {
 #[tokio::test]
 async fn the_turns_of_an_instance_cost_a_wait_in_another_process_nothing() {
     let schema = server().schema("waits");
-    let working = Process::open(schema.name(), true).await;
-    let waiting = Process::open(schema.name(), true).await;
+    let working = StoreProcess::open(schema.name(), true).await;
+    let waiting = StoreProcess::open(schema.name(), true).await;
     working.begin().await;
     let before = waiting.sent();
     let wait = waiting.begin_waiting(LOOK).await;
@@ -192,8 +192,8 @@ async fn the_turns_of_an_instance_cost_a_wait_in_another_process_nothing() {
 #[tokio::test]
 async fn a_process_that_waits_for_the_end_is_told_of_a_deletion() {
     let schema = server().schema("waits");
-    let working = Process::open(schema.name(), true).await;
-    let waiting = Process::open(schema.name(), true).await;
+    let working = StoreProcess::open(schema.name(), true).await;
+    let waiting = StoreProcess::open(schema.name(), true).await;
     working.begin().await;
     let wait = waiting.begin_waiting(LOOK).await;
     working.store.delete_instances_atomic(&["a".to_owned()], true).await.unwrap();

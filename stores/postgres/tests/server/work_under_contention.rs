@@ -17,7 +17,7 @@ struct Scene {
 
 /// The parameters of a fetch.
 #[derive(Clone, Copy)]
-struct Fetch<'a> {
+struct FetchArguments<'a> {
     owner: Option<&'a str>,
     start: Option<i64>,
     count: u32,
@@ -27,10 +27,10 @@ struct Fetch<'a> {
 }
 
 /// A fetch of one activity without a tag and without a session.
-const ONE: Fetch<'static> =
-    Fetch { owner: None, start: None, count: 1, tags: "ARRAY['']", lock: 60_000, now: 1_000_000 };
+const ONE: FetchArguments<'static> =
+    FetchArguments { owner: None, start: None, count: 1, tags: "ARRAY['']", lock: 60_000, now: 1_000_000 };
 
-struct Lease {
+struct LeasedWork {
     item: String,
     token: String,
     claim: Option<String>,
@@ -86,7 +86,7 @@ impl Scene {
         self.run(client, QUEUE, &values).await;
     }
 
-    async fn fetch(&self, client: &Client, fetch: Fetch<'_>) -> Vec<Lease> {
+    async fn fetch(&self, client: &Client, fetch: FetchArguments<'_>) -> Vec<LeasedWork> {
         let (owner, start) = (or_null(fetch.owner.map(quoted)), or_null(fetch.start));
         let (count, lock, now) = (fetch.count.to_string(), fetch.lock.to_string(), fetch.now.to_string());
         let values = [
@@ -111,11 +111,11 @@ impl Scene {
             )
             .await
             .unwrap();
-        rows.iter().map(|row| Lease { item: row.get(0), token: row.get(1), claim: row.get(2) }).collect()
+        rows.iter().map(|row| LeasedWork { item: row.get(0), token: row.get(1), claim: row.get(2) }).collect()
     }
 
     /// Fetches, and returns the items of the leases.
-    async fn fetched(&self, client: &Client, fetch: Fetch<'_>) -> Vec<String> {
+    async fn fetched(&self, client: &Client, fetch: FetchArguments<'_>) -> Vec<String> {
         self.fetch(client, fetch).await.into_iter().map(|lease| lease.item).collect()
     }
 
@@ -171,14 +171,14 @@ async fn s13_an_older_incarnation_of_a_node_takes_nothing_from_a_newer_one() {
     scene.queue(&old, "one", Some("S")).await;
     scene.queue(&old, "two", Some("S")).await;
     scene.run(&new, HOLD_WATCHERS, &[]).await;
-    let fetch = Fetch { owner: Some("node"), ..ONE };
+    let fetch = FetchArguments { owner: Some("node"), ..ONE };
     let then = async {
         let newer = scene.register().await;
-        assert_eq!(scene.fetched(&new, Fetch { start: Some(newer), ..fetch }).await, ["one"]);
+        assert_eq!(scene.fetched(&new, FetchArguments { start: Some(newer), ..fetch }).await, ["one"]);
         new.batch_execute("COMMIT").await.unwrap();
         newer
     };
-    let look = scene.fetched(&old, Fetch { start: Some(older), ..fetch });
+    let look = scene.fetched(&old, FetchArguments { start: Some(older), ..fetch });
     let (found, newer) = scene.beside(&old, look, then).await;
     assert_eq!(found, Vec::<String>::new());
     assert!(scene.is_held_by("node", Some(newer)).await);
@@ -195,7 +195,7 @@ async fn s13_an_older_incarnation_claims_nothing_once_the_node_has_registered_ag
         scene.register().await;
         new.batch_execute("COMMIT").await.unwrap();
     };
-    let fetch = Fetch { owner: Some("node"), start: Some(older), ..ONE };
+    let fetch = FetchArguments { owner: Some("node"), start: Some(older), ..ONE };
     let (found, ()) = scene.beside(&old, scene.fetched(&old, fetch), then).await;
     assert_eq!(found, Vec::<String>::new());
     assert!(!scene.is_held_by("node", Some(older)).await);
@@ -219,7 +219,7 @@ async fn s4_a_lease_that_is_being_renewed_is_judged_after_the_renewal() {
         [FINISH, RENEW, "SELECT code FROM {name}.abandon_work_items('{{token}}', '{NULL}', '{false}', {now})"]
     {
         scene.queue(&holder, "one", None).await;
-        let lease = scene.fetch(&holder, Fetch { lock: 100, ..ONE }).await.remove(0);
+        let lease = scene.fetch(&holder, FetchArguments { lock: 100, ..ONE }).await.remove(0);
         holder.batch_execute("BEGIN").await.unwrap();
         let renewed = [("token", lease.token.as_str()), ("now", "1000099")];
         assert_eq!(scene.texts(&holder, RENEW, &renewed).await, ["ok"]);
@@ -242,14 +242,14 @@ const RENEW_SESSIONS: &str = r#"
 async fn s13_a_session_stays_with_its_owner_while_a_fetch_of_its_work_is_under_way() {
     let scene = Scene::new("untaken").await;
     let (fetcher, renewer) = (scene.client().await, scene.client().await);
-    let fetch = Fetch { owner: Some("A"), ..ONE };
+    let fetch = FetchArguments { owner: Some("A"), ..ONE };
     scene.queue(&fetcher, "one", Some("S")).await;
     scene.queue(&fetcher, "two", Some("S")).await;
     let lease = scene.fetch(&fetcher, fetch).await.remove(0);
     let done = [("token", lease.token.as_str()), ("now", "1000000")];
     scene.run(&fetcher, FINISH, &done).await;
     fetcher.batch_execute("BEGIN").await.unwrap();
-    assert_eq!(scene.fetched(&fetcher, Fetch { now: 1_010_000, ..fetch }).await, ["two"]);
+    assert_eq!(scene.fetched(&fetcher, FetchArguments { now: 1_010_000, ..fetch }).await, ["two"]);
     let renewal = scene.texts(&renewer, RENEW_SESSIONS, &[("now", "1010000")]);
     let (told, committed) = scene.beside(&renewer, renewal, fetcher.batch_execute("COMMIT")).await;
     committed.unwrap();
@@ -266,7 +266,7 @@ const HOLD_SESSIONS: &str =
 async fn s13_a_session_that_was_used_while_its_renewal_waited_is_not_idle() {
     let scene = Scene::new("idle").await;
     let (fetcher, renewer) = (scene.client().await, scene.client().await);
-    let fetch = Fetch { owner: Some("A"), count: 2, ..ONE };
+    let fetch = FetchArguments { owner: Some("A"), count: 2, ..ONE };
     scene.queue(&fetcher, "one", Some("I")).await;
     scene.queue(&fetcher, "two", Some("S")).await;
     for lease in scene.fetch(&fetcher, fetch).await {
@@ -279,7 +279,10 @@ async fn s13_a_session_that_was_used_while_its_renewal_waited_is_not_idle() {
     let other = scene.client().await;
     let then = async {
         scene.queue(&other, "four", Some("I")).await;
-        assert_eq!(scene.fetched(&other, Fetch { count: 1, now: 1_010_000, ..fetch }).await, ["four"]);
+        assert_eq!(
+            scene.fetched(&other, FetchArguments { count: 1, now: 1_010_000, ..fetch }).await,
+            ["four"]
+        );
         fetcher.batch_execute("COMMIT").await.unwrap();
     };
     let renewal = scene.texts(&renewer, RENEW_SESSIONS, &[("now", "1010000")]);
@@ -298,7 +301,7 @@ async fn s18_a_head_whose_row_was_deleted_hides_no_other_work() {
         for item in ["one", "two"] {
             scene.run(&client, DELETE_ROW, &[("item", item)]).await;
         }
-        let fetch = Fetch { owner: Some("A"), count, ..ONE };
+        let fetch = FetchArguments { owner: Some("A"), count, ..ONE };
         let mut found = scene.fetched(&client, fetch).await;
         if count == 1 {
             found.extend(scene.fetched(&client, fetch).await);
@@ -322,7 +325,7 @@ async fn s18_a_serial_session_continues_after_a_head_whose_row_was_deleted() {
             scene.run(&client, QUEUE, &values).await;
         }
         scene.run(&client, DELETE_ROW, &[("item", "one")]).await;
-        let fetch = Fetch { owner: Some("A"), count, ..ONE };
+        let fetch = FetchArguments { owner: Some("A"), count, ..ONE };
         assert_eq!(scene.fetched(&client, fetch).await, ["two"], "{count} at a time");
     }
 }
@@ -333,14 +336,14 @@ async fn s18_a_head_that_a_transaction_with_an_old_snapshot_wrote_hides_no_work(
     let (client, old) = (scene.client().await, scene.client().await);
     scene.queue(&client, "one", Some("S")).await;
     scene.run(&old, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1", &[]).await;
-    let fetch = Fetch { owner: Some("A"), ..ONE };
+    let fetch = FetchArguments { owner: Some("A"), ..ONE };
     assert_eq!(scene.fetched(&client, fetch).await, ["one"]);
     // In the old snapshot the first activity is still the head.
     scene.queue(&old, "two", Some("S")).await;
     old.batch_execute("COMMIT").await.unwrap();
     scene.queue(&client, "three", Some("T")).await;
     assert_eq!(scene.fetched(&client, fetch).await, ["two"]);
-    assert_eq!(scene.fetched(&client, Fetch { owner: Some("B"), ..ONE }).await, ["three"]);
+    assert_eq!(scene.fetched(&client, FetchArguments { owner: Some("B"), ..ONE }).await, ["three"]);
 }
 
 #[tokio::test]
@@ -352,10 +355,10 @@ async fn s18_locked_activities_hide_no_work_of_sessions() {
     }
     scene.queue(&client, "seven", Some("S")).await;
     holder.batch_execute("BEGIN").await.unwrap();
-    assert_eq!(scene.fetch(&holder, Fetch { count: 6, ..ONE }).await.len(), 6);
+    assert_eq!(scene.fetch(&holder, FetchArguments { count: 6, ..ONE }).await.len(), 6);
     for tags in ["ARRAY['']", "ARRAY['', ':x']", "NULL"] {
         client.batch_execute("BEGIN").await.unwrap();
-        let fetch = Fetch { owner: Some("A"), tags, ..ONE };
+        let fetch = FetchArguments { owner: Some("A"), tags, ..ONE };
         assert_eq!(scene.fetched(&client, fetch).await, ["seven"], "{tags}");
         client.batch_execute("ROLLBACK").await.unwrap();
     }
@@ -369,10 +372,10 @@ async fn s18_locked_activities_hide_no_others_from_a_fetch_of_several_tags() {
         scene.queue(&client, item, None).await;
     }
     holder.batch_execute("BEGIN").await.unwrap();
-    assert_eq!(scene.fetch(&holder, Fetch { count: 2, ..ONE }).await.len(), 2);
-    let fetch = Fetch { tags: "ARRAY['', ':x']", ..ONE };
+    assert_eq!(scene.fetch(&holder, FetchArguments { count: 2, ..ONE }).await.len(), 2);
+    let fetch = FetchArguments { tags: "ARRAY['', ':x']", ..ONE };
     assert_eq!(scene.fetched(&client, fetch).await, ["three"]);
-    assert_eq!(scene.fetched(&client, Fetch { count: 2, ..fetch }).await, ["four"]);
+    assert_eq!(scene.fetched(&client, FetchArguments { count: 2, ..fetch }).await, ["four"]);
 }
 
 #[tokio::test]
@@ -384,10 +387,10 @@ async fn s18_locked_sessions_hide_no_others() {
     }
     holder.batch_execute("BEGIN").await.unwrap();
     scene.run(&holder, HOLD_SESSIONS, &[("sessions", "{a,b,c,d}")]).await;
-    let fetch = Fetch { owner: Some("A"), ..ONE };
+    let fetch = FetchArguments { owner: Some("A"), ..ONE };
     // A fetch leases no more than it was asked for, however many rows it looked at.
     assert_eq!(scene.fetched(&client, fetch).await, ["e"]);
-    assert_eq!(scene.fetched(&client, Fetch { count: 2, ..fetch }).await, ["f"]);
+    assert_eq!(scene.fetched(&client, FetchArguments { count: 2, ..fetch }).await, ["f"]);
 }
 
 /// Queues 300 activities, of one session or of one session each.
@@ -407,7 +410,7 @@ async fn s18_locked_sessions_hide_no_others_however_much_work_they_have() {
     scene.run(&holder, HOLD_SESSIONS, &[("sessions", "{a,b,c,d,e,f}")]).await;
     for count in [1, 2] {
         client.batch_execute("BEGIN").await.unwrap();
-        let fetch = Fetch { owner: Some("A"), count, ..ONE };
+        let fetch = FetchArguments { owner: Some("A"), count, ..ONE };
         assert_eq!(scene.fetched(&client, fetch).await, ["one"], "{count} at a time");
         client.batch_execute("ROLLBACK").await.unwrap();
     }
@@ -424,13 +427,13 @@ async fn s5_locked_expired_leases_hide_no_others() {
     let (holder, client) = (scene.client().await, scene.client().await);
     let many = [("session", "'many'"), ("now", "1000000")];
     scene.run(&client, QUEUE_MANY, &many).await;
-    let fetch = Fetch { owner: Some("A"), count: 300, lock: 500, ..ONE };
+    let fetch = FetchArguments { owner: Some("A"), count: 300, lock: 500, ..ONE };
     assert_eq!(scene.fetch(&client, fetch).await.len(), 300);
     scene.queue(&client, "one", None).await;
-    assert_eq!(scene.fetched(&client, Fetch { lock: 600, ..ONE }).await, ["one"]);
+    assert_eq!(scene.fetched(&client, FetchArguments { lock: 600, ..ONE }).await, ["one"]);
     holder.batch_execute("BEGIN").await.unwrap();
     scene.run(&holder, HOLD_MANY, &[]).await;
-    assert_eq!(scene.fetched(&client, Fetch { now: 1_005_000, ..ONE }).await, ["one"]);
+    assert_eq!(scene.fetched(&client, FetchArguments { now: 1_005_000, ..ONE }).await, ["one"]);
 }
 
 #[tokio::test]
@@ -439,16 +442,16 @@ async fn s13_locked_sessions_with_an_expired_lease_hide_no_others() {
     let (holder, client) = (scene.client().await, scene.client().await);
     let many = [("session", "'many' || n"), ("now", "1000000")];
     scene.run(&client, QUEUE_MANY, &many).await;
-    let fetch = Fetch { owner: Some("A"), count: 300, lock: 500, ..ONE };
+    let fetch = FetchArguments { owner: Some("A"), count: 300, lock: 500, ..ONE };
     assert_eq!(scene.fetch(&client, fetch).await.len(), 300);
     scene.queue(&client, "one", Some("S")).await;
     scene.queue(&client, "two", Some("S")).await;
-    assert_eq!(scene.fetched(&client, Fetch { count: 1, lock: 600, ..fetch }).await, ["one"]);
+    assert_eq!(scene.fetched(&client, FetchArguments { count: 1, lock: 600, ..fetch }).await, ["one"]);
     // Only the leases of the sessions matter here.
     scene.run(&client, DELETE_ROW, &[("item", "many")]).await;
     holder.batch_execute("BEGIN").await.unwrap();
     scene.run(&holder, HOLD_MANY, &[]).await;
-    let fetch = Fetch { owner: Some("B"), count: 2, now: 1_005_000, ..ONE };
+    let fetch = FetchArguments { owner: Some("B"), count: 2, now: 1_005_000, ..ONE };
     assert_eq!(scene.fetched(&client, fetch).await, ["one", "two"]);
 }
 
@@ -486,7 +489,7 @@ async fn s5_a_claim_that_another_fetch_has_used_is_not_released() {
         let client = scene.client().await;
         scene.queue(&client, "one", Some("S")).await;
         scene.queue(&client, "two", Some("S")).await;
-        let fetch = Fetch { owner: Some("A"), ..ONE };
+        let fetch = FetchArguments { owner: Some("A"), ..ONE };
         let claim = scene.fetch(&client, fetch).await.remove(0);
         assert_eq!(claim.claim.as_deref(), Some("new"));
         if is_used {
@@ -526,5 +529,5 @@ async fn work_of_a_session_with_tag_null_is_stored_without_a_tag() {
     let client = scene.client().await;
     let values = [("item", "one"), ("tag", "NULL"), ("scope", "''"), ("session", "'S'"), ("now", "1000000")];
     scene.run(&client, QUEUE, &values).await;
-    assert_eq!(scene.fetched(&client, Fetch { owner: Some("A"), ..ONE }).await, ["one"]);
+    assert_eq!(scene.fetched(&client, FetchArguments { owner: Some("A"), ..ONE }).await, ["one"]);
 }

@@ -1,4 +1,4 @@
-//! Bounded waiting, the only place of this package that knows how long something takes.
+//! Waiting within a limit. No other module of this package reads the clock or sleeps.
 
 use std::{
     fs::{File, TryLockError},
@@ -15,12 +15,12 @@ const FIRST_PAUSE: Duration = Duration::from_millis(1);
 /// Short beside what is waited for: a server needs some hundred milliseconds to start.
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
-/// Looks again and again until there is something, at most as long as the limit.
+/// Calls `look` again and again until it returns `Some`, or until the limit has passed.
 ///
 /// # Errors
 ///
 /// [`ServerError::Waited`] with what was waited for, or the error of a look.
-#[expect(clippy::disallowed_methods, reason = "processes and locks of the machine do not know a told clock")]
+#[expect(clippy::disallowed_methods, reason = "processes and locks of the machine know no virtual clock")]
 pub(crate) fn until<T>(
     what: &str,
     limit: Duration,
@@ -40,7 +40,7 @@ pub(crate) fn until<T>(
     }
 }
 
-/// Waits for a lock; `take` is one try.
+/// Waits for a lock; `take` tries to lock once without blocking.
 pub(crate) fn for_lock(
     what: &str,
     limit: Duration,
@@ -53,7 +53,7 @@ pub(crate) fn for_lock(
     })
 }
 
-/// Tells whether a try of a lock has got it.
+/// Converts the result of a non-blocking lock: true if it was locked, false if another process holds it.
 pub(crate) fn held(tried: Result<(), TryLockError>) -> io::Result<bool> {
     match tried {
         Ok(()) => Ok(true),

@@ -1,7 +1,7 @@
-# Stops and deletes a cluster when nobody uses it.
+# Stops and deletes a cluster when no process uses it.
 #
 #   $1  the folder with the lock files and the cluster-* folders
-#   $2  seconds that it must stay unused
+#   $2  seconds that the cluster must stay unused
 #   $3  what to delete in the end: the folder itself, or the clusters in it
 #
 # The kernel frees the locks of a process however it ends, so this also works after `kill -9`.
@@ -9,10 +9,10 @@ folder=$1
 grace=$2
 delete=$3
 
-# The terminal of the test is not ours.
+# The signals of the terminal of the test are not meant for the reaper.
 trap '' HUP INT
 
-# One reaper per folder. The wait is for those who only look whether there is one.
+# One reaper per folder. The wait bridges the moment in which another process checks whether a reaper runs.
 exec 9<"$folder/reaper" || exit 0
 flock -w 10 9 || exit 0
 
@@ -43,12 +43,12 @@ remove() {
     esac
 }
 
-# What waits for long does not inherit the lock of the reaper: it would keep it if only the reaper is killed.
+# Children that wait for long do not inherit the lock of the reaper: they would keep it if the reaper is killed.
 while [ -e "$folder/members" ]; do
     flock "$folder/members" true 9<&-
     joined=$(wc -c <"$folder/members") || exit 0
     sleep "$grace" 9<&-
-    # Who joins holds this lock, so nobody joins from here to the end.
+    # A process that joins holds this lock, so no process joins from here to the end.
     exec 8<"$folder/start" || exit 0
     if flock -w 60 8 && [ "$(wc -c <"$folder/members")" = "$joined" ] && flock -n "$folder/members" true; then
         stop

@@ -1,4 +1,4 @@
-//! The process that stops and deletes a cluster when nobody uses it any more.
+//! The reaper: a process that stops and deletes a cluster when no process uses it.
 
 use std::{
     env,
@@ -6,43 +6,40 @@ use std::{
     process::{Command, Stdio},
 };
 
-use crate::{
-    ServerError,
-    place::{self, Kind, Place},
-    wait,
-};
+use super::folder::{self, ClusterFolder, Sharing};
+use crate::{ServerError, machine::wait};
 
-/// What the process runs: it must outlive the test that starts it, so it cannot be a part of the test.
+/// The program of the reaper. The reaper must outlive the test that starts it, so it is a process of its own.
 const SCRIPT: &str = include_str!("reaper.sh");
 const SHELL: &str = "/bin/sh";
 const FLOCK: &str = "flock";
 
-/// Starts a reaper for a place unless one is at work.
+/// Starts a reaper for a folder of clusters unless one is running.
 ///
 /// Call it before the server starts, as a member: a process that is killed in between leaves nothing behind.
 ///
 /// # Errors
 ///
 /// [`ServerError::MissingProgram`], [`ServerError::File`], [`ServerError::Variable`].
-pub(crate) fn ensure(place: &Place) -> Result<(), ServerError> {
-    let path = place.reaper();
-    let lock = place::open(&path)?;
+pub(crate) fn ensure(clusters: &ClusterFolder) -> Result<(), ServerError> {
+    let path = clusters.reaper();
+    let lock = folder::open(&path)?;
     if !wait::held(lock.try_lock_shared()).map_err(ServerError::file("lock", &path))? {
         return Ok(());
     }
     if !on_path(FLOCK) {
         return Err(ServerError::MissingProgram { program: FLOCK, remedy: "apt-get install -y util-linux" });
     }
-    let grace = place.grace()?;
-    let delete = match place.kind() {
-        Kind::Shared => "clusters",
-        Kind::Own => "everything",
+    let grace = clusters.grace()?;
+    let delete = match clusters.sharing() {
+        Sharing::Shared => "clusters",
+        Sharing::Own => "everything",
     };
     // A group of its own: neither Ctrl-C nor a test runner that ends the group of a test reaches it. No
     // output of its own: a runner that waits for the outputs of a test to close would wait for it.
     let spawned = Command::new(SHELL)
         .args(["-c", SCRIPT, "steadfast-cluster-reaper"])
-        .arg(place.folder())
+        .arg(clusters.path())
         .args([grace.as_secs_f64().to_string().as_str(), delete])
         .current_dir("/")
         .stdin(Stdio::null())

@@ -1,4 +1,4 @@
-//! Installs a server where there is none, for the command that runs the tests.
+//! Installs a server where none is installed, for the command that runs the tests.
 
 use std::{
     env,
@@ -7,15 +7,16 @@ use std::{
     time::Duration,
 };
 
-use crate::{Binaries, INSTALL, ServerError, run::run};
+use super::run::run;
+use crate::{Binaries, INSTALL, ServerError};
 
-/// For a slow mirror; the package and what it needs are 60 MB.
+/// Enough for a slow mirror: the package and its dependencies are 60 MB.
 const LIMIT: Duration = Duration::from_secs(600);
 
 impl Binaries {
-    /// Finds the programs of a server, and installs the Debian package if there are none and it may.
+    /// Finds the programs of a server, or installs the Debian package.
     ///
-    /// It may as root, where there is `apt-get`, unless `PG_BIN` says that the server is elsewhere.
+    /// It installs only as root, where `apt-get` exists, and if `PG_BIN` is not set.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! A port for a server.
+//! A free port for a server.
 
 use std::net::{Ipv4Addr, TcpListener};
 
@@ -11,7 +11,7 @@ const LAST: u16 = 32_000;
 /// Far more than are in use on a machine that works.
 const TRIES: usize = 200;
 
-/// Finds a port that nobody listens on now.
+/// Finds a port on which no process listens now.
 pub(crate) fn free() -> Result<u16, ServerError> {
     let ports = u64::from(LAST - FIRST) + 1;
     (0..TRIES)

@@ -9,24 +9,26 @@ use std::{
     time::Duration,
 };
 
-use crate::{ServerError, run::run};
+use super::run::run;
+use crate::ServerError;
 
-/// Installs a server on Debian and what descends from it.
+/// The command that installs a server on Debian and its derivatives.
 pub const INSTALL: &str = "apt-get install -y --no-install-recommends postgresql";
 
-/// What a folder must hold.
+/// The programs that a folder must contain.
 const PROGRAMS: [&str; 3] = ["initdb", "pg_ctl", "postgres"];
 const VERSIONS: &str = "/usr/lib/postgresql";
 const PG_CONFIG_LIMIT: Duration = Duration::from_secs(10);
 
-/// Stands for the folder that holds the programs of a server.
+/// The folder that contains the programs of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Binaries {
     folder: PathBuf,
 }
 
 impl Binaries {
-    /// Finds them: `$PG_BIN`, `pg_config --bindir`, the highest version in `/usr/lib/postgresql`, `PATH`.
+    /// Finds the programs, in this order: `$PG_BIN`, `pg_config --bindir`, the highest version in
+    /// `/usr/lib/postgresql`, `PATH`.
     ///
     /// # Errors
     ///
@@ -42,7 +44,7 @@ impl Binaries {
         .find()
     }
 
-    /// Returns the folder.
+    /// Returns the folder with `initdb`, `pg_ctl` and `postgres`.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -56,13 +58,13 @@ impl Binaries {
     }
 }
 
-/// Asks the program that development files of PostgreSQL bring.
+/// Asks `pg_config`, which comes with the development files of PostgreSQL.
 fn configured() -> Option<PathBuf> {
     let printed = run(Command::new("pg_config").arg("--bindir"), PG_CONFIG_LIMIT).ok()?;
     Some(PathBuf::from(printed))
 }
 
-/// The world as a search sees it.
+/// The inputs of a search.
 struct Search<'a, C> {
     given: Option<PathBuf>,
     configured: C,
@@ -72,7 +74,7 @@ struct Search<'a, C> {
 
 impl<C: Fn() -> Option<PathBuf>> Search<'_, C> {
     fn find(&self) -> Result<Binaries, ServerError> {
-        // Who names a folder means that one and no other.
+        // A folder that is given by name is the only one that is searched.
         if let Some(folder) = &self.given {
             let looked = || format!("PG_BIN={}", folder.display());
             return complete(folder).ok_or_else(|| ServerError::NotInstalled { looked: looked() });

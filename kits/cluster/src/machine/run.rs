@@ -6,7 +6,8 @@ use std::{
     time::Duration,
 };
 
-use crate::{ServerError, wait};
+use super::wait;
+use crate::ServerError;
 
 /// Runs a command and returns what it printed on both of its outputs.
 ///

@@ -12,18 +12,18 @@ use std::{
 
 use crate::ServerError;
 
-/// Accounts that root hands the server to, the best first.
+/// The accounts that run the server when the tests run as root, in order of preference.
 const UNPRIVILEGED: [&str; 2] = ["postgres", "nobody"];
 
 /// The permission that lets others pass through a folder.
 const OTHERS_ENTER: u32 = 0o001;
 
-/// Says as whom the programs of PostgreSQL run.
+/// The account that the programs of PostgreSQL run as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Account {
-    /// Whoever runs the tests.
+    /// The account of this process.
     Ours,
-    /// Another one, because the tests run as root.
+    /// Another account, because the tests run as root.
     Other { uid: u32, gid: u32 },
 }
 

@@ -3,12 +3,12 @@
 //! ```text
 //! steadfast-postgres-UID/
 //!   shared/              the cluster of all tests of this user
-//!     start              locked by who starts, joins or deletes: one at a time
-//!     members            locked, shared, by each process that uses the cluster; one byte per process that joined
+//!     start              locked by the process that starts, joins or deletes: one at a time
+//!     members            share-locked by each process that uses the cluster; has one byte per join
 //!     reaper             locked by the reaper
 //!     current            which cluster it is, and its port
 //!     cluster-XXXXXX/    data, socket and log; a new one for each start from nothing
-//!   own                  locked by who makes one of the next
+//!   own                  locked by a process that makes one of the next folders
 //!   own-XXXXXX/          the cluster of one `Server::durable`, with the same files
 //! ```
 //!
@@ -26,86 +26,88 @@ use std::{
     time::Duration,
 };
 
-use crate::{ServerError, wait};
+use crate::{ServerError, machine::wait};
 
 const FOLDER: &str = "STEADFAST_CLUSTER_DIR";
 const GRACE: &str = "STEADFAST_CLUSTER_GRACE";
 
-/// How the folders of servers of one's own begin.
+/// The prefix of the folders of durable servers.
 const OWN: &str = "own-";
 
-/// Bridges the pauses between tests, each of which may be a process of its own.
+/// Bridges the pauses between tests, each of which may be a process of its own. Too short, and the cluster is
+/// deleted and made again between tests; too long, and it stays after the last test.
 const SHARED_GRACE: Duration = Duration::from_secs(20);
 /// Longer than a start may take with all its own limits, and than a reaper needs to stop a server.
 const LOCK_LIMIT: Duration = Duration::from_secs(240);
 /// The server's account must be able to reach its own folder inside.
 const OPEN_TO_READ: u32 = 0o755;
 
-/// Says who uses the clusters of a place.
+/// Who uses the clusters of a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// All tests of this user.
+pub(crate) enum Sharing {
+    /// All tests of this user, in all processes.
     Shared,
-    /// One value.
+    /// One `Server::durable`.
     Own,
 }
 
+/// A folder in which clusters live, with the lock files of the module doc.
 #[derive(Debug)]
-pub(crate) struct Place {
-    folder: PathBuf,
-    kind: Kind,
+pub(crate) struct ClusterFolder {
+    path: PathBuf,
+    sharing: Sharing,
 }
 
-impl Place {
-    /// Finds or makes the place that all tests of this user share.
+impl ClusterFolder {
+    /// Finds or makes the folder that all tests of this user share.
     pub(crate) fn shared() -> Result<Self, ServerError> {
         let folder = root()?.join("shared");
         make(&folder)?;
-        Ok(Self { folder, kind: Kind::Shared })
+        Ok(Self { path: folder, sharing: Sharing::Shared })
     }
 
-    /// Makes a new place with its first member.
+    /// Makes a new folder with its first member.
     pub(crate) fn own() -> Result<(Self, File), ServerError> {
         let root = root()?;
-        // Under this lock there is no place that nobody has joined yet, so one without members is left over.
+        // New folders get their first member under this lock, so a folder without members is left over.
         let _lock = lock(&root.join("own"), "another process that makes a server of its own")?;
         remove_left_over(&root)?;
         let made = tempfile::Builder::new().prefix(OWN).tempdir_in(&root);
         let folder = made.map_err(ServerError::file("make a folder in", &root))?.keep();
         open_to_read(&folder)?;
-        let place = Self { folder, kind: Kind::Own };
-        // The reaper looks for it.
-        open(&place.start())?;
-        let member = place.join()?;
-        Ok((place, member))
+        let clusters = Self { path: folder, sharing: Sharing::Own };
+        // The reaper opens this file and ends if it does not exist.
+        open(&clusters.start())?;
+        let member = clusters.join()?;
+        Ok((clusters, member))
     }
 
-    pub(crate) fn kind(&self) -> Kind {
-        self.kind
+    pub(crate) fn sharing(&self) -> Sharing {
+        self.sharing
     }
 
-    pub(crate) fn folder(&self) -> &Path {
-        &self.folder
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     pub(crate) fn reaper(&self) -> PathBuf {
-        self.folder.join("reaper")
+        self.path.join("reaper")
     }
 
     pub(crate) fn current(&self) -> PathBuf {
-        self.folder.join("current")
+        self.path.join("current")
     }
 
-    /// Returns how long the clusters stay when nobody uses them.
+    /// Returns how long the clusters stay when no process uses them.
     pub(crate) fn grace(&self) -> Result<Duration, ServerError> {
-        match (self.kind, env::var(GRACE)) {
-            (Kind::Own, _) => Ok(Duration::ZERO),
-            (Kind::Shared, Err(_)) => Ok(SHARED_GRACE),
-            (Kind::Shared, Ok(value)) => parse_grace(value),
+        match (self.sharing, env::var(GRACE)) {
+            (Sharing::Own, _) => Ok(Duration::ZERO),
+            (Sharing::Shared, Err(_)) => Ok(SHARED_GRACE),
+            (Sharing::Shared, Ok(value)) => parse_grace(value),
         }
     }
 
-    /// Waits until nobody else starts, joins or deletes; the lock ends with the file.
+    /// Waits until no other process starts, joins or deletes. The lock ends when the file is closed.
     pub(crate) fn lock_start(&self) -> Result<File, ServerError> {
         lock(&self.start(), "another process that starts or stops the test server")
     }
@@ -114,52 +116,52 @@ impl Place {
     pub(crate) fn join_for_life(&self) -> Result<(), ServerError> {
         static MEMBERSHIPS: Mutex<BTreeMap<PathBuf, File>> = Mutex::new(BTreeMap::new());
         let mut memberships = MEMBERSHIPS.lock().unwrap_or_else(PoisonError::into_inner);
-        if !memberships.contains_key(&self.folder) {
-            memberships.insert(self.folder.clone(), self.join()?);
+        if !memberships.contains_key(&self.path) {
+            memberships.insert(self.path.clone(), self.join()?);
         }
         Ok(())
     }
 
-    /// Takes a membership; it ends with the file.
+    /// Makes the holder of the returned file a member, until the file is closed.
     pub(crate) fn join(&self) -> Result<File, ServerError> {
         let path = self.members();
         let mut file = open(&path)?;
         // The reaper takes this lock for moments only, to see whether it is free.
         let what = "the reaper to look who uses the test server";
         wait::for_lock(what, LOCK_LIMIT, &path, &file, File::try_lock_shared)?;
-        // A reaper that sees the length change knows that somebody came and went during its grace time.
+        // A reaper that sees the length change knows that a process joined and ended during its grace time.
         file.write_all(b".").map_err(ServerError::file("write", &path))?;
         Ok(file)
     }
 
-    /// Deletes the place with all that is in it; what cannot be deleted now is left to the reaper.
+    /// Deletes the folder with its content. The reaper deletes what cannot be deleted now.
     pub(crate) fn remove(&self) {
-        fs::remove_dir_all(&self.folder).ok();
+        fs::remove_dir_all(&self.path).ok();
     }
 
     fn start(&self) -> PathBuf {
-        self.folder.join("start")
+        self.path.join("start")
     }
 
     fn members(&self) -> PathBuf {
-        self.folder.join("members")
+        self.path.join("members")
     }
 }
 
-/// Opens a file for locking, and makes it if need be.
+/// Opens a file for locking, and creates it if it does not exist.
 pub(crate) fn open(path: &Path) -> Result<File, ServerError> {
     let opened = OpenOptions::new().create(true).append(true).read(true).open(path);
     opened.map_err(ServerError::file("open", path))
 }
 
-/// Waits for a lock that one process has at a time; it ends with the file.
+/// Waits for an exclusive lock. The lock ends when the file is closed.
 fn lock(path: &Path, what: &str) -> Result<File, ServerError> {
     let file = open(path)?;
     wait::for_lock(what, LOCK_LIMIT, path, &file, File::try_lock)?;
     Ok(file)
 }
 
-/// Deletes the places of servers that died with their reaper, as when the machine is switched off.
+/// Deletes the folders of servers that died together with their reaper, as when the machine is switched off.
 fn remove_left_over(root: &Path) -> Result<(), ServerError> {
     let failed = || ServerError::file("look into", root);
     for entry in fs::read_dir(root).map_err(failed())? {
@@ -167,13 +169,13 @@ fn remove_left_over(root: &Path) -> Result<(), ServerError> {
         if !entry.file_name().as_encoded_bytes().starts_with(OWN.as_bytes()) {
             continue;
         }
-        let place = Place { folder: entry.path(), kind: Kind::Own };
+        let clusters = ClusterFolder { path: entry.path(), sharing: Sharing::Own };
         let is_free = |path: &Path| match File::open(path) {
             Ok(file) => file.try_lock().is_ok(),
             Err(error) => error.kind() == ErrorKind::NotFound,
         };
-        if is_free(&place.members()) && is_free(&place.reaper()) {
-            place.remove();
+        if is_free(&clusters.members()) && is_free(&clusters.reaper()) {
+            clusters.remove();
         }
     }
     Ok(())
@@ -187,7 +189,7 @@ fn root() -> Result<PathBuf, ServerError> {
         None => env::temp_dir().join(format!("steadfast-postgres-{user}")),
     };
     make(&root)?;
-    // The temp folder is everybody's: somebody else may have been there first.
+    // Every user can write to the temp folder, so another user may have made this folder first.
     let found = fs::symlink_metadata(&root).map_err(ServerError::file("look at", &root))?;
     if !found.is_dir() || found.uid() != user {
         return Err(ServerError::ForeignFolder { path: root });
@@ -203,7 +205,7 @@ fn make(folder: &Path) -> Result<(), ServerError> {
     }
 }
 
-/// Sets the permissions whatever mask the user has.
+/// Sets the permissions independently of the umask.
 fn open_to_read(folder: &Path) -> Result<(), ServerError> {
     fs::set_permissions(folder, Permissions::from_mode(OPEN_TO_READ))
         .map_err(ServerError::file("set the permissions of", folder))
