@@ -1,2 +1,2 @@
--- Finds the latest execution of an instance.
+-- Returns the highest execution id of an instance.
 SELECT {schema}.latest_execution_id($1) AS id

@@ -1,2 +1,2 @@
--- Lists an instance and all below it, the root first.
+-- Lists an instance and all its descendants, the root first.
 SELECT instance_id AS id FROM {schema}.instance_tree($1)

@@ -1,2 +1,2 @@
--- Gives a node the number of its newest start (S13).
+-- Registers a start of a node and returns its incarnation (S13).
 SELECT {schema}.register_node($1) AS incarnation

@@ -1,2 +1,2 @@
--- Moves what became runnable by time alone, and tells whether there is an instance to lease, and when there will be.
+-- Moves what became due by time, then tells whether an instance is ready and when the next one will be.
 SELECT * FROM {schema}.look_for_turns($1)

@@ -1,2 +1,2 @@
--- Extends leases of instances (S4).
+-- Renews leases of instances (S4).
 SELECT * FROM {schema}.renew_turns($1, $2, $3)

@@ -1,2 +1,2 @@
--- Tells whether any activity is ready, and else when to look again.
+-- Tells whether any work is ready, and else when to look again.
 SELECT * FROM {schema}.has_work($1)

@@ -1,2 +1,2 @@
--- Tells what waits for the turns of an instance (S2, S5, S9).
+-- Describes the messages of an instance (S2, S5, S9).
 SELECT * FROM {schema}.turn_of($1, $2)

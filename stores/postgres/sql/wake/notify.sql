@@ -1,2 +1,2 @@
--- Tells other processes what became runnable.
+-- Notifies other processes of what became runnable.
 SELECT {schema}.notify($1, $2)

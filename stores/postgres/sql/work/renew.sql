@@ -1,2 +1,2 @@
--- Extends the leases of activities (S4).
+-- Renews leases of work (S4).
 SELECT * FROM {schema}.renew_work_items($1, $2, $3)
