@@ -1,4 +1,4 @@
-//! PgBouncer in front of a server, as many installations have it.
+//! PgBouncer in front of a server, as in many installations.
 
 use std::{
     env, fs,
@@ -50,8 +50,8 @@ impl Bouncer {
         find().is_some()
     }
 
-    /// Finds the program, and installs the Debian package if there is none and it may: as root, where there
-    /// is `apt-get`.
+    /// Finds the program, or installs the Debian package. It installs only as root and where `apt-get`
+    /// exists.
     ///
     /// # Errors
     ///
@@ -72,7 +72,7 @@ impl Bouncer {
     /// # Errors
     ///
     /// [`ServerError::MissingProgram`] if it is not installed, [`ServerError::NoAccount`],
-    /// [`ServerError::NoPort`], [`ServerError::File`], and [`ServerError::Waited`] with what it said if it
+    /// [`ServerError::NoPort`], [`ServerError::File`], and [`ServerError::Waited`] with its output if it
     /// does not answer.
     pub fn before(server: &Server, connections: usize, startup: Startup) -> Result<Self, ServerError> {
         let program = find().ok_or(MISSING)?;
@@ -112,7 +112,7 @@ impl Bouncer {
             .spawn()
             .map_err(ServerError::file("run", &program))?;
         let url = format!("postgres://{user}@127.0.0.1:{port}/{database}");
-        // From here the process is ended whatever happens.
+        // From here on a drop ends the process, whatever fails.
         let mut bouncer = Self { url, child, _folder: folder };
         let answers = wait::until("PgBouncer to answer", START_LIMIT, || {
             let ended = bouncer.child.try_wait().map_err(ServerError::file("wait for", &program))?;

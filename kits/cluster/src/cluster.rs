@@ -33,9 +33,9 @@ const MARGIN: Duration = Duration::from_secs(5);
 const READY_LIMIT: Duration = Duration::from_secs(30);
 /// How often a start is tried: another process may take a free port between the look and the start.
 const STARTS: usize = 3;
-/// A new cluster has 40 MiB, its first journal files as much again.
+/// The free disk space that a start needs: a new cluster has 40 MiB, its first journal files as much again.
 const NEEDED: u64 = 128 << 20;
-/// The end of the server's log that goes into an error.
+/// The number of lines from the end of the server's log that an error contains.
 const LOG_LINES: usize = 20;
 
 /// Which settings a server has.
@@ -72,12 +72,12 @@ impl Cluster {
     /// [`ServerError::NotInstalled`], [`ServerError::NoAccount`], [`ServerError::NoSpace`],
     /// [`ServerError::NoPort`], [`ServerError::File`], [`ServerError::Command`], [`ServerError::Waited`].
     pub(crate) fn start_new(clusters: &ClusterFolder, settings: Settings) -> Result<Self, ServerError> {
-        // A new name each time: what a killed process has left running keeps writing to its own folder.
+        // A new name each time: a server that a killed process left running keeps writing to its own folder.
         let made = tempfile::Builder::new().prefix("cluster-").tempdir_in(clusters.path());
         let folder = made.map_err(ServerError::file("make a folder in", clusters.path()))?;
         let started = Self::initialize_and_start(clusters, folder.path(), settings);
         let cluster = started.map_err(|error| with_space(error, clusters.path()))?;
-        // Only now does it stay: a cluster that did not start is deleted here.
+        // The folder is kept only now: the folder of a cluster that did not start is deleted here.
         drop(folder.keep());
         Ok(cluster)
     }
@@ -85,7 +85,7 @@ impl Cluster {
     /// Returns the cluster of a folder if its server runs.
     pub(crate) fn running(clusters: &ClusterFolder) -> Result<Option<Self>, ServerError> {
         let Some(cluster) = Self::read(clusters)? else { return Ok(None) };
-        // A server that answers may still be recovering: a session has crashed, or the starter was killed.
+        // A server that answers may still be recovering, after a crash or because its starter was killed.
         let answers = wait::until("the server to be ready", READY_LIMIT, || {
             let answers = cluster.answers()?;
             Ok((!answers || cluster.is_ready()).then_some(answers))
@@ -127,7 +127,7 @@ impl Cluster {
         }
     }
 
-    /// Starts the server on the data that is there.
+    /// Starts the server on the existing data.
     pub(crate) fn start(&self) -> Result<(), ServerError> {
         let arguments = ["start", "--wait", "--log", &self.log().to_string_lossy()].map(str::to_owned);
         self.pg_ctl(&arguments, START_LIMIT).map_err(|error| with_log(error, &self.log()))
@@ -138,7 +138,7 @@ impl Cluster {
         self.pg_ctl(&["stop", "--wait", "--mode=immediate"].map(str::to_owned), STOP_LIMIT)
     }
 
-    /// Adds settings, of which the last of a name counts, and files in the data folder.
+    /// Adds settings, where the last one of a name counts, and writes files into the data folder.
     pub(crate) fn change(
         &self,
         settings: &[(&str, &str)],
@@ -238,7 +238,7 @@ impl Cluster {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(ServerError::file("read", path)(error)),
         };
-        // Half a file is from a process that was killed while it wrote, before it started anything.
+        // An incomplete file is from a process that was killed while it wrote, before it started a server.
         Ok(text.strip_suffix('\n').and_then(|text| text.split_once('\n')).and_then(|(folder, port)| {
             Some(Self { folder: clusters.path().join(folder), port: port.parse().ok()? })
         }))

@@ -1,4 +1,4 @@
-//! The server that a test uses, wherever it comes from.
+//! The server that a test uses: shared, given by `TEST_DATABASE_URL`, or started for one test.
 
 use std::env;
 
@@ -51,7 +51,8 @@ impl Server {
         Ok(Self { url: cluster.url(), own: None })
     }
 
-    /// Starts a server of its own, which keeps what it has committed; it is stopped and deleted on drop.
+    /// Starts a server for this value alone, whose commits survive a crash. Dropping the value stops the
+    /// server and deletes its data.
     ///
     /// This blocks for about a second.
     ///
@@ -61,7 +62,7 @@ impl Server {
     pub fn durable() -> Result<Self, ServerError> {
         let (clusters, member) = ClusterFolder::own()?;
         reaper::ensure(&clusters)?;
-        // From here the folder is deleted whatever happens.
+        // From here on a drop deletes the folder, whatever fails.
         let mut own = OwnCluster { cluster: None, clusters, _member: member };
         let cluster = own.cluster.insert(Cluster::start_new(&own.clusters, Settings::Durable)?);
         Ok(Self { url: cluster.url(), own: Some(own) })
@@ -76,7 +77,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// [`ServerError::Shared`] if others use the server, else [`ServerError::Command`] or
+    /// [`ServerError::Shared`] if the server is shared, else [`ServerError::Command`] or
     /// [`ServerError::Waited`].
     pub fn stop_immediately(&self) -> Result<(), ServerError> {
         self.own_cluster("stopped")?.stop()
@@ -93,8 +94,8 @@ impl Server {
 
     /// Starts the server again with more settings, and with files in its data folder that it alone can read.
     ///
-    /// A file takes the clusters of one that is there: `pg_hba.conf` says who may connect, `standby.signal`
-    /// makes a server that only reads.
+    /// A file replaces an existing one of its name: `pg_hba.conf` says who may connect, `standby.signal`
+    /// makes the server a standby, which is read-only.
     ///
     /// # Errors
     ///

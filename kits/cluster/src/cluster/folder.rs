@@ -12,8 +12,7 @@
 //!   own-XXXXXX/          the cluster of one `Server::durable`, with the same files
 //! ```
 //!
-//! The lock files are never deleted while somebody may use them: two processes would lock two different
-//! files.
+//! A lock file is never deleted while a process may use it: two processes would lock two different files.
 
 use std::{
     collections::BTreeMap,

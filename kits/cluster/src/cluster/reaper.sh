@@ -52,7 +52,7 @@ while [ -e "$folder/members" ]; do
     exec 8<"$folder/start" || exit 0
     if flock -w 60 8 && [ "$(wc -c <"$folder/members")" = "$joined" ] && flock -n "$folder/members" true; then
         stop
-        # What a killed process had begun may still write for a moment.
+        # A program that a killed process had started may still write for a moment.
         remove || { sleep 1 && remove; }
         exit 0
     fi

@@ -1,4 +1,4 @@
-//! The account that runs the server, which refuses to be root.
+//! The account that runs the server. PostgreSQL refuses to run as root.
 
 use std::{
     env, fs, io,
@@ -15,7 +15,7 @@ use crate::ServerError;
 /// The accounts that run the server when the tests run as root, in order of preference.
 const UNPRIVILEGED: [&str; 2] = ["postgres", "nobody"];
 
-/// The permission that lets others pass through a folder.
+/// The permission bit that lets other accounts pass through a folder.
 const OTHERS_ENTER: u32 = 0o001;
 
 /// The account that the programs of PostgreSQL run as.
@@ -37,7 +37,7 @@ impl Account {
         UNPRIVILEGED.iter().find_map(|name| find(&accounts, name)).ok_or(ServerError::NoAccount)
     }
 
-    /// Prepares a program that runs as this account, without the settings that a user may have for clients.
+    /// Prepares a program that runs as this account, without the `PG…` environment variables of the user.
     pub(crate) fn command(self, program: &Path) -> Command {
         let mut command = Command::new(program);
         for (variable, _) in env::vars_os() {
@@ -51,7 +51,7 @@ impl Account {
         command
     }
 
-    /// Checks that this account can get to a folder.
+    /// Checks that this account can enter a folder and all its parents.
     ///
     /// # Errors
     ///

@@ -94,7 +94,7 @@ fn complete(folder: &Path) -> Option<Binaries> {
     all.then(|| Binaries { folder: folder.to_path_buf() })
 }
 
-/// Follows the link of a program to the folder where the others are too.
+/// Follows the symbolic link of a program to the folder that contains all programs.
 fn linked(folder: &Path) -> Option<Binaries> {
     let program = folder.join(PROGRAMS[0]).canonicalize().ok()?;
     complete(program.parent()?)

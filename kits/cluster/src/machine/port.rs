@@ -8,7 +8,7 @@ use crate::{ServerError, name};
 /// and again could otherwise be given the server's own port, connect to itself and keep the server from it.
 const FIRST: u16 = 20_000;
 const LAST: u16 = 32_000;
-/// Far more than are in use on a machine that works.
+/// How many ports are tried. Far fewer than that are in use on a healthy machine.
 const TRIES: usize = 200;
 
 /// Finds a port on which no process listens now.
@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_that_somebody_listens_on_is_not_free() {
+    fn a_port_with_a_listener_is_not_free() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         assert!(!is_free(listener.local_addr().unwrap().port()));
     }

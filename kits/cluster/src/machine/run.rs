@@ -1,4 +1,4 @@
-//! Runs a program of PostgreSQL to its end, within a time, and keeps what it prints.
+//! Runs a program to its end, within a limit, and keeps its output.
 
 use std::{
     io::{self, Read, Seek},
@@ -9,9 +9,9 @@ use std::{
 use super::wait;
 use crate::ServerError;
 
-/// Runs a command and returns what it printed on both of its outputs.
+/// Runs a command and returns its standard output and standard error together.
 ///
-/// They go to a file, not to a pipe: a server that the command leaves behind would keep a pipe open.
+/// Both go to a file, not to a pipe: a server that the command leaves running would keep a pipe open.
 ///
 /// # Errors
 ///

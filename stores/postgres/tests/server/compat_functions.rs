@@ -94,9 +94,9 @@ impl CompatCaller {
                 &commit.execution,
                 &commit.delta,
                 &commit.work,
-                &commit.sent,
+                &commit.messages,
                 &commit.metadata,
-                &commit.gone,
+                &commit.withdrawn,
             ],
         )
         .await;
@@ -109,9 +109,9 @@ impl CompatCaller {
             &commit.execution,
             &commit.delta,
             &commit.work,
-            &commit.sent,
+            &commit.messages,
             &commit.metadata,
-            &commit.gone,
+            &commit.withdrawn,
         ];
         self.raised(ACK, given).await
     }
@@ -142,14 +142,14 @@ struct AckArguments<'a> {
     execution: i64,
     delta: &'a str,
     work: &'a str,
-    sent: &'a str,
+    messages: &'a str,
     metadata: &'a str,
-    gone: &'a str,
+    withdrawn: &'a str,
 }
 
 impl Default for AckArguments<'_> {
     fn default() -> Self {
-        Self { execution: 1, delta: "[]", work: "[]", sent: "[]", metadata: "{}", gone: "[]" }
+        Self { execution: 1, delta: "[]", work: "[]", messages: "[]", metadata: "{}", withdrawn: "[]" }
     }
 }
 
@@ -307,7 +307,7 @@ async fn a_commit_writes_every_part_of_its_json() {
         {"ActivityExecute":{"instance":"i","execution_id":1,"id":4,"name":"A","input":""}},
         {"ActivityExecute":{"instance":"i","execution_id":1,"id":5,"name":"B","input":"","session_id":"s"}},
         {"ActivityExecute":{"instance":"i","execution_id":1,"id":6,"name":"C","input":""}}]"#;
-    let sent = r#"[
+    let messages = r#"[
         {"TimerFired":{"instance":"i","execution_id":1,"id":7,"fire_at_ms":9000}},
         {"StartOrchestration":{"instance":"child","orchestration":"Child","input":"","version":null,
             "parent_instance":"i","parent_id":8,"execution_id":1}},
@@ -316,9 +316,11 @@ async fn a_commit_writes_every_part_of_its_json() {
     let metadata = r#"{"orchestration_name":"Hello","orchestration_version":"1.2.0",
         "parent_instance_id":"parent","status":"Running",
         "pinned_duroxide_version":{"major":1,"minor":2,"patch":3}}"#;
-    let gone = r#"[{"instance":"i","execution_id":1,"activity_id":6},
-        {"instance":"nobody","execution_id":1,"activity_id":6}]"#;
-    caller.ack(&token, 2_000, AckArguments { delta, work, sent, metadata, gone, execution: 1 }).await;
+    let withdrawn = r#"[{"instance":"i","execution_id":1,"activity_id":6},
+        {"instance":"unknown","execution_id":1,"activity_id":6}]"#;
+    caller
+        .ack(&token, 2_000, AckArguments { delta, work, messages, metadata, withdrawn, execution: 1 })
+        .await;
 
     assert_eq!(caller.texts("SELECT * FROM fetch_history('i')", &[]).await.len(), 3);
     assert_eq!(caller.texts("SELECT value FROM kv WHERE key = 'k'", &[]).await, ["v"]);
@@ -327,8 +329,8 @@ async fn a_commit_writes_every_part_of_its_json() {
     assert_eq!(info.get::<_, String>("out_status"), "Running");
     let queued = "SELECT activity_id || coalesce(session_id, '') FROM worker_queue ORDER BY id";
     assert_eq!(caller.texts(queued, &[]).await, ["4", "5s"], "cancelled work is not queued");
-    let messages = "SELECT instance_id || ' ' || visible_ms FROM orchestrator_queue ORDER BY id";
-    assert_eq!(caller.texts(messages, &[]).await, ["i 9000", "child 2000", "parent 2000"]);
+    let queued = "SELECT instance_id || ' ' || visible_ms FROM orchestrator_queue ORDER BY id";
+    assert_eq!(caller.texts(queued, &[]).await, ["i 9000", "child 2000", "parent 2000"]);
 
     let (code, text) = caller.refused(&token, 2_000, AckArguments::default()).await;
     assert_eq!((code, text), said("SF001", "Invalid lock token"), "a token is good for one commit");
@@ -367,7 +369,7 @@ async fn a_commit_that_is_refused_says_why_and_changes_nothing() {
     );
     let activity = r#"[{"ActivityExecute":{"instance":"i"}}]"#;
     assert_eq!(
-        caller.refused(&token, 1_000, AckArguments { sent: activity, ..AckArguments::default() }).await.0,
+        caller.refused(&token, 1_000, AckArguments { messages: activity, ..AckArguments::default() }).await.0,
         "SF012"
     );
     let ended = caller.refused(&token, 100_000, AckArguments::default()).await;
@@ -416,9 +418,9 @@ async fn a_lease_of_a_turn_is_renewed_and_abandoned() {
     caller.run(renew, &[&token, &2_000_i64, &60_i64]).await;
     let until = "SELECT locked_until FROM instance_locks WHERE instance_id = 'i'";
     assert_eq!(caller.number(until, &[]).await, 62_000);
-    let gone = said("SF004", "Lock token invalid, expired, or already acked");
-    assert_eq!(caller.raised(renew, &[&"nothing", &2_000_i64, &60_i64]).await, gone);
-    assert_eq!(caller.raised(renew, &[&token, &62_000_i64, &60_i64]).await, gone);
+    let lost = said("SF004", "Lock token invalid, expired, or already acked");
+    assert_eq!(caller.raised(renew, &[&"nothing", &2_000_i64, &60_i64]).await, lost);
+    assert_eq!(caller.raised(renew, &[&token, &62_000_i64, &60_i64]).await, lost);
     let abandon = "SELECT abandon_orchestration_item($1, $2, $3, $4)";
     caller.run(abandon, &[&token, &3_000_i64, &Some(500_i64), &true]).await;
     assert_eq!(
@@ -441,8 +443,8 @@ async fn work_is_leased_acknowledged_and_abandoned() {
     assert_eq!((item.as_str(), attempt), ("{\"ActivityExecute\":{}}", 1));
     let renew = "SELECT renew_work_item_lock($1, $2, $3)";
     caller.run(renew, &[&token, &1_500_i64, &5_i64]).await;
-    let gone = said("SF004", "Lock token invalid, expired, or already acked");
-    assert_eq!(caller.raised(renew, &[&token, &6_500_i64, &5_i64]).await, gone, "seconds were asked for");
+    let lost = said("SF004", "Lock token invalid, expired, or already acked");
+    assert_eq!(caller.raised(renew, &[&token, &6_500_i64, &5_i64]).await, lost, "seconds were asked for");
     caller
         .run("SELECT abandon_work_item($1, $2, $3, $4)", &[&token, &2_000_i64, &Some(100_i64), &true])
         .await;
@@ -454,8 +456,8 @@ async fn work_is_leased_acknowledged_and_abandoned() {
 
     let ack = "SELECT ack_worker($1, $2, $3, $4)";
     let now = 2_200_i64;
-    let nobody = said("SF003", "p_instance_id is required when p_completion_json is provided");
-    assert_eq!(caller.raised(ack, &[&token, &NO_TEXT, &Some("{}"), &now]).await, nobody);
+    let no_receiver = said("SF003", "p_instance_id is required when p_completion_json is provided");
+    assert_eq!(caller.raised(ack, &[&token, &NO_TEXT, &Some("{}"), &now]).await, no_receiver);
     let processed = said("SF002", "Worker queue item not found or already processed");
     assert_eq!(caller.raised(ack, &[&"nothing", &NO_TEXT, &Some("{}"), &now]).await, processed);
     assert_eq!(
@@ -557,8 +559,8 @@ async fn histories_are_appended_to_and_read() {
     assert_eq!(caller.raised(append, &[&1_i64, &taken]).await, conflict);
     assert_eq!(caller.raised(append, &[&1_i64, &format!("[{}]", event(0, "z"))]).await.0, "SF010");
     assert_eq!(caller.texts("SELECT * FROM fetch_history('i')", &[]).await, ["a", "b"], "all or none");
-    assert_eq!(caller.number("SELECT latest_execution_id('nobody')", &[]).await, 1);
-    assert!(caller.texts("SELECT * FROM fetch_history('nobody')", &[]).await.is_empty());
+    assert_eq!(caller.number("SELECT latest_execution_id('unknown')", &[]).await, 1);
+    assert!(caller.texts("SELECT * FROM fetch_history('unknown')", &[]).await.is_empty());
 }
 
 #[tokio::test]
@@ -588,8 +590,8 @@ async fn instances_are_listed_deleted_and_pruned() {
     assert_eq!(caller.texts("SELECT * FROM list_instances_by_status('Completed')", &[]).await, ["root"]);
     assert_eq!(caller.texts("SELECT * FROM list_children('root')", &[]).await, ["child"]);
     assert_eq!(caller.texts("SELECT * FROM get_parent_id('child')", &[]).await, ["root"]);
-    assert!(caller.rows("SELECT * FROM get_parent_id('nobody')", &[]).await.is_empty());
-    assert!(caller.rows("SELECT * FROM get_instance_info('nobody')", &[]).await.is_empty());
+    assert!(caller.rows("SELECT * FROM get_parent_id('unknown')", &[]).await.is_empty());
+    assert!(caller.rows("SELECT * FROM get_instance_info('unknown')", &[]).await.is_empty());
     let counted = caller.row("SELECT * FROM get_system_metrics()", &[]).await;
     let counted: Vec<i64> = (0..6).map(|at| counted.get(at)).collect();
     assert_eq!(counted, [2, 2, 1, 1, 0, 2]);
@@ -602,7 +604,7 @@ async fn instances_are_listed_deleted_and_pruned() {
     let (code, text) = caller.raised(delete, &[&ids(&["root", "child"]), &false]).await;
     assert_eq!(code, "SF005");
     assert!(text.contains("still running"), "{text}");
-    assert_eq!(caller.raised("SELECT * FROM prune_executions('nobody', 1, NULL)", &[]).await.0, "SF007");
+    assert_eq!(caller.raised("SELECT * FROM prune_executions('unknown', 1, NULL)", &[]).await.0, "SF007");
     let pruned = caller.row("SELECT * FROM prune_executions('root', NULL, NULL)", &[]).await;
     assert_eq!((pruned.get::<_, i64>(0), pruned.get::<_, i64>(1)), (1, 0), "the current one stays");
     let deleted = caller.row(delete, &[&ids(&["root", "child"]), &true]).await;

@@ -106,7 +106,7 @@ const OUT_OF_STEP: &str = "
               AND q.state = 1
       )
     UNION ALL
-    SELECT 'messages of nobody', count(*) FROM {name}.orchestrator_queue q
+    SELECT 'messages without a lock row', count(*) FROM {name}.orchestrator_queue q
     WHERE NOT EXISTS (SELECT 1 FROM {name}.instance_locks l WHERE l.instance_id = q.instance_id)
     UNION ALL
     SELECT 'heads of sessions', count(*) FROM {name}.heads h

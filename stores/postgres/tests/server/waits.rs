@@ -127,9 +127,9 @@ async fn ended(wait: JoinHandle<Waited>) {
 /// How many waits for the end of an instance there are.
 #[derive(Debug, Clone, Copy, Default)]
 struct WaitCounts {
-    /// WaitCounts that begin before the instance is started.
+    /// Waits that begin before the instance is started.
     before: usize,
-    /// WaitCounts that begin after its first turn.
+    /// Waits that begin after its first turn.
     after: usize,
 }
 
