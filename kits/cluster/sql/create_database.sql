@@ -1,2 +1,2 @@
--- Makes a database of its own for a test. The template is the one that nobody can be connected to.
+-- Creates a database for one test. The template is template0, because no session can be connected to it.
 CREATE DATABASE "{name}" TEMPLATE template0

@@ -1,2 +1,2 @@
--- Removes the database of a test; sessions that are still open in it are ended.
+-- Drops the database of a test and ends the connections that are still open in it.
 DROP DATABASE IF EXISTS "{name}" WITH (FORCE)

@@ -1,2 +1,2 @@
--- Removes the schema of a test with all that is in it.
+-- Drops the schema of a test with all its objects.
 DROP SCHEMA IF EXISTS "{name}" CASCADE

@@ -1,5 +1,6 @@
--- Ends the sessions that still hold a lock inside the schema of a test that is over: a future that was dropped
--- in the middle of a transaction may keep its locks until its runtime runs again, and that may be never.
+-- Ends the connections that still hold a lock in the schema of a test that has ended. A future that was
+-- dropped in the middle of a transaction keeps its locks until its runtime runs again, which may never
+-- happen.
 SELECT pg_terminate_backend(locks.pid)
 FROM pg_locks AS locks
 JOIN pg_class AS relations ON relations.oid = locks.relation

@@ -1,4 +1,4 @@
-//! PgBouncer in front of a server, as many installations have it.
+//! PgBouncer in front of a server, as in many installations.
 
 use std::{
     env, fs,
@@ -10,29 +10,33 @@ use std::{
 
 use tempfile::TempDir;
 
-use crate::{Server, ServerError, account::Account, install, port, wait};
+use crate::{
+    Server, ServerError,
+    machine::{account::Account, install, port, wait},
+};
 
-/// Installs PgBouncer on Debian and what descends from it.
+/// The command that installs PgBouncer on Debian and its derivatives.
 pub const INSTALL_BOUNCER: &str = "apt-get install -y --no-install-recommends pgbouncer";
 
-/// Debian keeps it where the path of an ordinary user does not lead.
+/// Debian installs PgBouncer into this folder, which is not in the `PATH` of an ordinary user.
 const BESIDE_PATH: &str = "/usr/sbin";
 const START_LIMIT: Duration = Duration::from_secs(30);
-/// It is a small package, and the tests go on without it: nobody waits long for a slow mirror.
+/// Short, because the package is small and the tests go on without it.
 const INSTALL_LIMIT: Duration = Duration::from_secs(30);
-/// Ends a child with its parent, however that ends.
+/// The program that makes the kernel end a child when its parent ends, however the parent ends.
 const WITH_PARENT: &str = "setpriv";
 
-/// Says what a pooler does with the startup parameters that it would have to set again for each transaction.
+/// What a pooler does with startup parameters that it would have to set again for each transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Startup {
-    /// It refuses the connection, as is its default.
+    /// It refuses the connection, which is its default.
     Refuses,
-    /// It accepts the connection and drops them without a word.
+    /// It accepts the connection and ignores the parameters.
     Drops,
 }
 
-/// Stands for a pooler that gives every transaction another connection to the server; it ends with the value.
+/// A pooler in transaction mode: each transaction may use another connection to the server. The process ends
+/// with the value.
 #[derive(Debug)]
 pub struct Bouncer {
     url: String,
@@ -41,17 +45,18 @@ pub struct Bouncer {
 }
 
 impl Bouncer {
-    /// Tells whether there is one on this machine.
+    /// Tells whether PgBouncer is installed on this machine.
     pub fn is_installed() -> bool {
         find().is_some()
     }
 
-    /// Finds the program, and installs the Debian package if there is none and it may: as root, where there is `apt-get`.
+    /// Finds the program, or installs the Debian package. It installs only as root and where `apt-get`
+    /// exists.
     ///
     /// # Errors
     ///
-    /// [`ServerError::MissingProgram`] with the command to run if it may not install, and [`ServerError::Command`]
-    /// or [`ServerError::Waited`] if that fails.
+    /// [`ServerError::MissingProgram`] with the command to run if it may not install, and
+    /// [`ServerError::Command`] or [`ServerError::Waited`] if that fails.
     pub fn provide() -> Result<PathBuf, ServerError> {
         if let Some(program) = find() {
             return Ok(program);
@@ -62,12 +67,13 @@ impl Bouncer {
         find().ok_or(MISSING)
     }
 
-    /// Starts one in front of a server, with so many connections to it.
+    /// Starts a pooler in front of a server, with at most `connections` connections to it.
     ///
     /// # Errors
     ///
-    /// [`ServerError::MissingProgram`] if it is not installed, [`ServerError::NoAccount`], [`ServerError::NoPort`],
-    /// [`ServerError::File`], and [`ServerError::Waited`] with what it said if it does not answer.
+    /// [`ServerError::MissingProgram`] if it is not installed, [`ServerError::NoAccount`],
+    /// [`ServerError::NoPort`], [`ServerError::File`], and [`ServerError::Waited`] with its output if it
+    /// does not answer.
     pub fn before(server: &Server, connections: usize, startup: Startup) -> Result<Self, ServerError> {
         let program = find().ok_or(MISSING)?;
         let account = Account::choose()?;
@@ -106,7 +112,7 @@ impl Bouncer {
             .spawn()
             .map_err(ServerError::file("run", &program))?;
         let url = format!("postgres://{user}@127.0.0.1:{port}/{database}");
-        // From here the process is ended whatever happens.
+        // From here on a drop ends the process, whatever fails.
         let mut bouncer = Self { url, child, _folder: folder };
         let answers = wait::until("PgBouncer to answer", START_LIMIT, || {
             let ended = bouncer.child.try_wait().map_err(ServerError::file("wait for", &program))?;
@@ -122,7 +128,7 @@ impl Bouncer {
         }
     }
 
-    /// Returns the address to connect to, with the user and the database of the server.
+    /// Returns the address of the pooler, with the user and the database of the server.
     pub fn url(&self) -> &str {
         &self.url
     }

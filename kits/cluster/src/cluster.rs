@@ -1,5 +1,8 @@
 //! One cluster: the data of a server, and the server that runs on it.
 
+pub(crate) mod folder;
+pub(crate) mod reaper;
+
 use std::{
     fs::{self, Permissions},
     io::ErrorKind,
@@ -9,32 +12,38 @@ use std::{
     time::Duration,
 };
 
-use crate::{ServerError, account::Account, binaries::Binaries, place::Place, port, run::run, wait};
+use folder::ClusterFolder;
+
+use crate::{
+    ServerError,
+    machine::{account::Account, binaries::Binaries, port, run::run, wait},
+};
 
 const USER: &str = "postgres";
 const DATABASE: &str = "postgres";
 
-/// A second as a rule; a machine under load needs more.
+/// `initdb` takes a second; a machine under load needs more.
 const INITDB_LIMIT: Duration = Duration::from_secs(60);
-/// Includes the recovery after a crash. `pg_ctl` gives up earlier than we do, so that it can say why.
+/// Includes the recovery after a crash. `pg_ctl` gets this limit and we wait longer by [`MARGIN`], so that
+/// `pg_ctl` can report why a start failed.
 const START_LIMIT: Duration = Duration::from_secs(60);
 const STOP_LIMIT: Duration = Duration::from_secs(30);
 const MARGIN: Duration = Duration::from_secs(5);
 /// How long a server that already answers may take until it accepts sessions.
 const READY_LIMIT: Duration = Duration::from_secs(30);
-/// A free port may be taken by another between the look and the start.
+/// How often a start is tried: another process may take a free port between the look and the start.
 const STARTS: usize = 3;
-/// A new cluster has 40 MiB, its first journal files as much again.
+/// The free disk space that a start needs: a new cluster has 40 MiB, its first journal files as much again.
 const NEEDED: u64 = 128 << 20;
-/// The end of the server's log that goes into an error.
+/// The number of lines from the end of the server's log that an error contains.
 const LOG_LINES: usize = 20;
 
-/// Says what a server is for.
+/// Which settings a server has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Settings {
-    /// Fast and forgetful.
+    /// Nothing waits for the disk, so a crash loses data.
     Throwaway,
-    /// As in production.
+    /// Commits survive a crash, as in production.
     Durable,
 }
 
@@ -47,6 +56,7 @@ impl Settings {
     }
 }
 
+/// A cluster and the port of its server.
 #[derive(Debug)]
 pub(crate) struct Cluster {
     folder: PathBuf,
@@ -54,27 +64,28 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// Makes a cluster in a place and starts its server; call it with the place's start lock, or in an own place.
+    /// Makes a cluster in a folder and starts its server. Call it under the start lock of the folder, or in a
+    /// folder that only one value uses.
     ///
     /// # Errors
     ///
     /// [`ServerError::NotInstalled`], [`ServerError::NoAccount`], [`ServerError::NoSpace`],
     /// [`ServerError::NoPort`], [`ServerError::File`], [`ServerError::Command`], [`ServerError::Waited`].
-    pub(crate) fn start_new(place: &Place, settings: Settings) -> Result<Self, ServerError> {
-        // A new name each time: what a killed process has left running keeps writing to its own folder.
-        let made = tempfile::Builder::new().prefix("cluster-").tempdir_in(place.folder());
-        let folder = made.map_err(ServerError::file("make a folder in", place.folder()))?;
-        let started = Self::initialize_and_start(place, folder.path(), settings);
-        let cluster = started.map_err(|error| with_space(error, place.folder()))?;
-        // Only now does it stay: a cluster that did not start is deleted here.
+    pub(crate) fn start_new(clusters: &ClusterFolder, settings: Settings) -> Result<Self, ServerError> {
+        // A new name each time: a server that a killed process left running keeps writing to its own folder.
+        let made = tempfile::Builder::new().prefix("cluster-").tempdir_in(clusters.path());
+        let folder = made.map_err(ServerError::file("make a folder in", clusters.path()))?;
+        let started = Self::initialize_and_start(clusters, folder.path(), settings);
+        let cluster = started.map_err(|error| with_space(error, clusters.path()))?;
+        // The folder is kept only now: the folder of a cluster that did not start is deleted here.
         drop(folder.keep());
         Ok(cluster)
     }
 
-    /// Returns the cluster of a place if its server runs.
-    pub(crate) fn running(place: &Place) -> Result<Option<Self>, ServerError> {
-        let Some(cluster) = Self::read(place)? else { return Ok(None) };
-        // A server that answers may still be recovering: a session has crashed, or the starter was killed.
+    /// Returns the cluster of a folder if its server runs.
+    pub(crate) fn running(clusters: &ClusterFolder) -> Result<Option<Self>, ServerError> {
+        let Some(cluster) = Self::read(clusters)? else { return Ok(None) };
+        // A server that answers may still be recovering, after a crash or because its starter was killed.
         let answers = wait::until("the server to be ready", READY_LIMIT, || {
             let answers = cluster.answers()?;
             Ok((!answers || cluster.is_ready()).then_some(answers))
@@ -82,10 +93,11 @@ impl Cluster {
         Ok(answers.then_some(cluster))
     }
 
-    /// Deletes what earlier servers of a place have left: a machine that was switched off, a crash.
-    pub(crate) fn remove_all(place: &Place) -> Result<(), ServerError> {
-        let failed = || ServerError::file("look into", place.folder());
-        for entry in fs::read_dir(place.folder()).map_err(failed())? {
+    /// Deletes what earlier servers have left in a folder, after a crash or when the machine was switched
+    /// off.
+    pub(crate) fn remove_all(clusters: &ClusterFolder) -> Result<(), ServerError> {
+        let failed = || ServerError::file("look into", clusters.path());
+        for entry in fs::read_dir(clusters.path()).map_err(failed())? {
             let path = entry.map_err(failed())?.path();
             let is_cluster =
                 path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"cluster-"));
@@ -101,7 +113,8 @@ impl Cluster {
         format!("postgres://{USER}@{}:{}/{DATABASE}", Ipv4Addr::LOCALHOST, self.port)
     }
 
-    /// Tells whether the server is there: the socket is in its own folder, so nobody else can answer.
+    /// Tells whether the server answers. The socket is in the folder of the cluster, so no other server can
+    /// answer.
     pub(crate) fn answers(&self) -> Result<bool, ServerError> {
         let path = self.socket().join(format!(".s.PGSQL.{}", self.port));
         match UnixStream::connect(&path) {
@@ -109,12 +122,12 @@ impl Cluster {
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
                 Ok(false)
             }
-            // Trouble of ours, such as too many open files, says nothing about the server.
+            // An error of this process, such as too many open files, says nothing about the server.
             Err(error) => Err(ServerError::file("connect to", path)(error)),
         }
     }
 
-    /// Starts the server on the data that is there.
+    /// Starts the server on the existing data.
     pub(crate) fn start(&self) -> Result<(), ServerError> {
         let arguments = ["start", "--wait", "--log", &self.log().to_string_lossy()].map(str::to_owned);
         self.pg_ctl(&arguments, START_LIMIT).map_err(|error| with_log(error, &self.log()))
@@ -125,7 +138,7 @@ impl Cluster {
         self.pg_ctl(&["stop", "--wait", "--mode=immediate"].map(str::to_owned), STOP_LIMIT)
     }
 
-    /// Adds settings, of which the last of a name counts, and files in the data folder.
+    /// Adds settings, where the last one of a name counts, and writes files into the data folder.
     pub(crate) fn change(
         &self,
         settings: &[(&str, &str)],
@@ -148,11 +161,15 @@ impl Cluster {
         Ok(())
     }
 
-    fn initialize_and_start(place: &Place, folder: &Path, settings: Settings) -> Result<Self, ServerError> {
+    fn initialize_and_start(
+        clusters: &ClusterFolder,
+        folder: &Path,
+        settings: Settings,
+    ) -> Result<Self, ServerError> {
         let binaries = Binaries::find()?;
         let account = Account::choose()?;
         account.reaches(binaries.folder())?;
-        account.reaches(place.folder())?;
+        account.reaches(clusters.path())?;
         account.own(folder).map_err(ServerError::file("change the owner of", folder))?;
         let mut cluster = Self { folder: folder.to_path_buf(), port: 0 };
         let socket = cluster.socket();
@@ -172,8 +189,8 @@ impl Cluster {
         for attempt in 1.. {
             cluster.port = port::free()?;
             cluster.configure(settings)?;
-            // Before the start: a server whose starter is killed is found by the next who joins.
-            cluster.write(place)?;
+            // Before the start: if this process is killed, the next one that joins finds the server.
+            cluster.write(clusters)?;
             match cluster.start() {
                 Ok(()) => break,
                 Err(_) if attempt < STARTS && !port::is_free(cluster.port) => continue,
@@ -203,27 +220,27 @@ impl Cluster {
     }
 
     fn is_ready(&self) -> bool {
-        // The eighth line of the pid file is the state, for `pg_ctl` and for us.
+        // The eighth line of the pid file is the state; `pg_ctl` reads it too.
         let pid_file = fs::read_to_string(self.data().join("postmaster.pid")).unwrap_or_default();
         pid_file.lines().nth(7).is_some_and(|state| state.trim() == "ready")
     }
 
-    fn write(&self, place: &Place) -> Result<(), ServerError> {
-        let (path, name) = (place.current(), self.folder.file_name().unwrap_or_default());
+    fn write(&self, clusters: &ClusterFolder) -> Result<(), ServerError> {
+        let (path, name) = (clusters.current(), self.folder.file_name().unwrap_or_default());
         fs::write(&path, format!("{}\n{}\n", name.to_string_lossy(), self.port))
             .map_err(ServerError::file("write", &path))
     }
 
-    fn read(place: &Place) -> Result<Option<Self>, ServerError> {
-        let path = place.current();
+    fn read(clusters: &ClusterFolder) -> Result<Option<Self>, ServerError> {
+        let path = clusters.current();
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(ServerError::file("read", path)(error)),
         };
-        // Half a file is from a process that was killed while it wrote, before it started anything.
+        // An incomplete file is from a process that was killed while it wrote, before it started a server.
         Ok(text.strip_suffix('\n').and_then(|text| text.split_once('\n')).and_then(|(folder, port)| {
-            Some(Self { folder: place.folder().join(folder), port: port.parse().ok()? })
+            Some(Self { folder: clusters.path().join(folder), port: port.parse().ok()? })
         }))
     }
 
@@ -248,7 +265,7 @@ fn remove(folder: &Path) -> Result<(), ServerError> {
     }
 }
 
-/// Adds the end of the server's log to what `pg_ctl` said, which is never the reason.
+/// Adds the end of the server's log to the output of `pg_ctl`, which never contains the reason.
 fn with_log(error: ServerError, log: &Path) -> ServerError {
     let text = fs::read(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
@@ -266,7 +283,8 @@ fn with_log(error: ServerError, log: &Path) -> ServerError {
     }
 }
 
-/// Names the lack of space where there is one: the programs say it among much else, or not at all.
+/// Replaces an error by [`ServerError::NoSpace`] if the disk is full: the programs do not report that
+/// clearly.
 fn with_space(error: ServerError, folder: &Path) -> ServerError {
     let Ok(disk) = rustix::fs::statvfs(folder) else { return error };
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);

@@ -2,9 +2,9 @@
 
 use crate::{ServerError, name, sql};
 
-/// Stands for a database of its own, which is dropped with the value.
+/// A database with a unique name, which is dropped with the value.
 ///
-/// For what schemas do not separate: permissions, missing databases, settings per database.
+/// Use it for what schemas do not separate: permissions, missing databases, settings per database.
 #[derive(Debug)]
 pub struct Database {
     server: String,
@@ -20,7 +20,7 @@ impl Database {
         Ok(Self { server: server.to_owned(), url: with_database(server, &name), name })
     }
 
-    /// Returns the name.
+    /// Returns the name of the database.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -1,10 +1,10 @@
-//! What can keep a test from its server, with the remedy.
+//! Why a test has no server, each with its remedy.
 
 use std::{io, path::PathBuf, process::ExitStatus, time::Duration};
 
 use crate::INSTALL;
 
-/// Says why there is no server. Each text names what to do about it.
+/// Why there is no server. Each text names the remedy.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
@@ -14,14 +14,14 @@ pub enum ServerError {
          install one: {INSTALL}; or set PG_BIN to its folder, or TEST_DATABASE_URL to a running server"
     )]
     NotInstalled {
-        /// The places that were looked at, in order.
+        /// The places that were searched, in order.
         looked: String,
     },
 
     /// A small program of the system is missing.
     #[error("the program `{program}` is missing; install it: {remedy}")]
     MissingProgram {
-        /// The program.
+        /// The name of the program.
         program: &'static str,
         /// The command that installs it.
         remedy: &'static str,
@@ -34,35 +34,35 @@ pub enum ServerError {
     )]
     NoAccount,
 
-    /// The folder of the clusters belongs to somebody else, or is no folder.
+    /// The folder of the clusters belongs to another user, or is no folder.
     #[error(
         "{} is not a folder of the user who runs the tests; \
          remove it, or set STEADFAST_CLUSTER_DIR to a folder of your own", .path.display()
     )]
     ForeignFolder {
-        /// The folder.
+        /// The folder that `STEADFAST_CLUSTER_DIR` or the default names.
         path: PathBuf,
     },
 
-    /// The tests run as root, the server does not, and cannot get to one of its folders.
+    /// The tests run as root, and the account that runs the server instead cannot enter one of its folders.
     #[error(
         "the account that runs the server instead of root cannot enter {0}; open it: chmod o+x {0}; \
          or name another folder with TMPDIR or STEADFAST_CLUSTER_DIR (clusters), or PG_BIN (programs)",
         .path.display()
     )]
     Closed {
-        /// The folder that is closed.
+        /// The first folder on the path that the account cannot enter.
         path: PathBuf,
     },
 
-    /// A file or folder could not be used.
+    /// An operation on a file or folder failed.
     #[error("cannot {what} {}: {source}", .path.display())]
     File {
-        /// What was to be done.
+        /// The operation, as a verb: `read`, `make`.
         what: &'static str,
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
 
@@ -75,33 +75,33 @@ pub enum ServerError {
     NoSpace {
         /// The folder of the clusters.
         path: PathBuf,
-        /// What is free there.
+        /// The free space on its disk, in MiB.
         free_mib: u64,
-        /// What is needed there.
+        /// The space that a cluster needs, in MiB.
         needed_mib: u64,
-        /// What the failing program printed.
+        /// The output of the program that failed.
         output: String,
     },
 
     /// A program of PostgreSQL failed.
     #[error("`{command}` failed ({status})\n{output}")]
     Command {
-        /// The command, as one would type it.
+        /// The command line.
         command: String,
-        /// How it ended.
+        /// Its exit status.
         status: ExitStatus,
-        /// What it printed, and the end of the server's log if there is one.
+        /// Its output, and the end of the server's log if there is one.
         output: String,
     },
 
-    /// Something took too long.
+    /// A process, a lock or a server took longer than its limit.
     #[error("waited {} s for {what}{}", .limit.as_secs_f64(), after(.output))]
     Waited {
-        /// What was waited for.
+        /// What the call waited for.
         what: String,
-        /// How long.
+        /// The limit that has passed.
         limit: Duration,
-        /// What is known about it, perhaps nothing.
+        /// The output of the process; empty if there is none.
         output: String,
     },
 
@@ -110,42 +110,42 @@ pub enum ServerError {
     NoPort {
         /// The lowest port that is tried.
         first: u16,
-        /// The highest.
+        /// The highest port that is tried.
         last: u16,
-        /// How many were.
+        /// The number of ports that were tried.
         tries: usize,
     },
 
-    /// Other tests use this server.
+    /// The operation needs a server of its own, and other tests use this one.
     #[error("a server that others use is not {what}; take Server::durable()")]
     Shared {
-        /// What was to be done to it.
+        /// The operation, as a participle: `stopped`.
         what: &'static str,
     },
 
     /// A variable of the environment has a value that makes no sense.
     #[error("{variable} is `{value}`, and must be {expected}")]
     Variable {
-        /// The variable.
+        /// The name of the variable.
         variable: &'static str,
         /// Its value.
         value: String,
-        /// What it must be.
+        /// The values that are accepted.
         expected: &'static str,
     },
 
-    /// The server refused.
+    /// A connection or a statement failed.
     #[error("cannot {what}: {}", in_full(.source))]
     Sql {
-        /// What was to be done.
+        /// The operation, as a verb with its object.
         what: String,
-        /// What the server or the connection said.
+        /// The error of the server or of the connection.
         source: tokio_postgres::Error,
     },
 }
 
 impl ServerError {
-    /// Prepares the conversion of what the system says about a file.
+    /// Returns a function that converts an I/O error of an operation on a file.
     pub(crate) fn file(
         what: &'static str,
         path: impl Into<PathBuf>,

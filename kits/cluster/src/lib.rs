@@ -2,7 +2,7 @@
 //!
 //! [`Server::join`] hands out the server that all tests of this user share: the one that `TEST_DATABASE_URL`
 //! names, or a throw-away cluster in the temp folder, which the first process starts and a reaper stops and
-//! deletes some seconds after the last process has gone, even if it was killed. [`Server::durable`] makes a
+//! deletes some seconds after the last process has ended, even if it was killed. [`Server::durable`] makes a
 //! server of one test's own, with the settings of a real one, that can be crashed and started again.
 //!
 //! ```no_run
@@ -16,36 +16,29 @@
 //!
 //! [`Bouncer::before`] puts PgBouncer in front of a server, where it is installed.
 //!
-//! The servers listen on the loopback interface only and ask for no password: whoever can log in to the machine
-//! can use them. Keep nothing in them.
+//! The servers listen on the loopback interface only and ask for no password: every user of the machine can
+//! use them. Keep no data in them.
 //!
 //! | variable | what it sets |
 //! |---|---|
 //! | `TEST_DATABASE_URL` | the server to join instead of a throw-away one (without TLS) |
 //! | `PG_BIN` | the folder of `initdb` and `pg_ctl` |
 //! | `STEADFAST_CLUSTER_DIR` | the folder of the clusters, instead of one per user in the temp folder |
-//! | `STEADFAST_CLUSTER_GRACE` | seconds that the shared cluster stays when nobody uses it, 20 by default |
+//! | `STEADFAST_CLUSTER_GRACE` | seconds that the shared cluster stays when no process uses it, 20 by default |
 
-mod account;
-mod binaries;
 mod bouncer;
 mod cluster;
 mod database;
 mod error;
-mod install;
+mod machine;
 mod name;
-mod place;
-mod port;
-mod reaper;
-mod run;
 mod schema;
 mod server;
 mod sql;
-mod wait;
 
-pub use binaries::{Binaries, INSTALL};
 pub use bouncer::{Bouncer, INSTALL_BOUNCER, Startup};
 pub use database::Database;
 pub use error::ServerError;
+pub use machine::binaries::{Binaries, INSTALL};
 pub use schema::Schema;
 pub use server::{Server, TEST_DATABASE_URL};

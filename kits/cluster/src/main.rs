@@ -1,7 +1,8 @@
 //! Prints the address of a test server and keeps it until its input ends.
 //!
 //! `cargo run --package steadfast-cluster` gives the shared server to look at by hand, and
-//! `cargo run --package steadfast-cluster durable` one of its own. Tests of this package run several of these.
+//! `cargo run --package steadfast-cluster durable` one of its own. Tests of this package run several of
+//! these.
 
 #![allow(clippy::print_stdout, reason = "a command line tool speaks to its terminal")]
 

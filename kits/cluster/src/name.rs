@@ -1,8 +1,8 @@
-//! Names that nobody else has, readable and safe inside a statement.
+//! Unique names, readable and safe inside a statement.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// Leaves room for what a store appends: the server cuts names at 63 bytes.
+/// Leaves room for suffixes that a store appends: the server cuts names at 63 bytes.
 const LONGEST_HINT: usize = 24;
 
 /// Makes a name of lower-case letters, digits and underscores that begins with a letter.

@@ -2,7 +2,7 @@
 
 use crate::{name, sql};
 
-/// Stands for a schema name of its own; the schema is dropped with the value, with all that is in it.
+/// A unique schema name. The schema is dropped with the value, with all that is in it.
 #[derive(Debug)]
 pub struct Schema {
     url: String,
@@ -14,7 +14,7 @@ impl Schema {
         Self { url: url.to_owned(), name: name::unique(hint) }
     }
 
-    /// Returns the name; whoever uses it makes the schema.
+    /// Returns the name. The caller creates the schema.
     pub fn name(&self) -> &str {
         &self.name
     }

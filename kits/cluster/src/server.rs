@@ -1,29 +1,27 @@
-//! The server that a test uses, wherever it comes from.
+//! The server that a test uses: shared, given by `TEST_DATABASE_URL`, or started for one test.
 
 use std::env;
 
 use crate::{
     ServerError,
-    cluster::{Cluster, Settings},
+    cluster::{Cluster, Settings, folder::ClusterFolder, reaper},
     database::Database,
-    place::Place,
-    reaper,
     schema::Schema,
     sql,
 };
 
-/// Names the environment variable whose server is joined instead of a throw-away one.
+/// The environment variable with the address of a server that is joined instead of a throw-away one.
 pub const TEST_DATABASE_URL: &str = "TEST_DATABASE_URL";
 
-/// Stands for a PostgreSQL server that tests may use.
+/// A PostgreSQL server that tests may use.
 #[derive(Debug)]
 pub struct Server {
     url: String,
-    own: Option<Own>,
+    own: Option<OwnCluster>,
 }
 
 impl Server {
-    /// Joins the server that all tests of this user share, and starts it if nobody has.
+    /// Joins the server that all tests of this user share, and starts it if it does not run.
     ///
     /// The process stays a member for the rest of its life, so the server outlives every handle. It does not
     /// write through to the disk: use [`Server::durable`] for crashes and measurements.
@@ -38,22 +36,23 @@ impl Server {
             sql::run(&url, "connect to the server that TEST_DATABASE_URL names", &[])?;
             return Ok(Self { url, own: None });
         }
-        let place = Place::shared()?;
-        let start = place.lock_start()?;
-        place.join_for_life()?;
-        reaper::ensure(&place)?;
-        let cluster = match Cluster::running(&place)? {
+        let clusters = ClusterFolder::shared()?;
+        let start = clusters.lock_start()?;
+        clusters.join_for_life()?;
+        reaper::ensure(&clusters)?;
+        let cluster = match Cluster::running(&clusters)? {
             Some(cluster) => cluster,
             None => {
-                Cluster::remove_all(&place)?;
-                Cluster::start_new(&place, Settings::Throwaway)?
+                Cluster::remove_all(&clusters)?;
+                Cluster::start_new(&clusters, Settings::Throwaway)?
             }
         };
         drop(start);
         Ok(Self { url: cluster.url(), own: None })
     }
 
-    /// Starts a server of its own, which keeps what it has committed; it is stopped and deleted on drop.
+    /// Starts a server for this value alone, whose commits survive a crash. Dropping the value stops the
+    /// server and deletes its data.
     ///
     /// This blocks for about a second.
     ///
@@ -61,11 +60,11 @@ impl Server {
     ///
     /// Every kind except [`ServerError::Shared`] and [`ServerError::Sql`].
     pub fn durable() -> Result<Self, ServerError> {
-        let (place, member) = Place::own()?;
-        reaper::ensure(&place)?;
-        // From here the folder is deleted whatever happens.
-        let mut own = Own { cluster: None, place, _member: member };
-        let cluster = own.cluster.insert(Cluster::start_new(&own.place, Settings::Durable)?);
+        let (clusters, member) = ClusterFolder::own()?;
+        reaper::ensure(&clusters)?;
+        // From here on a drop deletes the folder, whatever fails.
+        let mut own = OwnCluster { cluster: None, clusters, _member: member };
+        let cluster = own.cluster.insert(Cluster::start_new(&own.clusters, Settings::Durable)?);
         Ok(Self { url: cluster.url(), own: Some(own) })
     }
 
@@ -74,11 +73,11 @@ impl Server {
         &self.url
     }
 
-    /// Stops the server as a crash would: sessions are cut, nothing is written any more.
+    /// Stops the server as a crash would: connections are cut, and nothing more is written.
     ///
     /// # Errors
     ///
-    /// [`ServerError::Shared`] if others use the server, else [`ServerError::Command`] or
+    /// [`ServerError::Shared`] if the server is shared, else [`ServerError::Command`] or
     /// [`ServerError::Waited`].
     pub fn stop_immediately(&self) -> Result<(), ServerError> {
         self.own_cluster("stopped")?.stop()
@@ -95,8 +94,8 @@ impl Server {
 
     /// Starts the server again with more settings, and with files in its data folder that it alone can read.
     ///
-    /// A file takes the place of one that is there: `pg_hba.conf` says who may connect, `standby.signal` makes a server that
-    /// only reads.
+    /// A file replaces an existing one of its name: `pg_hba.conf` says who may connect, `standby.signal`
+    /// makes the server a standby, which is read-only.
     ///
     /// # Errors
     ///
@@ -112,14 +111,16 @@ impl Server {
         cluster.start()
     }
 
-    /// Thinks of a schema name that nobody else has; the schema is dropped, if it was made, with the value.
+    /// Returns a schema name that is used nowhere else. The schema is not created; it is dropped, if it
+    /// exists, with the value.
     ///
-    /// The hint makes the name readable: letters, digits and underscores of it are kept.
+    /// The hint makes the name readable: its first 24 characters are part of it, with `_` for other
+    /// characters than letters and digits.
     pub fn schema(&self, hint: &str) -> Schema {
         Schema::new(&self.url, hint)
     }
 
-    /// Makes a database of its own, which is dropped with the value.
+    /// Creates a database with a unique name, which is dropped with the value.
     ///
     /// # Errors
     ///
@@ -135,22 +136,23 @@ impl Server {
 
 /// A cluster that belongs to one value.
 #[derive(Debug)]
-struct Own {
+struct OwnCluster {
     cluster: Option<Cluster>,
-    place: Place,
-    /// Keeps the reaper away; it is closed after the folder is gone.
+    clusters: ClusterFolder,
+    /// The membership that keeps the reaper from deleting the folder. It is closed after the folder is
+    /// deleted.
     _member: std::fs::File,
 }
 
-impl Drop for Own {
+impl Drop for OwnCluster {
     fn drop(&mut self) {
-        // The reaper takes what is left: it waits for the end of this process, or for this value's lock.
+        // If the server cannot be stopped, the reaper does it once this value's lock is closed.
         if let Some(cluster) = &self.cluster
             && cluster.answers().unwrap_or(true)
             && cluster.stop().is_err()
         {
             return;
         }
-        self.place.remove();
+        self.clusters.remove();
     }
 }

@@ -1,4 +1,4 @@
-//! A few statements, run by a caller that may be inside an async runtime or not.
+//! Runs a few statements for a caller that may be inside or outside an async runtime.
 
 use std::{panic, thread, time::Duration};
 
@@ -6,14 +6,16 @@ use tokio_postgres::{Config, NoTls};
 
 use crate::ServerError;
 
-/// For connecting and running all statements of one call.
+/// The limit for connecting and running all statements of one call.
 const LIMIT: Duration = Duration::from_secs(30);
-/// What a statement may wait for others, so that it is the server that says what it waited for.
+/// Limits that the server keeps. They are shorter than [`LIMIT`], so that the server reports what a statement
+/// waited for.
 const OPTIONS: &str = "-c lock_timeout=10s -c statement_timeout=20s";
 
 /// Runs statements one after the other on a connection of their own.
 ///
-/// A thread of its own does it: the caller may be a `drop` inside a runtime, which must not block on another.
+/// They run on a thread of their own: the caller may be a `drop` inside a runtime, which must not block on
+/// another runtime.
 ///
 /// # Errors
 ///
@@ -52,7 +54,7 @@ async fn execute(url: &str, statements: &[String]) -> Result<(), tokio_postgres:
         client.batch_execute(statement).await?;
     }
     drop(client);
-    // The connection ends when it has said goodbye; what it says then changes nothing that was done.
+    // Wait for the connection to close. An error here changes nothing: the statements have succeeded.
     connection.await.ok();
     Ok(())
 }

@@ -1,6 +1,6 @@
-//! What a test sees of its server: schemas and databases that go, commits that stay.
+//! What a test sees of its server: schemas and databases are dropped, commits survive a crash.
 
-#![allow(clippy::unwrap_used, reason = "what a test relies on, it panics without")]
+#![allow(clippy::unwrap_used, reason = "a test panics where an expectation does not hold")]
 
 use std::{
     io::ErrorKind,
@@ -9,6 +9,15 @@ use std::{
 
 use steadfast_cluster::{Server, ServerError};
 use tokio_postgres::{Client, NoTls};
+
+/// Makes a schema with a table in it.
+const MAKE: &str = r#"CREATE SCHEMA "{name}" CREATE TABLE kept (value integer)"#;
+
+/// Counts the schemas of a name: 0 or 1.
+const COUNT_SCHEMAS: &str = "SELECT count(*) FROM pg_namespace WHERE nspname = '{name}'";
+
+/// Counts the databases of a name: 0 or 1.
+const COUNT_DATABASES: &str = "SELECT count(*) FROM pg_database WHERE datname = '{name}'";
 
 async fn connect(url: &str) -> Client {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
@@ -25,7 +34,16 @@ async fn count(client: &Client, statement: &str, name: &str) -> i64 {
 }
 
 async fn settings(server: &Server) -> String {
-    connect(server.url()).await.query_one(include_str!("sql/settings.sql"), &[]).await.unwrap().get(0)
+    connect(server.url())
+        .await
+        .query_one(
+            "SELECT concat_ws(' ', current_setting('fsync'), current_setting('full_page_writes'),
+             current_setting('synchronous_commit'))",
+            &[],
+        )
+        .await
+        .unwrap()
+        .get(0)
 }
 
 fn port(server: &Server) -> u16 {
@@ -39,12 +57,12 @@ async fn a_schema_is_dropped_with_its_value_though_a_transaction_locks_it() {
     let schema = server.schema("dropped");
     let name = schema.name().to_owned();
     let client = connect(server.url()).await;
-    execute(&client, include_str!("sql/make.sql"), &name).await;
-    assert_eq!(count(&client, include_str!("sql/count_schemas.sql"), &name).await, 1);
+    execute(&client, MAKE, &name).await;
+    assert_eq!(count(&client, COUNT_SCHEMAS, &name).await, 1);
     let forgotten = connect(server.url()).await;
-    execute(&forgotten, include_str!("sql/lock.sql"), &name).await;
+    execute(&forgotten, r#"BEGIN; LOCK TABLE "{name}".kept IN ACCESS EXCLUSIVE MODE"#, &name).await;
     drop(schema);
-    assert_eq!(count(&client, include_str!("sql/count_schemas.sql"), &name).await, 0);
+    assert_eq!(count(&client, COUNT_SCHEMAS, &name).await, 0);
 }
 
 #[tokio::test]
@@ -54,15 +72,15 @@ async fn a_schema_that_was_never_made_is_dropped_quietly() {
 }
 
 #[tokio::test]
-async fn a_database_is_dropped_with_its_value_though_a_session_is_open_in_it() {
+async fn a_database_is_dropped_with_its_value_though_a_connection_is_open() {
     let server = Server::join().unwrap();
     let client = connect(server.url()).await;
     let database = server.database("dropped").unwrap();
     let name = database.name().to_owned();
-    let _session = connect(database.url()).await;
-    assert_eq!(count(&client, include_str!("sql/count_databases.sql"), &name).await, 1);
+    let _open = connect(database.url()).await;
+    assert_eq!(count(&client, COUNT_DATABASES, &name).await, 1);
     drop(database);
-    assert_eq!(count(&client, include_str!("sql/count_databases.sql"), &name).await, 0);
+    assert_eq!(count(&client, COUNT_DATABASES, &name).await, 0);
 }
 
 #[tokio::test]
@@ -71,17 +89,17 @@ async fn a_durable_server_keeps_what_was_committed_over_a_crash() {
     let schema = server.schema("kept");
     let url = server.url().to_owned();
     let before = connect(&url).await;
-    execute(&before, include_str!("sql/make.sql"), schema.name()).await;
-    execute(&before, include_str!("sql/keep.sql"), schema.name()).await;
+    execute(&before, MAKE, schema.name()).await;
+    execute(&before, r#"INSERT INTO "{name}".kept VALUES (7)"#, schema.name()).await;
     server.stop_immediately().unwrap();
     assert!(tokio_postgres::connect(&url, NoTls).await.is_err(), "it is stopped");
     server.start_again().unwrap();
     assert_eq!(server.url(), url);
-    assert_eq!(count(&connect(&url).await, include_str!("sql/count.sql"), schema.name()).await, 1);
+    assert_eq!(count(&connect(&url).await, r#"SELECT count(*) FROM "{name}".kept"#, schema.name()).await, 1);
 }
 
 #[tokio::test]
-async fn a_durable_server_waits_for_the_disk_and_is_gone_with_its_value() {
+async fn a_durable_server_waits_for_the_disk_and_is_deleted_with_its_value() {
     let server = Server::durable().unwrap();
     assert_eq!(settings(&server).await, "on on on");
     let port = port(&server);
@@ -97,7 +115,7 @@ fn a_stopped_server_is_deleted_as_well() {
 }
 
 #[test]
-fn a_server_that_others_use_is_not_stopped() {
+fn a_shared_server_is_not_stopped() {
     let server = Server::join().unwrap();
     assert!(matches!(server.stop_immediately(), Err(ServerError::Shared { .. })));
     assert!(matches!(server.start_again(), Err(ServerError::Shared { .. })));
@@ -107,7 +125,7 @@ fn a_server_that_others_use_is_not_stopped() {
 fn a_server_listens_on_the_loopback_address_only() {
     let server = Server::durable().unwrap();
     let port = port(&server);
-    // A server that listened everywhere would keep every other address of the machine from us.
+    // If the server listened on all addresses, binding its port on another address would fail.
     TcpListener::bind(("127.0.0.2", port)).unwrap();
     let six = TcpListener::bind((Ipv6Addr::LOCALHOST, port));
     assert!(six.err().is_none_or(|error| error.kind() != ErrorKind::AddrInUse));
@@ -118,6 +136,6 @@ async fn a_server_starts_again_with_more_settings_and_files() {
     let server = Server::durable().unwrap();
     server.start_changed(&[("work_mem", "7MB")], &[("standby.signal", "")]).unwrap();
     let client = connect(server.url()).await;
-    let row = client.query_one(include_str!("sql/changed.sql"), &[]).await.unwrap();
+    let row = client.query_one("SELECT current_setting('work_mem') || CASE WHEN pg_is_in_recovery() THEN ' on a standby' ELSE '' END", &[]).await.unwrap();
     assert_eq!(row.get::<_, &str>(0), "7MB on a standby");
 }

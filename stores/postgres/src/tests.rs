@@ -19,14 +19,6 @@ use crate::link::open::{OpenError, quoted};
 use crate::link::options::{PostgresOptions, PostgresPlan};
 use crate::schema::{build::Build, migrate::migrate};
 
-/// Returns a statement of these tests, which has a file of its own.
-macro_rules! test_sql {
-    ($name:literal) => {
-        include_str!(concat!("../../tests/server/sql/", $name, ".sql"))
-    };
-}
-use test_sql;
-
 /// Joins the server that all tests share.
 fn server() -> &'static Server {
     static SERVER: OnceLock<Server> = OnceLock::new();

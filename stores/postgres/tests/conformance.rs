@@ -1,4 +1,4 @@
-//! The whole kit on a PostgreSQL server, random walks against the memory store included.
+//! All conformance cases on a PostgreSQL server, and random walks that compare it with the memory store.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -23,7 +23,7 @@ struct Opened {
     counts: Arc<Counts>,
 }
 
-/// The server of this process. Joined by the first case that needs it.
+/// Returns the server of this process, which the first case joins.
 fn server() -> Result<&'static Server, BoxError> {
     static SERVER: OnceLock<Result<Server, String>> = OnceLock::new();
     let joined = SERVER.get_or_init(|| Server::join().map_err(|error| error.to_string()));
@@ -39,7 +39,7 @@ impl Postgres {
         let counts = Arc::new(Counts { with_blocks: true, ..Counts::default() });
         let options = PostgresOptions {
             clock: Some(clock),
-            // Nobody else is there, and what a poll does in virtual time would be counted as cost.
+            // No other process notifies, and the statements of a listener would be counted as cost.
             listen: false,
             counts: Some(Arc::clone(&counts)),
             ..PostgresOptions::default()

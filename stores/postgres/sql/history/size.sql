@@ -1,4 +1,5 @@
--- Measures the history of the latest execution of an instance that has a row or any history; no row for any other.
+-- Returns the number of events and bytes in the history of the latest execution. No row if the instance has
+-- neither a row nor a history. Locks: none.
 SELECT latest.execution_id, count(h.event_id) AS events,
     coalesce(sum(octet_length(h.event_data)), 0)::bigint AS bytes
 FROM (

@@ -1,4 +1,5 @@
--- Lists instances, newest first. The statement is planned for the conditions that are given: each has its index.
+-- Lists instances, newest first, before the position $1; conditions that are NULL do not filter. The
+-- statement is planned with the actual conditions, because each has an index of its own. Locks: none.
 SELECT i.instance_id, i.orchestration_name, i.orchestration_version, i.current_execution_id, i.custom_status,
     i.custom_status_version, i.parent_instance_id,
     round(extract(epoch FROM i.created_at) * 1000)::bigint AS created_ms,

@@ -1,4 +1,5 @@
--- Tells what there is of an instance that has no row: the number of its latest execution, how that stands, and its start.
+-- Describes an instance that has no row in `instances`: its latest execution id, the status of that
+-- execution, and its OrchestrationStarted event. Locks: none.
 SELECT latest.execution_id, e.status, e.output, e.failure, (
     SELECT h.event_data FROM {schema}.history AS h
     WHERE h.instance_id = $1 AND h.execution_id = latest.execution_id

@@ -1,4 +1,4 @@
--- Tells how an instance stands, from its row.
+-- Reads the row of an instance with the status of its current execution. Locks: none.
 SELECT i.instance_id, i.orchestration_name, i.orchestration_version, i.current_execution_id, i.custom_status,
     i.custom_status_version, i.parent_instance_id,
     round(extract(epoch FROM i.created_at) * 1000)::bigint AS created_ms,

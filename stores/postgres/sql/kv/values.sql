@@ -1,4 +1,5 @@
--- Reads all keys: what the current execution changed counts before what earlier ones left.
+-- Reads all keys and values: from the current execution where it changed a key, else as earlier executions
+-- left them. Locks: none.
 SELECT seen.key, seen.value FROM {schema}.kv AS seen
 WHERE seen.instance_id = $1
   AND seen.value IS NOT NULL

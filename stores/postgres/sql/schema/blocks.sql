@@ -1,5 +1,6 @@
--- Counts the blocks of the schema's tables and indexes that this transaction has looked at so far. They are found by what depends
--- on the schema, because a server with many schemas has a long list of tables.
+-- Counts the blocks of the schema's tables and indexes that this transaction has read so far. The relations
+-- are found through pg_depend, because on a server with many schemas a scan of pg_class would be slow. Locks:
+-- none.
 SELECT coalesce(sum(pg_stat_get_xact_blocks_fetched(r.oid)), 0)::bigint
 FROM pg_depend AS d
 CROSS JOIN LATERAL (

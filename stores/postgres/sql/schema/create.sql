@@ -1,2 +1,2 @@
--- Makes the schema.
+-- Creates the schema.
 CREATE SCHEMA {schema}

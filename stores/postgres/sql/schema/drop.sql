@@ -1,5 +1,5 @@
--- Drops one form of a function, so that calls find the form that was made after it. Its place is locked until the end of the
--- transaction; who calls it meanwhile is not kept waiting.
+-- Drops one form (list of parameters) of a function, so that calls find the form that was created after it.
+-- The function stays locked until the end of the transaction; calls that run meanwhile do not wait.
 DO $block$
 BEGIN
     EXECUTE format('DROP FUNCTION %s', {oid}::oid::regprocedure);

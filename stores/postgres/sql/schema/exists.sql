@@ -1,3 +1,3 @@
--- Says whether a schema is there, and what the role may do in it. Takes no lock.
+-- Tells whether a schema exists and what the current role may do in it. Locks: none.
 SELECT has_schema_privilege(n.oid, 'USAGE') AS may_use, has_schema_privilege(n.oid, 'CREATE') AS may_create
 FROM pg_namespace n WHERE n.nspname = $1

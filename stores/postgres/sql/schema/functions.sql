@@ -1,2 +1,3 @@
--- Lists the functions that were made, with their parameters, the hashes of their files and the version that made them.
+-- Lists the functions that the store created in this schema, with their parameters, the hashes of their files
+-- and the version that created them. Locks: none.
 SELECT name, arguments, hash, made_by FROM {schema}.steadfast_functions

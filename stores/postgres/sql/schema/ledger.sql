@@ -1,5 +1,6 @@
--- What was applied to this schema: migrations by version, functions by name and parameters, each with the hash of its file and
--- the version of Steadfast that did it. An older version leaves functions alone that a newer one made.
+-- Creates the ledger of this schema: which migrations were applied and which functions were created, each
+-- with the hash of its file and the version of Steadfast that did it. An older version leaves functions alone
+-- that a newer one created.
 CREATE TABLE {schema}.steadfast_migrations (
     version    BIGINT PRIMARY KEY,
     hash       TEXT NOT NULL,

@@ -1,2 +1,2 @@
--- Lets one process at a time change a schema; the lock ends with the transaction.
+-- Lets only one process at a time migrate a schema. Locks: an advisory lock until the end of the transaction.
 SELECT pg_advisory_xact_lock(hashtextextended($1, 7245163))

@@ -1,4 +1,4 @@
--- Notes that functions were made from their files.
+-- Records that functions were created, with the hash of their files.
 INSERT INTO {schema}.steadfast_functions (name, arguments, hash, made_by)
 SELECT f.name, f.arguments, f.hash, $4 FROM unnest($1::text[], $2::text[], $3::text[]) AS f (name, arguments,
     hash)

@@ -1,2 +1,3 @@
--- Reads the mark that a connection to the server itself has: a pooler takes no parameters, or drops them.
+-- Reads the setting by which the store recognises a direct connection: a pooler refuses startup parameters or
+-- ignores them. Locks: none.
 SELECT current_setting('steadfast.direct', true)

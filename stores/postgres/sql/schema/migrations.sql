@@ -1,2 +1,2 @@
--- Lists the migrations that were applied.
+-- Lists the migrations that were applied. Locks: none.
 SELECT version, hash FROM {schema}.steadfast_migrations ORDER BY version

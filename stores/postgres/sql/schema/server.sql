@@ -1,6 +1,5 @@
--- Says what kind of server this is: whether it only repeats another one, whether it only reads, how texts are encoded, how
--- transactions are isolated, its version, the name of the role and of the database, and whether the role may make schemas.
--- Takes no lock.
+-- Describes the server: whether it is a standby or read-only, its encoding, isolation level and version, the
+-- current role and database, and whether the role may create schemas. Locks: none.
 SELECT pg_is_in_recovery() AS is_standby,
        current_setting('default_transaction_read_only') = 'on' AS is_read_only,
        current_setting('server_encoding') AS encoding,

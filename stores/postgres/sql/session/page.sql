@@ -1,4 +1,5 @@
--- Lists sessions in the order of keys, at most $3 after one of them.
+-- Lists up to $3 sessions after the key ($1, $2), in the order of keys, with the number of their queued work.
+-- Locks: none.
 SELECT s.instance_id, s.session_id, s.worker_id, s.incarnation, s.locked_until, s.last_activity_at, s.epoch,
     s.idle_timeout,
     s.serial, queued.queued

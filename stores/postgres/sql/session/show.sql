@@ -1,4 +1,4 @@
--- Reads a session that was claimed or opened.
+-- Reads one session that was claimed or opened, with the number of its queued work. Locks: none.
 SELECT s.instance_id, s.session_id, s.worker_id, s.incarnation, s.locked_until, s.last_activity_at, s.epoch,
     s.idle_timeout,
     s.serial, (

@@ -1,4 +1,5 @@
--- Says that this process listens, for the next while, and forgets those that stopped saying so long ago.
+-- Registers this process as a listener until now plus $2 milliseconds, and deletes registrations that expired
+-- more than ten minutes ago. Locks: the rows that it writes.
 WITH gone AS (
     DELETE FROM {schema}.listeners
     WHERE until_ms < (extract(epoch FROM clock_timestamp()) * 1000)::bigint - 600000

@@ -1,2 +1,2 @@
--- Hears what other processes make runnable.
+-- Subscribes this connection to the notifications of other processes.
 LISTEN {channel}

@@ -1,4 +1,5 @@
--- Lists the activities of an execution by rising id, at most $3, with the time that decides.
+-- Lists up to $3 pieces of work of an execution in the order of their activity ids, with the time of the
+-- database that their states are compared with. Locks: none.
 SELECT w.activity_id, w.work_item, w.tag, w.session_scope, w.session_id, w.attempt_count, w.state,
     w.visible_ms, w.locked_until,
     w.since, w.worker_id, now_ms.now_ms

@@ -5,14 +5,14 @@ use std::time::Duration;
 use steadfast_cluster::Server;
 use steadfast_store::ProviderErrorKind;
 
-use super::{connect, db, execute, number, plan, server, test_sql};
+use super::{connect, db, execute, number, plan, server};
 use crate::link::db::Db;
 use crate::link::lanes::CallLane;
 use crate::link::options::PostgresPlan;
 use crate::link::statement::{Statement, params};
 
 async fn ask(db: &Db) -> Result<(), steadfast_store::ProviderError> {
-    db.rows("ask", Statement::of(test_sql!("away/ask"), params![])).await.map(drop)
+    db.rows("ask", Statement::of("SELECT 1", params![])).await.map(drop)
 }
 
 /// Fails if something takes more than a minute.
@@ -36,7 +36,7 @@ async fn ask_until_answered(db: &Db) {
 async fn a_server_that_restarts_is_unavailable_until_it_is_back_and_nothing_is_lost() {
     let server = Server::durable().unwrap();
     let admin = connect(server.url()).await;
-    execute(&admin, test_sql!("away/table"), "public").await;
+    execute(&admin, "CREATE TABLE {name}.written (number BIGINT PRIMARY KEY)", "public").await;
     let db = db(server.url(), "public", &plan());
     let writer = {
         let db = db.clone();
@@ -44,7 +44,8 @@ async fn a_server_that_restarts_is_unavailable_until_it_is_back_and_nothing_is_l
         tokio::spawn(async move {
             let (mut acknowledged, mut unavailable) = (Vec::new(), 0);
             for number in 0_i64.. {
-                match db.rows("write", Statement::of(test_sql!("away/write"), params![number])).await {
+                let insert = "INSERT INTO {schema}.written (number) VALUES ($1)";
+                match db.rows("write", Statement::of(insert, params![number])).await {
                     Ok(_) => acknowledged.push(number),
                     Err(error) => {
                         assert_eq!(error.kind, ProviderErrorKind::Unavailable, "{error}");
@@ -59,27 +60,51 @@ async fn a_server_that_restarts_is_unavailable_until_it_is_back_and_nothing_is_l
             (acknowledged, unavailable)
         })
     };
-    timely(async { while number(&admin, test_sql!("away/count"), "public").await < 50 {} }).await;
+    timely(async { while number(&admin, "SELECT count(*) FROM {name}.written", "public").await < 50 {} })
+        .await;
     server.stop_immediately().unwrap();
     assert_eq!(ask(&db).await.unwrap_err().kind, ProviderErrorKind::Unavailable);
     server.start_again().unwrap();
     let (acknowledged, unavailable) = writer.await.unwrap();
     assert!(unavailable > 0);
     let admin = connect(server.url()).await;
-    let missing = admin.query(test_sql!("away/missing"), &[&acknowledged]).await.unwrap();
+    let missing = admin
+        .query(
+            "SELECT n FROM unnest($1::bigint[]) AS n WHERE n NOT IN (SELECT number FROM public.written)",
+            &[&acknowledged],
+        )
+        .await
+        .unwrap();
     let missing: Vec<i64> = missing.iter().map(|row| row.get(0)).collect();
     assert!(missing.is_empty(), "acknowledged and lost: {missing:?}");
     ask_until_answered(&db).await;
 }
 
+/// Runs for ten minutes. The comment makes the statement findable in `pg_stat_activity`.
+const SLEEP: &str = "
+    -- Asked in {schema}.
+    SELECT pg_sleep(600) AS sleeper";
+
 #[tokio::test]
 async fn a_connection_that_is_ended_is_replaced_by_the_next_call() {
     let db = db(server().url(), "ended", &plan());
     ask(&db).await.unwrap();
-    let asking = db.rows("sleep", Statement::of(test_sql!("away/sleep"), params![]));
+    let asking = db.rows("sleep", Statement::of(SLEEP, params![]));
     let ending = async {
         let admin = connect(server().url()).await;
-        timely(async { while number(&admin, test_sql!("away/end"), "ended").await == 0 {} }).await;
+        timely(async {
+            while number(
+                &admin,
+                r#"SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+                   WHERE query LIKE '%Asked in "{name}"%' AND application_name = 'steadfast' AND state =
+                       'active'"#,
+                "ended",
+            )
+            .await
+                == 0
+            {}
+        })
+        .await;
     };
     let (asked, ()) = tokio::join!(asking, ending);
     let error = asked.unwrap_err();
@@ -91,7 +116,7 @@ async fn a_connection_that_is_ended_is_replaced_by_the_next_call() {
 async fn a_statement_that_takes_too_long_is_ended_by_the_server() {
     let plan = PostgresPlan { statement_timeout: Duration::from_millis(100), ..plan() };
     let db = db(server().url(), "slow", &plan);
-    let error = db.rows("sleep", Statement::of(test_sql!("away/sleep"), params![])).await.unwrap_err();
+    let error = db.rows("sleep", Statement::of(SLEEP, params![])).await.unwrap_err();
     assert_eq!(error.kind, ProviderErrorKind::Busy, "{error}");
     assert!(
         error.to_string().contains("57014") && error.to_string().contains("statement_timeout"),
@@ -100,17 +125,21 @@ async fn a_statement_that_takes_too_long_is_ended_by_the_server() {
     ask(&db).await.unwrap();
 }
 
+/// Counts the statements of one application that are running.
+const RUNNING: &str =
+    "SELECT count(*) FROM pg_stat_activity WHERE application_name = '{name}' AND state = 'active'";
+
 #[tokio::test]
 async fn a_statement_that_no_server_ends_is_given_up_and_cancelled() {
     // As through a pooler: the server has no statement timeout.
     let url = format!("{}?options=-c%20statement_timeout%3D0&application_name=given_up", server().url());
     let plan = PostgresPlan { statement_timeout: Duration::from_millis(100), max_connections: 1, ..plan() };
     let db = db(&url, "given_up", &plan);
-    let error = db.rows("sleep", Statement::of(test_sql!("away/sleep"), params![])).await.unwrap_err();
+    let error = db.rows("sleep", Statement::of(SLEEP, params![])).await.unwrap_err();
     assert_eq!(error.kind, ProviderErrorKind::Unavailable, "{error}");
     assert!(error.to_string().contains("may have happened or not"), "{error}");
     let admin = connect(server().url()).await;
-    timely(async { while number(&admin, test_sql!("away/running"), "given_up").await > 0 {} }).await;
+    timely(async { while number(&admin, RUNNING, "given_up").await > 0 {} }).await;
     ask(&db).await.unwrap();
 }
 
@@ -123,15 +152,15 @@ async fn a_statement_that_nobody_waits_for_is_cancelled_and_holds_up_nobody() {
     let left = {
         let db = db.clone();
         tokio::spawn(async move {
-            db.rows("sleep", Statement::of(test_sql!("away/sleep"), params![])).await.map(drop)
+            db.rows("sleep", Statement::of(SLEEP, params![])).await.map(drop)
         })
     };
     let admin = connect(server().url()).await;
-    timely(async { while number(&admin, test_sql!("away/running"), "left").await == 0 {} }).await;
+    timely(async { while number(&admin, RUNNING, "left").await == 0 {} }).await;
     left.abort();
     // On the same connection it would wait for the other statement.
     timely(async { ask(&db).await.unwrap() }).await;
-    timely(async { while number(&admin, test_sql!("away/running"), "left").await > 0 {} }).await;
+    timely(async { while number(&admin, RUNNING, "left").await > 0 {} }).await;
 }
 
 #[tokio::test]
@@ -153,7 +182,8 @@ async fn a_connection_that_came_to_only_read_is_not_used_again() {
     let db = db(&url, "public", &plan);
     ask(&db).await.unwrap();
     assert_eq!(db.lanes.of(CallLane::Other).status().size, 1);
-    let error = db.rows("write", Statement::of(test_sql!("away/make"), params![])).await.unwrap_err();
+    let create = "CREATE TABLE {schema}.never_made (number BIGINT)";
+    let error = db.rows("write", Statement::of(create, params![])).await.unwrap_err();
     assert_eq!(error.kind, ProviderErrorKind::Unavailable, "{error}");
     assert!(error.to_string().contains("connect to the primary"), "{error}");
     assert_eq!(db.lanes.of(CallLane::Other).status().size, 0);

@@ -8,7 +8,7 @@ use semver::Version;
 use steadfast_core::{ExecutionMetadata, TagFilter, WorkItem};
 use steadfast_store::Provider;
 
-use super::{bring, connect, db, execute, number, plan, server, test_sql};
+use super::{bring, connect, db, execute, number, plan, server};
 use crate::link::db::{Db, column};
 use crate::link::open::OpenError;
 use crate::link::statement::{Statement, params};
@@ -16,26 +16,78 @@ use crate::provider::PostgresProvider;
 use crate::schema::build::Build;
 use crate::schema::functions::Function;
 
-/// The forms of one function in successive versions.
-macro_rules! form {
-    ($form:literal) => {
-        Function { name: "rolling/doubled", text: test_sql!($form) }
-    };
+/// One form of the function `doubled`, which grows from version to version.
+const fn form(text: &'static str) -> Function {
+    Function { name: "rolling/doubled", text }
 }
-static FIRST: Function = form!("rolling/first");
-static REWRITTEN: Function = form!("rolling/rewritten");
-static GROWN: Function = form!("rolling/grown");
-static WIDER: Function = form!("rolling/wider");
-static BROKEN: Function = form!("rolling/broken");
-static MISNAMED: Function = form!("rolling/misnamed");
+
+/// Doubles a number.
+static FIRST: Function = form(
+    "CREATE OR REPLACE FUNCTION {schema}.doubled(p_number BIGINT)
+     RETURNS TABLE (doubled BIGINT)
+     LANGUAGE plpgsql AS $function$
+     BEGIN
+         RETURN QUERY SELECT p_number * 2;
+     END
+     $function$",
+);
+/// Doubles a number in another way.
+static REWRITTEN: Function = form(
+    "CREATE OR REPLACE FUNCTION {schema}.doubled(p_number BIGINT)
+     RETURNS TABLE (doubled BIGINT)
+     LANGUAGE plpgsql AS $function$
+     BEGIN
+         RETURN QUERY SELECT p_number + p_number;
+     END
+     $function$",
+);
+/// Doubles a number, and adds another one that has a default.
+static GROWN: Function = form(
+    "CREATE OR REPLACE FUNCTION {schema}.doubled(p_number BIGINT, p_more BIGINT DEFAULT 0)
+     RETURNS TABLE (doubled BIGINT)
+     LANGUAGE plpgsql AS $function$
+     BEGIN
+         RETURN QUERY SELECT p_number * 2 + p_more;
+     END
+     $function$",
+);
+/// Has one column more than the first form.
+static WIDER: Function = form(
+    "CREATE OR REPLACE FUNCTION {schema}.doubled(p_number BIGINT, p_more BIGINT DEFAULT 0)
+     RETURNS TABLE (doubled BIGINT, tripled BIGINT)
+     LANGUAGE plpgsql AS $function$
+     BEGIN
+         RETURN QUERY SELECT p_number * 2 + p_more, p_number * 3;
+     END
+     $function$",
+);
+/// Cannot be created.
+static BROKEN: Function = form(
+    "CREATE OR REPLACE FUNCTION {schema}.doubled(p_number BIGINT)
+     RETURNS TABLE (doubled BIGINT)
+     LANGUAGE plpgsql AS $function$
+     BEGIN
+         RETURN QUERY SELECT FROM WHERE;
+     END
+     $function$",
+);
+/// Creates a function that does not have the name of its file.
+static MISNAMED: Function = form(
+    "CREATE OR REPLACE FUNCTION {schema}.tripled(p_number BIGINT)
+     RETURNS BIGINT LANGUAGE sql AS $function$ SELECT p_number * 3 $function$",
+);
 
 fn build(version: u64, function: &'static Function) -> Build {
     Build { migrations: Vec::new(), functions: vec![function], version: Version::new(0, version, 0) }
 }
 
+/// Looks the function up, and waits for the lock of a table before it calls it.
+const CALL_AT_GATE: &str = "SELECT d.doubled FROM {schema}.doubled($1) AS d, {schema}.gate";
+
 /// Calls as the workers of the first version do.
 async fn call(db: &Db) -> i64 {
-    let rows = db.rows("double", Statement::of(test_sql!("rolling/call"), params![21_i64])).await.unwrap();
+    let call = "SELECT * FROM {schema}.doubled($1)";
+    let rows = db.rows("double", Statement::of(call, params![21_i64])).await.unwrap();
     column("double", &rows[0], "doubled").unwrap()
 }
 
@@ -175,33 +227,46 @@ async fn a_call_that_had_looked_up_the_older_form_finds_the_new_one() {
     let (server, schema) = (server(), server().schema("looked_up"));
     bring(server.url(), schema.name(), &build(1, &FIRST)).await.unwrap();
     let (gate, watch) = (connect(server.url()).await, connect(server.url()).await);
-    execute(&gate, test_sql!("rolling/gate"), schema.name()).await;
-    execute(&gate, test_sql!("rolling/close_gate"), schema.name()).await;
+    execute(&gate, "CREATE TABLE {name}.gate (one INT); INSERT INTO {name}.gate VALUES (1)", schema.name())
+        .await;
+    execute(&gate, "BEGIN; LOCK TABLE {name}.gate", schema.name()).await;
     let db = db(server.url(), schema.name(), &plan());
     // The function is looked up first; then the call waits at the gate, still without having called it.
     let asked = tokio::spawn(async move {
         let rows = db
-            .rows("double", Statement::of(test_sql!("rolling/call_at_gate"), params![21_i64]))
+            .rows("double", Statement::of(CALL_AT_GATE, params![21_i64]))
             .await
             .unwrap();
         column::<i64>("double", &rows[0], "doubled").unwrap()
     });
-    while number(&watch, test_sql!("rolling/waiting"), schema.name()).await == 0 {
+    while number(
+        &watch,
+        "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = '{name}.gate'::regclass",
+        schema.name(),
+    )
+    .await
+        == 0
+    {
         assert!(!asked.is_finished());
     }
     bring(server.url(), schema.name(), &build(2, &GROWN)).await.unwrap();
-    execute(&gate, test_sql!("rolling/open_gate"), schema.name()).await;
+    execute(&gate, "COMMIT", schema.name()).await;
     assert_eq!(asked.await.unwrap(), 42);
 }
+
+/// The oid of the function.
+const OID: &str = "
+    SELECT p.oid::bigint FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+    WHERE n.nspname = '{name}' AND p.proname = 'doubled'";
 
 #[tokio::test]
 async fn a_function_with_the_same_parameters_keeps_its_place() {
     let (server, schema) = (server(), server().schema("place"));
     let client = connect(server.url()).await;
     bring(server.url(), schema.name(), &build(1, &FIRST)).await.unwrap();
-    let before = number(&client, test_sql!("rolling/place"), schema.name()).await;
+    let before = number(&client, OID, schema.name()).await;
     bring(server.url(), schema.name(), &build(2, &REWRITTEN)).await.unwrap();
-    assert_eq!(number(&client, test_sql!("rolling/place"), schema.name()).await, before);
+    assert_eq!(number(&client, OID, schema.name()).await, before);
 }
 
 #[tokio::test]
@@ -209,10 +274,25 @@ async fn a_function_with_more_parameters_takes_the_place_of_the_older_form() {
     let (server, schema) = (server(), server().schema("grown"));
     let client = connect(server.url()).await;
     bring(server.url(), schema.name(), &build(1, &FIRST)).await.unwrap();
-    execute(&client, test_sql!("rolling/theirs"), schema.name()).await;
+    execute(
+        &client,
+        "CREATE FUNCTION {name}.doubled(theirs TEXT) RETURNS TEXT LANGUAGE sql AS
+             'SELECT theirs || theirs'",
+        schema.name(),
+    )
+    .await;
     bring(server.url(), schema.name(), &build(2, &GROWN)).await.unwrap();
     // Ours, and a function of the same name that was added by hand.
-    assert_eq!(number(&client, test_sql!("rolling/forms"), schema.name()).await, 2);
+    assert_eq!(
+        number(
+            &client,
+            "SELECT count(*) FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+             WHERE n.nspname = '{name}' AND p.proname = 'doubled'",
+            schema.name()
+        )
+        .await,
+        2
+    );
     assert_eq!(call(&db(server.url(), schema.name(), &plan())).await, 42);
 }
 
@@ -221,9 +301,9 @@ async fn an_older_version_leaves_alone_what_a_newer_one_made() {
     let (server, schema) = (server(), server().schema("older"));
     let client = connect(server.url()).await;
     bring(server.url(), schema.name(), &build(2, &GROWN)).await.unwrap();
-    let made = number(&client, test_sql!("rolling/place"), schema.name()).await;
+    let made = number(&client, OID, schema.name()).await;
     bring(server.url(), schema.name(), &build(1, &FIRST)).await.unwrap();
-    assert_eq!(number(&client, test_sql!("rolling/place"), schema.name()).await, made);
+    assert_eq!(number(&client, OID, schema.name()).await, made);
     bring(server.url(), schema.name(), &build(3, &FIRST)).await.unwrap();
     assert_eq!(call(&db(server.url(), schema.name(), &plan())).await, 42);
 }
@@ -235,7 +315,11 @@ async fn a_function_that_cannot_be_made_is_named_and_nothing_is_left() {
     for broken in [&BROKEN, &MISNAMED] {
         let error = bring(server.url(), schema.name(), &build(1, broken)).await.unwrap_err();
         assert!(matches!(&error, OpenError::Migration { step, .. } if step == "function doubled"), "{error}");
-        assert_eq!(number(&client, test_sql!("schemas"), schema.name()).await, 0);
+        assert_eq!(
+            number(&client, "SELECT count(*) FROM pg_namespace WHERE nspname = '{name}'", schema.name())
+                .await,
+            0
+        );
     }
     bring(server.url(), schema.name(), &build(1, &FIRST)).await.unwrap();
     assert!(bring(server.url(), schema.name(), &build(2, &BROKEN)).await.is_err());
@@ -247,7 +331,7 @@ async fn a_function_that_somebody_dropped_is_made_again() {
     let (server, schema) = (server(), server().schema("dropped"));
     let client = connect(server.url()).await;
     bring(server.url(), schema.name(), &build(1, &FIRST)).await.unwrap();
-    execute(&client, test_sql!("rolling/drop"), schema.name()).await;
+    execute(&client, "DROP FUNCTION {name}.doubled", schema.name()).await;
     bring(server.url(), schema.name(), &build(1, &FIRST)).await.unwrap();
     assert_eq!(call(&db(server.url(), schema.name(), &plan())).await, 42);
 }

@@ -1,27 +1,27 @@
-//! Opening a database on a real server: what is accepted, what is refused and how it is said, and what happens when the server
-//! is in trouble.
+//! The store on a real server: opening, migrations, the functions of the database, contention, cost and
+//! trouble.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "what a test relies on, it panics without"
+    reason = "a test panics where an expectation does not hold"
 )]
 
 mod compat_functions;
 mod deletion;
 mod durability;
 mod floors;
-mod holes_of_turns;
-mod holes_of_work;
 mod migrate;
 mod open;
 mod secure;
 mod statements;
 mod trouble;
 mod turns;
+mod turns_under_contention;
 mod waits;
 mod work;
+mod work_under_contention;
 
 use std::future::Future;
 use std::sync::OnceLock;
@@ -32,13 +32,36 @@ use steadfast_core::WorkItem;
 use steadfast_postgres::{OpenError, PostgresOptions, PostgresProvider};
 use tokio_postgres::{Client, NoTls};
 
-/// Returns a statement of these tests, which has a file of its own.
-macro_rules! sql {
-    ($name:literal) => {
-        include_str!(concat!("sql/", $name, ".sql"))
-    };
-}
-use sql;
+/// Counts the schemas of a name: 0 or 1.
+const SCHEMAS: &str = "SELECT count(*) FROM pg_namespace WHERE nspname = '{name}'";
+
+/// Counts the tables, sequences, views and functions of a schema.
+const RELATIONS_AND_FUNCTIONS: &str =
+    "SELECT (SELECT count(*) FROM pg_class WHERE relnamespace = n.oid AND relkind IN ('r', 'S', 'v'))
+          + (SELECT count(*) FROM pg_proc WHERE pronamespace = n.oid)
+     FROM (SELECT (SELECT oid FROM pg_namespace WHERE nspname = '{name}') AS oid) AS n";
+
+/// Counts the migrations that a schema has recorded.
+const MIGRATIONS: &str = "SELECT count(*) FROM {name}.steadfast_migrations";
+
+/// Makes a role that may log in, with its name as password. Servers before 14 hash passwords with MD5
+/// unless `password_encryption` says otherwise.
+const CREATE_ROLE: &str =
+    "SET password_encryption TO 'scram-sha-256'; CREATE ROLE {name} LOGIN PASSWORD '{name}'";
+
+/// Makes a schema that the role of the same name owns.
+const OWN_SCHEMA: &str = "CREATE SCHEMA {name} AUTHORIZATION {name}";
+
+/// Queues an activity without a session and two on a shared session.
+const QUEUE_THREE: &str = r#"
+    SELECT {name}.lock_lines('{""}', '{S}');
+    SELECT {name}.queue_work('{one,two,three}', '{a,a,a}', '{1,1,1}', '{1,2,3}', '{"","",""}',
+        '{"","",""}', '{NULL,S,S}',
+        '{NULL,NULL,NULL}', {name}.now_ms(NULL))"#;
+
+/// Leases one activity.
+const LEASE_ONE: &str =
+    r#"SELECT token FROM {name}.fetch_work_items(1, '{""}', '{w}', 30000, 'node', NULL, 30000, true)"#;
 
 /// Joins the server that all tests share.
 fn server() -> &'static Server {
@@ -52,7 +75,7 @@ async fn connect(url: &str) -> Client {
     client
 }
 
-/// Runs a statement with a name in place of `{name}`.
+/// Runs statements with a name in place of `{name}`.
 async fn execute(client: &Client, statement: &str, name: &str) {
     client.batch_execute(&statement.replace("{name}", name)).await.unwrap();
 }
@@ -84,7 +107,7 @@ async fn open(url: &str, schema: &str) -> Result<PostgresProvider, OpenError> {
     PostgresProvider::new_with_options(url, Some(schema), quiet()).await
 }
 
-/// Opens what cannot be opened, and returns what is said about it.
+/// Opens a schema that must be refused, and returns the text of the error.
 async fn refused(url: &str, schema: &str) -> String {
     match open(url, schema).await {
         Ok(_) => panic!("{schema} was opened"),
@@ -92,7 +115,7 @@ async fn refused(url: &str, schema: &str) -> String {
     }
 }
 
-/// Returns the address with another part after the last `/`.
+/// Returns the address with a query appended.
 fn with_query(url: &str, query: &str) -> String {
     format!("{url}?{query}")
 }
@@ -103,7 +126,7 @@ fn as_user(url: &str, user: &str, password: &str) -> String {
     format!("postgres://{user}:{password}@{rest}")
 }
 
-/// Says each of the words, or fails with what it says.
+/// Checks that a text contains each of the words.
 #[track_caller]
 fn says(text: &str, words: &[&str]) {
     for word in words {
@@ -111,7 +134,8 @@ fn says(text: &str, words: &[&str]) {
     }
 }
 
-/// Asks again and again until it succeeds. A server of the machine does not know a told clock, so this waits for real.
+/// Asks again and again until it succeeds. A server process knows no virtual clock, so this waits in real
+/// time.
 async fn until_ok<T, E: std::fmt::Display, F: Future<Output = Result<T, E>>>(
     mut ask: impl FnMut() -> F,
 ) -> T {
@@ -121,7 +145,7 @@ async fn until_ok<T, E: std::fmt::Display, F: Future<Output = Result<T, E>>>(
             Ok(answer) => return answer,
             Err(error) => last = Some(error),
         }
-        #[expect(clippy::disallowed_methods, reason = "a server of the machine does not know a told clock")]
+        #[expect(clippy::disallowed_methods, reason = "a server process knows no virtual clock")]
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     panic!("never succeeded: {}", last.unwrap());

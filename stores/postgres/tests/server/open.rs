@@ -1,4 +1,4 @@
-//! What is accepted, what is refused, and how that is said.
+//! Opening a store: which addresses, roles and databases are accepted, and the texts of refusals.
 
 use std::time::Duration;
 
@@ -7,9 +7,12 @@ use steadfast_cluster::Server;
 use steadfast_postgres::{PostgresOptions, PostgresProvider};
 use tokio_postgres::{Client, NoTls};
 
-use crate::{as_user, connect, execute, number, open, quiet, refused, says, server, sql, with_query};
+use crate::{
+    CREATE_ROLE, MIGRATIONS, OWN_SCHEMA, RELATIONS_AND_FUNCTIONS, as_user, connect, execute, number, open,
+    quiet, refused, says, server, with_query,
+};
 
-/// A role of one test's own, in a database of its own.
+/// A role that one test made, with an administrator's connection that removes it.
 struct Role {
     admin: Client,
     name: String,
@@ -19,7 +22,7 @@ struct Role {
 impl Role {
     async fn new(url: &str, name: &str) -> Self {
         let admin = connect(url).await;
-        execute(&admin, sql!("create_role"), name).await;
+        execute(&admin, CREATE_ROLE, name).await;
         Self { admin, name: name.to_owned(), url: as_user(url, name, name) }
     }
 
@@ -28,7 +31,7 @@ impl Role {
     }
 
     async fn remove(self) {
-        execute(&self.admin, sql!("drop_role"), &self.name).await;
+        execute(&self.admin, "DROP OWNED BY {name} CASCADE; DROP ROLE {name}", &self.name).await;
     }
 }
 
@@ -81,6 +84,12 @@ async fn a_wrong_password_is_refused_and_not_shown() {
     says(&provider, &["may not create schemas"]);
 }
 
+/// Lets the role use what is in the schema of its name, and create nothing.
+const GRANT_USE: &str = "
+    GRANT USAGE ON SCHEMA {name} TO {name};
+    GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {name} TO {name};
+    GRANT USAGE ON ALL SEQUENCES IN SCHEMA {name} TO {name}";
+
 #[tokio::test]
 async fn a_role_that_may_not_create_schemas_is_told_so_and_uses_one_that_exists() {
     let database = server().database("rights").unwrap();
@@ -89,25 +98,25 @@ async fn a_role_that_may_not_create_schemas_is_told_so_and_uses_one_that_exists(
     let who = format!("role '{}' may not create schemas", role.name);
     says(&said, &[&role.name, "does not exist", &who, "grant it CREATE on the database"]);
 
-    role.execute(sql!("make_schema")).await;
+    role.execute("CREATE SCHEMA {name}").await;
     says(&refused(&role.url, &role.name).await, &["may not use it", "grant it USAGE"]);
 
-    role.execute(sql!("grant_use")).await;
+    role.execute(GRANT_USE).await;
     let said = refused(&role.url, &role.name).await;
     says(&said, &["may not create tables and functions in it", "grant it CREATE on the schema"]);
-    assert_eq!(number(&role.admin, sql!("things"), &role.name).await, 0);
+    assert_eq!(number(&role.admin, RELATIONS_AND_FUNCTIONS, &role.name).await, 0);
 
-    role.execute(sql!("grant_schema")).await;
+    role.execute("GRANT USAGE, CREATE ON SCHEMA {name} TO {name}").await;
     open(&role.url, &role.name).await.unwrap();
     role.remove().await;
 }
 
 #[tokio::test]
-async fn a_role_that_may_make_nothing_opens_a_schema_that_is_as_it_should_be() {
+async fn a_role_that_may_create_nothing_opens_a_schema_that_is_up_to_date() {
     let database = server().database("dml").unwrap();
     let role = Role::new(database.url(), database.name()).await;
     open(database.url(), &role.name).await.unwrap();
-    role.execute(sql!("grant_use")).await;
+    role.execute(GRANT_USE).await;
     open(&role.url, &role.name).await.unwrap();
     role.remove().await;
 }
@@ -116,7 +125,7 @@ async fn a_role_that_may_make_nothing_opens_a_schema_that_is_as_it_should_be() {
 async fn a_role_that_owns_a_schema_needs_nothing_else() {
     let database = server().database("owner").unwrap();
     let role = Role::new(database.url(), database.name()).await;
-    role.execute(sql!("own_schema")).await;
+    role.execute(OWN_SCHEMA).await;
     open(&role.url, &role.name).await.unwrap();
     role.remove().await;
 }
@@ -137,11 +146,11 @@ async fn a_strange_schema_name_is_only_a_name() {
 }
 
 #[tokio::test]
-async fn the_schema_of_who_names_none_is_public() {
+async fn the_default_schema_is_public() {
     let database = server().database("public").unwrap();
     PostgresProvider::new(database.url()).await.unwrap();
     let client = connect(database.url()).await;
-    assert_eq!(number(&client, sql!("migrations"), "public").await, 1);
+    assert_eq!(number(&client, MIGRATIONS, "public").await, 1);
 }
 
 #[tokio::test]
@@ -167,7 +176,7 @@ async fn a_pool_that_exists_is_accepted() {
 }
 
 #[tokio::test]
-async fn a_pool_whose_server_is_gone_says_so() {
+async fn a_pool_whose_server_is_unreachable_says_so() {
     let manager = Manager::new("postgres://me:secret@127.0.0.1:1/orders".parse().unwrap(), NoTls);
     let pool = Pool::builder(manager).max_size(2).build().unwrap();
     let said = PostgresProvider::with_pool(pool, None, quiet()).await.unwrap_err().to_string();
@@ -202,7 +211,11 @@ async fn a_connection_string_may_set_what_the_driver_knows() {
 #[tokio::test]
 async fn a_socket_of_this_machine_is_as_good_as_a_port() {
     let server = Server::durable().unwrap();
-    let row = connect(server.url()).await.query_one(sql!("socket"), &[]).await.unwrap();
+    let row = connect(server.url())
+        .await
+        .query_one("SELECT current_setting('unix_socket_directories'), current_setting('port')", &[])
+        .await
+        .unwrap();
     let (folder, port): (String, String) = (row.get(0), row.get(1));
     open(&format!("host={folder} port={port} user=postgres dbname=postgres sslmode=require"), "by_pairs")
         .await
@@ -211,27 +224,40 @@ async fn a_socket_of_this_machine_is_as_good_as_a_port() {
     open(&format!("postgres://postgres@{folder}:{port}/postgres"), "by_url").await.unwrap();
 }
 
+/// Removes a database if it exists.
+const DROP_DATABASE: &str = "DROP DATABASE IF EXISTS {name}";
+
 #[tokio::test]
 async fn a_database_that_cannot_hold_every_text_is_refused() {
     let admin = connect(server().url()).await;
     let name = "steadfast_latin";
-    execute(&admin, sql!("drop_database"), name).await;
-    execute(&admin, sql!("latin"), name).await;
+    execute(&admin, DROP_DATABASE, name).await;
+    execute(
+        &admin,
+        "CREATE DATABASE {name} ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0",
+        name,
+    )
+    .await;
     let (address, _) = server().url().rsplit_once('/').unwrap();
     let said = refused(&format!("{address}/{name}"), "x").await;
-    execute(&admin, sql!("drop_database"), name).await;
+    execute(&admin, DROP_DATABASE, name).await;
     says(&said, &["'steadfast_latin' is encoded as LATIN1", "ENCODING 'UTF8'"]);
 }
 
 #[tokio::test]
-async fn transactions_see_what_others_commit_whatever_the_database_says() {
+async fn the_store_uses_read_committed_whatever_the_default_of_the_database() {
     let database = server().database("isolation").unwrap();
     let admin = connect(database.url()).await;
-    execute(&admin, sql!("isolate"), database.name()).await;
-    // The connections of the store say how they want it.
+    execute(
+        &admin,
+        "ALTER DATABASE {name} SET default_transaction_isolation = 'repeatable read'",
+        database.name(),
+    )
+    .await;
+    // Connections of the store set the isolation level themselves.
     let store = open(database.url(), "mine").await.unwrap();
     drop(store);
-    // Where they cannot, or the connection string says otherwise, it is refused.
+    // A pool of the application, or a connection string that sets another level, is refused.
     let serializable =
         with_query(database.url(), "options=-c%20default_transaction_isolation%3Dserializable");
     says(

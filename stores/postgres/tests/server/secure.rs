@@ -5,15 +5,15 @@ use std::path::Path;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use steadfast_cluster::Server;
 
-use crate::{as_user, connect, execute, number, open, refused, says, sql, with_query};
+use crate::{CREATE_ROLE, OWN_SCHEMA, as_user, connect, execute, number, open, refused, says, with_query};
 
 /// A server with a certificate for `localhost`, made by an authority whose certificate is in a file.
-struct Encrypted {
+struct EncryptedServer {
     server: Server,
     folder: tempfile::TempDir,
 }
 
-impl Encrypted {
+impl EncryptedServer {
     fn start() -> Self {
         let (authority, certificate, key) = certificates();
         let folder = tempfile::tempdir().unwrap();
@@ -56,25 +56,38 @@ fn certificates() -> (String, String, String) {
     (authority.pem(), made.pem(), key.serialize_pem())
 }
 
+/// Counts the connections of one application that use TLS.
+const ENCRYPTED: &str = "SELECT count(*) FROM pg_stat_ssl s JOIN pg_stat_activity a USING (pid) WHERE s.ssl
+         AND a.application_name = '{name}'";
+
 #[tokio::test]
-async fn each_mode_checks_what_it_says() {
-    let server = Encrypted::start();
+async fn each_sslmode_checks_what_it_promises() {
+    let server = EncryptedServer::start();
     let admin = connect(server.server.url()).await;
     let ca = server.authority();
 
     let plain = open(&server.url("sslmode=disable&application_name=disable"), "s").await.unwrap();
-    assert_eq!(number(&admin, sql!("plain"), "disable").await, 1);
+    assert_eq!(
+        number(
+            &admin,
+            "SELECT count(*) FROM pg_stat_ssl s JOIN pg_stat_activity a USING (pid) WHERE NOT s.ssl
+                 AND a.application_name = '{name}'",
+            "disable"
+        )
+        .await,
+        1
+    );
     drop(plain);
 
     for (mode, name) in [("prefer", "prefer"), ("require", "require")] {
         let url = server.url(&format!("sslmode={mode}&application_name={name}"));
         let _provider = open(&url, "s").await.unwrap();
-        assert_eq!(number(&admin, sql!("encrypted"), name).await, 1, "{mode}");
+        assert_eq!(number(&admin, ENCRYPTED, name).await, 1, "{mode}");
     }
     let _unsaid = open(&server.url("application_name=unsaid"), "s").await.unwrap();
-    assert_eq!(number(&admin, sql!("encrypted"), "unsaid").await, 1);
+    assert_eq!(number(&admin, ENCRYPTED, "unsaid").await, 1);
 
-    // Nobody on this machine knows the authority.
+    // The authority is not among the trusted ones of this machine.
     for mode in ["verify-ca", "verify-full"] {
         let said = refused(&server.url_by_name(&format!("sslmode={mode}")), "s").await;
         says(&said, &["UnknownIssuer", "name its authority with sslrootcert"]);
@@ -82,16 +95,16 @@ async fn each_mode_checks_what_it_says() {
 
     let url = server.url(&format!("sslmode=verify-ca&sslrootcert={ca}&application_name=ca"));
     let _ca = open(&url, "s").await.unwrap();
-    assert_eq!(number(&admin, sql!("encrypted"), "ca").await, 1);
+    assert_eq!(number(&admin, ENCRYPTED, "ca").await, 1);
 
     let said = refused(&server.url(&format!("sslmode=verify-full&sslrootcert={ca}")), "s").await;
     says(&said, &["certificate", "127.0.0.1", "the host as the certificate does"]);
 
     let url = server.url_by_name(&format!("sslmode=verify-full&sslrootcert={ca}&application_name=full"));
     let _full = open(&url, "s").await.unwrap();
-    assert_eq!(number(&admin, sql!("encrypted"), "full").await, 1);
+    assert_eq!(number(&admin, ENCRYPTED, "full").await, 1);
 
-    // Who names an authority wants it to be asked, as with other clients.
+    // With `sslrootcert`, `require` verifies the authority, as other clients do.
     let (other, _, _) = certificates();
     let path = server.folder.path().join("other.pem");
     std::fs::write(&path, other).unwrap();
@@ -101,10 +114,10 @@ async fn each_mode_checks_what_it_says() {
 
 #[tokio::test]
 async fn a_server_that_wants_encryption_and_a_password_gets_both() {
-    let server = Encrypted::start();
+    let server = EncryptedServer::start();
     let admin = connect(server.server.url()).await;
-    execute(&admin, sql!("create_role"), "walter").await;
-    execute(&admin, sql!("own_schema"), "walter").await;
+    execute(&admin, CREATE_ROLE, "walter").await;
+    execute(&admin, OWN_SCHEMA, "walter").await;
     let hba = "hostssl all walter 127.0.0.1/32 scram-sha-256\nhost all postgres 127.0.0.1/32 trust\n";
     server.server.start_changed(&[], &[("pg_hba.conf", hba)]).unwrap();
     let url = as_user(server.server.url(), "walter", "walter");
@@ -115,7 +128,7 @@ async fn a_server_that_wants_encryption_and_a_password_gets_both() {
 }
 
 #[tokio::test]
-async fn a_server_without_encryption_is_refused_by_who_requires_it() {
+async fn a_server_without_encryption_is_refused_where_encryption_is_required() {
     let server = crate::server();
     let schema = server.schema("plain");
     for mode in ["require", "verify-ca", "verify-full"] {

@@ -1,10 +1,10 @@
-//! The SQL files: each can be used, says what it does, and is used.
+//! The SQL files of the store: each can be prepared, says what it does, and is used.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::{connect, open, server, sql};
+use crate::{connect, open, server};
 
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
@@ -28,7 +28,7 @@ fn files(folder: &Path, ending: &str) -> BTreeMap<String, String> {
     found
 }
 
-/// Scripts run as a whole and make what statements need, so they cannot be prepared.
+/// Scripts are run as a whole and create what statements need, so they cannot be prepared.
 fn is_script(name: &str) -> bool {
     ["functions/", "migrations/", "schema/"].iter().any(|folder| name.starts_with(folder))
 }
@@ -50,7 +50,10 @@ async fn every_function_that_has_a_file_is_made_from_it() {
     let schema = server().schema("function_files");
     open(server().url(), schema.name()).await.unwrap();
     let client = connect(server().url()).await;
-    let made = client.query(&sql!("made").replace("{name}", schema.name()), &[]).await.unwrap();
+    let made = client
+        .query(&"SELECT name FROM {name}.steadfast_functions".replace("{name}", schema.name()), &[])
+        .await
+        .unwrap();
     let made: BTreeSet<String> = made.iter().map(|row| row.get(0)).collect();
     let files = files(&folder("sql/functions"), ".sql");
     let named = files.keys().map(|name| name.rsplit('/').next().unwrap().to_owned()).collect();
@@ -77,7 +80,6 @@ fn every_file_is_used_and_every_use_has_a_file() {
         let uses = written.split(begin).skip(1).filter_map(|rest| rest.split('"').next());
         uses.map(str::to_owned).collect()
     };
-    // Those of tests lie elsewhere.
     let mut used: BTreeSet<String> = quoted(" sql!(\"");
     used.extend(quoted("(sql!(\""));
     used.extend(quoted("[sql!(\""));

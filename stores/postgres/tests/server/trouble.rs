@@ -1,11 +1,11 @@
-//! Servers in trouble, seen by who opens a database there.
+//! Opening a store on a server that is a standby, read-only, full, down, silent or locked.
 
 use std::time::Duration;
 
 use steadfast_cluster::Server;
 use steadfast_postgres::{PostgresOptions, PostgresProvider};
 
-use crate::{connect, execute, number, open, quiet, refused, says, server, sql, until_ok};
+use crate::{SCHEMAS, connect, execute, number, open, quiet, refused, says, server, until_ok};
 
 #[tokio::test]
 async fn a_standby_is_refused_with_the_advice_to_use_the_primary() {
@@ -16,19 +16,24 @@ async fn a_standby_is_refused_with_the_advice_to_use_the_primary() {
         let said = refused(server.url(), schema).await;
         says(&said, &["standby", "'postgres' can only be read", "connect to the primary", "read-write"]);
     }
-    // Among several hosts the primary is found, though one is down and one only reads.
+    // Among several hosts the primary is found, though one is down and one is a standby.
     let address = |server: &Server| server.url().split(['@', '/']).nth(3).unwrap().to_owned();
     let primary = Server::durable().unwrap();
     let hosts = format!("127.0.0.1:1,{},{}", address(&server), address(&primary));
     let url = format!("postgres://postgres@{hosts}/postgres?target_session_attrs=read-write");
     open(&url, "made_here").await.unwrap();
-    assert_eq!(number(&connect(primary.url()).await, sql!("schemas"), "made_here").await, 1);
+    assert_eq!(number(&connect(primary.url()).await, SCHEMAS, "made_here").await, 1);
 }
 
 #[tokio::test]
 async fn a_database_that_only_reads_is_refused_with_the_setting_that_makes_it_so() {
     let database = server().database("reads").unwrap();
-    execute(&connect(database.url()).await, sql!("read_only"), database.name()).await;
+    execute(
+        &connect(database.url()).await,
+        "ALTER DATABASE {name} SET default_transaction_read_only = on",
+        database.name(),
+    )
+    .await;
     let said = refused(database.url(), "x").await;
     says(&said, &["default_transaction_read_only", database.name(), "turn it off"]);
 }
@@ -57,8 +62,8 @@ async fn a_server_that_is_down_says_so_and_is_used_when_it_is_back() {
 }
 
 #[tokio::test]
-async fn a_host_that_never_answers_is_given_up() {
-    // It listens and says nothing.
+async fn opening_on_a_host_that_never_answers_times_out() {
+    // The socket accepts connections and never answers.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("postgres://me@{}/orders", silent.local_addr().unwrap());
     let options = PostgresOptions { connect_timeout: Duration::from_millis(200), ..quiet() };
@@ -67,13 +72,14 @@ async fn a_host_that_never_answers_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_migration_that_waits_too_long_is_given_up_and_says_so() {
+async fn a_migration_that_waits_too_long_times_out_and_says_so() {
     let database = server().database("held").unwrap();
     let holder = connect(database.url()).await;
-    execute(&holder, sql!("hold_migrations"), "waiting").await;
+    execute(&holder, "BEGIN; SELECT pg_advisory_xact_lock(hashtextextended('{name}', 7245163))", "waiting")
+        .await;
     let options = PostgresOptions { migration_timeout: Duration::from_millis(300), ..quiet() };
     let opened = PostgresProvider::new_with_options(database.url(), Some("waiting"), options).await;
     let said = opened.unwrap_err().to_string();
     says(&said, &["nothing was changed", "migration_timeout"]);
-    assert_eq!(number(&holder, sql!("schemas"), "waiting").await, 0);
+    assert_eq!(number(&holder, SCHEMAS, "waiting").await, 0);
 }

@@ -1,5 +1,5 @@
-//! Who waits for the end of an instance reads its row when it sits down and when it has ended, not at every commit, in the process
-//! that commits and in others.
+//! A wait for the end of an instance reads the instance when the wait begins and when the instance has ended,
+//! and not at every commit. This holds in the process that commits and in other processes.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,17 +12,17 @@ use tokio::task::JoinHandle;
 
 use crate::{server, start_of, until_ok};
 
-/// Longer than any test takes, also between two looks of those whom nobody called.
+/// Longer than any test takes, so that no wait ends by polling.
 const LONG: Duration = Duration::from_secs(600);
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-struct Process {
+struct StoreProcess {
     store: Arc<PostgresProvider>,
     counts: Arc<Counts>,
 }
 
-impl Process {
+impl StoreProcess {
     async fn open(schema: &str, listen: bool) -> Self {
         let counts = Arc::new(Counts::default());
         let options = PostgresOptions {
@@ -35,7 +35,7 @@ impl Process {
         let store = PostgresProvider::new_with_options(server().url(), Some(schema), options).await.unwrap();
         let process = Self { store: Arc::new(store), counts };
         if listen {
-            // It says that it listens when it does.
+            // The first statement announces that the process listens.
             process.has_sent(1).await;
         }
         process
@@ -104,8 +104,8 @@ impl Process {
         self.go_on(vec![event(id, output)], metadata).await;
     }
 
-    /// Waits for the end, until it has looked with so many statements.
-    async fn park(&self, look: u64) -> JoinHandle<Waited> {
+    /// Begins to wait for the end, and returns once the wait has sent this many statements.
+    async fn begin_waiting(&self, look: u64) -> JoinHandle<Waited> {
         let (store, before) = (Arc::clone(&self.store), self.sent());
         let wait =
             tokio::spawn(async move { store.wait(WaitFor::End { instance: "a" }, LONG).await.unwrap() });
@@ -119,35 +119,35 @@ fn event(id: u64, kind: EventKind) -> Event {
 }
 
 async fn ended(wait: JoinHandle<Waited>) {
-    let waited = tokio::time::timeout(PATIENCE, wait).await.expect("somebody calls it").unwrap();
-    let Waited::Seen(Some(end)) = waited else { panic!("it says what it saw: {waited:?}") };
+    let waited = tokio::time::timeout(PATIENCE, wait).await.expect("the wait is woken").unwrap();
+    let Waited::Seen(Some(end)) = waited else { panic!("the wait returned {waited:?}") };
     assert_eq!(end.status, ExecutionState::Completed("done".to_owned()));
 }
 
-/// Says who waits for the end of an instance.
+/// How many waits for the end of an instance there are.
 #[derive(Debug, Clone, Copy, Default)]
-struct Waits {
-    /// So many since before it began.
+struct WaitCounts {
+    /// Waits that begin before the instance is started.
     before: usize,
-    /// So many since its first turn.
+    /// Waits that begin after its first turn.
     after: usize,
 }
 
-/// A look at an instance that is there is one statement; that there is none takes two.
+/// Looking at an instance takes one statement; finding that it does not exist takes two.
 const LOOK: u64 = 1;
 const LOOK_IN_VAIN: u64 = 2;
 
-/// Counts the statements of an instance that has so many turns between its first and its last.
-async fn statements(turns: u64, waits: Waits) -> u64 {
+/// Counts the statements of an instance that has this many turns between its first and its last.
+async fn statements(turns: u64, waits: WaitCounts) -> u64 {
     let schema = server().schema("waits");
-    let process = Process::open(schema.name(), false).await;
+    let process = StoreProcess::open(schema.name(), false).await;
     let mut waiting = Vec::new();
     for _ in 0..waits.before {
-        waiting.push(process.park(LOOK_IN_VAIN).await);
+        waiting.push(process.begin_waiting(LOOK_IN_VAIN).await);
     }
     process.begin().await;
     for _ in 0..waits.after {
-        waiting.push(process.park(LOOK).await);
+        waiting.push(process.begin_waiting(LOOK).await);
     }
     process.some_turns(turns).await;
     process.complete(2 + turns).await;
@@ -158,13 +158,13 @@ async fn statements(turns: u64, waits: Waits) -> u64 {
 }
 
 #[tokio::test]
-async fn the_turns_of_an_instance_cost_those_nothing_who_wait_for_its_end() {
+async fn the_turns_of_an_instance_cost_a_wait_for_its_end_nothing() {
     for turns in [2, 20] {
-        let alone = statements(turns, Waits::default()).await;
-        // A look when it sits down and one at the end.
+        let alone = statements(turns, WaitCounts::default()).await;
+        // One look when the wait begins, and one at the end.
         for (waits, each) in [
-            (Waits { after: 4, ..Waits::default() }, 2 * LOOK),
-            (Waits { before: 4, ..Waits::default() }, LOOK_IN_VAIN + LOOK),
+            (WaitCounts { after: 4, ..WaitCounts::default() }, 2 * LOOK),
+            (WaitCounts { before: 4, ..WaitCounts::default() }, LOOK_IN_VAIN + LOOK),
         ] {
             assert_eq!(statements(turns, waits).await - alone, 4 * each, "{turns} turns, {waits:?}");
         }
@@ -172,18 +172,19 @@ async fn the_turns_of_an_instance_cost_those_nothing_who_wait_for_its_end() {
 }
 
 #[tokio::test]
-async fn the_turns_of_an_instance_cost_a_process_nothing_that_waits_for_its_end() {
+async fn the_turns_of_an_instance_cost_a_wait_in_another_process_nothing() {
     let schema = server().schema("waits");
-    let working = Process::open(schema.name(), true).await;
-    let waiting = Process::open(schema.name(), true).await;
+    let working = StoreProcess::open(schema.name(), true).await;
+    let waiting = StoreProcess::open(schema.name(), true).await;
     working.begin().await;
     let before = waiting.sent();
-    let wait = waiting.park(LOOK).await;
+    let wait = waiting.begin_waiting(LOOK).await;
     working.some_turns(20).await;
     assert!(!wait.is_finished(), "it has not ended");
     working.complete(22).await;
     ended(wait).await;
-    // A look when it sat down, one at the end, two because it has begun to listen, and it may have said once more that it does.
+    // One look when the wait began, one at the end, two because the process began to listen, and perhaps
+    // another announcement that it listens.
     let sent = waiting.sent() - before;
     assert!((2..=5).contains(&sent), "{sent} statements");
 }
@@ -191,11 +192,11 @@ async fn the_turns_of_an_instance_cost_a_process_nothing_that_waits_for_its_end(
 #[tokio::test]
 async fn a_process_that_waits_for_the_end_is_told_of_a_deletion() {
     let schema = server().schema("waits");
-    let working = Process::open(schema.name(), true).await;
-    let waiting = Process::open(schema.name(), true).await;
+    let working = StoreProcess::open(schema.name(), true).await;
+    let waiting = StoreProcess::open(schema.name(), true).await;
     working.begin().await;
-    let wait = waiting.park(LOOK).await;
+    let wait = waiting.begin_waiting(LOOK).await;
     working.store.delete_instances_atomic(&["a".to_owned()], true).await.unwrap();
-    let waited = tokio::time::timeout(PATIENCE, wait).await.expect("somebody calls it").unwrap();
+    let waited = tokio::time::timeout(PATIENCE, wait).await.expect("the wait is woken").unwrap();
     assert_eq!(waited, Waited::Seen(None));
 }

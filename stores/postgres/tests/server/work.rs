@@ -1,12 +1,13 @@
-//! Work on a real server: what a fetch reads, and for whom it waits.
+//! Work on a real server: how many blocks a fetch reads, and that it waits for no lock.
 
 use std::time::Duration;
 
 use tokio_postgres::Client;
 
-use crate::{connect, execute, open, server, sql};
+use crate::{LEASE_ONE, QUEUE_THREE, connect, execute, open, server};
 
-/// How many times as many blocks a call may read with much around it: indexes have more levels then, and a look reads each.
+/// The factor by which a call may read more blocks when the tables are full: indexes have more levels then,
+/// and each look reads one block per level.
 pub(crate) const LEVELS: u64 = 3;
 
 /// Counts the blocks that a statement reads.
@@ -22,42 +23,86 @@ pub(crate) async fn blocks(client: &Client, statement: &str, schema: &str) -> u6
     after("hit") + after("read")
 }
 
-/// What leasing and finishing an activity of a session costs, when nothing is done for the first time and no row is in the way that
-/// was removed before. The least of several counts, because now and then a fetch tends the floors for all.
+/// The blocks that leasing and finishing an activity of a session read when caches are warm and deleted rows
+/// are vacuumed. The least of several counts, because now and then a fetch also tends the floors.
 async fn costs(client: &Client, schema: &str) -> [u64; 2] {
     let mut least = [u64::MAX; 2];
     for _ in 0..8 {
-        execute(client, sql!("work/queue"), schema).await;
-        execute(client, sql!("work/vacuum"), schema).await;
-        let take = sql!("work/take").replace("{name}", schema);
+        execute(client, QUEUE_THREE, schema).await;
+        execute(client, "VACUUM {name}.worker_queue, {name}.heads, {name}.sessions", schema).await;
+        let take = LEASE_ONE.replace("{name}", schema);
         let token: String = client.query_one(&take, &[]).await.unwrap().get(0);
-        let finish = sql!("work/finish_cost").replace("{token}", &token);
-        let costs =
-            [blocks(client, sql!("work/fetch_cost"), schema).await, blocks(client, &finish, schema).await];
+        let finish = "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, SUMMARY OFF)
+                      SELECT * FROM {name}.finish_work_items('{{token}}', '{a}', '{done}', '{NULL}')"
+            .replace("{token}", &token);
+        let costs = [
+            blocks(
+                client,
+                r#"EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, SUMMARY OFF)
+                   SELECT * FROM {name}.fetch_work_items(1, '{""}', '{w}', 30000, 'node',
+                       NULL, 30000, true)"#,
+                schema,
+            )
+            .await,
+            blocks(client, &finish, schema).await,
+        ];
         least = [least[0].min(costs[0]), least[1].min(costs[1])];
-        execute(client, sql!("work/clear"), schema).await;
+        execute(client, "SELECT {name}.withdraw_work('{a,a,a}', '{1,1,1}', '{1,2,3}', 0)", schema).await;
     }
     least
 }
 
+/// Updates the statistics of the planner.
+const ANALYZE: &str = "ANALYZE {name}.worker_queue, {name}.sessions, {name}.lines, {name}.heads";
+
+/// Inserts rows that must not matter to a worker: 100,000 activities on sessions of other workers, as many
+/// idle sessions of its own, and as many activities each that have another tag, are delayed, or are leased.
+const NOISE: &str = "
+    INSERT INTO {name}.lines SELECT '', 's' || n FROM generate_series(1, 1000) AS n;
+    INSERT INTO {name}.sessions (session_id, worker_id, held, locked_until, last_activity_at, epoch)
+    SELECT 's' || n, 'other' || n % 20, true, 9000000000000, 0, n FROM generate_series(1, 1000) AS n;
+    INSERT INTO {name}.worker_queue (work_item, state, visible_ms, created_at, instance_id,
+        execution_id, activity_id, session_id, since)
+    SELECT 'x', 1, 0, now(), 'o' || n, 1, 1, 's' || n % 1000 + 1, 0 FROM generate_series(1, 100000)
+        AS n;
+    INSERT INTO {name}.heads
+    SELECT w.session_scope, w.session_id, w.tag, min(w.id), ':' || min(s.worker_id), 0
+    FROM {name}.worker_queue AS w JOIN {name}.sessions AS s ON s.session_id = w.session_id
+    GROUP BY w.session_scope, w.session_id, w.tag;
+    INSERT INTO {name}.lines SELECT '', 'idle' || n FROM generate_series(1, 100000) AS n;
+    INSERT INTO {name}.sessions (session_id, worker_id, held, locked_until, last_activity_at, epoch)
+    SELECT 'idle' || n, 'node', true, 9000000000000, 0, n FROM generate_series(1, 100000) AS n;
+    INSERT INTO {name}.worker_queue (work_item, state, visible_ms, created_at, instance_id,
+        execution_id, activity_id, tag, since)
+    SELECT 'x', 1, 0, now(), 'g' || n, 1, 1, ':gpu', 0 FROM generate_series(1, 100000) AS n;
+    INSERT INTO {name}.worker_queue (work_item, state, visible_ms, created_at, instance_id,
+        execution_id, activity_id, since)
+    SELECT 'x', 0, 9000000000000 + n, now(), 'd' || n, 1, 1, 0 FROM generate_series(1, 100000) AS n;
+    INSERT INTO {name}.worker_queue
+        (work_item, state, visible_ms, created_at, instance_id, execution_id, activity_id, since,
+            lock_token, locked_until)
+    SELECT 'x', 2, 0, now(), 'l' || n, 1, 1, 0, 'token' || n, 9000000000000 + n
+        FROM generate_series(1, 100000) AS n";
+
 #[tokio::test]
-async fn what_is_queued_for_others_costs_a_fetch_nothing() {
-    // A server of its own: rows that were removed stay in the way while any transaction of others may still see them.
+async fn work_that_is_queued_for_other_workers_costs_a_fetch_nothing() {
+    // A server of its own: deleted rows stay in the indexes while any open transaction on the server may see
+    // them.
     let server = steadfast_cluster::Server::durable().unwrap();
     let schema = server.schema("noise");
     open(server.url(), schema.name()).await.unwrap();
     let old = connect(server.url()).await;
     // A plan that was made for empty tables must be good for full ones.
-    execute(&old, sql!("work/analyze"), schema.name()).await;
+    execute(&old, ANALYZE, schema.name()).await;
     let [fetch, finish] = costs(&old, schema.name()).await;
-    execute(&old, sql!("work/noise"), schema.name()).await;
+    execute(&old, NOISE, schema.name()).await;
     let new = connect(server.url()).await;
     for (client, planned) in [(&old, "with empty tables"), (&new, "without statistics")] {
         let costs = costs(client, schema.name()).await;
         assert!(costs[0] <= fetch * LEVELS, "planned {planned}: {} blocks instead of {fetch}", costs[0]);
         assert!(costs[1] <= finish * LEVELS, "planned {planned}: {} blocks instead of {finish}", costs[1]);
     }
-    execute(&new, sql!("work/analyze"), schema.name()).await;
+    execute(&new, ANALYZE, schema.name()).await;
     let analysed = connect(server.url()).await;
     let costs = costs(&analysed, schema.name()).await;
     assert!(costs[0] <= fetch * LEVELS, "planned with statistics: {} blocks instead of {fetch}", costs[0]);
@@ -65,16 +110,18 @@ async fn what_is_queued_for_others_costs_a_fetch_nothing() {
 }
 
 #[tokio::test]
-async fn a_fetch_waits_for_nobody() {
+async fn a_fetch_of_work_waits_for_no_lock() {
     let schema = server().schema("locked");
     open(server().url(), schema.name()).await.unwrap();
     let (holder, fetcher) = (connect(server().url()).await, connect(server().url()).await);
-    execute(&holder, sql!("work/queue"), schema.name()).await;
-    execute(&holder, sql!("work/hold"), schema.name()).await;
-    let fetch = sql!("work/fetch").replace("{name}", schema.name());
+    execute(&holder, QUEUE_THREE, schema.name()).await;
+    execute(&holder, r#"BEGIN; SELECT {name}.lock_lines('{""}', '{S}')"#, schema.name()).await;
+    let fetch = r#"SELECT kind, item, again FROM {name}.fetch_work_items(4, '{""}', '{w,w,w,w}', 30000,
+                       'node', NULL, 30000, true)"#
+        .replace("{name}", schema.name());
     let fetched = async |expected: &[(&str, Option<&str>)], again: bool| {
         let asked = tokio::time::timeout(Duration::from_secs(30), fetcher.query(&fetch, &[]));
-        let rows = asked.await.expect("nobody is waited for").unwrap();
+        let rows = asked.await.expect("the fetch waits for no lock").unwrap();
         let found: Vec<(String, Option<String>)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
         let found: Vec<_> = found.iter().map(|(kind, item)| (kind.as_str(), item.as_deref())).collect();
         assert_eq!(found, expected);

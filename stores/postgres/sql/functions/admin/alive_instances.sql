@@ -1,6 +1,6 @@
--- Finds those of the given instances that are alive: the current execution runs, or the start of the next one waits
--- (F12). One without a row is in its latest execution.
--- Locks: none; who decides by the answer has locked the instance_locks of all of them.
+-- Returns those of the given instances that are alive: their current execution is running, or the start of an
+-- execution is queued for them. An instance without a row in `instances` is judged by its latest execution.
+-- Locks: none. A caller that acts on the answer has locked `instance_locks` of all given instances.
 CREATE OR REPLACE FUNCTION {schema}.alive_instances(p_instances TEXT[])
 RETURNS TABLE(instance_id TEXT)
 LANGUAGE sql STABLE AS $function$

@@ -1,7 +1,9 @@
--- Deletes an instance and all below it, in one transaction that also decides whether it may (F12): SF007 when there is
--- none of that id, SF008 for a child whose parent is there, SF005 without p_force when one of them is alive.
--- A tree that grows meanwhile is looked at again.
--- Locks: instance_locks of the whole tree, then those of erase_instances.
+-- Deletes an instance and all its descendants. Checks and deletion are one transaction, so an instance that
+-- comes to life meanwhile is not deleted unnoticed. If the tree grows while it is being locked, it is read
+-- and locked again, at most 16 times.
+-- Raises SF007 if there is no such instance, SF008 if it is a child whose parent still exists, and SF005 if
+-- an instance of the tree is alive and p_force is not set.
+-- Locks: `instance_locks` of the tree in the order of instance_id, then the locks of erase_instances.
 CREATE OR REPLACE FUNCTION {schema}.delete_instance(
     p_instance TEXT, p_force BOOLEAN, p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL
 )

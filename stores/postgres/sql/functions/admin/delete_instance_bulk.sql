@@ -1,9 +1,12 @@
--- Deletes roots that have ended and match the filter, each with all below it, oldest first. What is alive stays, and so
--- does a tree that changes while it is looked at. A child whose parent is gone counts as a root (F12, F13).
--- p_instances NULL: any; p_completed_before NULL: whenever it ended; p_limit bounds the roots.
--- Without sorts and scans the roots are read in their order, as many as are needed; with them a server that knows its tables
--- reads all of them first.
--- Locks: instance_locks of all that is deleted, then those of erase_instances.
+-- Deletes root instances that have ended and match the filter, oldest first, each with all its descendants. A
+-- tree that contains an alive instance stays, and so does a tree that changes before it is locked. A child
+-- whose parent was deleted counts as a root.
+-- p_instances NULL: all instances. p_completed_before: only roots that ended before this time (Unix
+-- milliseconds), NULL: all. p_limit: the most roots that one call deletes.
+-- The planner settings make the server read the roots in index order and only as many as are needed. With
+-- scans and sorts allowed it would read all of them first.
+-- Locks: `instance_locks` of all trees to delete in the order of instance_id, then the locks of
+-- erase_instances.
 CREATE OR REPLACE FUNCTION {schema}.delete_instance_bulk(
     p_instances TEXT[], p_completed_before BIGINT, p_limit BIGINT,
     p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL
@@ -36,7 +39,7 @@ BEGIN
     END LOOP;
     CLOSE v_cursor;
 
-    -- Decided again under the locks: what has come to life, has grown or does not match any more stays.
+    -- Judge again under the locks: a tree that is alive, has grown or does not match any more stays.
     PERFORM {schema}.lock_instances(v_all);
     v_roots := ARRAY(SELECT root.instance_id FROM {schema}.named_roots(v_roots, p_completed_before) AS root);
     deleted := '{}';
@@ -49,7 +52,7 @@ BEGIN
     SELECT erased.instances, erased.executions, erased.events, erased.queued
     INTO instances, executions, events, queued
     FROM {schema}.erase_instances(deleted) AS erased;
-    -- What others have deleted meanwhile got a row again when it was locked.
+    -- lock_instances inserted rows for instances that another transaction deleted meanwhile: remove them.
     IF cardinality(deleted) < cardinality(v_all) THEN
         PERFORM {schema}.forget_instances(v_all);
     END IF;

@@ -1,6 +1,6 @@
--- Lists the roots that have ended, oldest first: read by index, one status beside the other, and only as far as the
--- caller reads. A child whose parent is gone counts as a root (F13).
--- p_completed_before NULL: whenever they ended.
+-- Lists the root instances that have ended, oldest first. Reads one index range per end status and merges
+-- them, only as far as the caller reads. A child whose parent was deleted counts as a root.
+-- p_completed_before: only roots that ended before this time (Unix milliseconds), NULL: all.
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.ended_roots(p_completed_before BIGINT)
 RETURNS TABLE(instance_id TEXT)

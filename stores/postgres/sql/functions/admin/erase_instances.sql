@@ -1,7 +1,9 @@
--- Removes all that there is of the given instances, and counts it. Their sessions are closed, which withdraws the work of
--- those; of shared sessions whose work goes the heads are found anew. What is in flight fails afterwards: its token is found
--- nowhere (S4).
--- Locks: the caller has locked the instance_locks of all of them; then lines, then worker_queue in the order of id.
+-- Deletes all rows of the given instances and returns how many there were: instances, executions, events, and
+-- queued messages and work. Sessions that the instances own are closed, which withdraws the work of those
+-- sessions. Shared sessions that lose work get new heads. A holder whose lease is deleted learns it from its
+-- next call: the token is unknown (S4).
+-- Locks: the caller has locked `instance_locks` of all given instances. Then `lines` in the order of their
+-- keys, then `worker_queue` in the order of id.
 CREATE OR REPLACE FUNCTION {schema}.erase_instances(p_instances TEXT[])
 RETURNS TABLE(instances BIGINT, executions BIGINT, events BIGINT, queued BIGINT)
 LANGUAGE plpgsql
@@ -9,9 +11,9 @@ AS $function$
 #variable_conflict use_column
 DECLARE
     v_work     BIGINT[];
-    v_scopes   TEXT[];  -- of the sessions of that work, and of their own
+    v_scopes   TEXT[];  -- the sessions of that work, and the sessions that the instances own
     v_sessions TEXT[];
-    v_tags     TEXT[];  -- NULL for a session of their own
+    v_tags     TEXT[];  -- NULL for a session that an instance owns
     v_count    BIGINT;
 BEGIN
     SELECT count(DISTINCT id) INTO instances FROM unnest(p_instances) AS given (id);

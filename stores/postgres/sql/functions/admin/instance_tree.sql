@@ -1,6 +1,6 @@
--- Lists an instance and all below it, the root first, level by level, children in the order of their ids; just the id
--- itself when it is unknown.
--- An instance has one parent, so a walk down meets nothing twice but the root, which may be its own descendant.
+-- Lists an instance and all its descendants, level by level from the root, children of one parent in the
+-- order of their ids. An unknown id gives only itself. An instance has one parent, so the walk meets no
+-- instance twice, except that the root can be its own descendant; it is then skipped.
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.instance_tree(p_root TEXT)
 RETURNS TABLE(instance_id TEXT)

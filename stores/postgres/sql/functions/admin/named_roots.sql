@@ -1,6 +1,6 @@
--- Lists those of the given instances that are roots and have ended, oldest first. A child whose parent is gone counts
--- as a root (F13).
--- p_completed_before NULL: whenever they ended.
+-- Lists those of the given instances that are roots and have ended, oldest first. A child whose parent was
+-- deleted counts as a root.
+-- p_completed_before: only roots that ended before this time (Unix milliseconds), NULL: all.
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.named_roots(p_instances TEXT[], p_completed_before BIGINT)
 RETURNS TABLE(instance_id TEXT)

@@ -1,6 +1,8 @@
--- Removes old executions of all instances that match the filter, oldest instances first, at most p_limit of them.
--- p_instances NULL: any; p_ended_before: those whose current execution ended before, NULL for any.
--- Locks: instance_locks of all of them.
+-- Deletes old executions of up to p_limit instances that match the filter, oldest instances first.
+-- prune_instances says which executions are old.
+-- p_instances NULL: all instances. p_ended_before: only instances whose current execution ended before this
+-- time (Unix milliseconds), NULL: all.
+-- Locks: `instance_locks` of the chosen instances in the order of instance_id.
 CREATE OR REPLACE FUNCTION {schema}.prune_executions_bulk(
     p_instances TEXT[], p_ended_before BIGINT, p_limit BIGINT, p_keep_last BIGINT, p_completed_before BIGINT
 )

@@ -1,7 +1,8 @@
--- Removes old executions of the given instances, and counts them: never the current one, never one that runs, never the
--- highest p_keep_last (at least one), and only those that ended before p_completed_before, if that is given.
--- Key-value state is not touched.
--- Locks: instance_locks of all of them.
+-- Deletes old executions of the given instances and returns how many instances it looked at and how many
+-- executions and events it deleted. It never deletes the current execution, a running one, or one of the
+-- p_keep_last highest ids (at least one). With p_completed_before it deletes only executions that ended
+-- before this time (Unix milliseconds). Key-value state is not touched.
+-- Locks: `instance_locks` of the given instances in the order of instance_id.
 CREATE OR REPLACE FUNCTION {schema}.prune_instances(p_instances TEXT[], p_keep_last BIGINT,
     p_completed_before BIGINT)
 RETURNS TABLE(instances BIGINT, executions BIGINT, events BIGINT)

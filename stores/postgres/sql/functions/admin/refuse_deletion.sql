@@ -1,6 +1,6 @@
--- Raises SF005 when one of the given instances is alive and p_force is not set, and SF006 when a child of one of them is
--- not among them; the first in the order of ids is named (F12).
--- Locks: none; the caller has locked the instance_locks of all of them.
+-- Raises SF005 if one of the given instances is alive and p_force is not set, and SF006 if a child of a given
+-- instance is not given too. If several instances are at fault, the one with the lowest id is reported.
+-- Locks: none. The caller has locked `instance_locks` of all given instances.
 CREATE OR REPLACE FUNCTION {schema}.refuse_deletion(p_instances TEXT[], p_force BOOLEAN)
 RETURNS VOID
 LANGUAGE plpgsql

@@ -1,4 +1,5 @@
--- Adds delays to a time, each as `after_ms` does.
+-- Adds each delay of an array to a time, as after_ms does, and keeps the order.
+-- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.after_each_ms(p_now BIGINT, p_delays BIGINT[]) RETURNS BIGINT[]
 LANGUAGE plpgsql IMMUTABLE AS $function$
 BEGIN

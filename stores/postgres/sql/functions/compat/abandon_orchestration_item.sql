@@ -1,6 +1,7 @@
--- Gives the leased messages of an instance back, and only those (S4, S6): visible after p_delay_ms, or as they were when it is
--- NULL; p_ignore_attempt uncounts this attempt. Raises SF001 when the token holds nothing or its lease has ended.
--- Locks: instance_locks.
+-- Compatible function: abandons the lease of an instance. Changes only the leased messages (S4, S6): with
+-- p_delay_ms they become visible after the delay, with NULL their visible times stay. With p_ignore_attempt
+-- this delivery is not counted. Raises SF001 if the token is unknown or its lease has expired.
+-- Locks: those of abandon_turns.
 CREATE OR REPLACE FUNCTION {schema}.abandon_orchestration_item(
     p_lock_token TEXT, p_now_ms BIGINT, p_delay_ms BIGINT DEFAULT NULL, p_ignore_attempt BOOLEAN DEFAULT false
 ) RETURNS VOID

@@ -1,5 +1,6 @@
--- Gives a leased activity back (S4, S6): visible after p_delay_ms, or as it was when that is NULL; p_ignore_attempt uncounts
--- this attempt. Raises SF001 when the token holds nothing or its lease has ended.
+-- Compatible function: abandons the lease of work (S4, S6). With p_delay_ms the work becomes visible after
+-- the delay, with NULL its visible time stays. With p_ignore_attempt this delivery is not counted. Raises
+-- SF001 if the token is unknown or its lease has expired.
 -- Locks: those of abandon_work_items.
 CREATE OR REPLACE FUNCTION {schema}.abandon_work_item(
     p_lock_token TEXT, p_now_ms BIGINT, p_delay_ms BIGINT DEFAULT NULL, p_ignore_attempt BOOLEAN DEFAULT false

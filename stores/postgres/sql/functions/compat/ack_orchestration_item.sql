@@ -1,13 +1,12 @@
--- Commits a turn and ends its lease (S3, S4, S7, S8, S12). What its events say of key-value state, custom status and sessions
--- is applied as in any other commit.
---
--- p_history_delta: array of {event_id, event_type, event_data}, event_data being the event as text. p_worker_items and
--- p_orchestrator_items: arrays of work items; a TimerFired becomes visible at its fire_at_ms, any other at once.
--- p_metadata: {orchestration_name, orchestration_version, parent_instance_id, status, output, pinned_duroxide_version:
--- {major, minor, patch} or null}. p_cancelled_activities: array of {instance, execution_id, activity_id}. NULL and [] say
--- nothing.
--- Raises SF001 when the token holds nothing or its lease has ended, SF009 for an event id that is there already, SF010 for an
--- event that lacks something, SF011 and SF012 for a work item that belongs into the other queue.
+-- Compatible function: commits a turn and ends its lease (S3, S4, S7, S8, S12). Changes of key-value state,
+-- custom status and sessions are read from the events.
+-- p_history_delta: array of {event_id, event_type, event_data}, where event_data is the event as text.
+-- p_worker_items and p_orchestrator_items: arrays of work items. A TimerFired becomes visible at its
+-- fire_at_ms, every other message at once. p_metadata: {orchestration_name, orchestration_version,
+-- parent_instance_id, status, output, pinned_duroxide_version: {major, minor, patch} or null}.
+-- p_cancelled_activities: array of {instance, execution_id, activity_id}. NULL and [] mean no elements.
+-- Raises SF001 if the token is unknown or its lease has expired, SF009 if an event id exists already, SF010
+-- if an event lacks a field, SF011 and SF012 if a work item is in the array of the other queue.
 -- Locks: those of commit_turns.
 CREATE OR REPLACE FUNCTION {schema}.ack_orchestration_item(
     p_lock_token TEXT, p_now_ms BIGINT, p_execution_id BIGINT, p_history_delta JSONB, p_worker_items JSONB,

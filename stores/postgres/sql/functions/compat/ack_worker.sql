@@ -1,5 +1,6 @@
--- Removes a leased activity and sends its completion, together (S4, S11); without a completion it is only removed, as a
--- cancelled one is. Raises SF002 when the token holds nothing or its lease has ended, SF003 for a completion to nobody.
+-- Compatible function: deletes leased work and sends its completion in one transaction (S4, S11). Without a
+-- completion it only deletes the work, as for cancelled work. Raises SF002 if the token is unknown or its
+-- lease has expired, and SF003 if there is a completion but no instance to send it to.
 -- Locks: those of finish_work_items.
 CREATE OR REPLACE FUNCTION {schema}.ack_worker(
     p_lock_token TEXT, p_instance_id TEXT DEFAULT NULL, p_completion_json TEXT DEFAULT NULL,

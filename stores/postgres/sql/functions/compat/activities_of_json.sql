@@ -1,4 +1,5 @@
--- Lays activities to withdraw, {instance, execution_id, activity_id} each, out in arrays, as commits of one turn take them.
+-- Converts a JSON array of work to withdraw, {instance, execution_id, activity_id} each, to arguments of
+-- commit_turns for one commit.
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.activities_of_json(
     p_activities JSONB, OUT ones INTEGER[], OUT instances TEXT[], OUT executions BIGINT[],

@@ -1,6 +1,6 @@
--- Appends events to an execution without a lease; nothing else changes (S8). p_history_delta is an array of
--- {event_id, event_type, event_data}, event_data being the event as text.
--- Raises SF010 for an event that lacks something, SF009 for an id that is there already.
+-- Compatible function: appends events to an execution without a lease and changes nothing else (S8).
+-- p_history_delta: array of {event_id, event_type, event_data}, where event_data is the event as text. Raises
+-- SF010 if an event lacks a field, and SF009 if an event id exists already.
 -- Locks: those of append_events.
 CREATE OR REPLACE FUNCTION {schema}.append_history(
     p_instance_id TEXT, p_execution_id BIGINT, p_history_delta JSONB, p_now_ms BIGINT DEFAULT NULL

@@ -1,4 +1,4 @@
--- Raises SF010 for an event without an id above 0, a type or data.
+-- Raises SF010 if an event of a history delta has no id above 0, no type or no data.
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.check_history_delta(p_history_delta JSONB) RETURNS VOID
 LANGUAGE plpgsql IMMUTABLE AS $function$

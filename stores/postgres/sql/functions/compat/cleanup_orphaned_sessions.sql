@@ -1,6 +1,6 @@
--- Removes shared sessions that have ended and have no work, and owned ones whose instance is gone, and returns how many there
--- were (S13).
--- Locks: those of cleanup_sessions.
+-- Compatible function: removes expired shared sessions without work and owned sessions whose instance does
+-- not exist, and returns how many (S13).
+-- Locks: those of cleanup_sessions, page by page.
 CREATE OR REPLACE FUNCTION {schema}.cleanup_orphaned_sessions(p_now_ms BIGINT) RETURNS BIGINT
 LANGUAGE plpgsql AS $function$
 #variable_conflict use_column

@@ -1,6 +1,7 @@
--- Drops all that the store made in this schema, itself included, and nothing else; the schema stays. What others built upon
--- it (a view, say) is not dropped with it: then this fails and names it.
--- Locks: each table, exclusively.
+-- Compatible function: drops all tables, sequences and functions that the store made in this schema,
+-- including this function. The schema and all other objects stay. If another object depends on a table, for
+-- example a view of the application, the call fails with the error of the server that names it.
+-- Locks: ACCESS EXCLUSIVE on every table of the store.
 CREATE OR REPLACE FUNCTION {schema}.cleanup_schema()
 RETURNS VOID
 LANGUAGE plpgsql AS $function$

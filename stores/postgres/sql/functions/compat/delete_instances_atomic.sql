@@ -1,7 +1,9 @@
--- Deletes exactly the given instances, all or none, decided inside the transaction (F12): SF005 without p_force when one is
--- alive, SF006 always when a child of one is not in the list. An empty list does nothing.
+-- Compatible function: deletes exactly the given instances, all or none. Checks and deletion are one
+-- transaction. Raises SF005 if one of them is alive and p_force is not set, and SF006, even with p_force, if
+-- a child of one of them is not in the list. An empty list does nothing.
 -- Columns: out_instances_deleted, out_executions_deleted, out_events_deleted, out_queue_messages_deleted.
--- Locks: instance_locks of all of them, then those of erase_instances.
+-- Locks: `instance_locks` of the given instances in the order of instance_id, then the locks of
+-- erase_instances.
 CREATE OR REPLACE FUNCTION {schema}.delete_instances_atomic(
     p_instance_ids TEXT[], p_force BOOLEAN,
     p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL

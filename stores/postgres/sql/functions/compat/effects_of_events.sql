@@ -1,6 +1,6 @@
--- Says what the events of a turn change beside history: the failure, the custom status (the last one counts), keys (what
--- counts is behind the last clearing of all, and the last word on each key), and sessions. Events that cannot be read change
--- nothing.
+-- Reads from the events of a turn what they change besides the history: the failure, the custom status (the
+-- last event counts), key-value state (the last event of each key counts, and only events after the last
+-- KeyValuesCleared), and sessions. Events that are not valid JSON change nothing.
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.effects_of_events(
     p_events TEXT[],

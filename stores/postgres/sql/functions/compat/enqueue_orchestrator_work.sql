@@ -1,6 +1,7 @@
--- Sends a message to an instance, visible at p_visible_at, NULL for at once (S7, S9). The orchestration, its version and the
--- execution may be given and are not needed: the first commit says whose an instance is.
--- Locks: instance_locks.
+-- Compatible function: sends a message to an instance. It becomes visible at p_visible_at, or at once if that
+-- is NULL (S7, S9). The parameters for orchestration name, version and execution are accepted and ignored:
+-- the first commit of the instance sets them.
+-- Locks: `instance_locks` of the instance.
 CREATE OR REPLACE FUNCTION {schema}.enqueue_orchestrator_work(
     p_instance_id TEXT, p_work_item TEXT, p_visible_at TIMESTAMPTZ DEFAULT NULL,
     p_orchestration_name TEXT DEFAULT NULL,

@@ -1,6 +1,6 @@
--- Queues an activity that no turn asked for. With p_session_id it belongs to that shared session (S13). p_tag NULL: the tag
--- that the item names, if it does.
--- Locks: the line of the session.
+-- Compatible function: queues work that no turn asked for. With p_session_id it belongs to that shared
+-- session (S13). If p_tag is NULL, the tag is read from the work item.
+-- Locks: the row of the session in `lines`, if there is a session.
 CREATE OR REPLACE FUNCTION {schema}.enqueue_worker_work(
     p_work_item TEXT, p_now_ms BIGINT, p_instance_id TEXT DEFAULT NULL, p_execution_id BIGINT DEFAULT NULL,
     p_activity_id BIGINT DEFAULT NULL, p_session_id TEXT DEFAULT NULL,

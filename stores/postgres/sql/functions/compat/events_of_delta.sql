@@ -1,4 +1,4 @@
--- Lays a history delta out in arrays, as commits of one turn take it.
+-- Converts a history delta to arguments of commit_turns for one commit.
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.events_of_delta(
     p_history_delta JSONB, OUT ones INTEGER[], OUT ids BIGINT[], OUT kinds TEXT[], OUT texts TEXT[]

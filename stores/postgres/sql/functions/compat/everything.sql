@@ -1,4 +1,5 @@
--- Writes a notification for everybody: a caller that is no process of the store does not say what became runnable.
+-- Returns the notification that wakes every listener. Callers of the compatible functions do not say what
+-- became runnable, so every process has to look.
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.everything() RETURNS TEXT
 LANGUAGE sql IMMUTABLE AS $function$

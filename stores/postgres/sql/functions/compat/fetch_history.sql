@@ -1,5 +1,5 @@
--- Reads the events of the latest execution of an instance in their order; none when there are none (S10).
--- Columns: out_event_data.
+-- Compatible function: reads the events of the latest execution of an instance in the order of their ids
+-- (S10). No rows if there are no events. Columns: out_event_data.
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.fetch_history(p_instance_id TEXT)
 RETURNS TABLE(out_event_data TEXT)

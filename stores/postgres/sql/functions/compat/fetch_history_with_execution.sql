@@ -1,4 +1,5 @@
--- Reads the events of an execution in their order; none when there are none (S10). Columns: out_event_data.
+-- Compatible function: reads the events of one execution in the order of their ids (S10). No rows if there
+-- are no events. Columns: out_event_data.
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.fetch_history_with_execution(p_instance_id TEXT, p_execution_id BIGINT)
 RETURNS TABLE(out_event_data TEXT)

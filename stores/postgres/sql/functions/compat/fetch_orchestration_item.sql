@@ -1,12 +1,13 @@
--- Leases the instance with the oldest visible message (S1, S2, S5, S9, S17, S18); no row when there is none. Engine versions
--- are packed as major * 1000000 + minor * 1000 + patch: an execution that is pinned to one outside of the bounds is passed over.
--- NULL bounds nothing, and what is pinned to nothing runs anywhere.
---
--- Columns: out_instance_id, out_orchestration_name and out_orchestration_version ('unknown' if nobody has said it),
--- out_execution_id, out_history (events of that execution in their order), out_messages (in order of arrival),
--- out_lock_token, out_attempt_count (of the message that was fetched most often), out_kv_snapshot (what earlier executions
--- left: key, value, last_updated_at_ms). Raises SF013 without p_lock_timeout_ms.
--- Locks: instance_locks, skipping what others have locked.
+-- Compatible function: leases the ready instance with the oldest message (S1, S2, S5, S9, S17, S18). No row
+-- if none is ready. The bounds are engine versions, packed as major * 1000000 + minor * 1000 + patch: an
+-- execution that is pinned to a version outside of the bounds is not leased. A NULL bound is no bound, and an
+-- execution that is not pinned always fits.
+-- Columns: out_instance_id, out_orchestration_name and out_orchestration_version ('unknown' if neither row,
+-- history nor messages name them), out_execution_id, out_history (events in the order of their ids),
+-- out_messages (in order of arrival), out_lock_token, out_attempt_count (the highest delivery count of the
+-- messages), out_kv_snapshot (key, value and last_updated_at_ms as earlier executions left them). Raises
+-- SF013 if p_lock_timeout_ms is NULL.
+-- Locks: those of fetch_turns: `instance_locks`, skipping locked rows.
 CREATE OR REPLACE FUNCTION {schema}.fetch_orchestration_item(
     p_now_ms BIGINT, p_lock_timeout_ms BIGINT,
     p_min_version_packed BIGINT DEFAULT NULL, p_max_version_packed BIGINT DEFAULT NULL
@@ -23,11 +24,12 @@ DECLARE
     v_turn RECORD;
 BEGIN
     IF p_lock_timeout_ms IS NULL THEN
-        -- A lease without an end would never be given to anybody else.
+        -- A lease that never expires would block the row for ever.
         RAISE EXCEPTION 'p_lock_timeout_ms is required' USING ERRCODE = 'SF013';
     END IF;
     IF p_min_version_packed IS NOT NULL OR p_max_version_packed IS NOT NULL THEN
-        -- Never empty, because an empty list of versions means that the caller can run nothing at all.
+        -- Pin -1 (not pinned) keeps the list from being empty: an empty list means that the caller can run
+        -- nothing.
         v_pins := ARRAY(
             SELECT pins.pin FROM {schema}.pins
             WHERE pins.pin = -1

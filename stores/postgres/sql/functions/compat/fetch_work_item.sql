@@ -1,8 +1,9 @@
--- Leases the oldest activity that may be taken (S5, S9, S13, S14, S18); no row when there is none. With p_owner_id also one of a
--- session that this owner holds, or that nobody holds and that it claims by that, for p_session_lock_timeout_ms (NULL: for as
--- long as the activity). p_tags are the tags that are accepted, '' for none; NULL accepts all.
--- Columns: out_work_item, out_lock_token, out_attempt_count. Raises SF013 without p_lock_timeout_ms.
--- Locks: those of fetch_work_items, which waits for nobody.
+-- Compatible function: leases the oldest work that the caller may run (S5, S9, S13, S14, S18). No row if
+-- there is none. With p_owner_id it also leases work of sessions that this owner holds, and of sessions
+-- without an owner, which it then claims for p_session_lock_timeout_ms (NULL: as long as the work is leased).
+-- p_tags: the accepted tags, '' for work without a tag; NULL accepts all.
+-- Columns: out_work_item, out_lock_token, out_attempt_count. Raises SF013 if p_lock_timeout_ms is NULL.
+-- Locks: those of fetch_work_items, all skipping locked rows.
 CREATE OR REPLACE FUNCTION {schema}.fetch_work_item(
     p_now_ms BIGINT, p_lock_timeout_ms BIGINT, p_owner_id TEXT DEFAULT NULL,
     p_session_lock_timeout_ms BIGINT DEFAULT NULL,
@@ -16,7 +17,7 @@ DECLARE
     );
 BEGIN
     IF p_lock_timeout_ms IS NULL THEN
-        -- A lease without an end would never be given to anybody else.
+        -- A lease that never expires would block the row for ever.
         RAISE EXCEPTION 'p_lock_timeout_ms is required' USING ERRCODE = 'SF013';
     END IF;
     IF cardinality(p_tags) = 0 THEN

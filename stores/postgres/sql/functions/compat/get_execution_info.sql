@@ -1,5 +1,5 @@
--- Describes an execution; no row when there is no such execution. Columns: out_execution_id, out_status, out_output,
--- out_started_at, out_completed_at, out_event_count.
+-- Compatible function: describes an execution. No row if it does not exist. Columns: out_execution_id,
+-- out_status, out_output, out_started_at, out_completed_at, out_event_count.
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.get_execution_info(p_instance_id TEXT, p_execution_id BIGINT)
 RETURNS TABLE(

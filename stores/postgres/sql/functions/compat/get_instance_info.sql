@@ -1,6 +1,6 @@
--- Describes an instance; no row when there is none of that id. Columns: out_instance_id, out_orchestration_name,
--- out_orchestration_version, out_current_execution_id, out_status and out_output (of the current execution),
--- out_created_at, out_updated_at, out_parent_instance_id.
+-- Compatible function: describes an instance. No row if it does not exist. Columns: out_instance_id,
+-- out_orchestration_name, out_orchestration_version, out_current_execution_id, out_status and out_output (of
+-- the current execution), out_created_at, out_updated_at, out_parent_instance_id.
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.get_instance_info(p_instance_id TEXT)
 RETURNS TABLE(

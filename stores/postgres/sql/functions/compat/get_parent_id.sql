@@ -1,5 +1,5 @@
--- Names the parent of an instance, NULL for a root; no row when there is none of that id.
--- Columns: out_parent_instance_id.
+-- Compatible function: returns the parent of an instance, NULL for a root. No row if the instance does not
+-- exist. Columns: out_parent_instance_id.
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.get_parent_id(p_instance_id TEXT)
 RETURNS TABLE(out_parent_instance_id TEXT)

@@ -1,5 +1,6 @@
--- Counts what waits and is not leased, future timers included. p_now_ms NULL: the database's time.
--- Columns: out_orchestrator_queue, out_worker_queue.
+-- Compatible function: counts the messages and the work that are not leased, including those that are not
+-- visible yet, such as future timers. p_now_ms NULL: the time of the database. Columns:
+-- out_orchestrator_queue, out_worker_queue.
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.get_queue_depths(p_now_ms BIGINT DEFAULT NULL)
 RETURNS TABLE(out_orchestrator_queue BIGINT, out_worker_queue BIGINT)

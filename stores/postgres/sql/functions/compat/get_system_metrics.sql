@@ -1,6 +1,6 @@
--- Counts what the store holds: instances with a row by the status of their current execution, and all executions and
--- events. Columns: out_total_instances, out_total_executions, out_running_instances, out_completed_instances,
--- out_failed_instances, out_total_events.
+-- Compatible function: counts instances with a row, in total and by the status of their current execution,
+-- and all executions and events. Columns: out_total_instances, out_total_executions, out_running_instances,
+-- out_completed_instances, out_failed_instances, out_total_events.
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.get_system_metrics()
 RETURNS TABLE(

@@ -1,4 +1,5 @@
--- Names the instance that a message goes to: the parent for the answer of a child, and NULL for what names none.
+-- Returns the instance that a message is sent to: for the answer of a child its parent. NULL if the message
+-- names no instance.
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.instance_of_item(p_item JSONB) RETURNS TEXT
 LANGUAGE sql IMMUTABLE AS $function$

@@ -1,4 +1,4 @@
--- Names the kind of a work item, which is its only key; NULL for what is none.
+-- Returns the kind of a work item, which is the only key of the JSON object. NULL if the value is no object.
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.kind_of_item(p_item JSONB) RETURNS TEXT
 LANGUAGE sql IMMUTABLE AS $function$

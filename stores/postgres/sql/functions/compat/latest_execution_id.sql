@@ -1,4 +1,4 @@
--- Returns the number of the latest execution of an instance, 1 if there is none.
+-- Compatible function: returns the highest execution id of an instance, 1 if there are no executions.
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.latest_execution_id(p_instance_id TEXT)
 RETURNS BIGINT

@@ -1,5 +1,5 @@
--- Lists the direct children of an instance in the order of their ids; none for an unknown one.
--- Columns: out_instance_id.
+-- Compatible function: lists the direct children of an instance in the order of their ids. No rows if the
+-- instance does not exist. Columns: out_instance_id.
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.list_children(p_instance_id TEXT)
 RETURNS TABLE(out_instance_id TEXT)

@@ -1,4 +1,5 @@
--- Lists the executions of an instance, ascending; none for an unknown one. Columns: out_execution_id.
+-- Compatible function: lists the executions of an instance in ascending order. No rows if the instance does
+-- not exist. Columns: out_execution_id.
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.list_executions(p_instance_id TEXT)
 RETURNS TABLE(out_execution_id BIGINT)

@@ -1,4 +1,4 @@
--- Lists all instances, newest first. Columns: out_instance_id.
+-- Compatible function: lists all instances, newest first. Columns: out_instance_id.
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.list_instances()
 RETURNS TABLE(out_instance_id TEXT)

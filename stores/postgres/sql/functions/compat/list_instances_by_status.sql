@@ -1,5 +1,5 @@
--- Lists the instances whose current execution has a status, newest first; none for an unknown word.
--- Columns: out_instance_id.
+-- Compatible function: lists the instances whose current execution has the given status, newest first. An
+-- unknown status gives no rows. Columns: out_instance_id.
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.list_instances_by_status(p_status TEXT)
 RETURNS TABLE(out_instance_id TEXT)

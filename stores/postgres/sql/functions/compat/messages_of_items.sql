@@ -1,5 +1,6 @@
--- Lays messages out in arrays, as commits of one turn take them: a TimerFired is visible at its time, any other at once; one
--- that names no instance goes to p_instance. Raises SF012 for an activity.
+-- Converts a JSON array of messages to arguments of commit_turns for one commit. A TimerFired becomes visible
+-- at its fire_at_ms, every other message at once. A message that names no instance is sent to p_instance.
+-- Raises SF012 if an element is an activity.
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.messages_of_items(
     p_items JSONB, p_instance TEXT, OUT ones INTEGER[], OUT instances TEXT[], OUT items TEXT[],

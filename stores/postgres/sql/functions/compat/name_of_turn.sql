@@ -1,5 +1,5 @@
--- Says whose a leased instance is: as its row says, else as its history began, else as the first start among its messages
--- says, else 'unknown'.
+-- Returns name and version of the orchestration of a leased instance: from its row, else from the
+-- OrchestrationStarted event in its history, else from the first start among its messages, else 'unknown'.
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.name_of_turn(p_name TEXT, p_version TEXT, p_history TEXT[],
     p_messages TEXT[])

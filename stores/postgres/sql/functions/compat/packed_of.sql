@@ -1,4 +1,5 @@
--- Packs an engine version, given as it is kept, as major * 1000000 + minor * 1000 + patch.
+-- Converts a pin, the stored form of an engine version (see pin_of), to major * 1000000 + minor * 1000 +
+-- patch.
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.packed_of(p_pin BIGINT) RETURNS BIGINT
 LANGUAGE sql IMMUTABLE AS $function$

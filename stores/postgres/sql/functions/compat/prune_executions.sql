@@ -1,7 +1,8 @@
--- Removes old executions of an instance: never the current one, never one that runs, never the highest p_keep_last (NULL,
--- 0 and 1 keep one), and only those that ended before p_completed_before_ms, if that is given. SF007 when there is no such
--- instance. Columns: out_instances_processed, out_executions_deleted, out_events_deleted.
--- Locks: instance_locks.
+-- Compatible function: deletes old executions of an instance. It never deletes the current execution, a
+-- running one, or one of the p_keep_last highest ids (NULL, 0 and 1 keep one). With p_completed_before_ms it
+-- deletes only executions that ended before this time. Raises SF007 if the instance does not exist. Columns:
+-- out_instances_processed, out_executions_deleted, out_events_deleted.
+-- Locks: `instance_locks` of the instance.
 CREATE OR REPLACE FUNCTION {schema}.prune_executions(
     p_instance_id TEXT, p_keep_last INTEGER, p_completed_before_ms BIGINT
 )

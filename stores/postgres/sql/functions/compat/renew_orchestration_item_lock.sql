@@ -1,6 +1,6 @@
--- Extends the lease of an instance (S4). Raises SF004 when the token holds nothing or its lease has ended, and SF013
--- without p_extend_secs.
--- Locks: instance_locks.
+-- Compatible function: renews the lease of an instance (S4). Raises SF004 if the token is unknown or its
+-- lease has expired, and SF013 if p_extend_secs is NULL.
+-- Locks: `instance_locks` of the instance.
 CREATE OR REPLACE FUNCTION {schema}.renew_orchestration_item_lock(
     p_lock_token TEXT, p_now_ms BIGINT, p_extend_secs BIGINT
 ) RETURNS VOID
@@ -8,7 +8,7 @@ LANGUAGE plpgsql AS $function$
 #variable_conflict use_column
 BEGIN
     IF p_extend_secs IS NULL THEN
-        -- A lease without an end would never be given to anybody else.
+        -- A lease that never expires would block the row for ever.
         RAISE EXCEPTION 'p_extend_secs is required' USING ERRCODE = 'SF013';
     END IF;
     PERFORM 1 FROM {schema}.renew_turns(ARRAY[p_lock_token], ARRAY[p_extend_secs * 1000], p_now_ms) AS t

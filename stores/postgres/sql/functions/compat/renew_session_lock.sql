@@ -1,6 +1,6 @@
--- Extends the live leases of the sessions that any of these owners holds and that are not idle, and returns how many there
--- were (S13). The work that waits in them ends no lease.
--- Locks: those of renew_sessions, owner by owner.
+-- Compatible function: renews the live sessions of the given owners that are not idle, and returns how many
+-- (S13). Unlike renew_sessions it releases no session because its work waits.
+-- Locks: those of renew_sessions, for one owner after the other in the order of their ids.
 CREATE OR REPLACE FUNCTION {schema}.renew_session_lock(
     p_owner_ids TEXT[], p_now_ms BIGINT, p_extend_ms BIGINT, p_idle_timeout_ms BIGINT
 ) RETURNS BIGINT

@@ -1,4 +1,4 @@
--- Tells whether a message is a start or continue-as-new.
+-- Tells whether a message is a start or a continue-as-new.
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.starts_an_execution(p_item JSONB) RETURNS BOOLEAN
 LANGUAGE sql IMMUTABLE AS $function$

@@ -1,4 +1,5 @@
--- Lays activities out in arrays, as commits of one turn take them. Raises SF011 for what is no activity.
+-- Converts a JSON array of activities to arguments of commit_turns for one commit. Raises SF011 if an element
+-- is no activity.
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.work_of_items(
     p_items JSONB, OUT ones INTEGER[], OUT items TEXT[], OUT instances TEXT[], OUT executions BIGINT[],

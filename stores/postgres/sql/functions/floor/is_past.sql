@@ -1,6 +1,8 @@
--- Tells whether every transaction before the given one has ended, so that all that it did is seen or was undone. So is one that
--- this server never gave away: the database was restored. The number of the transaction that asks is none of those, although its
--- snapshot does not tell it from them: others before it may be under way.
+-- Tells whether every transaction with a lower id than the given one has ended, so that the caller sees all
+-- their writes. This also holds for an id that this server has not given out yet: the database was restored
+-- from another server. The caller's own id is not taken for such an id, because transactions before it may
+-- still be running.
+-- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.is_past(p_transaction XID8) RETURNS BOOLEAN
 LANGUAGE sql VOLATILE AS $function$
     SELECT p_transaction <= pg_snapshot_xmin(pg_current_snapshot())

@@ -1,4 +1,5 @@
--- Finds the least keys that count, of those that are not below the given ones: NULL where there is none.
+-- Finds for each floor (see lower_floor) the lowest key of a runnable row that is not below the given key;
+-- NULL if there is none.
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.least_keys(
     p_turns BIGINT, p_work BIGINT, p_heads BIGINT, p_due_messages BIGINT, p_leased_turns BIGINT,
@@ -24,7 +25,7 @@ BEGIN
         WHERE w.state = 1 AND w.session_id IS NULL AND w.id - 0 >= p_work
         ORDER BY w.id - 0 LIMIT 1
     );
-    -- One look for each owner, from one to the next.
+    -- Step through the owners by index, with one lookup per owner.
     WITH RECURSIVE owners (owner) AS (
         (SELECT h.owner FROM {schema}.heads AS h ORDER BY h.owner, h.head + 0 LIMIT 1)
         UNION ALL

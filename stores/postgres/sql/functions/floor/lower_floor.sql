@@ -1,7 +1,12 @@
--- Notes that a key has come to count, if a look might begin above it (S18, S20): it is named beneath the floors, which nobody has
--- to wait for. To be called after the key was written, by the transaction that did, in a statement of its own: then it sees the
--- next floors, or is one of those that the raise of them waits for. An id that was drawn after its transaction began to write is
--- above all floors. A transaction that sees no more than there was at its beginning names every key. NULL is no key.
+-- Call this after writing a row that became runnable with an old key: fetches start at the floors and would
+-- not see it (S18, S20). If the key is below a floor, or below a floor that is about to be raised, it is
+-- inserted into `beneath`, and fetches start at the lowest key there. It is an insert, so no transaction
+-- waits for another.
+-- Call it in the transaction that wrote the row, in a statement after the write. Then it sees the proposed
+-- floors, or its transaction is one that the raise waits for (see tend_floors). No call is needed for a row
+-- whose id was drawn from the sequence by a transaction that already had a transaction id: such an id is
+-- above all floors. A transaction with an older snapshot (not `read committed`) cannot see the current
+-- floors, so it inserts every key. A key of NULL does nothing.
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.lower_floor(p_kind TEXT, p_key BIGINT) RETURNS VOID
 LANGUAGE plpgsql

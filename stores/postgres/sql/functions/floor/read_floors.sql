@@ -1,7 +1,8 @@
--- Tells where the looks of a fetch begin, by the floors and by what is beneath them. Before that it tends the floors, if that is
--- due: when many ids were drawn since they were raised, when something is beneath them, and from time to time. The
--- parameters behind the time say how long the leases of instances, activities and sessions are that the caller takes.
--- Locks: none, unless they are tended.
+-- Returns the keys at which the index scans of a fetch start: each floor, or the lowest key in `beneath` of
+-- its kind if that is lower (decision 0007). First it tends the floors if that is due: when 2,048 ids were
+-- drawn since the last raise, when there are keys in `beneath` (at most once a second), and once a minute.
+-- The last three parameters are the lease durations that the caller uses, for instances, work and sessions.
+-- Locks: none, except for those of tend_floors.
 CREATE OR REPLACE FUNCTION {schema}.read_floors(
     p_now BIGINT, p_turn_ms BIGINT DEFAULT NULL, p_work_ms BIGINT DEFAULT NULL,
     p_session_ms BIGINT DEFAULT NULL
@@ -10,9 +11,9 @@ LANGUAGE plpgsql
 AS $function$
 #variable_conflict use_column
 DECLARE
-    -- How many ids are drawn before the floors are raised again: what that leaves behind fills some pages of an index.
+    -- The ids drawn between two raises. Their dead entries fill a few index pages.
     v_step CONSTANT BIGINT := 2048;
-    -- How often they are raised at most because something is beneath them.
+    -- The shortest time between two raises that are due only because of keys in `beneath`.
     v_pause_ms CONSTANT BIGINT := 1000;
     v_floors {schema}.floors;
     v_is_due BOOLEAN;
@@ -35,7 +36,8 @@ BEGIN
         PERFORM {schema}.tend_floors(p_now, p_turn_ms, p_work_ms, p_session_ms);
     END LOOP;
     IF v_is_any THEN
-        -- In one statement, because a raise removes what was named and lowers the floors to it, if it still counts.
+        -- Read both tables in one statement: a raise deletes keys from `beneath` and lowers the floors in
+        -- their place.
         SELECT least(f.turns, (SELECT min(b.key) FROM {schema}.beneath AS b WHERE b.kind = 'turns')),
             least(f.work, (SELECT min(b.key) FROM {schema}.beneath AS b WHERE b.kind = 'work')),
             least(f.heads, (SELECT min(b.key) FROM {schema}.beneath AS b WHERE b.kind = 'heads')),
@@ -52,7 +54,7 @@ BEGIN
             v_floors.leased_work, v_floors.held_sessions
         FROM {schema}.floors AS f;
     ELSIF v_is_any IS NULL THEN
-        -- Somebody has emptied the tables.
+        -- The tables were emptied by hand.
         INSERT INTO {schema}.floors DEFAULT VALUES ON CONFLICT DO NOTHING;
         RETURN {schema}.read_floors(p_now, p_turn_ms, p_work_ms, p_session_ms);
     END IF;

@@ -1,11 +1,15 @@
--- Raises the floors, in three steps that different transactions do, and looks below them from time to time.
--- 1. The next floors are proposed: whoever makes a key count below them names it from then on (see lower_floor).
--- 2. A transaction that sees them and has no number yet gets one, and notes it. Whoever has a higher one sees them too.
--- 3. When all that have a lower number have ended, a look finds the least keys that count; what it does not see is named beneath
---    the floors. They are raised as far as that.
--- So a floor is never above what counts, and nobody waits for anybody. What came to count in no way of ours is found by the look
--- from the bottom, and is named from then on: nothing waits for ever (S18).
--- Locks: the row of the floors, unless another has it.
+-- Raises the floors, so that fetches do not step over index entries of processed rows. A runnable row below a
+-- floor must have its key in `beneath`, or no fetch would find it. Transactions that are still running may
+-- have written such rows, so the floors are raised in three steps, each in another transaction:
+-- 1. Higher floors are proposed. From then on lower_floor inserts keys below the proposed floors into
+--    `beneath`.
+-- 2. A transaction that sees the proposal and has no transaction id yet takes one and stores it as the
+--    horizon. Every transaction with a higher id sees the proposal too.
+-- 3. When all transactions with lower ids have ended, the lowest key of a runnable row is looked up. Rows
+--    that this look cannot see are in `beneath`. The floors are raised up to that key.
+-- Once a minute it also looks at the indexes from their beginning, and inserts runnable keys below the floors
+-- into `beneath`: rows that were changed by hand wait a minute at most and not for ever (S18).
+-- Locks: the row of `floors`; if another transaction has locked it, the function does nothing.
 CREATE OR REPLACE FUNCTION {schema}.tend_floors(p_now BIGINT, p_turn_ms BIGINT, p_work_ms BIGINT,
     p_session_ms BIGINT)
 RETURNS VOID
@@ -13,12 +17,12 @@ LANGUAGE plpgsql
 AS $function$
 #variable_conflict use_column
 DECLARE
-    -- What is so new often comes to count late: it stays above the floors.
+    -- Rows newer than this often become runnable again, so the floors stay below them.
     v_new_ids CONSTANT BIGINT := 512;
     v_new_ms CONSTANT BIGINT := 1000;
-    -- Bounds how long leases are believed to be.
+    -- The longest lease duration that the floors take into account.
     v_long_ms CONSTANT BIGINT := 3600000;
-    -- Bounds how many names one raise removes; the next ones go on.
+    -- The most keys that one raise deletes from `beneath`; later raises delete the rest.
     v_bound CONSTANT INTEGER := 10000;
     v_has_number BOOLEAN := pg_current_xact_id_if_assigned() IS NOT NULL;
     v_seen BIGINT := (SELECT f.cycle FROM {schema}.floors AS f);
@@ -49,7 +53,8 @@ BEGIN
     END IF;
 
     IF v_floors.cycle IS NULL THEN
-        -- A lease that is taken from now on ends behind its floor, unless it is shorter than others; then the floor is now.
+        -- New leases expire after now plus the usual duration, so the floor can be that time. While shorter
+        -- leases are in use (there are keys in `beneath`), the floor is now.
         UPDATE {schema}.floors AS f
         SET cycle = nextval('{schema}.numbers'),
             next_turns = greatest(pg_sequence_last_value('{schema}.orchestrator_queue_id_seq') - v_new_ids,
@@ -77,7 +82,7 @@ BEGIN
             UPDATE {schema}.floors AS f SET horizon = pg_current_xact_id();
         END IF;
     ELSIF {schema}.is_past(v_floors.horizon) THEN
-        -- What was named is found by the look, if it still counts.
+        -- The deleted keys are looked up again: the look below starts at the lowest of them.
         WITH named AS (
             DELETE FROM {schema}.beneath AS b
             WHERE b.ctid = ANY (ARRAY(SELECT b.ctid FROM {schema}.beneath AS b ORDER BY b.kind, b.key

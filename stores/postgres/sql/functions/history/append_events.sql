@@ -1,7 +1,8 @@
--- Appends events without a lease; nothing else changes (S8). Each request is judged alone, and one that is refused appends
--- nothing. One row for each, in order: `ok`, `conflict` or `invalid` (`event_at` says which of its events is there already,
--- or has an id that none can have).
--- Locks: instance_locks in the order of instance_id.
+-- Appends events to executions without a lease and changes nothing else (S8). Each request is judged alone; a
+-- refused one appends nothing. Returns one row per request, in order: `ok`, `conflict` (an event id exists
+-- already or stands in the request twice) or `invalid` (an event id is not above 0); `event_at` is the
+-- position of that event in its request.
+-- Locks: `instance_locks` in the order of instance_id.
 CREATE OR REPLACE FUNCTION {schema}.append_events(
     p_instances TEXT[], p_executions BIGINT[],
     p_event_of INTEGER[], p_event_ids BIGINT[], p_event_kinds TEXT[], p_event_texts TEXT[], p_now_ms BIGINT
@@ -16,7 +17,7 @@ DECLARE
     v_event_at INTEGER;
 BEGIN
     PERFORM {schema}.lock_instances(p_instances);
-    -- One request may name what another before it appends.
+    -- One after the other, because a request may repeat an event id of an earlier one.
     FOR v_of IN 1..cardinality(p_instances) LOOP
         v_code := 'ok';
         v_event_at := NULL;

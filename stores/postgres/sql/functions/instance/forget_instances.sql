@@ -1,5 +1,6 @@
--- Removes the rows of ids that nothing refers to any more.
--- Locks: none; the caller has locked the instances.
+-- Deletes the `instance_locks` rows of instances that have no other row left: no instance, message, history,
+-- execution or work.
+-- Locks: none. The caller has locked `instance_locks` of the given instances.
 CREATE OR REPLACE FUNCTION {schema}.forget_instances(p_instances TEXT[]) RETURNS VOID
 LANGUAGE plpgsql
 AS $function$

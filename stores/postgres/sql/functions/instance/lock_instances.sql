@@ -1,7 +1,8 @@
--- Locks instances for a transaction that sends to them or ends their leases; one that nothing referred to gets a row.
--- Locks: instance_locks in the order of instance_id. Most are there; rows that are missing are made in the same order, and all are
--- locked again. A row that vanishes in between (its instance was deleted) is made again; after a bounded number of such losses
--- the transaction gives up and is tried again.
+-- Locks instances for a transaction that sends to them or ends their leases. An instance without a row in
+-- `instance_locks` gets one.
+-- Locks: `instance_locks` in the order of instance_id. If rows are missing, they are inserted in the same
+-- order, and all rows are locked again. If deletions keep removing rows in between, it raises
+-- serialization_failure after 100 rounds, and the caller retries the transaction.
 CREATE OR REPLACE FUNCTION {schema}.lock_instances(p_ids TEXT[]) RETURNS VOID
 LANGUAGE plpgsql
 AS $function$

@@ -1,6 +1,7 @@
--- Applies what commits say about key-value state: clears all keys of some, sets and clears keys (one row for each key; NULL
--- clears it), and makes the changes of an execution that is over what the next one starts from.
--- Locks: none; the caller has locked the instances.
+-- Applies the key-value changes of commits: clears all keys of some instances, then sets or clears single
+-- keys (one row per key, NULL clears). When an execution has ended, its changes (layer 1) are merged into the
+-- values that the next execution starts from (layer 0).
+-- Locks: none. The caller has locked the instances.
 CREATE OR REPLACE FUNCTION {schema}.change_kv(
     p_instances TEXT[], p_statuses TEXT[], p_clears BOOLEAN[],
     p_kv_of INTEGER[], p_kv_keys TEXT[], p_kv_values TEXT[], p_kv_updated BIGINT[]

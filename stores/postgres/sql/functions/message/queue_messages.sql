@@ -1,7 +1,10 @@
--- Queues messages in the order of the arrays; p_starts NULL means that none is a start. One whose time is NULL or has come is
--- ready, and makes its instance ready unless that is leased (S7); any other waits for its time (S9). A start always writes the row of
--- its instance: a transaction that sees no more than there was at its beginning is refused there, and starts nothing twice (S17).
--- Locks: none; the caller has locked the instances, and so is one of those that write before ids are drawn (see lower_floor).
+-- Queues messages in the order of the arrays; p_starts NULL means that no message is a start. A message
+-- without a visible time, or whose time has passed, is ready and makes its instance ready unless the instance
+-- is leased (S7). Any other message waits for its time (S9).
+-- A start always updates the row of its instance. A transaction with an older snapshot gets a serialization
+-- failure there, so it cannot start an instance that another transaction has started (S17).
+-- Locks: none. The caller has locked the instances, so its transaction has an id before message ids are
+-- drawn, as lower_floor requires.
 CREATE OR REPLACE FUNCTION {schema}.queue_messages(
     p_instances TEXT[], p_items TEXT[], p_visible BIGINT[], p_starts BOOLEAN[], p_traceparents TEXT[],
     p_now BIGINT
@@ -27,7 +30,7 @@ BEGIN
         SELECT instance_id, min(id) AS head, min(visible_ms) AS since FROM queued
             WHERE state = 1 GROUP BY instance_id
     ), readied AS (
-        -- An instance with ready messages that is not ready waits for its start: what it waited with stands in front.
+        -- An instance that has ready messages and no head waits for its start. Its older messages come first.
         UPDATE {schema}.instance_locks AS l
         SET head = coalesce(l.head, least(fresh.head, CASE WHEN l.since > 0 THEN (
                 SELECT q.id FROM {schema}.orchestrator_queue AS q
@@ -42,7 +45,7 @@ BEGIN
     SELECT (SELECT min(readied.head) FROM readied WHERE readied.head < readied.fresh),
         (SELECT min(queued.visible_ms) FROM queued WHERE queued.state = 0)
     INTO v_oldest, v_soonest;
-    -- Other ids are new, and above all floors.
+    -- All other ids were drawn in this transaction and are above the floors.
     IF v_oldest IS NOT NULL THEN
         PERFORM {schema}.lower_floor('turns', v_oldest);
     END IF;

@@ -1,5 +1,6 @@
--- Sends messages to instances, all or none, in the order of the arrays (S7, S9, S17). A delay of NULL is none.
--- Locks: instance_locks in the order of instance_id.
+-- Sends messages to instances, all or none, in the order of the arrays (S7, S9, S17). A delay of NULL means
+-- at once.
+-- Locks: `instance_locks` in the order of instance_id.
 CREATE OR REPLACE FUNCTION {schema}.send_messages(
     p_instances TEXT[], p_items TEXT[], p_delay_ms BIGINT[], p_starts BOOLEAN[], p_traceparents TEXT[],
     p_now_ms BIGINT,

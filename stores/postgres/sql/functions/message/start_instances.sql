@@ -1,6 +1,7 @@
--- Starts instances that do not exist: that have no row, no history and no start that is still to come (S17). `also` holds
--- messages that are sent in either case, behind the start that `p_also_of` says. One row for each start, in order: is it new?
--- Locks: instance_locks in the order of instance_id.
+-- Starts those of the given instances that do not exist: that have no row, no history and no queued start
+-- (S17). The `also` arrays hold further messages, which are sent whether or not an instance is new, after the
+-- start with the number p_also_of. Returns one row per start, in order: whether the instance is new.
+-- Locks: `instance_locks` of all instances in the order of instance_id.
 CREATE OR REPLACE FUNCTION {schema}.start_instances(
     p_instances TEXT[], p_items TEXT[], p_delay_ms BIGINT[], p_traceparents TEXT[],
     p_also_of INTEGER[], p_also_instances TEXT[], p_also_items TEXT[], p_also_delay_ms BIGINT[],

@@ -1,5 +1,5 @@
--- Returns the newest start of a node if that is not the one that asks, and NULL otherwise (S13). Who does not know its
--- incarnation is judged by id alone.
+-- Returns the newest incarnation (start number) of a node if it is newer than the given one, else NULL (S13).
+-- A caller without an incarnation (NULL) is never outdated.
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.check_incarnation(p_owner TEXT, p_incarnation BIGINT) RETURNS BIGINT
 LANGUAGE sql STABLE

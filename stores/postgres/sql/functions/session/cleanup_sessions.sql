@@ -1,8 +1,8 @@
--- Removes shared sessions that have ended and have no work, owned ones whose instance is gone, and names of sessions that nothing
--- names any more (S13): one page of keys behind the given one. Returns how many sessions were removed and the last key of the
--- page, NULL at the end. An instance is gone that has no row, no history and no start that waits: one that a caller of the
--- compatible functions runs may have no row.
--- Locks: lines in the order of keys, skipping what others have locked.
+-- Removes expired shared sessions without work, owned sessions whose instance does not exist, and unused rows
+-- of `lines` (S13). One call handles one page of keys after the given key. Returns how many sessions were
+-- removed, and the last key of the page, NULL after the last page. An instance exists if it has a row, a
+-- history or a queued start: an instance that runs through the compatible functions may have no row.
+-- Locks: `lines` in the order of their keys, skipping locked rows.
 CREATE OR REPLACE FUNCTION {schema}.cleanup_sessions(
     p_after_scope TEXT DEFAULT '', p_after_session TEXT DEFAULT '', p_now_ms BIGINT DEFAULT NULL
 ) RETURNS TABLE (removed BIGINT, last_scope TEXT, last_session TEXT)
@@ -51,7 +51,7 @@ BEGIN
     SELECT array_agg(locked.scope), array_agg(locked.session) INTO v_scopes, v_sessions
     FROM {schema}.hold_lines(v_scopes, v_sessions) AS locked;
     IF v_sessions IS NOT NULL THEN
-        -- Under the locks nobody queues work or claims: what is found now stays so.
+        -- While the rows are locked, no transaction queues work for these sessions or claims them.
         WITH gone AS (
             DELETE FROM {schema}.sessions AS s
             USING unnest(v_scopes, v_sessions) AS locked (scope, session)

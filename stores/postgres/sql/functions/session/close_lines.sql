@@ -1,5 +1,5 @@
--- Forgets sessions and withdraws their work, queued or running (S12, S13).
--- Locks: the lines, then worker_queue in the order of id.
+-- Deletes sessions and withdraws their work, queued or running (S12, S13).
+-- Locks: `lines` in the order of their keys, then `worker_queue` in the order of id.
 CREATE OR REPLACE FUNCTION {schema}.close_lines(p_scopes TEXT[], p_sessions TEXT[]) RETURNS VOID
 LANGUAGE plpgsql
 AS $function$

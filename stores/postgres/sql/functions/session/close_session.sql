@@ -1,5 +1,6 @@
--- Closes a session of an instance and withdraws its work (S12, S13). One that nothing named is no error.
--- Locks: its line, then its rows of worker_queue in the order of id.
+-- Closes a session of an instance and withdraws its work (S12, S13). A session that does not exist is no
+-- error.
+-- Locks: the row of the session in `lines`, then its work in `worker_queue` in the order of id.
 CREATE OR REPLACE FUNCTION {schema}.close_session(p_instance TEXT, p_session TEXT) RETURNS VOID
 LANGUAGE plpgsql
 AS $function$

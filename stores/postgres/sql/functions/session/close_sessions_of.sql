@@ -1,5 +1,6 @@
--- Closes the sessions that an instance has open and withdraws their work (S12, S13); shared ones are nobody's.
--- Locks: their lines, then their rows of worker_queue in the order of id.
+-- Closes all sessions that an instance owns and withdraws their work (S12, S13). Shared sessions belong to no
+-- instance and stay.
+-- Locks: the rows of the sessions in `lines`, then their work in `worker_queue` in the order of id.
 CREATE OR REPLACE FUNCTION {schema}.close_sessions_of(p_instance TEXT) RETURNS VOID
 LANGUAGE plpgsql
 AS $function$

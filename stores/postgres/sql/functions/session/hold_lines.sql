@@ -1,6 +1,6 @@
--- Locks the lines of sessions as far as nobody else has them, and returns those; a fetch waits for nobody. A line that is missing
--- is made, for the next who asks.
--- Locks: lines in the order of their keys, skipping what others have locked.
+-- Locks the `lines` rows of sessions without waiting, and returns the sessions that it locked. A missing row
+-- is inserted, so that the next caller can lock it.
+-- Locks: `lines` in the order of their keys, skipping locked rows.
 CREATE OR REPLACE FUNCTION {schema}.hold_lines(p_scopes TEXT[], p_sessions TEXT[])
 RETURNS TABLE (scope TEXT, session TEXT)
 LANGUAGE plpgsql
@@ -28,7 +28,7 @@ BEGIN
     ) AS locked;
     GET DIAGNOSTICS v_locked = ROW_COUNT;
     IF v_locked < cardinality(v_sessions) THEN
-        -- A session that somebody put in by hand has no line, and would be looked for again and again.
+        -- A session that was inserted by hand has no row in `lines`; without one it would never be locked.
         INSERT INTO {schema}.lines (instance_id, session_id)
         SELECT wanted.scope, wanted.session FROM unnest(v_scopes, v_sessions) AS wanted (scope, session)
         WHERE (

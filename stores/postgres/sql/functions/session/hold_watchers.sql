@@ -1,6 +1,7 @@
--- Locks the instances of those who will be told when these sessions are claimed, as far as nobody else has them, and returns
--- them. The claim of a session with a watcher that could not be had has to wait; a fetch waits for nobody.
--- Locks: instance_locks in the order of instance_id, skipping what others have locked.
+-- Locks, without waiting, the instances that have to be told when the given sessions are claimed, and returns
+-- those that it locked. A session can be claimed only if all its watchers are locked; otherwise its claim is
+-- left to a later fetch.
+-- Locks: `instance_locks` in the order of instance_id, skipping locked rows.
 CREATE OR REPLACE FUNCTION {schema}.hold_watchers(p_scopes TEXT[], p_sessions TEXT[]) RETURNS TEXT[]
 LANGUAGE plpgsql
 AS $function$

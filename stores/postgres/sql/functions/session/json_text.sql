@@ -1,4 +1,6 @@
--- Writes a stored text as JSON. What stands for U+0000 and U+0001 in a stored text is written as those.
+-- Writes a stored text as a JSON string. In stored text U+0001 followed by `0` stands for U+0000, and
+-- followed by `1` for U+0001; the JSON contains the original characters.
+-- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.json_text(p_text TEXT) RETURNS TEXT
 LANGUAGE plpgsql IMMUTABLE STRICT
 AS $function$

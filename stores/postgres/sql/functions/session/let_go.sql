@@ -1,6 +1,7 @@
--- Ends attachments of sessions that are still the given ones: their work is anybody's (S13). The owner stays written, as the
--- last one that the session had. Returns the places of those that were live.
--- Locks: sessions in the order of keys; the caller has locked the lines.
+-- Releases claims of sessions, given by key and epoch: claims with another epoch or an expired lease are left
+-- alone (S13). Afterwards any worker may claim the session. The worker stays in the row as the last owner.
+-- Returns the positions of the released claims in the arrays.
+-- Locks: `sessions` in the order of their keys. The caller has locked the `lines` rows.
 CREATE OR REPLACE FUNCTION {schema}.let_go(p_scopes TEXT[], p_sessions TEXT[], p_epochs BIGINT[],
     p_now BIGINT)
 RETURNS BIGINT[]

@@ -1,6 +1,7 @@
--- Makes sure that the lines of sessions are there and locks them, so that nobody else changes their heads or their holder
--- (S13). Elements without a session are passed over.
--- Locks: lines, in the order of their keys. A line that another transaction removed meanwhile is made again.
+-- Locks the `lines` rows of sessions, so that no other transaction changes their owner or their heads (S13).
+-- Elements without a session are ignored.
+-- Locks: `lines` in the order of their keys. Missing rows are inserted, and all rows are locked again. If
+-- other transactions keep deleting rows in between, it raises serialization_failure after 100 rounds.
 CREATE OR REPLACE FUNCTION {schema}.lock_lines(p_scopes TEXT[], p_sessions TEXT[]) RETURNS VOID
 LANGUAGE plpgsql
 AS $function$

@@ -1,6 +1,7 @@
--- Finds the oldest ready activities of sessions and tags anew, and since when one of them could have been taken (S18). Of a
--- serial session only the first in line counts, and only while none runs; one that could not be read is passed over (S15).
--- Locks: none; the caller has locked the lines.
+-- Updates the heads of sessions: for each session and tag the oldest ready work, and since when any of it
+-- could have been leased (S18). A serial session has one head, the first work in its line, and only while
+-- none of its work is leased; unreadable work is skipped there (S15).
+-- Locks: none. The caller has locked the `lines` rows.
 CREATE OR REPLACE FUNCTION {schema}.refresh_heads(p_scopes TEXT[], p_sessions TEXT[], p_tags TEXT[])
     RETURNS VOID
 LANGUAGE plpgsql

@@ -1,6 +1,6 @@
--- Finds the head of serial sessions anew: the first in line, if it is ready and none runs. One that could not be read is
--- passed over until it is tried again (S15).
--- Locks: none; the caller has locked the lines.
+-- Updates the heads of serial sessions. The head is the first work in line, if it is ready and no work of the
+-- session is leased. Unreadable work is skipped until its next try (S15).
+-- Locks: none. The caller has locked the `lines` rows.
 CREATE OR REPLACE FUNCTION {schema}.refresh_serial_heads(p_scopes TEXT[], p_sessions TEXT[]) RETURNS VOID
 LANGUAGE plpgsql
 AS $function$

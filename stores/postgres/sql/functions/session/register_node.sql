@@ -1,5 +1,6 @@
--- Gives a node the number of its newest start (S13): calls with an older number change nothing from then on.
--- Locks: the row of the node.
+-- Registers a start of a node and returns its incarnation, a number that rises with each start (S13). Calls
+-- of the node with an older incarnation change nothing from then on.
+-- Locks: the row of the node in `nodes`.
 CREATE OR REPLACE FUNCTION {schema}.register_node(p_node TEXT) RETURNS BIGINT
 LANGUAGE plpgsql
 {planner}
@@ -8,7 +9,7 @@ AS $function$
 DECLARE
     v_incarnation BIGINT;
 BEGIN
-    -- The number is drawn under the lock of the row, so that the newest start has the highest.
+    -- The number is drawn under the lock of the row, so that a later start has a higher number.
     INSERT INTO {schema}.nodes (node_id, incarnation) VALUES (p_node, nextval('{schema}.numbers'))
     ON CONFLICT (node_id) DO UPDATE SET incarnation = nextval('{schema}.numbers')
     RETURNING incarnation INTO v_incarnation;

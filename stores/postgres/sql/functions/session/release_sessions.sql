@@ -1,6 +1,7 @@
--- Ends the given attachments of an owner, so that others may claim the sessions, and returns the places of those that were live
--- (S13). A call by an earlier start of a node changes nothing and returns the newest start.
--- Locks: lines, sessions.
+-- Releases claims of an owner, given by session and epoch, so that other workers can claim the sessions
+-- (S13). Returns the positions of the claims that were live. If the call comes from an older incarnation of
+-- the node, it changes nothing and returns the newest incarnation.
+-- Locks: `lines` in the order of their keys, then `sessions` in the same order.
 CREATE OR REPLACE FUNCTION {schema}.release_sessions(
     p_owner TEXT, p_incarnation BIGINT, p_scopes TEXT[], p_sessions TEXT[], p_epochs BIGINT[],
     p_now_ms BIGINT DEFAULT NULL,

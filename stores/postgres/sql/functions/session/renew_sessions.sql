@@ -1,10 +1,12 @@
--- Extends the live leases of an owner's sessions that are not idle, and ends those with work that it will not take (S13). Gives a
--- row for each live session in the order of keys: 'renewed', 'idle' or 'untaken'. A call by an earlier start of a node gives
--- one row 'fenced' with the newest start as epoch.
--- Idle: none of its activities is leased and its last one is longer ago than the timeout; an owned session has its own.
--- Untaken: an activity has been ready for longer than p_untaken_ms, none runs, and the owner is full or refuses its tag.
--- Sessions that seem untaken are locked, and then all are judged again: meanwhile work may have been fetched.
--- Locks: what the sweep of work locks; lines of the untaken, sessions in the order of keys.
+-- Renews the live sessions of an owner that are in use, and releases sessions whose work the owner does not
+-- take (S13). Returns one row per live session in the order of keys: 'renewed', 'idle' (not renewed) or
+-- 'untaken' (released). If the call comes from an older incarnation of the node, it returns one row 'fenced'
+-- with the newest incarnation as epoch.
+-- Idle: no work of the session is leased, and its last activity is longer ago than the idle timeout; an owned
+-- session has its own timeout. Untaken: work has been ready for longer than p_untaken_ms, no work is leased,
+-- and the owner is full or does not accept the tag. Sessions that look untaken are locked, and then all
+-- sessions are judged again, because work may have been leased meanwhile.
+-- Locks: those of sweep_work, then `lines` of the untaken sessions and `sessions`, both in the order of keys.
 CREATE OR REPLACE FUNCTION {schema}.renew_sessions(
     p_owner TEXT, p_incarnation BIGINT, p_extend_ms BIGINT, p_idle_ms BIGINT, p_untaken_ms BIGINT,
     p_tags TEXT[],
@@ -45,7 +47,7 @@ BEGIN
         SELECT array_agg(judged.instance_id), array_agg(judged.session_id), array_agg(judged.epoch),
             array_agg(CASE
                 WHEN judged.is_running THEN 'renewed'
-                -- One whose line is not locked waits for the next renewal.
+                -- It became untaken after the lines were locked: leave it to the next renewal.
                 WHEN judged.waits AND v_round = 2 AND NOT EXISTS (
                     SELECT 1 FROM unnest(v_locked_scopes, v_locked_sessions) AS locked (scope, session)
                     WHERE locked.scope = judged.instance_id AND locked.session = judged.session_id
@@ -97,7 +99,8 @@ BEGIN
         v_locked_scopes := v_untaken_scopes;
         v_locked_sessions := v_untaken_sessions;
     END LOOP;
-    -- Those to extend and those to end are locked together, in one order. What was claimed or let go meanwhile is lost.
+    -- Lock the sessions to renew and to release together, in one order. A session that was claimed or
+    -- released meanwhile is not found and so not reported.
     SELECT array_agg(s.ctid) FILTER (WHERE judged.outcome = 'renewed') INTO v_rows
     FROM (
         SELECT judged.scope COLLATE "C" AS scope, judged.session COLLATE "C" AS session, judged.epoch,

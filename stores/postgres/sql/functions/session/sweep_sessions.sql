@@ -1,8 +1,8 @@
--- Moves sessions whose lease has ended to those that nobody holds (S13). Bounded: the next sweep goes on. One look at an index
--- when there is nothing to move. Tells whether something stays behind, because another transaction has it or because there
--- is more than the bound. Where others have all that is within the bound, it looks once more, further. p_held is the floor of the
--- leases.
--- Locks: lines, then sessions, both in the order of keys and skipping what others have locked.
+-- Marks sessions with an expired lease as free, so that any worker can claim them (S13). Handles a bounded
+-- number; if other transactions have locked all of those, it looks once more with a higher bound. If no lease
+-- has expired, it costs one index lookup. p_held is the floor: the time at which the index scan starts.
+-- Returns whether expired sessions may be left, because they are locked or beyond the bound.
+-- Locks: `lines`, then `sessions`, both in the order of keys and skipping locked rows.
 CREATE OR REPLACE FUNCTION {schema}.sweep_sessions(p_now BIGINT, p_held BIGINT DEFAULT 0) RETURNS BOOLEAN
 LANGUAGE plpgsql
 AS $function$

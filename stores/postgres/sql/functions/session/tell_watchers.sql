@@ -1,6 +1,7 @@
--- Tells the executions that watch sessions of new attachments, each from the second one that it sees, in the order of their
--- names (S13). Returns how many messages that took.
--- Locks: none but the rows of watchers; the caller has locked the instances of those who are told, and the lines.
+-- Sends SessionMigrated to the executions that watch newly claimed sessions (S13). An execution is told from
+-- the second claim on that it sees. Returns the number of messages.
+-- Locks: the rows of `watchers` that it updates. The caller has locked the instances of the watchers and the
+-- `lines` rows.
 CREATE OR REPLACE FUNCTION {schema}.tell_watchers(
     p_scopes TEXT[], p_sessions TEXT[], p_epochs BIGINT[], p_from TEXT[], p_to TEXT, p_now BIGINT
 ) RETURNS INTEGER

@@ -1,5 +1,6 @@
--- Moves the last activity of sessions for those who still have the attachment that they had (S13).
--- Locks: sessions in the order of keys.
+-- Sets the last activity of sessions to p_now, for callers whose claim is still the current one (same epoch,
+-- lease not expired) (S13).
+-- Locks: `sessions` in the order of keys.
 CREATE OR REPLACE FUNCTION {schema}.touch_sessions(
     p_scopes TEXT[], p_sessions TEXT[], p_epochs BIGINT[], p_now BIGINT
 ) RETURNS VOID

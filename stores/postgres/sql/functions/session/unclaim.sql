@@ -1,7 +1,8 @@
--- Takes back claims that nobody came to use: those whose attachment is still the given one, and of which nothing runs (S5).
--- p_leased_by names for each the transaction that leased for it, which also claimed: when another has written the session since, to
--- fetch or finish under the attachment or to extend it, it is in use and stays.
--- Locks: the lines, sessions.
+-- Releases claims that were made for a fetch whose result was not used (S5). A claim is released only if it
+-- is still the current one and no work is leased under it. p_leased_by is, for each claim, the transaction
+-- that leased the work and claimed the session: if another transaction has written the session row since, the
+-- claim is in use and stays.
+-- Locks: `lines`, then `sessions`, both in the order of keys.
 CREATE OR REPLACE FUNCTION {schema}.unclaim(
     p_scopes TEXT[], p_sessions TEXT[], p_epochs BIGINT[], p_now BIGINT, p_leased_by XID[] DEFAULT NULL
 ) RETURNS VOID

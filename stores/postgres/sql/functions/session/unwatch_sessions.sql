@@ -1,5 +1,5 @@
--- Ends what an execution watches (S13).
--- Locks: none but the rows that it removes.
+-- Ends all watches of an execution (S13).
+-- Locks: the rows of `watchers` that it deletes.
 CREATE OR REPLACE FUNCTION {schema}.unwatch_sessions(p_instance TEXT, p_execution BIGINT) RETURNS VOID
 LANGUAGE plpgsql
 AS $function$

@@ -1,6 +1,6 @@
--- Notes that an execution wants to hear of the next attachments of a session: of the second one it sees and all that follow
--- (S13).
--- Locks: the line of the session, so that no claim passes by unseen.
+-- Records that an execution wants to be told of new claims of a session: of the second claim that it sees and
+-- of all later ones (S13).
+-- Locks: the row of the session in `lines`, so that no claim happens unseen.
 CREATE OR REPLACE FUNCTION {schema}.watch_session(
     p_scope TEXT, p_session TEXT, p_instance TEXT, p_execution BIGINT
 ) RETURNS VOID

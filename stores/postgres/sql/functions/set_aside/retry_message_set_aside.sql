@@ -1,5 +1,6 @@
--- Puts a message that was set aside back into its queue, with no attempts counted (S15). False when it is not there.
--- Locks: instance_locks of p_instance, then the row.
+-- Queues a message again that was set aside as unreadable, with a delivery count of 0 (S15). Returns false if
+-- no such message is set aside.
+-- Locks: `instance_locks` of p_instance, then the row of `set_aside`.
 CREATE OR REPLACE FUNCTION {schema}.retry_message_set_aside(
     p_id BIGINT, p_instance TEXT, p_starts BOOLEAN,
     p_now_ms BIGINT DEFAULT NULL, p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL

@@ -1,5 +1,6 @@
--- Puts an activity that was set aside back into its queue, with no attempts counted (S15). False when it is not there.
--- Locks: the line of its session, then the row.
+-- Queues work again that was set aside as unreadable, with a delivery count of 0 (S15). Returns false if no
+-- such work is set aside.
+-- Locks: the row of its session in `lines`, then the row of `set_aside`.
 CREATE OR REPLACE FUNCTION {schema}.retry_work_set_aside(
     p_id BIGINT, p_instance TEXT, p_execution BIGINT, p_activity BIGINT, p_tag TEXT, p_session TEXT,
     p_now_ms BIGINT DEFAULT NULL, p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL

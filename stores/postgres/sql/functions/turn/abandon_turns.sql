@@ -1,8 +1,10 @@
--- Gives leased messages back, and only those (S4, S6): with a delay they wait that long, without one their times stay as they
--- were; attempts can be uncounted. One row for each token, in order: `ok`, `ended` (with its instance) or `lost`; a token that
--- is named twice is lost the second time. With p_ended_too a lease that has ended is given back like a live one, as long as
--- nobody has noticed: for leases that nobody came to take (S5).
--- Locks: instance_locks in the order of instance_id.
+-- Abandons leases of instances. Changes only the leased messages (S4, S6): with a delay they become visible
+-- after it, without one their visible times stay. With p_uncounted the delivery is not counted. Returns one
+-- row per token, in order: `ok`, `ended` (the lease has expired; with its instance) or `lost` (the token is
+-- unknown, or stands in the array a second time).
+-- With p_ended_too an expired lease is abandoned like a live one, unless a sweep has already ended it. This
+-- is for leases whose caller did not receive them (S5).
+-- Locks: `instance_locks` in the order of instance_id.
 CREATE OR REPLACE FUNCTION {schema}.abandon_turns(
     p_tokens TEXT[], p_delay_ms BIGINT[], p_uncounted BOOLEAN[], p_now_ms BIGINT,
     p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL, p_ended_too BOOLEAN DEFAULT false

@@ -1,6 +1,6 @@
--- Applies what commits say about sessions (S13): those of their instance that are opened and closed, in the order of the
--- events, then those that they watch; an execution that is over watches none.
--- Locks: none; the caller has locked the instances and the lines.
+-- Applies the session changes of commits: opens and closes sessions of the instances in the order of the
+-- events, then adds watches, then ends the watches of executions that have ended (S13).
+-- Locks: none. The caller has locked the instances and the `lines` rows.
 CREATE OR REPLACE FUNCTION {schema}.change_sessions(
     p_instances TEXT[], p_executions BIGINT[], p_statuses TEXT[], p_session_of INTEGER[],
     p_session_ops TEXT[],

@@ -1,14 +1,17 @@
--- Commits turns and ends their leases (S3, S4, S7, S8, S10, S12). Each commit is one element of the arrays in front; what it
--- holds many of lies flat in the arrays behind, where `..._of` says whose it is, from 1 on, and the order is that of the
--- commit. p_shows says whether p_custom_statuses counts, p_kv_clears whether all keys are cleared before some are set; a
--- message with no time is visible at once. Session ops are `open`, `close`, and `end` for all of the instance. p_rising says of
--- each commit the first id of its events, if they rise from there; of any other the events are looked at one by one.
---
--- Each commit is judged alone, and one that is refused changes nothing. One row for each, in order, with its instance: `ok`
--- (with its run, and whether the instance is ready again), `lost` (the token holds nothing), `ended` (its lease has),
--- `conflict` and `invalid` (`event_at` says which of its events is there already, or has an id that none can have).
--- Locks: instance_locks of the leased and of those that are sent to, in the order of instance_id; then lines of the sessions
--- that the commits name, and that new and withdrawn work runs on, in the order of their keys; then worker_queue.
+-- Commits turns and ends their leases (S3, S4, S7, S8, S10, S12). The arrays from p_tokens to p_kv_clears
+-- have one element per commit. The arrays after them hold the events, keys, session changes, watches, new
+-- work, withdrawn work and messages of all commits: `..._of` is the number of the commit, from 1, and the
+-- order within a commit is kept. p_shows: whether p_custom_statuses counts. p_kv_clears: whether all keys are
+-- cleared before some are set. Session ops: `open`, `close`, and `end` for all sessions of the instance. A
+-- message without a visible time is visible at once. p_rising: the first event id of a commit whose event ids
+-- rise from there; the events of a commit with NULL are checked one by one.
+-- Each commit is judged alone, and a refused one changes nothing. Returns one row per commit, in order, with
+-- its instance: `ok` (with its run id, and whether the instance is ready again), `lost` (the token is
+-- unknown), `ended` (the lease has expired), `conflict` or `invalid` (`event_at` is the position of the event
+-- whose id exists already or is not above 0).
+-- Locks: `instance_locks` of the leased instances and of the receivers of messages in the order of
+-- instance_id; then `lines` of the sessions that the commits change or whose work they queue or withdraw, in
+-- the order of their keys; then `worker_queue` in the order of id.
 CREATE OR REPLACE FUNCTION {schema}.commit_turns(
     p_now_ms BIGINT,
     p_tokens TEXT[], p_executions BIGINT[], p_names TEXT[], p_versions TEXT[], p_parents TEXT[],
@@ -36,15 +39,15 @@ DECLARE
     v_now BIGINT := {schema}.now_ms(p_now_ms);
     v_at TIMESTAMPTZ := to_timestamp(v_now / 1000.0);
     v_count INTEGER := cardinality(p_tokens);
-    -- by commit
+    -- One element per commit.
     v_codes TEXT[];
     v_holders TEXT[];
     v_event_at INTEGER[];
-    -- the instances of those that pass; NULL for one that is refused
+    -- The instances of the commits that pass; NULL for a refused commit.
     v_instances TEXT[];
     v_runs BIGINT[];
     v_pins BIGINT[];
-    -- what there is of them, as `look_at_commits` tells it
+    -- The state that look_at_commits has read.
     v_plain INTEGER;
     v_fresh BOOLEAN[];
     v_statuses TEXT[];
@@ -73,7 +76,7 @@ BEGIN
         v_plain := 0;
     END IF;
 
-    -- Most calls hold nothing that is refused.
+    -- Most calls contain no commit that is refused, and skip this.
     IF v_plain < v_count THEN
         SELECT j.codes, j.passed, j.event_at INTO v_codes, v_instances, v_event_at
         FROM {schema}.judge_commits(v_codes, v_holders, p_executions, p_event_of, p_event_ids) AS j;

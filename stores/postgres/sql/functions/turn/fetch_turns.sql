@@ -1,16 +1,16 @@
--- Leases up to p_count ready instances, those with the oldest messages first (S1, S2, S18), each with its messages and what
--- is known of its current execution. p_lo and p_hi are the ranges of pins that the caller can run: NULL means all, empty ones
--- nothing; an execution that is pinned to nothing runs anywhere. What became runnable by time alone is moved first.
---
--- With p_unsynced the transaction does not wait for the disk. A lease that a crash of the server takes back does no harm: its
--- messages are fetched again, and its token, which is never given twice, holds nothing.
---
--- Rows by kind: `turn` is a lease; `stray` says that `dropped` messages of an instance were settled because there is none
--- (S17); `none` comes when fewer were leased than asked for, with the next moment at which something becomes ready by itself, or
--- `again` when something is ready that others have locked just now: a call may be one for many callers, and those who got nothing
--- have to know when to look.
--- Without sorting the index of the order is the only way to the oldest, also when few are ready as the tables are analysed.
--- Locks: instance_locks, only of what it takes, skipping what others have locked: it waits for nobody.
+-- Leases up to p_count ready instances, those with the oldest messages first (S1, S2, S18). Returns with each
+-- lease its messages and the state of its current execution. Messages and leases that became due by time are
+-- moved first. p_lo and p_hi are ranges of pins that the caller can run, see ready_turns.
+-- Rows by kind: `turn` is a lease. `stray` reports `dropped` messages that were deleted because their
+-- instance does not exist (S17). `none` is returned if fewer leases were found than asked for: `again` tells
+-- that something is ready but locked by another transaction, `next_ms` is the next moment at which something
+-- becomes ready by time. One call may serve many callers, and those without a lease have to know when to look
+-- again.
+-- With p_unsynced the transaction does not wait for the disk. If a crash of the server loses a lease, its
+-- messages are fetched again, and its token, which is random, is unknown (S5).
+-- Sorting is switched off for the planner, so that it reads the index in its order even when statistics say
+-- that few instances are ready.
+-- Locks: `instance_locks` of the instances that it leases, skipping locked rows: it never waits.
 CREATE OR REPLACE FUNCTION {schema}.fetch_turns(
     p_now_ms BIGINT, p_lock_ms BIGINT, p_count INTEGER, p_lo BIGINT[] DEFAULT NULL,
     p_hi BIGINT[] DEFAULT NULL,
@@ -27,9 +27,9 @@ SET enable_sort TO off
 AS $function$
 #variable_conflict use_column
 DECLARE
-    -- Bounds the rounds of one fetch in which it meets strays and messages that wait for their start.
+    -- The most rounds in which a fetch handles strays and messages that wait for their start.
     v_rounds CONSTANT INTEGER := 64;
-    -- Bounds how many it looks at that others have locked.
+    -- The most locked instances that a fetch looks past.
     v_max_page CONSTANT INTEGER := 4096;
     v_now BIGINT := {schema}.now_ms(p_now_ms);
     v_floors {schema}.floors := {schema}.read_floors(v_now, p_lock_ms);
@@ -55,12 +55,12 @@ BEGIN
         )
     ) = 1 THEN
         PERFORM {schema}.sweep_turns(v_now, v_floors.due_messages, v_floors.leased_turns);
-        -- What it has moved may be beneath the floors.
+        -- The sweep may have made rows runnable below the floors.
         v_floors := {schema}.read_floors(v_now);
     END IF;
     FOR v_round IN 1..v_rounds LOOP
-        -- Others may have locked the oldest: it looks at more than it takes. Those are locked one after the other in their order,
-        -- and no further than what it takes.
+        -- Other transactions may have locked the oldest instances, so it looks at more than it leases. It
+        -- locks them in order until it has enough.
         SELECT array_agg(t.id), array_agg(t.id) FILTER (WHERE t.firm) INTO v_taken, v_firm
         FROM (
             SELECT r.instance_id AS id, coalesce(
@@ -81,7 +81,7 @@ BEGIN
         IF v_taken IS NULL THEN
             v_again := {schema}.has_turn(v_now, p_lo, p_hi, v_floors.turns, v_floors.due_messages,
                 v_floors.leased_turns);
-            -- One who has locked as many as it looks at, and stays open, must not keep all others from being found (S18).
+            -- An open transaction that has locked a whole page must not hide the instances after it (S18).
             EXIT WHEN NOT v_again OR v_page >= v_max_page;
             EXIT WHEN (SELECT count(*) FROM {schema}.ready_turns(p_lo, p_hi, v_page,
                 v_floors.turns)) < v_page;
@@ -99,7 +99,7 @@ BEGIN
         END IF;
         EXIT WHEN v_leased = cardinality(v_taken);
 
-        -- Where there is one that no lease can stand on there may be a crowd: it is settled together.
+        -- Where one instance cannot be leased there may be many: handle them together.
         RETURN QUERY SELECT 'stray'::text, NULL::text, s.instance_id, NULL::text, NULL::text, NULL::bigint,
             NULL::bigint,
             NULL::bigint, false, v_now, NULL::bigint[], NULL::text[], NULL::integer[], NULL::text[],
@@ -123,7 +123,7 @@ BEGIN
             coalesce(v_again, {schema}.has_turn(
                 v_now, p_lo, p_hi, v_floors.turns, v_floors.due_messages, v_floors.leased_turns
             )),
-            -- What it has just leased may end before others do, and be beneath the floor.
+            -- The new leases may expire first, before the floor that was read.
             {schema}.next_turn_moment(v_now, CASE
                 WHEN v_left < p_count THEN least(v_floors.leased_turns, {schema}.after_ms(v_now, p_lock_ms))
                 ELSE v_floors.leased_turns

@@ -1,6 +1,6 @@
--- Tells which of the given instances a lease can stand on: it has a row, any history, or a start that is ready (S2, S17).
--- The order is kept.
--- Locks: none; the caller has locked the instances.
+-- Returns those of the given instances that can be leased, in the given order: those that have a row, a
+-- history or a ready start. The others are strays, or wait for a delayed start (S2, S17).
+-- Locks: none. The caller has locked the instances.
 CREATE OR REPLACE FUNCTION {schema}.firm_turns(p_instances TEXT[]) RETURNS TEXT[]
 LANGUAGE plpgsql STABLE
 AS $function$

@@ -1,7 +1,8 @@
--- Frees instances: each is ready if it has a ready message, and has nothing to do otherwise. It could have been leased since
--- p_since, or since earlier: it had ready messages before, or its lease has ended. p_pins says which engine version each is
--- pinned to from now on; NULL leaves that as it was. Returns those that are ready.
--- Locks: none; the caller has locked the instances.
+-- Ends the leases of instances. An instance that has a ready message is ready again, any other has nothing to
+-- do. `since`, from when it could have been leased, becomes p_since, or an earlier time if its lease expired
+-- earlier or it was ready before. p_pins: the engine versions that the instances are pinned to from now on;
+-- NULL keeps the pins. Returns the instances that are ready.
+-- Locks: none. The caller has locked the instances.
 CREATE OR REPLACE FUNCTION {schema}.free_turns(p_instances TEXT[], p_since BIGINT,
     p_pins BIGINT[] DEFAULT NULL)
 RETURNS TEXT[]

@@ -1,5 +1,5 @@
--- Ends the leases of instances without a commit: what they carried was tried once more (S5), and waits again.
--- Locks: none; the caller has locked the instances.
+-- Ends expired leases of instances. Their messages are ready again, with one delivery more (S5).
+-- Locks: none. The caller has locked the instances.
 CREATE OR REPLACE FUNCTION {schema}.give_up_turns(p_instances TEXT[], p_now BIGINT) RETURNS VOID
 LANGUAGE plpgsql
 AS $function$

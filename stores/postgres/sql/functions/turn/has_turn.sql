@@ -1,6 +1,6 @@
--- Tells whether there is an instance to lease, or something whose time has come and that no sweep has moved yet: others have
--- locked it, or it is beyond the bound of a sweep. Looks at indexes only. p_floor is that of the heads, p_due and p_leased are
--- those of the times.
+-- Tells whether an instance is ready, or a message or lease is due that no sweep has moved yet, because its
+-- row is locked or beyond the bound of a sweep. Reads indexes only. p_lo and p_hi are ranges of pins, see
+-- ready_turns. p_floor, p_due and p_leased are the floors: the keys at which the index scans start.
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.has_turn(
     p_now BIGINT, p_lo BIGINT[] DEFAULT NULL, p_hi BIGINT[] DEFAULT NULL,

@@ -1,7 +1,8 @@
--- Judges commits, each alone, by the ids of their events (S8), after their leases were judged (S4). Of two commits with one
--- token the first that can be done passes. Arrays by commit: codes as `commit_turns` answers them, the instances of those that
--- pass (NULL for the others), the events that they are refused for.
--- Locks: none; the caller has locked the instances.
+-- Judges commits, each alone, by the ids of their events (S8), after their leases were judged (S4). Of two
+-- commits with the same token the first valid one passes. Returns arrays by commit: the code that
+-- commit_turns answers, the instance if the commit passes (else NULL), and the position of the event that it
+-- is refused for.
+-- Locks: none. The caller has locked the instances.
 CREATE OR REPLACE FUNCTION {schema}.judge_commits(
     p_codes TEXT[], p_holders TEXT[], p_executions BIGINT[], p_event_of INTEGER[], p_event_ids BIGINT[],
     OUT codes TEXT[], OUT passed TEXT[], OUT event_at INTEGER[]

@@ -1,7 +1,8 @@
--- Chooses the messages of a leased instance that may have more than one lease carries: its starts, and of the others the oldest, in
--- the order of their arrival (S2). Together they are at most p_max and have at most p_max_bytes, because they are returned in one
--- array; the first is taken however long it is, so that every lease carries something (S18).
--- Locks: none; the caller has locked the instance.
+-- Chooses the messages of a lease for an instance that has more than one lease carries: its starts, and the
+-- oldest other messages, in order of arrival (S2). The messages are returned in one array, so there are at
+-- most p_max, with at most p_max_bytes together. The first is chosen however long it is, so that every lease
+-- carries at least one message (S18).
+-- Locks: none. The caller has locked the instance.
 CREATE OR REPLACE FUNCTION {schema}.lease_crowd(
     p_instance TEXT, p_max INTEGER, p_max_bytes BIGINT DEFAULT 134217728,
     OUT ids BIGINT[], OUT items TEXT[], OUT attempts INTEGER[], OUT traceparents TEXT[]

@@ -1,9 +1,9 @@
--- Leases the given instances until p_until (S1), each with its oldest ready messages up to a bound of their number and of their bytes,
--- because they are returned in one array; a start is always among them, also when it is not among the oldest (S2). What a lease
--- carries is written with it, so that what arrives later waits (S7); this attempt is counted here and written down when the lease
--- ends without a commit (S5). An instance on which no lease can stand any more is left as it is: its start may have been put off
--- between the caller's look and its lock (S2).
--- Locks: none; the caller has locked the instances.
+-- Leases the given instances until p_until (S1), each with its oldest ready messages. Number and bytes of the
+-- messages are bounded, because they are returned in one array; a ready start is always among them (S2). The
+-- lease stores the ids of its messages, so messages that arrive later wait (S7). The returned delivery counts
+-- include this lease; the rows are updated if it ends without a commit (S5). An instance that cannot be
+-- leased any more, because its start was delayed between the caller's look and its lock, is skipped (S2).
+-- Locks: none. The caller has locked the instances.
 CREATE OR REPLACE FUNCTION {schema}.lease_turns(p_instances TEXT[], p_until BIGINT, p_now BIGINT,
     p_max_bytes BIGINT DEFAULT 134217728)
 RETURNS TABLE (
@@ -16,7 +16,7 @@ AS $function$
 #variable_conflict use_column
 DECLARE
     v_max_messages CONSTANT INTEGER := 1000;
-    -- Messages that are not longer than that cannot be too much, however many there are. Longer ones are not read at first.
+    -- The most messages of at most this length fit into p_max_bytes. Longer messages are not read at first.
     v_short CONSTANT BIGINT := p_max_bytes / v_max_messages;
     v_starts BOOLEAN;
 BEGIN

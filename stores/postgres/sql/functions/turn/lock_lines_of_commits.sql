@@ -1,5 +1,6 @@
--- Locks the lines of the sessions that commits open, close, end, watch, queue work for, or withdraw work from.
--- Locks: lines in the order of their keys; the caller has locked the instances.
+-- Locks the `lines` rows of all sessions that commits touch: those that they open, close, end or watch, and
+-- those of the work that they queue or withdraw.
+-- Locks: `lines` in the order of their keys. The caller has locked the instances.
 CREATE OR REPLACE FUNCTION {schema}.lock_lines_of_commits(
     p_instances TEXT[], p_session_of INTEGER[], p_session_ops TEXT[], p_session_ids TEXT[],
     p_watch_of INTEGER[], p_watch_scopes TEXT[], p_watch_sessions TEXT[], p_work_scopes TEXT[],

@@ -1,6 +1,7 @@
--- Locks the ready instances that no lease can stand on, as far as they are older than the first on which one can, in a bounded
--- number, and returns them. p_floor is that of the heads.
--- Locks: instance_locks, skipping what others have locked.
+-- Locks up to 256 ready instances that cannot be leased (see firm_turns) and that are older than the oldest
+-- one that can, and returns them. p_lo and p_hi are ranges of pins, see ready_turns. p_floor: the head at
+-- which the index scan starts.
+-- Locks: `instance_locks`, skipping locked rows.
 CREATE OR REPLACE FUNCTION {schema}.lock_strays(p_lo BIGINT[], p_hi BIGINT[], p_floor BIGINT DEFAULT 0)
     RETURNS TEXT[]
 LANGUAGE plpgsql

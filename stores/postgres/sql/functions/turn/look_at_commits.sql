@@ -1,9 +1,10 @@
--- Reads what there is of the executions that commits are for: how their leases stand (`ok`, `ended`, `lost`; S4), the instances
--- that hold them, and what their rows will say. Arrays by commit, but for `plain`: how many leases are live and get events that
--- rise from behind the last that is stored, and `changed`: whether an execution that has a row changes its status or pin.
--- No aggregate here may have an order or DISTINCT of its own: from version 16 on the server sorts the rows for it, and then all
--- arrays come in that order.
--- Locks: none; the caller has locked the instances.
+-- Reads what commits need to know: the state of their leases (`ok`, `ended`, `lost`; S4), the instances that
+-- the tokens belong to, and the values that their rows will get. Returns arrays by commit, and two single
+-- values: `plain`, the number of live leases whose new events all have higher ids than the stored ones, and
+-- `changed`, whether an existing execution gets a new status or pin.
+-- No aggregate here may have an ORDER BY or DISTINCT of its own: from version 16 on the server sorts the
+-- input for it, and then all other arrays come in that order too.
+-- Locks: none. The caller has locked the instances.
 CREATE OR REPLACE FUNCTION {schema}.look_at_commits(
     p_tokens TEXT[], p_executions BIGINT[], p_names TEXT[], p_versions TEXT[], p_statuses TEXT[],
     p_majors INTEGER[], p_minors INTEGER[], p_patches INTEGER[], p_rising BIGINT[], p_now BIGINT,

@@ -1,6 +1,6 @@
--- Moves what became runnable by time alone, and tells whether there is an instance to lease now, and the next moment at which
--- there is one without anybody doing anything.
--- Locks: instance_locks, skipping what others have locked.
+-- Makes due messages ready and ends expired leases, then tells whether an instance is ready, and the next
+-- moment at which one becomes ready by time alone.
+-- Locks: `instance_locks`, skipping locked rows.
 CREATE OR REPLACE FUNCTION {schema}.look_for_turns(p_now_ms BIGINT)
     RETURNS TABLE (ready BOOLEAN, next_ms BIGINT, now BIGINT)
 LANGUAGE plpgsql
@@ -13,7 +13,7 @@ DECLARE
 BEGIN
     PERFORM {schema}.sweep_turns(v_now, v_floors.due_messages, v_floors.leased_turns);
     IF pg_current_xact_id_if_assigned() IS NOT NULL THEN
-        -- What the sweep has moved may be beneath the floors.
+        -- The sweep may have made rows runnable below the floors.
         v_floors := {schema}.read_floors(v_now);
     END IF;
     RETURN QUERY SELECT

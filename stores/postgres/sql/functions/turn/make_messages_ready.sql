@@ -1,6 +1,6 @@
--- Moves delayed messages of the given instances to the ready ones; an instance that is not leased is ready from then on
--- (S7, S9).
--- Locks: none; the caller has locked the instances.
+-- Makes delayed messages ready whose time has come. Their instances become ready unless they are leased (S7,
+-- S9).
+-- Locks: none. The caller has locked the instances.
 CREATE OR REPLACE FUNCTION {schema}.make_messages_ready(p_ids BIGINT[], p_instances TEXT[], p_now BIGINT)
     RETURNS VOID
 LANGUAGE plpgsql

@@ -1,5 +1,5 @@
--- Finds the next time at which a message becomes visible or a lease ends; never one that is past. Two looks at indexes.
--- p_leased is the floor of the leases.
+-- Returns the next future time at which a message becomes visible or a lease of an instance expires, NULL if
+-- there is none. Costs two index lookups. p_leased: the floor at which the scan of the leases starts.
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.next_turn_moment(p_now BIGINT, p_leased BIGINT DEFAULT 0) RETURNS BIGINT
 LANGUAGE plpgsql STABLE

@@ -1,7 +1,7 @@
--- Passes over messages of a lease that the holder cannot read (S15): each waits to be read again, or is set aside when it was
--- tried p_max_attempts times, this one counted. A lease that is left without messages is given back. One row
--- for each message that was passed over; `aside` is its number among those set aside.
--- Locks: instance_locks.
+-- Takes unreadable messages out of a lease (S15). Each waits for p_retry_ms before its next delivery, or is
+-- set aside with the reason once it was delivered p_max_attempts times. A lease without remaining messages
+-- ends. Returns one row per message; `aside` is the id in `set_aside`, NULL if it waits.
+-- Locks: `instance_locks` of the instance.
 CREATE OR REPLACE FUNCTION {schema}.pass_over_messages(
     p_token TEXT, p_ids BIGINT[], p_reasons TEXT[], p_retry_ms BIGINT, p_max_attempts INTEGER, p_now_ms BIGINT
 ) RETURNS TABLE (id BIGINT, attempts INTEGER, aside BIGINT)
@@ -13,7 +13,7 @@ DECLARE
     v_now BIGINT := {schema}.now_ms(p_now_ms);
     v_instance TEXT;
     v_leased BIGINT[];
-    -- of those that are passed over
+    -- The ids of the messages that are passed over.
     v_ids BIGINT[];
 BEGIN
     SELECT l.instance_id, l.leased INTO v_instance, v_leased

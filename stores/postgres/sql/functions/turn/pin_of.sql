@@ -1,5 +1,6 @@
--- Packs an engine version into the number that ready instances are found by: 20 bits for each part, larger parts count as
--- the largest; -1 for none.
+-- Packs an engine version into one number, the pin by which ready instances are found: 20 bits per part,
+-- where larger parts count as the largest. -1 if there is no version.
+-- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.pin_of(p_major INTEGER, p_minor INTEGER, p_patch INTEGER) RETURNS BIGINT
 LANGUAGE sql IMMUTABLE AS $function$
     SELECT CASE WHEN p_major IS NULL THEN -1

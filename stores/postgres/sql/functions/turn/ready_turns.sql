@@ -1,6 +1,6 @@
--- Finds the ready instances with the oldest messages (S18), over the pins that the caller can run: one look at the index for
--- each pin. p_lo and p_hi are ranges of pins; NULL means all, empty ones nothing; what is pinned to nothing runs anywhere.
--- p_floor is that of the heads.
+-- Finds the p_limit ready instances with the oldest messages (S18) that the caller can run, with one index
+-- scan per pin. p_lo and p_hi are ranges of pins: NULL means all, empty arrays mean none; an instance without
+-- a pin (-1) fits every range. p_floor: the head at which the scans start.
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.ready_turns(p_lo BIGINT[], p_hi BIGINT[], p_limit INTEGER,
     p_floor BIGINT DEFAULT 0)

@@ -1,7 +1,7 @@
--- Notes commits in the rows of instances and executions; the first commit of an execution makes its row, the first that says
--- whose an instance is makes the row of that. The arrays from p_runs on are what `look_at_commits` found.
--- Returns, by commit, the pin of the instance from now on.
--- Locks: none; the caller has locked the instances.
+-- Writes commits into `instances` and `executions`. The first commit of an execution inserts its row; the
+-- first commit that names orchestration and version inserts the row of the instance. The arrays from p_runs
+-- on come from look_at_commits. Returns, by commit, the pin of the instance from now on.
+-- Locks: none. The caller has locked the instances.
 CREATE OR REPLACE FUNCTION {schema}.record_commits(
     p_instances TEXT[], p_executions BIGINT[], p_names TEXT[], p_versions TEXT[], p_parents TEXT[],
     p_statuses TEXT[], p_outputs TEXT[], p_failures TEXT[], p_majors INTEGER[], p_minors INTEGER[],
@@ -49,7 +49,8 @@ BEGIN
         FROM unnest(p_instances, p_executions, p_statuses, p_outputs, p_failures, p_majors, p_minors,
             p_patches, p_fresh)
             AS c (instance_id, execution_id, status, output, failure, major, minor, patch, fresh)
-        -- It also names the instances: then no plan reads more than those, whatever the planner believes.
+        -- The condition on p_instances is redundant; it keeps every plan from reading more than these
+        -- instances.
         WHERE e.instance_id = c.instance_id AND e.execution_id = c.execution_id
             AND e.instance_id = ANY (p_instances)
           AND NOT c.fresh AND (c.status IS NOT NULL OR c.major IS NOT NULL);
@@ -85,7 +86,7 @@ BEGIN
         WHERE c.unnamed AND c.instance_id IS NOT NULL;
     END IF;
 
-    -- A commit to another execution than the current one pins nothing.
+    -- A commit to an execution that is not the current one does not change the pin.
     IF p_currents <> p_executions THEN
         SELECT array_agg(CASE
             WHEN c.execution_id = c.current THEN c.pin

@@ -1,6 +1,7 @@
--- Extends leases of instances (S4), as of the time at which it has locked them: a lease may end while it waits. One row for each
--- token, in order: `ok`, `ended` (with its instance) or `lost`.
--- Locks: instance_locks in the order of instance_id.
+-- Renews leases of instances (S4). The leases are judged by the time after they were locked, because a lease
+-- may expire while the call waits. Returns one row per token, in order: `ok`, `ended` (the lease has expired;
+-- with its instance) or `lost` (the token is unknown).
+-- Locks: `instance_locks` in the order of instance_id.
 CREATE OR REPLACE FUNCTION {schema}.renew_turns(p_tokens TEXT[], p_extend_ms BIGINT[], p_now_ms BIGINT)
 RETURNS TABLE (code TEXT, instance_id TEXT)
 LANGUAGE plpgsql
@@ -19,7 +20,7 @@ BEGIN
     LEFT JOIN {schema}.instance_locks AS l ON l.lock_token = t.token AND l.lock_token = ANY (p_tokens)
     ORDER BY t.place;
 
-    -- A token that is named more than once is extended as the last of them says.
+    -- If a token stands in the array more than once, the last element counts.
     UPDATE {schema}.instance_locks AS l
     SET locked_until = {schema}.after_ms(v_now, t.extend_ms)
     FROM (

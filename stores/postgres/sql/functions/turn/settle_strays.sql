@@ -1,7 +1,8 @@
--- Settles those of the given instances that no lease can stand on. Messages ahead of a start that is still to come wait for it:
--- their instance is taken out of the ready ones, and since when it is there is kept (S2). Other messages have no instance: they
--- are dropped, and counted in a row for each id (S17); an id that nothing refers to any more is forgotten.
--- Locks: none; the caller has locked the instances.
+-- Handles those of the given instances that cannot be leased (see firm_turns). If the start of an instance is
+-- delayed, its messages wait for it: the instance is taken out of the ready ones, and keeps the time since
+-- when it was ready (S2). Otherwise there is no such instance: its messages are deleted, and returned as a
+-- count per id (S17). An id without any rows left is forgotten.
+-- Locks: none. The caller has locked the instances.
 CREATE OR REPLACE FUNCTION {schema}.settle_strays(p_instances TEXT[], p_now BIGINT)
 RETURNS TABLE (instance_id TEXT, dropped BIGINT)
 LANGUAGE plpgsql

@@ -1,7 +1,8 @@
--- Moves what became runnable by time alone: messages whose time has come (S9), leases that have ended (S5). Bounded: the
--- next sweep goes on. What others have locked does not count, so that a crowd of theirs does not keep it from what is behind (S18).
--- One look at an index each when there is nothing to move. p_due and p_leased are the floors of both.
--- Locks: instance_locks, skipping what others have locked.
+-- Makes messages ready whose time has come (S9), and ends expired leases (S5): up to 256 of each, the next
+-- sweep handles the rest. Locked rows do not count towards the bound, so that a transaction with many locks
+-- does not hide the rows after its own (S18). If nothing is due, it costs one index lookup each. p_due and
+-- p_leased are the floors at which the index scans start.
+-- Locks: `instance_locks`, skipping locked rows.
 CREATE OR REPLACE FUNCTION {schema}.sweep_turns(p_now BIGINT, p_due BIGINT DEFAULT 0,
     p_leased BIGINT DEFAULT 0) RETURNS VOID
 LANGUAGE plpgsql
@@ -9,7 +10,7 @@ AS $function$
 #variable_conflict use_column
 DECLARE
     v_bound CONSTANT INTEGER := 256;
-    -- Bounds how many messages it looks at because others have locked the instances of those before.
+    -- The most messages that it looks at while their instances are locked by other transactions.
     v_max_page CONSTANT INTEGER := 4096;
     v_ids BIGINT[];
     v_instances TEXT[];

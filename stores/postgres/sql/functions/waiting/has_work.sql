@@ -1,6 +1,6 @@
--- Tells whether any activity is ready, whoever may take it, and else when to look again: at once, because another transaction has
--- what is due, or at the next moment.
--- Locks: what the sweep of work locks.
+-- Tells whether any work is ready, for whatever worker. If not, it tells when to look again: at once if due
+-- work is locked by another transaction (`again`), else at `next_ms`.
+-- Locks: those of sweep_work.
 CREATE OR REPLACE FUNCTION {schema}.has_work(p_now_ms BIGINT DEFAULT NULL)
 RETURNS TABLE (found BOOLEAN, again BOOLEAN, next_ms BIGINT, now_ms BIGINT)
 LANGUAGE plpgsql
@@ -13,7 +13,7 @@ DECLARE
     v_again BOOLEAN := {schema}.sweep_work(v_now, v_floors.due_work, v_floors.leased_work);
 BEGIN
     IF pg_current_xact_id_if_assigned() IS NOT NULL THEN
-        -- What the sweep has moved may be beneath the floors.
+        -- The sweep may have made rows runnable below the floors.
         v_floors := {schema}.read_floors(v_now);
     END IF;
     RETURN QUERY SELECT

@@ -1,7 +1,7 @@
--- Tells since when the oldest runnable things wait: some instance, some activity (S18). Moves what became runnable by time alone,
--- as a fetch does, so that the indexes hold all that is runnable; then one look at each (S20). An instance whose start is still to
--- come does not count.
--- Locks: what the sweeps lock.
+-- Returns since when the instance and the work that have waited longest could have been leased, NULL if
+-- nothing waits (S18). Moves due rows first, as a fetch does, so that the indexes contain everything
+-- runnable; then one index lookup each is enough (S20). An instance whose start is delayed does not count.
+-- Locks: those of sweep_turns and sweep_work.
 CREATE OR REPLACE FUNCTION {schema}.oldest_waiting(p_now_ms BIGINT DEFAULT NULL)
 RETURNS TABLE (message_ms BIGINT, work_ms BIGINT, now_ms BIGINT)
 LANGUAGE plpgsql

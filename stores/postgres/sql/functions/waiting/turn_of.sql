@@ -1,4 +1,6 @@
--- Tells what waits for the turns of an instance: nothing when there is none of that id (S2, S5, S9, S17).
+-- Describes the messages of an instance: how many are leased, wait and are delayed, the visible time of the
+-- oldest waiting one, when its lease expires, and which sessions its latest execution watches (S2, S5, S9,
+-- S17). No row if the instance does not exist.
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.turn_of(p_instance TEXT, p_now_ms BIGINT DEFAULT NULL)
 RETURNS TABLE (

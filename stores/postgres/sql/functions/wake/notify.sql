@@ -1,5 +1,7 @@
--- Tells other processes what a transaction made runnable: one notification at most, and none when nobody else listens,
--- because each takes a lock of the whole database at commit (L2). Takes no lock of a row.
+-- Notifies other processes of what the transaction made runnable. Sends nothing if no other process is
+-- registered as a listener, because each notifying transaction takes a lock of the whole database when it
+-- commits.
+-- Locks: no row locks.
 CREATE OR REPLACE FUNCTION {schema}.notify(p_notify TEXT, p_me TEXT)
 RETURNS void
 LANGUAGE plpgsql

@@ -1,7 +1,8 @@
--- Gives activities back to the queue (S6): an element of p_delay_ms that is not NULL holds its activity back for that long.
--- Each element is judged alone: one whose token holds nothing ('lost') or whose lease has ended ('ended') changes nothing (S4).
--- Of two elements with one token the first counts. `tag` and `has_session` tell what became ready, or will.
--- Locks: lines of the sessions, then worker_queue in the order of id.
+-- Abandons leases of work (S6). With an element of p_delay_ms the work becomes visible after that delay, with
+-- NULL it is ready at once. Each element is judged alone: one whose token is unknown ('lost') or whose lease
+-- has expired ('ended') changes nothing (S4). If a token stands in the array twice, the first element counts.
+-- `tag` and `has_session` describe the work that becomes ready, now or after the delay.
+-- Locks: `lines` of the sessions in the order of their keys, then `worker_queue` in the order of id.
 CREATE OR REPLACE FUNCTION {schema}.abandon_work_items(
     p_tokens TEXT[], p_delay_ms BIGINT[], p_uncounted BOOLEAN[], p_now_ms BIGINT DEFAULT NULL,
     p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL
@@ -17,7 +18,7 @@ DECLARE
     v_has_session BOOLEAN[];
     v_given TEXT[];
 BEGIN
-    -- Read before the tokens are taken from the rows.
+    -- Read this before give_work_back clears the tokens.
     SELECT array_agg(w.lock_token), array_agg(w.tag), array_agg(w.session_id IS NOT NULL)
     INTO v_before, v_tags, v_has_session
     FROM (SELECT DISTINCT * FROM unnest(p_tokens)) AS f (token)

@@ -1,5 +1,5 @@
--- Queues one activity that no turn asked for.
--- Locks: the line of its session, if it has one.
+-- Queues one piece of work that no turn asked for.
+-- Locks: the row of its session in `lines`, if it has a session.
 CREATE OR REPLACE FUNCTION {schema}.enqueue_work(
     p_item TEXT, p_instance TEXT, p_execution BIGINT, p_activity BIGINT, p_tag TEXT, p_scope TEXT,
     p_session TEXT,

@@ -1,20 +1,21 @@
--- Leases the oldest activities that requests accept, up to p_count, and counts the attempts (S5, S13, S14, S18). The requests
--- of one call differ in nothing but p_worker_ids. p_tags NULL accepts all. p_owner NULL asks for no sessions; with one,
--- p_claim also claims sessions that nobody holds, and without it only the named sessions are served, as far as the owner
--- holds them. p_out_... names sessions that are left out.
---
--- Gives one row for each lease, in the place of the request that gets it; if there are fewer than asked for, one row of the
--- kind 'none' says whether to look again at once, because somebody else had what was found, and else when to. A call by an
--- earlier start of a node gives one row of the kind 'fenced'. The sum of `told` counts the messages that claims sent to watchers.
---
--- With p_unsynced the transaction does not wait for the disk, unless it leases work of a session: a lease that a crash of the
--- server takes back does no harm, but whoever holds a session relies on until when.
---
--- What is runnable is found by index and without locks, and merged by age; a session gives as many as it has, a serial one only
--- its head (S20). Then only what is taken is locked, and judged again. Where others have what was found, the next rounds step over
--- it, and the last ones look at many sessions at once: one transaction that stays open hides no work but what it has itself.
--- Locks: instance_locks of watchers, lines, sessions, worker_queue, in this order, each in its own order, and all skipping what
--- others have locked: a fetch waits for nobody.
+-- Leases up to p_count pieces of work, the oldest that the requests accept, and counts the deliveries (S5,
+-- S13, S14, S18). One call serves many requests, which differ only in p_worker_ids. p_tags NULL accepts all
+-- tags. p_owner NULL leases no work of sessions. With an owner, p_claim also claims sessions without an
+-- owner; without p_claim only the sessions named by p_only_... are served, as far as the owner holds them.
+-- p_out_... names sessions to skip.
+-- Returns one row of kind 'lease' per lease, in the place of its request. If there are fewer leases than
+-- requests, a row of kind 'none' tells whether to look again at once, because work was found but locked by
+-- another transaction, and else when. A call from an older incarnation of a node gets one row of kind
+-- 'fenced'. The sum of `told` is the number of messages that were sent to watchers of claimed sessions.
+-- With p_unsynced the transaction does not wait for the disk, unless it leases work of a session. A crash of
+-- the server may lose a lease without harm, but the owner of a session relies on the time until which it owns
+-- it.
+-- Work is found by index without locks and merged by age; a session contributes all its ready work, a serial
+-- session only its head (S20). Then only the chosen rows are locked and judged again. If other transactions
+-- have locked them, further rounds skip those sessions, and the last rounds look at many sessions at once: an
+-- open transaction hides only the work that it has locked itself.
+-- Locks: `instance_locks` of watchers, `lines`, `sessions`, `worker_queue`, in this order, each in the order
+-- of its keys, all skipping locked rows: a fetch never waits.
 CREATE OR REPLACE FUNCTION {schema}.fetch_work_items(
     p_count INTEGER, p_tags TEXT[], p_worker_ids TEXT[], p_lock_ms BIGINT,
     p_owner TEXT DEFAULT NULL, p_incarnation BIGINT DEFAULT NULL, p_session_lock_ms BIGINT DEFAULT NULL,
@@ -43,13 +44,13 @@ DECLARE
     v_is_left BOOLEAN := false;
     v_newest BIGINT;
     v_floors {schema}.floors;
-    -- Sessions to step over: each as the length of its scope, the scope and its id.
+    -- Sessions to skip. The length of the scope makes the joined text unambiguous.
     v_out TEXT[];
-    -- What is runnable: the oldest activities, with their sessions.
+    -- Candidates: the oldest ready work, with its sessions.
     v_ids BIGINT[];
     v_scopes TEXT[];
     v_sessions TEXT[];
-    -- Heads that are not ready.
+    -- Heads whose work is not ready.
     v_stale_scopes TEXT[];
     v_stale_sessions TEXT[];
     v_stale_tags TEXT[];
@@ -79,7 +80,7 @@ BEGIN
         )
     ) = 1 THEN
         v_again := {schema}.sweep_work(v_now, v_floors.due_work, v_floors.leased_work);
-        -- What it has moved may be beneath the floors.
+        -- The sweep may have made rows runnable below the floors.
         v_floors := {schema}.read_floors(v_now);
     END IF;
     IF v_floors.held_sessions <= v_now THEN
@@ -91,7 +92,7 @@ BEGIN
             SELECT length(o.scope) || ':' || o.scope || o.session
                 FROM unnest(p_out_scopes, p_out_sessions) AS o (scope, session)
         );
-        -- Each round steps over what others had in the round before.
+        -- Each round skips the sessions that other transactions had locked in the round before.
         FOR v_round IN 1..5 LOOP
             v_wanted := p_count - v_leased;
             v_page := CASE WHEN v_round <= 3 THEN v_wanted
@@ -121,7 +122,8 @@ BEGIN
             v_leased := v_leased + v_found;
             EXIT WHEN v_found = cardinality(v_ids) OR v_leased = p_count;
             v_again := true;
-            -- A head that is not ready would be found again and again. A transaction that saw an old state wrote it, or somebody by hand.
+            -- Refresh heads whose work is not ready, or they would be found again and again. A transaction
+            -- with an old snapshot wrote them, or they were changed by hand.
             SELECT array_agg(h.instance_id), array_agg(h.session_id), array_agg(h.tag)
             INTO v_stale_scopes, v_stale_sessions, v_stale_tags
             FROM (SELECT DISTINCT * FROM unnest(v_scopes, v_sessions)) AS c (scope, session)
@@ -139,7 +141,7 @@ BEGIN
                     ON stale.scope = line.scope AND stale.session = line.session;
                 PERFORM {schema}.refresh_heads(v_stale_scopes, v_stale_sessions, v_stale_tags);
             END IF;
-            -- One whose head has moved on since is looked at again.
+            -- A session whose head has changed since is not skipped.
             v_out := v_out || ARRAY(
                 SELECT DISTINCT length(c.scope) || ':' || c.scope || c.session
                 FROM unnest(v_ids, v_scopes, v_sessions) AS c (id, scope, session)
@@ -163,10 +165,10 @@ BEGIN
         GET DIAGNOSTICS v_found = ROW_COUNT;
         v_leased := v_leased + v_found;
         IF v_leased < p_count THEN
-            -- What is still ready and was not taken is in the hands of another transaction, or has just come.
+            -- Work that is still ready is locked by another transaction or was queued just now.
             v_is_left := EXISTS (SELECT 1 FROM {schema}.find_free_work(1, p_tags, v_floors.work));
             IF v_is_left AND cardinality(p_tags) > 1 THEN
-                -- Of several tags only the oldest were looked at.
+                -- With several tags only a bounded number of rows was looked at: look past all locked rows.
                 RETURN QUERY SELECT l.*, v_now, NULL::boolean, NULL::bigint, NULL::bigint
                 FROM {schema}.lease_free_work(
                     p_count - v_leased, p_tags, p_worker_ids[v_leased + 1:], v_leased, v_until, v_floors.work,

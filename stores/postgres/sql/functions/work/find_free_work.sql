@@ -1,7 +1,8 @@
--- Finds the oldest ready activities without a session, of the given tags or of all: one walk over an index for each tag (S20).
--- p_floor is that of the ids. With p_hold they are locked, and what others have locked is left out, however much that is; of
--- several tags more may be locked than are found.
--- Locks: none; with p_hold worker_queue, skipping what others have locked.
+-- Finds the oldest ready work without a session, of the given tags or of all (p_tags NULL), with one index
+-- scan per tag (S20). p_floor: the id at which the scans start. With p_hold the rows are locked, and rows
+-- that other transactions have locked are skipped, however many there are; with several tags more rows may be
+-- locked than are returned.
+-- Locks: none; with p_hold `worker_queue`, skipping locked rows.
 CREATE OR REPLACE FUNCTION {schema}.find_free_work(
     p_count INTEGER, p_tags TEXT[], p_floor BIGINT DEFAULT 0, p_hold BOOLEAN DEFAULT false
 ) RETURNS SETOF BIGINT

@@ -1,9 +1,10 @@
--- Finds the oldest ready activities of sessions that an owner may serve: one walk over an index for each tag, over the sessions
--- that it holds and, with p_claim, over those that nobody holds; without p_claim the named ones that it holds (S13, S20). Of a
--- session come as many as it has; of a serial one only the head. A head that is not ready comes too, so that the caller sees that
--- it has to be found anew. With p_heads only the oldest of each session and tag comes, so that many sessions do. p_out is stepped
--- over, and p_floor is that of the heads.
--- Locks: none; what is found is judged again under the lock of its line.
+-- Finds the oldest ready work of sessions that an owner may serve (S13, S20): with p_claim of the sessions
+-- that it holds and of those without an owner, with one index scan per tag; without p_claim of the named
+-- sessions that it holds. A session gives all its ready work, a serial session only its head. With p_heads
+-- each session and tag gives only its oldest work, so that many sessions are seen. A head that is not ready
+-- is returned too: the caller has to refresh it. p_out: sessions to skip. p_floor: the head at which the
+-- scans start.
+-- Locks: none. The caller judges the result again under the lock of the `lines` row.
 CREATE OR REPLACE FUNCTION {schema}.find_session_work(
     p_count INTEGER, p_tags TEXT[], p_owner TEXT, p_incarnation BIGINT, p_claim BOOLEAN, p_only_scopes TEXT[],
     p_only_sessions TEXT[], p_out TEXT[], p_now BIGINT, p_floor BIGINT DEFAULT 0,

@@ -1,8 +1,9 @@
--- Removes activities and sends their completions, together (S11). An element of p_items that is NULL sends nothing. Each
--- element is judged alone: one whose token holds nothing ('lost') or whose lease has ended ('ended') changes nothing (S4).
--- Of two elements with one token the first counts. `next_tag` lists, from the first row on, the tags of activities that are next
--- in line in the serial sessions of these.
--- Locks: instance_locks of those who are sent to, lines of serial sessions, worker_queue in the order of id, sessions.
+-- Deletes leased work and sends its completions in one transaction (S11). An element of p_items that is NULL
+-- sends nothing. Each element is judged alone: one whose token is unknown ('lost') or whose lease has expired
+-- ('ended') changes nothing (S4). If a token stands in the array twice, the first element counts. `next_tag`
+-- lists, from the first row on, the tags of the work that is now first in line in the serial sessions.
+-- Locks: `instance_locks` of the receivers in the order of instance_id, `lines` of serial sessions in the
+-- order of their keys, `worker_queue` in the order of id, then `sessions`.
 CREATE OR REPLACE FUNCTION {schema}.finish_work_items(
     p_tokens TEXT[], p_instances TEXT[], p_items TEXT[], p_traceparents TEXT[], p_now_ms BIGINT DEFAULT NULL,
     p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL
@@ -52,12 +53,12 @@ BEGIN
             END IF;
         END IF;
         IF v_seems_ended THEN
-            -- A renewal that is under way may extend it: who has waited for that judges what it left.
+            -- A concurrent renewal may be extending the lease: wait for it, and judge the result.
             PERFORM {schema}.lock_work(v_ids);
         END IF;
 
         WITH gone AS (
-            -- By the order of the index, which is that of the locks.
+            -- Rows are deleted in the order of the index, which is the order of the locks.
             DELETE FROM {schema}.worker_queue AS w
             WHERE w.id = ANY (v_ids) AND w.lock_token = ANY (p_tokens) AND w.locked_until > v_now
             RETURNING w.lock_token, w.session_scope, w.session_id, w.epoch
@@ -85,7 +86,7 @@ BEGIN
                     WHERE serial.scope = line.scope AND serial.session = line.session
                 ))
             ) THEN
-                -- It was opened as a serial one since it was looked at.
+                -- A session was opened as serial after it was read above.
                 SELECT array_agg(s.instance_id), array_agg(s.session_id) INTO v_serial_scopes,
                     v_serial_sessions
                 FROM (SELECT DISTINCT * FROM unnest(v_scopes, v_sessions)) AS line (scope, session)

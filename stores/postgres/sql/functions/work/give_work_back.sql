@@ -1,6 +1,7 @@
--- Gives leased activities back (S6): those with a delay wait, the others are ready since now; `uncounted` takes the attempt
--- back. With p_live only leases that have not ended. Returns the tokens of what was given back.
--- Locks: lines of the sessions, then worker_queue in the order of id.
+-- Makes leased work available again (S6): work with a delay waits for it, other work is ready from now on.
+-- With p_uncounted the delivery is not counted. With p_live only leases that have not expired are ended.
+-- Returns the tokens of the leases that were ended.
+-- Locks: `lines` of the sessions in the order of their keys, then `worker_queue` in the order of id.
 CREATE OR REPLACE FUNCTION {schema}.give_work_back(
     p_tokens TEXT[], p_delay_ms BIGINT[], p_uncounted BOOLEAN[], p_live BOOLEAN, p_now BIGINT
 ) RETURNS TEXT[]
@@ -42,13 +43,13 @@ BEGIN
         OFFSET 0
         FOR UPDATE
     ) AS w
-    -- Judged when it is locked: a renewal that was under way may have extended it.
+    -- Judged after the lock: a concurrent renewal may have extended the lease.
     WHERE w.locked_until > p_now OR NOT p_live;
     IF v_ids IS NULL THEN
         RETURN NULL;
     END IF;
     WITH asked AS (
-        -- What was asked first with a token counts.
+        -- If a token stands in the array twice, the first element counts.
         SELECT held.id,
             p_uncounted[array_position(p_tokens, held.token)] AS uncounted,
             {schema}.after_ms(p_now, p_delay_ms[array_position(p_tokens, held.token)]) AS visible

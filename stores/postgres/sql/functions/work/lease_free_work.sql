@@ -1,6 +1,8 @@
--- Leases the oldest ready activities without a session, of the given tags or of all. Places are counted from p_before.
--- p_floor is that of the ids. Of several tags a bounded number is looked at, unless p_hold says to step over all that others have.
--- Locks: worker_queue in the order of id, skipping what others have locked; without p_hold nothing is locked that is not taken.
+-- Leases the oldest ready work without a session, of the given tags or of all (p_tags NULL). The places in
+-- the result are counted from p_before. p_floor: the id at which the index scans start. With several tags it
+-- looks at a bounded number of rows; with p_hold it skips locked rows however many there are.
+-- Locks: `worker_queue` in the order of id, skipping locked rows; without p_hold only the rows that it
+-- leases.
 CREATE OR REPLACE FUNCTION {schema}.lease_free_work(
     p_count INTEGER, p_tags TEXT[], p_worker_ids TEXT[], p_before INTEGER, p_until BIGINT,
     p_floor BIGINT DEFAULT 0,
@@ -35,7 +37,7 @@ BEGIN
         v_ids := ARRAY(SELECT found.id FROM {schema}.find_free_work(p_count, p_tags, p_floor,
             true) AS found (id));
     ELSE
-        -- Twice as many are looked at as are taken, because others may have some of them.
+        -- Look at twice as many rows as are leased, because other transactions may have locked some.
         v_ids := ARRAY(
             SELECT w.id
             FROM {schema}.find_free_work(2 * p_count, p_tags, p_floor) AS found (id)

@@ -1,8 +1,10 @@
--- Leases activities that were found, those of sessions under the attachment that the owner has or makes now (S13): judged again
--- under the locks, because others fetch too. What somebody else has is left out. Places are counted from p_before. With p_limit
--- no more than that are leased, the oldest that can be had: then more sessions are locked than are served.
--- Locks: instance_locks of watchers, lines, sessions, worker_queue, in this order, each in its own order, and all skipping what
--- others have locked. `told` counts, in the first row, the messages that were sent to watchers.
+-- Leases work that find_session_work and find_free_work found. Work of a session is leased under the claim
+-- that the owner has or makes now (S13). Everything is judged again under the locks, because other fetches
+-- run at the same time; rows that other transactions have locked are skipped. The places in the result are
+-- counted from p_before. p_limit: the most leases; then more sessions are locked than are served. `told` is,
+-- in the first row, the number of messages that were sent to watchers.
+-- Locks: `instance_locks` of watchers, `lines`, `sessions`, `worker_queue`, in this order, each in the order
+-- of its keys, all skipping locked rows.
 CREATE OR REPLACE FUNCTION {schema}.lease_session_work(
     p_ids BIGINT[], p_scopes TEXT[], p_sessions TEXT[], p_worker_ids TEXT[], p_before INTEGER, p_until BIGINT,
     p_owner TEXT, p_incarnation BIGINT, p_session_until BIGINT, p_claim BOOLEAN, p_now BIGINT,
@@ -17,15 +19,15 @@ LANGUAGE plpgsql
 AS $function$
 #variable_conflict use_column
 DECLARE
-    -- The instances of watchers that are locked.
+    -- The instances of watchers that were locked.
     v_told TEXT[] := '{}';
-    -- The lines that are locked; of those that have a row of sessions, only the ones whose row is.
+    -- The sessions whose `lines` row was locked, and whose `sessions` row too if there is one.
     v_scopes TEXT[];
     v_sessions TEXT[];
-    -- What may be taken.
+    -- Work that may be leased, and then the work that was locked.
     v_ids BIGINT[];
     v_taken BIGINT[];
-    -- The sessions of what is taken: since the claim is new, from whom.
+    -- The sessions of the locked work, with epoch, kind of claim and previous owner.
     v_of_scopes TEXT[];
     v_of_sessions TEXT[];
     v_of_epochs BIGINT[];
@@ -51,7 +53,7 @@ BEGIN
         WHERE s.instance_id = line.scope AND s.session_id = line.session
         FOR UPDATE SKIP LOCKED
     ) AS s ON true
-    -- Without a row it cannot have one before the line is free again.
+    -- A session without a row cannot get one while its `lines` row is locked.
     WHERE s.locked = 1 OR (
         SELECT 1 FROM {schema}.sessions AS s WHERE s.instance_id = line.scope AND s.session_id = line.session
     ) IS NULL;
@@ -65,12 +67,13 @@ BEGIN
         WHERE c.session IS NULL
           OR (locked.session IS NOT NULL
               AND CASE
-                  -- It is held by this owner.
+                  -- This owner holds the session.
                   WHEN s.held AND s.locked_until > p_now AND s.worker_id = p_owner
                       AND (p_incarnation IS NULL OR s.incarnation IS NOT DISTINCT FROM p_incarnation)
                           THEN true
-                  -- It can be claimed: nobody holds it, or an earlier start of the same node does, and who watches it can be told. A
-                  -- start that is the newest no more, because the node has begun anew since it asked, claims nothing.
+                  -- The session can be claimed: it has no live owner, or an older incarnation of this node
+                  -- owns it, and all watchers are locked. An incarnation that is not the newest any more
+                  -- claims nothing.
                   ELSE p_claim
                       AND NOT coalesce(
                           s.held AND s.locked_until > p_now

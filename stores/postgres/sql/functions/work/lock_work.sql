@@ -1,5 +1,5 @@
--- Locks activities, as far as they are still there.
--- Locks: worker_queue in the order of id.
+-- Locks work rows by id. Rows that do not exist are ignored.
+-- Locks: `worker_queue` in the order of id.
 CREATE OR REPLACE FUNCTION {schema}.lock_work(p_ids BIGINT[]) RETURNS VOID
 LANGUAGE plpgsql
 AS $function$

@@ -1,5 +1,6 @@
--- Finds the next time at which an activity becomes visible, a lease ends, or a session is let go: never one that has passed.
--- One look at an index for each (S9, S20). p_leased and p_held are the floors of the leases.
+-- Returns the next future time at which work becomes visible, a lease of work expires or a lease of a session
+-- expires (S9); NULL if there is none. Costs one index lookup each (S20). p_leased and p_held are the floors
+-- at which the scans of the leases start.
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.next_work_moment(
     p_now BIGINT, p_leased BIGINT DEFAULT 0, p_held BIGINT DEFAULT 0

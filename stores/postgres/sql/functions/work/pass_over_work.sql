@@ -1,7 +1,8 @@
--- Passes over a leased activity that cannot be read (S15): its attempt is counted, it waits for p_retry_ms, and after p_max_attempts
--- it is set aside with the reason. A claim that was made for it is taken back. Returns how often it was met and the number
--- under which it was set aside, if it was; nothing if the token holds nothing.
--- Locks: the line of its session, then its row of worker_queue, sessions.
+-- Ends the lease of unreadable work (S15): it waits for p_retry_ms before its next delivery, or is set aside
+-- with the reason once it was delivered p_max_attempts times. With p_claimed the claim of the session that
+-- was made for this lease is released, unless it is in use. Returns the delivery count and the id in
+-- `set_aside`, NULL if the work waits; no row if the token is unknown.
+-- Locks: the row of its session in `lines`, its row in `worker_queue`, then `sessions`.
 CREATE OR REPLACE FUNCTION {schema}.pass_over_work(
     p_token TEXT, p_reason TEXT, p_retry_ms BIGINT, p_max_attempts INTEGER, p_claimed BOOLEAN,
     p_now_ms BIGINT DEFAULT NULL

@@ -1,6 +1,7 @@
--- Queues activities in the order of the arrays: who comes first is served first (S18). An element of p_sessions that is NULL
--- has no session; tags are as they are stored, and NULL is none.
--- Locks: none; the caller has locked the lines of the sessions.
+-- Queues work in the order of the arrays, which is the order in which it is served (S18). An element of
+-- p_sessions that is NULL has no session. Tags are given as they are stored: '' for no tag, else ':' followed
+-- by the tag; NULL counts as ''.
+-- Locks: none. The caller has locked the `lines` rows of the sessions.
 CREATE OR REPLACE FUNCTION {schema}.queue_work(
     p_items TEXT[], p_instances TEXT[], p_executions BIGINT[], p_activities BIGINT[], p_tags TEXT[],
     p_scopes TEXT[], p_sessions TEXT[], p_traceparents TEXT[], p_now BIGINT
@@ -9,7 +10,7 @@ LANGUAGE plpgsql
 AS $function$
 #variable_conflict use_column
 DECLARE
-    -- Before ids are drawn: see lower_floor.
+    -- Take a transaction id before ids are drawn, as lower_floor requires.
     v_transaction CONSTANT XID8 := pg_current_xact_id();
 BEGIN
     INSERT INTO {schema}.worker_queue (

@@ -1,6 +1,6 @@
--- Extends the leases of activities (S4), and keeps their sessions from going idle (S13). Each element is judged alone: one whose
--- token holds nothing ('lost') or whose lease has ended ('ended') changes nothing.
--- Locks: worker_queue in the order of id, sessions.
+-- Renews leases of work (S4) and marks their sessions as used (S13). Each element is judged alone: one whose
+-- token is unknown ('lost') or whose lease has expired ('ended') changes nothing.
+-- Locks: `worker_queue` in the order of id, then `sessions` in the order of keys.
 CREATE OR REPLACE FUNCTION {schema}.renew_work_items(
     p_tokens TEXT[], p_extend_ms BIGINT[], p_now_ms BIGINT DEFAULT NULL
 ) RETURNS TABLE (place INTEGER, code TEXT)
@@ -32,12 +32,12 @@ BEGIN
             OFFSET 0
             FOR UPDATE
         ) AS w
-        -- Judged when it is locked: another renewal that was under way may have extended it.
+        -- Judged after the lock: a concurrent renewal may have extended the lease.
         WHERE w.locked_until > v_now
     );
     WITH renewed AS (
         UPDATE {schema}.worker_queue AS w
-        -- The last element with the token decides, as if they came one after the other.
+        -- If a token stands in the array more than once, the last element counts.
         SET locked_until = {schema}.after_ms(v_now, (
             SELECT p_extend_ms[f.place] FROM unnest(p_tokens) WITH ORDINALITY AS f (token, place)
             WHERE f.token = w.lock_token ORDER BY f.place DESC LIMIT 1

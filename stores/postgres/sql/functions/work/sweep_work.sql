@@ -1,8 +1,9 @@
--- Moves activities that became runnable by time alone: their time has come (S9), or their lease has ended (S5). Bounded: the
--- next sweep goes on. One look at an index each when there is nothing to move. Tells whether something due stays behind,
--- because another transaction has it or because there is more than the bound. Where others have all that is within the bound, it
--- looks once more, further. p_due and p_leased are the floors of both.
--- Locks: lines of the sessions, then worker_queue, both skipping what others have locked.
+-- Makes work ready whose time has come (S9) or whose lease has expired (S5). Handles a bounded number; if
+-- other transactions have locked all of those, it looks once more with a higher bound. If nothing is due, it
+-- costs one index lookup each. p_due and p_leased are the floors at which the index scans start. Returns
+-- whether due work may be left, because it is locked or beyond the bound.
+-- Locks: `lines` of the sessions in the order of their keys, then `worker_queue` in the order of id, both
+-- skipping locked rows.
 CREATE OR REPLACE FUNCTION {schema}.sweep_work(p_now BIGINT, p_due BIGINT DEFAULT 0,
     p_leased BIGINT DEFAULT 0) RETURNS BOOLEAN
 LANGUAGE plpgsql
@@ -62,7 +63,7 @@ BEGIN
             ) AS w
         );
         WITH moved AS (
-            -- It has waited since its time came or its lease ended.
+            -- It has waited since it became visible or since its lease expired.
             UPDATE {schema}.worker_queue AS w
             SET state = 1, since = greatest(w.visible_ms, w.locked_until), unreadable = false,
                 lock_token = NULL,

@@ -1,6 +1,8 @@
--- Gives back what a fetch leased whose caller is gone: uncounted, and the sessions that it claimed for it (S5). p_claimed tells
--- which of the leases made a claim.
--- Locks: lines of the sessions, then worker_queue in the order of id, sessions.
+-- Abandons leases whose fetch was dropped before its caller received them: the deliveries are not counted,
+-- and claims of sessions that were made for them are released unless they are in use (S5). p_claimed: which
+-- of the leases made a claim.
+-- Locks: `lines` of the sessions in the order of their keys, `worker_queue` in the order of id, then
+-- `sessions`.
 CREATE OR REPLACE FUNCTION {schema}.unlease_work_items(
     p_tokens TEXT[], p_claimed BOOLEAN[], p_now_ms BIGINT DEFAULT NULL, p_notify TEXT DEFAULT NULL,
     p_me TEXT DEFAULT NULL

@@ -1,6 +1,6 @@
--- Removes activities, queued or running: the holder of one learns of it when it renews or finishes (S12). What is not there
--- is no error.
--- Locks: lines of the sessions of what is withdrawn, then worker_queue in the order of id.
+-- Deletes work, queued or leased. The holder of a lease learns it from its next renewal or finish (S12). Work
+-- that does not exist is no error.
+-- Locks: `lines` of the sessions in the order of their keys, then `worker_queue` in the order of id.
 CREATE OR REPLACE FUNCTION {schema}.withdraw_work(
     p_instances TEXT[], p_executions BIGINT[], p_activities BIGINT[], p_now BIGINT
 ) RETURNS VOID

@@ -1,2 +1,0 @@
--- Counts the rows that were kept.
-SELECT count(*) FROM "{name}".kept

@@ -1,2 +1,0 @@
--- Asks for an answer.
-SELECT 1

@@ -1,2 +1,0 @@
--- Counts what was written.
-SELECT count(*) FROM {name}.written

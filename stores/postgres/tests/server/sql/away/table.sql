@@ -1,2 +1,0 @@
--- Makes a place to write to.
-CREATE TABLE {name}.written (number BIGINT PRIMARY KEY)

@@ -1,2 +1,0 @@
--- Writes a number.
-INSERT INTO {schema}.written (number) VALUES ($1)

@@ -1,2 +1,0 @@
--- Removes a database, if there is one.
-DROP DATABASE IF EXISTS {name}

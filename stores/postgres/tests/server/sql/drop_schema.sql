@@ -1,2 +1,0 @@
--- Removes a schema.
-DROP SCHEMA {name} CASCADE

@@ -1,2 +1,0 @@
--- Tells whether the floors are being raised.
-SELECT count(cycle) FROM {name}.floors

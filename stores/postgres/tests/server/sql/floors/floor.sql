@@ -1,2 +1,0 @@
--- Tells how high a floor is.
-SELECT {kind} FROM {name}.floors

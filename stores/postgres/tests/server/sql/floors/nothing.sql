@@ -1,2 +1,0 @@
--- Changes nothing.
-SELECT 1

@@ -1,2 +1,0 @@
--- Sends the start of the instance now.
-SELECT {name}.send_messages('{i{run}}', '{x}', '{NULL}', '{true}', '{NULL}', {now})

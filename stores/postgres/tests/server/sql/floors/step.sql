@@ -1,2 +1,0 @@
--- Does the next step of raising the floors, if one is due, as any fetch would.
-SELECT {name}.read_floors({now})

@@ -1,2 +1,0 @@
--- Moves what became ready by time.
-SELECT {name}.sweep_turns({now})

@@ -1,3 +1,0 @@
--- Makes a table in a schema as another application would.
-CREATE SCHEMA {name};
-CREATE TABLE {name}.history (mine INT)

@@ -1,3 +1,0 @@
--- Begins a transaction that starts an instance, and stays open.
-BEGIN;
-SELECT {name}.start_instances('{old}', '{x}', '{NULL}', '{NULL}', '{}', '{}', '{}', '{}', '{}', '{}', 1000000);

@@ -1,2 +1,0 @@
--- Fetches more than there is.
-SELECT kind, again, next_ms FROM {name}.fetch_turns({now}, 30000, 3)

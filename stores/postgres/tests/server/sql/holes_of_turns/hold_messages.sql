@@ -1,3 +1,0 @@
--- Keeps every deletion where it is when it has begun to look.
-BEGIN;
-LOCK TABLE {name}.orchestrator_queue

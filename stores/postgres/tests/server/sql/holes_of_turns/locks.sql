@@ -1,2 +1,0 @@
--- Counts the rows of ids.
-SELECT count(*) FROM {name}.instance_locks

@@ -1,2 +1,0 @@
--- Starts an instance.
-SELECT {name}.start_instances('{c}', '{x}', '{NULL}', '{NULL}', '{}', '{}', '{}', '{}', '{}', '{}', 1000000)

@@ -1,2 +1,0 @@
--- Leases it.
-SELECT token FROM {name}.fetch_turns(NULL, 600000, 1)

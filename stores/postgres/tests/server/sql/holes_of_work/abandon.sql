@@ -1,2 +1,0 @@
--- Gives an activity back.
-SELECT code FROM {name}.abandon_work_items('{{token}}', '{NULL}', '{false}', {now})

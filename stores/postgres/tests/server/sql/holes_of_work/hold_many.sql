@@ -1,2 +1,0 @@
--- Locks the lines of the many sessions.
-SELECT {name}.lock_lines(array_agg(l.instance_id), array_agg(l.session_id)) FROM {name}.lines AS l WHERE l.session_id LIKE 'many%'

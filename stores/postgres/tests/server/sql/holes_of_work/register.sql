@@ -1,2 +1,0 @@
--- Gives a node the number of its newest start.
-SELECT {name}.register_node('node')

@@ -1,2 +1,0 @@
--- Extends the lease of an activity.
-SELECT code FROM {name}.renew_work_items('{{token}}', '{30000}', {now})

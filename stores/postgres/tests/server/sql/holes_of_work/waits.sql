@@ -1,2 +1,0 @@
--- Counts the locks that a connection waits for.
-SELECT count(*) FROM pg_locks WHERE NOT granted AND pid = {pid}

@@ -1,2 +1,0 @@
--- Lists the functions that were made in a schema.
-SELECT name FROM {name}.steadfast_functions

@@ -1,2 +1,0 @@
--- Makes a schema of that name.
-CREATE SCHEMA {name}

@@ -1,2 +1,0 @@
--- Counts the notes about migrations.
-SELECT count(*) FROM {name}.steadfast_migrations

@@ -1,2 +1,0 @@
--- Makes a schema that the role of that name owns.
-CREATE SCHEMA {name} AUTHORIZATION {name}

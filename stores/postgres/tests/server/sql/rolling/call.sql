@@ -1,2 +1,0 @@
--- Calls it as the first version does.
-SELECT * FROM {schema}.doubled($1)

@@ -1,3 +1,0 @@
--- Lets nobody at the table.
-BEGIN;
-LOCK TABLE {name}.gate

@@ -1,2 +1,0 @@
--- Drops the function.
-DROP FUNCTION {name}.doubled

@@ -1,8 +1,0 @@
--- Doubles a number.
-CREATE OR REPLACE FUNCTION {schema}.doubled(p_number BIGINT)
-RETURNS TABLE (doubled BIGINT)
-LANGUAGE plpgsql AS $function$
-BEGIN
-    RETURN QUERY SELECT p_number * 2;
-END
-$function$

@@ -1,2 +1,0 @@
--- Lets everybody at the table.
-COMMIT

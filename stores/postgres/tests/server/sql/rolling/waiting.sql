@@ -1,2 +1,0 @@
--- Counts who waits at the table.
-SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = '{name}.gate'::regclass

@@ -1,2 +1,0 @@
--- Deletes what was started.
-SELECT {name}.erase_instances('{a,b,c,z}')

@@ -1,2 +1,0 @@
--- Runs a statement, and says what that costs.
-EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, SUMMARY OFF) {statement}

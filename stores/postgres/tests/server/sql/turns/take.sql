@@ -1,2 +1,0 @@
--- Leases an instance.
-SELECT token FROM {name}.fetch_turns(NULL, 30000, 1, '{5}', '{6}')
