@@ -13,6 +13,7 @@ use steadfast_store::{
 };
 use tokio::task::JoinHandle;
 
+use crate::subject::OpenStore;
 use crate::{BoxError, Damage, Subject};
 
 /// How long leases last in cases that do not say it.
@@ -26,8 +27,7 @@ pub(crate) const DAWN_MS: u64 = 1_700_000_000_000;
 
 /// Gives a case a fresh store and its clock.
 pub struct Bench {
-    subject: Arc<dyn Subject>,
-    provider: Arc<dyn Provider>,
+    open: OpenStore,
     clock: VirtualClock,
 }
 
@@ -45,23 +45,23 @@ pub struct Turning {
 impl Bench {
     pub(crate) async fn open(subject: Arc<dyn Subject>) -> Result<Self, BoxError> {
         let clock = VirtualClock::new(DAWN_MS);
-        let provider = subject.open(Arc::new(clock.clone())).await?;
-        Ok(Self { subject, provider, clock })
+        let open = OpenStore::new(&subject, Arc::new(clock.clone())).await?;
+        Ok(Self { open, clock })
     }
 
     /// Returns the store in its compatible form.
     pub fn provider(&self) -> &Arc<dyn Provider> {
-        &self.provider
+        self.open.provider()
     }
 
     /// Returns the store in its full form, if it has one.
     pub fn store(&self) -> Option<&dyn Store> {
-        self.provider.as_store()
+        self.provider().as_store()
     }
 
     /// Returns the management interface, if the store has one.
     pub fn admin(&self) -> Option<&dyn ProviderAdmin> {
-        self.provider.as_management_capability()
+        self.provider().as_management_capability()
     }
 
     /// Returns the clock that the store follows.
@@ -81,21 +81,20 @@ impl Bench {
 
     /// Overwrites rows behind the store's back.
     pub async fn damage(&self, what: Damage<'_>) -> Option<usize> {
-        self.subject.damage(&self.provider, what, "{ this is no row").await
+        self.open.subject().damage(self.provider(), what, "{ this is no row").await
     }
 
     /// Opens the store again, as after a restart of the process.
     pub async fn reopen(self) -> Option<Self> {
-        let Self { subject, provider, clock } = self;
-        let reopened = subject.reopen(provider, Arc::new(clock.clone())).await?;
-        let provider =
-            reopened.unwrap_or_else(|error| panic!("the store could not be opened again: {error}"));
-        Some(Self { subject, provider, clock })
+        let Self { open, clock } = self;
+        let reopened = open.reopen(Arc::new(clock.clone())).await?;
+        let open = reopened.unwrap_or_else(|error| panic!("the store could not be opened again: {error}"));
+        Some(Self { open, clock })
     }
 
     /// Counts the store's work so far, if it can.
     pub async fn cost(&self) -> Option<u64> {
-        self.subject.cost(&self.provider).await
+        self.open.subject().cost(self.provider()).await
     }
 
     /// Waits until `count` calls are parked on the clock, so that a case knows that they wait.
@@ -113,7 +112,7 @@ impl Bench {
                 }
             }
         };
-        if tokio::time::timeout(self.subject.patience(), parking).await.is_err() {
+        if tokio::time::timeout(self.open.subject().patience(), parking).await.is_err() {
             panic!("{count} calls should be waiting, {} are", self.clock.sleepers());
         }
     }
@@ -122,12 +121,12 @@ impl Bench {
 
     /// Sends a message.
     pub async fn send(&self, item: WorkItem) {
-        ok(self.provider.enqueue_for_orchestrator(item, None).await);
+        ok(self.provider().enqueue_for_orchestrator(item, None).await);
     }
 
     /// Sends a message that is held back.
     pub async fn send_later(&self, item: WorkItem, delay: Duration) {
-        ok(self.provider.enqueue_for_orchestrator(item, Some(delay)).await);
+        ok(self.provider().enqueue_for_orchestrator(item, Some(delay)).await);
     }
 
     /// Sends the start of an instance.
@@ -144,7 +143,7 @@ impl Bench {
 
     /// Leases an instance for as long as given.
     pub async fn try_fetch(&self, lease: Duration) -> Result<Option<Turning>, ProviderError> {
-        let fetched = self.provider.fetch_orchestration_item(lease, Duration::ZERO, None).await?;
+        let fetched = self.provider().fetch_orchestration_item(lease, Duration::ZERO, None).await?;
         Ok(fetched.map(|(item, token, attempt)| Turning { item, token, attempt }))
     }
 
@@ -156,7 +155,7 @@ impl Bench {
     /// Commits a turn.
     pub async fn try_commit(&self, turn: &Turning, commit: Commit) -> Result<(), ProviderError> {
         let Commit { execution_id, events, work, messages, metadata, cancelled } = commit;
-        self.provider
+        self.provider()
             .ack_orchestration_item(&turn.token, execution_id, events, work, messages, metadata, cancelled)
             .await
     }
@@ -204,7 +203,7 @@ impl Bench {
         session: Option<&SessionFetchConfig>,
         tags: &TagFilter,
     ) -> Option<(WorkItem, String, u32)> {
-        ok(self.provider.fetch_work_item(LEASE, Duration::ZERO, session, tags).await)
+        ok(self.provider().fetch_work_item(LEASE, Duration::ZERO, session, tags).await)
     }
 }
 
@@ -442,7 +441,7 @@ pub(crate) fn completion(instance: &str, id: u64) -> WorkItem {
 impl Bench {
     /// Queues an activity that no turn asked for.
     pub async fn enqueue(&self, item: WorkItem) {
-        ok(self.provider.enqueue_for_worker(item).await);
+        ok(self.provider().enqueue_for_worker(item).await);
     }
 
     /// Leases an activity without a session; there must be one.
@@ -452,7 +451,7 @@ impl Bench {
 
     /// Ends the lease of an activity, with or without a completion.
     pub async fn finish(&self, token: &str, completion: Option<WorkItem>) {
-        ok(self.provider.ack_work_item(token, completion).await);
+        ok(self.provider().ack_work_item(token, completion).await);
     }
 
     /// Begins to lease an activity, waiting for one if there is none. The call waits when this returns.
@@ -461,7 +460,7 @@ impl Bench {
         poll: Duration,
         tags: TagFilter,
     ) -> JoinHandle<Option<(WorkItem, String, u32)>> {
-        let (provider, waiting) = (Arc::clone(&self.provider), self.clock.sleepers());
+        let (provider, waiting) = (Arc::clone(self.provider()), self.clock.sleepers());
         let call = tokio::spawn(async move { ok(provider.fetch_work_item(LEASE, poll, None, &tags).await) });
         self.parked(waiting + 1).await;
         call
@@ -495,7 +494,7 @@ impl Bench {
 
     /// Begins to lease an instance, waiting for one if there is none. The call waits when this returns.
     pub(crate) async fn waiting_fetch(&self, poll: Duration) -> JoinHandle<Option<Turning>> {
-        let (provider, waiting) = (Arc::clone(&self.provider), self.clock.sleepers());
+        let (provider, waiting) = (Arc::clone(self.provider()), self.clock.sleepers());
         let call = tokio::spawn(async move {
             let fetched = ok(provider.fetch_orchestration_item(LEASE, poll, None).await);
             fetched.map(|(item, token, attempt)| Turning { item, token, attempt })
@@ -506,13 +505,13 @@ impl Bench {
 
     /// Leases an instance that a filter accepts, if one can be leased now.
     pub(crate) async fn fetch_with(&self, filter: &DispatcherCapabilityFilter) -> Option<Turning> {
-        let fetched = ok(self.provider.fetch_orchestration_item(LEASE, Duration::ZERO, Some(filter)).await);
+        let fetched = ok(self.provider().fetch_orchestration_item(LEASE, Duration::ZERO, Some(filter)).await);
         fetched.map(|(item, token, attempt)| Turning { item, token, attempt })
     }
 
     /// Extends the lease of an instance.
     pub(crate) async fn try_renew(&self, turn: &Turning, extend_for: Duration) -> Result<(), ProviderError> {
-        self.provider.renew_orchestration_item_lock(&turn.token, extend_for).await
+        self.provider().renew_orchestration_item_lock(&turn.token, extend_for).await
     }
 
     /// Gives a leased instance back; the attempt counts.
@@ -521,22 +520,22 @@ impl Bench {
         turn: &Turning,
         delay: Option<Duration>,
     ) -> Result<(), ProviderError> {
-        self.provider.abandon_orchestration_item(&turn.token, delay, false).await
+        self.provider().abandon_orchestration_item(&turn.token, delay, false).await
     }
 
     /// Gives a leased instance back as if it had not been fetched.
     pub(crate) async fn give_back(&self, turn: &Turning, delay: Option<Duration>) {
-        ok(self.provider.abandon_orchestration_item(&turn.token, delay, true).await);
+        ok(self.provider().abandon_orchestration_item(&turn.token, delay, true).await);
     }
 
     /// Numbers the events of the latest execution.
     pub(crate) async fn event_ids(&self, instance: &str) -> Vec<u64> {
-        ok(self.provider.read(instance).await).iter().map(Event::event_id).collect()
+        ok(self.provider().read(instance).await).iter().map(Event::event_id).collect()
     }
 
     /// Waits for a call that should return without any time passing.
     pub(crate) async fn soon<T>(&self, call: JoinHandle<T>) -> T {
-        let returned = tokio::time::timeout(self.subject.patience(), call).await;
+        let returned = tokio::time::timeout(self.open.subject().patience(), call).await;
         let returned = returned.expect("a call that waits should return now");
         returned.unwrap_or_else(|panic| panic!("a call should not panic: {panic}"))
     }

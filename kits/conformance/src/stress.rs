@@ -21,6 +21,7 @@ use steadfast_store::{Provider, ProviderError};
 use crate::Subject;
 use crate::bench::start_of;
 use crate::report::note;
+use crate::subject::OpenStore;
 use crew::Crew;
 
 /// Says how hard to hammer.
@@ -97,9 +98,9 @@ pub fn stress(subject: &Arc<dyn Subject>, plan: Stress) -> Result<Stressed, Stri
         .build()
         .map_err(|error| format!("no threads: {error}"))?;
     let end = runtime.block_on(async {
-        let opened = subject.open(Arc::new(SystemClock)).await;
-        let provider = opened.map_err(|error| format!("the store could not be opened: {error}"))?;
-        hammer(provider, plan).await
+        let opened = OpenStore::new(subject, Arc::new(SystemClock)).await;
+        let store = opened.map_err(|error| format!("the store could not be opened: {error}"))?;
+        hammer(Arc::clone(store.provider()), plan).await
     });
     runtime.shutdown_background();
     end

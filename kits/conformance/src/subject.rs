@@ -30,6 +30,10 @@ pub trait Subject: Send + Sync {
         None
     }
 
+    /// Removes what `open` or `reopen` made: the case has ended. What a store keeps outside the process (a file, a
+    /// schema) would otherwise pile up, and slow down the cases after it.
+    fn close(&self, _provider: Arc<dyn Provider>) {}
+
     /// Overwrites stored rows with `text`, behind the store's back. Returns how many there were; `None` when
     /// the kit cannot reach them.
     async fn damage(&self, _provider: &Arc<dyn Provider>, _what: Damage<'_>, _text: &str) -> Option<usize> {
@@ -42,11 +46,49 @@ pub trait Subject: Send + Sync {
         None
     }
 
-    /// Bounds, in real time, how long a case waits for a call that should return by itself, and by six times as much how long
-    /// it takes in all. Time is told, so only a store that breaks a clause comes near it, and then the case fails instead of
-    /// hanging.
+    /// Bounds, in real time, how long a case waits for a call that should return by itself; six times as long bounds
+    /// the whole case. Time is told, so only a store that breaks a clause comes near the bound, and then the case
+    /// fails instead of hanging.
     fn patience(&self) -> Duration {
         Duration::from_secs(30)
+    }
+}
+
+/// A store that is closed with this value.
+pub(crate) struct OpenStore {
+    subject: Arc<dyn Subject>,
+    /// `None` after the store was taken to be opened again.
+    provider: Option<Arc<dyn Provider>>,
+}
+
+impl OpenStore {
+    pub(crate) async fn new(subject: &Arc<dyn Subject>, clock: Arc<dyn Clock>) -> Result<Self, BoxError> {
+        let provider = subject.open(clock).await?;
+        Ok(Self { subject: Arc::clone(subject), provider: Some(provider) })
+    }
+
+    /// Opens the store again; `None` if it has nothing to open again.
+    pub(crate) async fn reopen(mut self, clock: Arc<dyn Clock>) -> Option<Result<Self, BoxError>> {
+        let provider = self.provider.take()?;
+        let reopened = self.subject.reopen(provider, clock).await?;
+        Some(reopened.map(|provider| Self { subject: Arc::clone(&self.subject), provider: Some(provider) }))
+    }
+
+    pub(crate) fn subject(&self) -> &dyn Subject {
+        &*self.subject
+    }
+
+    #[expect(clippy::expect_used, reason = "only `reopen` takes the provider, and it consumes the value")]
+    pub(crate) fn provider(&self) -> &Arc<dyn Provider> {
+        self.provider.as_ref().expect("the store is open")
+    }
+}
+
+impl Drop for OpenStore {
+    fn drop(&mut self) {
+        if let Some(provider) = self.provider.take() {
+            self.subject.close(provider);
+        }
     }
 }
 

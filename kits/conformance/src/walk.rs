@@ -28,6 +28,7 @@ use steadfast_clock::VirtualClock;
 
 use crate::bench::DAWN_MS;
 use crate::report::text_of;
+use crate::subject::OpenStore;
 use crate::{BoxError, Subject};
 use side::Side;
 use step::Step;
@@ -119,9 +120,10 @@ async fn both(
     told: &mut Story,
 ) -> Result<Result<Walked, Found>, BoxError> {
     let clock = VirtualClock::new(DAWN_MS);
-    let (one, other) =
-        (subject.open(Arc::new(clock.clone())).await?, oracle.open(Arc::new(clock.clone())).await?);
-    let (Some(mut one), Some(mut other)) = (Side::new(one, &clock), Side::new(other, &clock)) else {
+    let mine = OpenStore::new(subject, Arc::new(clock.clone())).await?;
+    let theirs = OpenStore::new(oracle, Arc::new(clock.clone())).await?;
+    let side = |store: &OpenStore| Side::new(Arc::clone(store.provider()), &clock);
+    let (Some(mut one), Some(mut other)) = (side(&mine), side(&theirs)) else {
         return Ok(Ok(Walked::Skipped));
     };
     for step in steps {

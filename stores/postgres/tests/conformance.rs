@@ -76,6 +76,12 @@ impl Subject for Postgres {
         Some(self.open_in(schema, clock).await)
     }
 
+    fn close(&self, provider: Arc<dyn Provider>) {
+        let opened = self.opened().remove(&address(&provider));
+        drop(provider);
+        drop(opened);
+    }
+
     async fn damage(&self, provider: &Arc<dyn Provider>, what: Damage<'_>, text: &str) -> Option<usize> {
         let schema = Arc::clone(&self.opened().get(&address(provider))?.schema);
         let (client, connection) = tokio_postgres::connect(server().ok()?.url(), NoTls).await.ok()?;

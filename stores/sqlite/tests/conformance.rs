@@ -13,7 +13,7 @@ use steadfast_sqlite::{SqliteOptions, SqliteProvider};
 use steadfast_store::Provider;
 use tempfile::TempDir;
 
-/// Opens each store in a folder of its own, which lives as long as the process.
+/// Opens each store in a folder of its own, which lives as long as the store.
 #[derive(Default)]
 struct File {
     opened: Mutex<BTreeMap<usize, Opened>>,
@@ -62,6 +62,12 @@ impl Subject for File {
         let folder = self.opened().remove(&address(&provider))?.folder;
         drop(provider);
         Some(self.open_in(folder, clock).await)
+    }
+
+    fn close(&self, provider: Arc<dyn Provider>) {
+        let opened = self.opened().remove(&address(&provider));
+        drop(provider);
+        drop(opened);
     }
 
     async fn damage(&self, provider: &Arc<dyn Provider>, what: Damage<'_>, text: &str) -> Option<usize> {

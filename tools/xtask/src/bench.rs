@@ -9,7 +9,7 @@ use clap::Subcommand;
 use crate::workspace::Workspace;
 
 #[derive(Subcommand)]
-pub(crate) enum Part {
+pub(crate) enum Benchmark {
     /// Count the instructions of replay, fan-in and warm turns at two sizes, with callgrind
     ///
     /// How the count grows with the size is a property of the code and not of the machine. Each workload runs
@@ -39,17 +39,17 @@ pub(crate) enum Part {
     Store,
 }
 
-/// Runs the measurements of one part.
+/// Runs one of the benchmarks.
 ///
 /// # Errors
 ///
 /// A missed bar is an error, and so is a missing tool.
-pub(crate) fn run(workspace: &Workspace, part: &Part) -> Result<()> {
-    match part {
-        Part::Core => core::run(workspace),
-        Part::Quick { store, workload } => quick(workspace, store, workload),
-        Part::Sessions { store } => quick(workspace, store, &["sessions".to_owned()]),
-        Part::Store => store::run(workspace),
+pub(crate) fn run(workspace: &Workspace, benchmark: &Benchmark) -> Result<()> {
+    match benchmark {
+        Benchmark::Core => core::run(workspace),
+        Benchmark::Quick { store, workload } => quick(workspace, store, workload),
+        Benchmark::Sessions { store } => quick(workspace, store, &["sessions".to_owned()]),
+        Benchmark::Store => store::run(workspace),
     }
 }
 

@@ -11,7 +11,7 @@ const STORES: [(&str, &str); 3] =
 
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
-pub(crate) struct Arguments {
+pub(crate) struct ConformanceArguments {
     /// The stores to prove; all of them if none is named
     #[arg(value_name = "STORE")]
     stores: Vec<String>,
@@ -26,7 +26,7 @@ Examples:
   cargo xtask conformance memory       the memory store, by clause, with counts
   cargo xtask conformance --mutants    which case catches which broken store";
 
-pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(workspace: &Workspace, arguments: &ConformanceArguments) -> Result<()> {
     let mut steps = Steps::default();
     for (store, package) in selected(&arguments.stores, arguments.mutants)? {
         let mut command = workspace.cargo(["test", "--quiet", "--package", package, "--test", "conformance"]);

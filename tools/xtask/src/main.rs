@@ -9,6 +9,7 @@ mod bench;
 mod check;
 mod conformance;
 mod failures;
+mod house;
 mod layers;
 mod metadata;
 mod migration_diff;
@@ -40,21 +41,23 @@ Exit codes: 0 all is well, 1 a step failed (its name is printed last), 2 the com
 
 #[derive(Subcommand)]
 enum Command {
-    /// Format, clippy (warnings denied), layers and docs (warnings denied); runs no code of the project
+    /// Format, layers, the house, clippy and docs (warnings denied); runs no code of the project
     Check,
+    /// Read the files of the repository and name what breaks a rule of the house
+    House(house::HouseArguments),
     /// Compare the dependencies between workspace packages with the table of allowed edges
     Layers,
     /// Run all tests, then doctests, then every program in examples/
-    Test(test::Arguments),
+    Test(test::TestArguments),
     /// Prove stores against the contract, clause by clause, or prove the kit that does it
-    Conformance(conformance::Arguments),
+    Conformance(conformance::ConformanceArguments),
     /// Count the work of a part of the project and compare it with its bars
     Bench {
         #[command(subcommand)]
-        part: bench::Part,
+        benchmark: bench::Benchmark,
     },
     /// Write what a migration of the Postgres store changes: tables, indexes, functions in full
-    MigrationDiff(migration_diff::Arguments),
+    MigrationDiff(migration_diff::MigrationDiffArguments),
 }
 
 fn main() -> ExitCode {
@@ -71,10 +74,11 @@ fn run(cli: Cli) -> Result<()> {
     let workspace = Workspace::find()?;
     match cli.command {
         Command::Check => check::run(&workspace),
+        Command::House(arguments) => house::run(&workspace, &arguments),
         Command::Layers => layers::run(&workspace),
         Command::Test(arguments) => test::run(&workspace, &arguments),
         Command::Conformance(arguments) => conformance::run(&workspace, &arguments),
-        Command::Bench { part } => bench::run(&workspace, &part),
+        Command::Bench { benchmark } => bench::run(&workspace, &benchmark),
         Command::MigrationDiff(arguments) => migration_diff::run(&workspace, &arguments),
     }
 }

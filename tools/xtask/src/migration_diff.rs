@@ -20,7 +20,7 @@ use source::{Plan, Source};
 
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
-pub(crate) struct Arguments {
+pub(crate) struct MigrationDiffArguments {
     /// The number of the migration, as in stores/postgres/sql/migrations/000N_….sql
     number: u32,
 
@@ -47,7 +47,7 @@ Examples:
   cargo xtask migration-diff 2 --output -           on the terminal
   cargo xtask migration-diff 1 --before v0.3.0      against the functions of a release";
 
-pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(workspace: &Workspace, arguments: &MigrationDiffArguments) -> Result<()> {
     let plan = Plan::of(
         workspace,
         arguments.number,

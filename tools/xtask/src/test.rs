@@ -28,7 +28,7 @@ const DOCTESTS: [&str; 4] = ["test", "--doc", "--workspace", "--all-features"];
 
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
-pub(crate) struct Arguments {
+pub(crate) struct TestArguments {
     /// Run only this part
     #[arg(long, value_enum)]
     only: Option<Part>,
@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     all: bool,
 
-    /// Arguments for the test runner: cargo-nextest where installed, else `cargo test`
+    /// TestArguments for the test runner: cargo-nextest where installed, else `cargo test`
     #[arg(last = true, value_name = "ARGUMENTS")]
     runner: Vec<String>,
 }
@@ -51,7 +51,7 @@ Examples:
   cargo xtask test --only cold --all                        the behaviour without a warm cache, on more stores
 
 Tests run under cargo-nextest where it is installed (cargo install --locked cargo-nextest), else under
-`cargo test`. Arguments after -- go to that runner; doctests and examples do not receive them.
+`cargo test`. TestArguments after -- go to that runner; doctests and examples do not receive them.
 
 Tests that need a PostgreSQL server share a throw-away one, which they start and stop by themselves, or take the one
 that TEST_DATABASE_URL names. Where no server is installed, root gets the Debian package `postgresql` from apt-get, and
@@ -74,7 +74,7 @@ enum Part {
 }
 
 /// Runs the parts that were asked for, all by default.
-pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(workspace: &Workspace, arguments: &TestArguments) -> Result<()> {
     let asked = |part| arguments.only.is_none_or(|only| only == part);
     if !asked(Part::Tests) && !arguments.runner.is_empty() {
         bail!("arguments after -- are for the test runner, and --only leaves it out");

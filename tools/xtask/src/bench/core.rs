@@ -75,11 +75,11 @@ fn build(workspace: &Workspace) -> Result<PathBuf> {
 fn executable_in(messages: &str) -> Option<PathBuf> {
     #[derive(Deserialize)]
     struct Artifact {
-        target: Target,
+        target: BuiltTarget,
         executable: Option<PathBuf>,
     }
     #[derive(Deserialize)]
-    struct Target {
+    struct BuiltTarget {
         name: String,
     }
     messages
