@@ -296,9 +296,10 @@ impl Stage {
         }
     }
 
-    /// Lets everybody do what they can without time: tasks run, and what they asked of the store is answered.
+    /// Lets tasks do what they can without time: tasks run, and what they asked of the store is answered.
     pub async fn settle(&self) {
         for _ in 0..SETTLING_ROUNDS {
+            let asked = self.requests();
             for _ in 0..SETTLING_YIELDS {
                 tokio::task::yield_now().await;
             }
@@ -307,7 +308,19 @@ impl Stage {
             assert_eq!(renewed.expect("the store answers"), 0);
             if let Place::Schema(place) = &self.place {
                 place.answers().await;
+                // Only the request above: the tasks have nothing more to ask.
+                if self.requests() <= asked + 1 {
+                    return;
+                }
             }
+        }
+    }
+
+    /// Counts what was asked of the server so far; 0 where the store is part of this process.
+    fn requests(&self) -> u64 {
+        match &self.place {
+            Place::Schema(place) => place.counts.sent.load(Ordering::Acquire),
+            Place::Memory | Place::File(_) => 0,
         }
     }
 

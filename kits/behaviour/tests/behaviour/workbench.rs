@@ -74,7 +74,7 @@ pub(crate) async fn call(ctx: OrchestrationContext, activity: String) -> Result<
 }
 
 /// Waits until an activity has been given back for the `n`th time, and waits for a worker.
-pub(crate) async fn given_back(stage: &Stage, n: u64) {
+pub(crate) async fn is_abandoned(stage: &Stage, n: u64) {
     stage.until("it is given back", async || stage.faults.calls("abandon") == n).await;
     stage
         .until("it waits", async || {
