@@ -15,8 +15,8 @@ use steadfast_store::{
 
 /// Says what goes wrong in a [`Faulty`] store, and counts its calls. Clones share one list.
 ///
-/// Operations are named like the methods of [`Store`]: `fetch_turn`, `commit_turn`, `fetch_work`, `finish_work`,
-/// `renew`, `abandon`, …
+/// Operations are named like the methods of [`Store`]: `fetch_turn`, `commit_turn`, `fetch_work`,
+/// `finish_work`, `renew`, `abandon`, …
 #[derive(Debug, Clone, Default)]
 pub struct Faults {
     shared: Arc<Mutex<State>>,

@@ -45,7 +45,8 @@ pub struct Stage {
     pub clock: VirtualClock,
     /// Holds everything.
     pub store: Arc<dyn Provider>,
-    /// Reaches the store. Its waits go by the clock of the stage, except through the wrapper, whose client polls.
+    /// Reaches the store. Its waits go by the clock of the stage, except through the wrapper, whose client
+    /// polls.
     pub client: Client,
     /// Makes trouble between the runtimes and the store.
     pub faults: Faults,
@@ -123,7 +124,8 @@ impl Stage {
                 (faulty, client)
             }
         };
-        // A store without faults around it, only because every sized store is a provider and `dyn Store` is not.
+        // A store without faults around it, only because every sized store is a provider and `dyn Store` is
+        // not.
         let inner = Arc::new(Faulty::new(inner, Faults::default()));
         Self { kind, clock, store, client, faults, inner, memory, runtimes: Mutex::default(), place }
     }
@@ -149,7 +151,8 @@ impl Stage {
         self.memory.as_deref()
     }
 
-    /// Opens the same data a second time, as another process would; `None` where only one process can have it.
+    /// Opens the same data a second time, as another process would; `None` where only one process can have
+    /// it.
     pub async fn open_again(&self) -> Option<Arc<dyn Provider>> {
         match &self.place {
             Place::Memory => None,
@@ -168,8 +171,9 @@ impl Stage {
         Client::with_clock(self.inner(), Arc::new(self.clock.clone()))
     }
 
-    /// Returns the default options, with the clock of the stage. How many orchestrations stay warm can be set from
-    /// outside (`STEADFAST_WARM`, a number), so that all claims can be shown warm, cold and with constant eviction.
+    /// Returns the default options, with the clock of the stage. How many orchestrations stay warm can be set
+    /// from outside (`STEADFAST_WARM`, a number), so that all claims can be shown warm, cold and with
+    /// constant eviction.
     pub fn options(&self) -> RuntimeOptions {
         let mut options = RuntimeOptions { clock: Arc::new(self.clock.clone()), ..RuntimeOptions::default() };
         if let Ok(warm) = std::env::var("STEADFAST_WARM") {
@@ -210,8 +214,8 @@ impl Stage {
 
     /// Stops every runtime of the stage, and waits until what it ran has ended.
     ///
-    /// What was under way ends first if it can without time: the stop of a runtime gives such work back, and then it
-    /// waits in the store.
+    /// What was under way ends first if it can without time: the stop of a runtime gives such work back, and
+    /// then it waits in the store.
     pub async fn stop(&self) {
         self.settle().await;
         self.stop_at_once().await;
@@ -265,14 +269,15 @@ impl Stage {
         self.ends(instance).await.map_err(|details| details.display_message())
     }
 
-    /// Waits until an instance has ended while the clock moves on, a step at a time. Steps should be well below the
-    /// leases: each gives the tasks a moment, not all the time they might want.
+    /// Waits until an instance has ended while the clock moves on, a step at a time. Steps should be well
+    /// below the leases: each gives the tasks a moment, not all the time they might want.
     pub async fn ends_as_time_passes(&self, instance: &str, step: Duration) -> Result<String, ErrorDetails> {
         in_time(instance, async {
             while !self.has_ended(instance).await {
                 self.clock.advance(step);
                 match self.place {
-                    // A call may take longer than a nap there, and what it leased must not end while it is under way.
+                    // A call may take longer than a nap there, and what it leased must not end while it is
+                    // under way.
                     Place::Schema(_) => self.settle().await,
                     _ => nap().await,
                 }
@@ -303,7 +308,8 @@ impl Stage {
             for _ in 0..SETTLING_YIELDS {
                 tokio::task::yield_now().await;
             }
-            // A request that changes nothing. The store answers in order, so those before it have been answered too.
+            // A request that changes nothing. The store answers in order, so those before it have been
+            // answered too.
             let renewed = self.inner.renew_session_lock(&["nobody"], SOON, SOON).await;
             assert_eq!(renewed.expect("the store answers"), 0);
             if let Place::Schema(place) = &self.place {
@@ -344,7 +350,8 @@ impl Stage {
         self.until(instance, async || wanted(&self.history(instance).await)).await;
     }
 
-    /// Waits until the latest execution has `count` events of a kind (`TimerCreated`, `ActivityScheduled`, …).
+    /// Waits until the latest execution has `count` events of a kind (`TimerCreated`, `ActivityScheduled`,
+    /// …).
     pub async fn has(&self, instance: &str, wanted: &str, count: usize) {
         self.reaches(instance, |events| events.iter().filter(|event| kind(event) == wanted).count() >= count)
             .await;
@@ -371,7 +378,8 @@ impl Stage {
 
     /// Asserts that nothing waits in the store: no message, no activity.
     pub async fn nothing_waits(&self) {
-        // What a dropped fetch had leased is given back by the store in its own time, before the next request.
+        // What a dropped fetch had leased is given back by the store in its own time, before the next
+        // request.
         self.settle().await;
         let depths = self.observer().get_queue_depths().await.expect("counts");
         assert_eq!((depths.orchestrator_queue, depths.worker_queue), (0, 0), "messages, activities");
@@ -407,8 +415,8 @@ impl OnServer {
             .expect("the schema opens")
     }
 
-    /// Waits until the server has answered all it was asked, and nobody asks anew. In real time, because it is another
-    /// process.
+    /// Waits until the server has answered all it was asked, and nobody asks anew. In real time, because it
+    /// is another process.
     async fn answers(&self) {
         let (mut calm, mut sent) = (0, 0);
         while calm < CALM_ROUNDS {
@@ -425,7 +433,8 @@ async fn open(file: &std::path::Path, clock: &VirtualClock) -> SqliteProvider {
     SqliteProvider::new(&format!("sqlite:{}", file.display()), Some(options)).await.expect("the file opens")
 }
 
-/// Names the kind of an event: the word that its JSON has, which is the name of the variant in Rust but for queues.
+/// Names the kind of an event: the word that its JSON has, which is the name of the variant in Rust but for
+/// queues.
 fn kind(event: &Event) -> String {
     let text = format!("{:?}", event.kind);
     text.split([' ', '{', '(']).next().unwrap_or_default().to_owned()

@@ -1,7 +1,8 @@
 //! The walking skeleton: the smallest loop that runs orchestrations over a store.
 //!
-//! One thread, one item at a time, no renewals, no retries, nothing kept between turns. It shows that core and
-//! store fit, on any store, and is what a store of your own is first tried with. Real programs use the runtime.
+//! One thread, one item at a time, no renewals, no retries, nothing kept between turns. It shows that core
+//! and store fit, on any store, and is what a store of your own is first tried with. Real programs use the
+//! runtime.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;

@@ -1,4 +1,5 @@
-//! The typed codec (1.2): what it writes and reads at registrations, activities, children, events and outputs.
+//! The typed codec (1.2): what it writes and reads at registrations, activities, children, events and
+//! outputs.
 
 use serde::de::DeserializeOwned;
 use serde::ser::{Error, Serializer};
@@ -54,7 +55,8 @@ fn panicked(message: &str) -> ErrorDetails {
     ErrorDetails::Application { kind, message: message.to_owned(), retryable: false }
 }
 
-/// Writes a value as the input of an activity; returns the text that history has, and the value that comes back.
+/// Writes a value as the input of an activity; returns the text that history has, and the value that comes
+/// back.
 async fn written<In, Out>(stage: &Stage, instance: &str, value: In) -> (String, Result<Out, String>)
 where
     In: Serialize + Clone + Send + Sync + 'static,

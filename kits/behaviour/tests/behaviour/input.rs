@@ -127,9 +127,8 @@ on_every_store! {
     async fn a1_11_ids_that_cannot_be_are_refused_before_anything_is_sent(stage) {
         let client = &stage.client;
         let long = "x".repeat(1_025);
-        let reserved = |id: &str| {
-            format!("instance id '{id}' uses the reserved sub-orchestration marker 'sub::'")
-        };
+        let reserved =
+            |id: &str| format!("instance id '{id}' uses the reserved sub-orchestration marker 'sub::'");
         for (id, text) in [
             ("sub::1", reserved("sub::1")),
             ("a::sub::1", reserved("a::sub::1")),
@@ -235,7 +234,9 @@ on_every_store! {
                 "child" => ctx.schedule_sub_orchestration("Plain", payload).await.map(|_| "fits".to_owned()),
                 "error" => Err(payload),
                 "output" => Ok(payload),
-                "continue" => ctx.continue_as_new(format!("output {}{}", "0".repeat(payload.len() - 8), 4)).await,
+                "continue" => {
+                    ctx.continue_as_new(format!("output {}{}", "0".repeat(payload.len() - 8), 4)).await
+                }
                 _ => {
                     ctx.schedule_orchestration("Plain", format!("detached-{size}"), payload);
                     Ok("fits".to_owned())
@@ -277,7 +278,8 @@ on_every_store! {
                 ctx.set_custom_status(script);
                 ctx.set_kv_value(script, script);
                 let echoed = ctx.schedule_activity(script, input).with_tag(script).await?;
-                let child = ctx.schedule_sub_orchestration_with_id("Plain", format!("kid {script}"), echoed).await?;
+                let child =
+                    ctx.schedule_sub_orchestration_with_id("Plain", format!("kid {script}"), echoed).await?;
                 Ok(child + &ctx.dequeue_event(script).await + &ctx.schedule_wait(script).await)
             });
         }
@@ -293,7 +295,8 @@ on_every_store! {
             let value = stage.observer().get_kv_value(script, script).await.expect("answers");
             assert_eq!(value.as_deref(), Some(script));
             let status = stage.observer().get_orchestration_status(script).await.expect("answers");
-            assert!(matches!(status, OrchestrationStatus::Completed { custom_status: Some(shown), .. } if shown == script));
+            let OrchestrationStatus::Completed { custom_status, .. } = status else { panic!("{status:?}") };
+            assert_eq!(custom_status.as_deref(), Some(script));
         }
         goes_on(&stage).await;
         stage.stop().await;
@@ -418,7 +421,8 @@ on_every_store! {
             ("drop", "in a destructor"),
         ] {
             let details = stage.ends_after(how, "Ask", how).await.expect_err("it panicked");
-            let ErrorDetails::Application { kind: AppErrorKind::OrchestrationFailed, message, .. } = &details else {
+            let ErrorDetails::Application { kind: AppErrorKind::OrchestrationFailed, message, .. } = &details
+            else {
                 panic!("{details:?}")
             };
             assert!(message.contains("panicked") && message.contains(text), "{how}: {message}");
@@ -441,16 +445,24 @@ on_every_full_store! {
             client.get_execution_info("nobody", 1).await.map(drop).expect_err("there is none"),
             client.prune_executions("nobody", Default::default()).await.map(drop).expect_err("there is none"),
         ] {
-            assert!(matches!(&error, ClientError::Provider(error) if error.kind == ProviderErrorKind::NotFound));
+            assert!(
+                matches!(&error, ClientError::Provider(error) if error.kind == ProviderErrorKind::NotFound)
+            );
             assert!(error.to_string().contains("not found"), "{error}");
         }
         for force in [false, true] {
             let refused = client.delete_instance("nobody", force).await;
-            assert!(matches!(&refused, Err(ClientError::InstanceNotFound { instance_id }) if instance_id == "nobody"), "{refused:?}");
+            assert!(
+                matches!(&refused, Err(ClientError::InstanceNotFound { instance_id: id }) if id == "nobody"),
+                "{refused:?}"
+            );
         }
         assert_eq!(client.get_instance_tree("nobody").await.expect("answers").all_ids, ["nobody"]);
         let missing = client.retry_set_aside(7).await.expect_err("there is none");
-        assert!(matches!(&missing, ClientError::Provider(error) if error.kind == ProviderErrorKind::NotFound), "{missing:?}");
+        assert!(
+            matches!(&missing, ClientError::Provider(error) if error.kind == ProviderErrorKind::NotFound),
+            "{missing:?}"
+        );
     }
 }
 

@@ -1,5 +1,5 @@
-//! Many orchestrations of every kind at once, through one process, on SQLite: all end as they should, and nothing is
-//! left behind in any table (I5, I6, I7, I9).
+//! Many orchestrations of every kind at once, through one process, on SQLite: all end as they should, and
+//! nothing is left behind in any table (I5, I6, I7, I9).
 //!
 //! `STEADFAST_LOAD` says how many; 10,000 in a release build is the size that counts.
 
@@ -35,7 +35,8 @@ const KINDS: [&str; 12] = [
     "Session",
 ];
 
-/// Messages that somebody should have taken. A timer that nobody waits for any more stays until its time comes.
+/// Messages that somebody should have taken. A timer that nobody waits for any more stays until its time
+/// comes.
 const MESSAGES: &str = r#"messages WHERE item NOT LIKE '{"TimerFired":%'"#;
 
 /// How many calls of the client are on their way at a time.
@@ -48,7 +49,8 @@ fn activities() -> ActivityRegistry {
     ActivityRegistry::builder()
         .register("Step", |_, input: String| async move { Ok(input) })
         .register("Flaky", |ctx: ActivityContext, _| async move {
-            // The third activity of its orchestration succeeds: schedules are 2, 5 and 8, with a timer between.
+            // The third activity of its orchestration succeeds: schedules are 2, 5 and 8, with a timer
+            // between.
             if ctx.activity_id() < 8 { Err("not yet".to_owned()) } else { Ok("at last".to_owned()) }
         })
         .build()
@@ -208,7 +210,8 @@ async fn i7_orchestrations_of_every_kind_at_once_all_end_and_leave_nothing_behin
     let failed = of_kind("Fails").count() + 2 * of_kind("Cancelled").count();
     assert_eq!(counts.orch_failures, failed as u64);
     assert_eq!(counts.orch_completions, (size + children - failed) as u64);
-    // Owned sessions end with their instance; clean-up, which a runtime does every five minutes, forgets their names.
+    // Owned sessions end with their instance; clean-up, which a runtime does every five minutes, forgets
+    // their names.
     assert_eq!(count(&file, "sessions WHERE instance <> '' AND is_row = 1"), 0);
     store.cleanup_orphaned_sessions(Duration::ZERO).await.expect("cleans up");
     let left = Left {
@@ -266,7 +269,8 @@ fn assert_nothing_left(path: &Path, left: &Left) {
         ("sessions WHERE instance <> '' OR session_id <> 'shared'", 0),
         // Each execution has events 1, 2, 3, … and one end.
         (
-            "(SELECT 1 FROM history GROUP BY key, execution HAVING count(*) <> max(event_id) OR min(event_id) <> 1)",
+            "(SELECT 1 FROM history GROUP BY key, execution HAVING count(*) <> max(event_id) OR \
+             min(event_id) <> 1)",
             0,
         ),
         (

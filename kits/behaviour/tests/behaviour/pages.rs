@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 /// The pages, each with a number of names that it has at least: a page that is read wrongly names fewer.
 const PAGES: [(&str, usize); 2] = [("contract/behaviour.md", 700), ("internals/reliability.md", 60)];
 
-/// First segments of paths that name no test: targets of log lines, paths of Rust items, and the pages' own examples.
+/// First segments of paths that name no test: targets of log lines, paths of Rust items, and the pages' own
+/// examples.
 const NOT_TESTS: [&str; 4] = ["steadfast", "futures", "file", "std"];
 
 /// A source file of the repository.

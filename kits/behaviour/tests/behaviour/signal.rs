@@ -241,7 +241,8 @@ on_every_store! {
                     return Ok(input);
                 }
                 drop(ctx.schedule_wait("go"));
-                // A turn that continues as new writes no mark of its own for what was dropped, so the end does.
+                // A turn that continues as new writes no mark of its own for what was dropped, so the end
+                // does.
                 ctx.continue_as_new("second").await
             });
         stage.run(activities(), flow).await;

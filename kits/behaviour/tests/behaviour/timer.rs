@@ -1,5 +1,5 @@
-//! Timers: when they fire, whoever replays them; delays at both ends of time; the recorded times of timers and values;
-//! clocks that jump (1.8, 2.4, I8, F17, S16).
+//! Timers: when they fire, whoever replays them; delays at both ends of time; the recorded times of timers
+//! and values; clocks that jump (1.8, 2.4, I8, F17, S16).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,7 +61,8 @@ fn times(history: &[Event]) -> (Vec<u64>, Vec<u64>) {
     (history.iter().filter_map(timer).collect(), history.iter().filter_map(value).collect())
 }
 
-/// Sets a value, waits a minute, sets another, waits for `go`, and removes what is older than its first timer.
+/// Sets a value, waits a minute, sets another, waits for `go`, and removes what is older than its first
+/// timer.
 async fn prunes(ctx: OrchestrationContext, _: String) -> Result<String, String> {
     ctx.set_kv_value("old", "1");
     ctx.schedule_timer(MINUTE).await;
@@ -152,7 +153,10 @@ on_every_store! {
         stage.pass(Duration::from_secs(1_000 * 365 * 86_400));
         stage.client.raise_event("a", "go", "on").await.expect("raises");
         let status = stage.client.wait_for_orchestration("a", Duration::MAX).await.expect("answers");
-        assert!(matches!(&status, OrchestrationStatus::Completed { output, .. } if output == r#"Err("no") on"#), "{status:?}");
+        assert!(
+            matches!(&status, OrchestrationStatus::Completed { output, .. } if output == r#"Err("no") on"#),
+            "{status:?}"
+        );
         stage.stop().await;
     }
 
@@ -203,7 +207,8 @@ on_every_store! {
         stage.has("a", "TimerCreated", 2).await;
         let (timers, values) = times(&stage.history("a").await);
         if stage.kind == StoreKind::Wrapped {
-            // Such a provider tells no time, so turns have the runtime's, and only what they consume corrects it.
+            // Such a provider tells no time, so turns have the runtime's, and only what they consume corrects
+            // it.
             assert_eq!((timers[0], values[0]), (begin - 3_540_000, begin - 3_600_000));
             assert_eq!((timers[1], values[1]), (timers[0] + 60_000, timers[0]));
         } else {

@@ -1,5 +1,5 @@
-//! What the tests of workers, shutdown and metrics share: activities that wait for the test, and time that passes
-//! no faster than the runtimes can follow.
+//! What the tests of workers, shutdown and metrics share: activities that wait for the test, and time that
+//! passes no faster than the runtimes can follow.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -83,8 +83,9 @@ pub(crate) async fn is_abandoned(stage: &Stage, n: u64) {
         .await;
 }
 
-/// Lets time pass a step at a time, each only when all who were woken sleep again: however slow the machine, a lease is
-/// renewed in its time. Writes that change nothing queue up behind what the woken ask of the store.
+/// Lets time pass a step at a time, each only when all who were woken sleep again: however slow the machine,
+/// a lease is renewed in its time. Writes that change nothing queue up behind what the woken ask of the
+/// store.
 pub(crate) async fn pass_calmly(stage: &Stage, time: Duration, step: Duration) {
     let end = stage.clock.monotonic().saturating_add(time);
     while stage.clock.monotonic() < end {

@@ -1,5 +1,5 @@
-//! Real processes on one file: stopped for longer than their leases, stopped while they write, killed at any moment.
-//! Every orchestration ends, and each result is recorded once (I1, I3, I6, I7).
+//! Real processes on one file: stopped for longer than their leases, stopped while they write, killed at any
+//! moment. Every orchestration ends, and each result is recorded once (I1, I3, I6, I7).
 //!
 //! These go by real time, with leases of a second: nobody can move the clock of another process.
 
@@ -31,7 +31,8 @@ const LONG: Duration = Duration::from_secs(60);
 
 const LEASE: Duration = Duration::from_secs(1);
 
-/// Another process, which ends with its owner: it reads the pipe that the owner holds, and is killed when dropped.
+/// Another process, which ends with its owner: it reads the pipe that the owner holds, and is killed when
+/// dropped.
 struct Process(Child);
 
 impl Process {

@@ -1,6 +1,8 @@
-//! Real processes on a real PostgreSQL server: workers that are killed, a server that crashes, clocks that are wrong.
+//! Real processes on a real PostgreSQL server: workers that are killed, a server that crashes, clocks that
+//! are wrong.
 //!
-//! These go by real time: nobody can move the clock of another process. `STEADFAST_CRASHES=full` runs the large size.
+//! These go by real time: nobody can move the clock of another process. `STEADFAST_CRASHES=full` runs the
+//! large size.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::OpenOptions;
@@ -310,6 +312,8 @@ async fn a12_clocks_that_are_ten_minutes_wrong_steal_nothing_and_lose_nothing() 
             // It is extended after a second, and a machine that stops for a moment loses nothing.
             worker_lock_timeout: Duration::from_secs(5),
             worker_lock_renewal_buffer: Duration::from_secs(4),
+            // All activities run at once: one after the other would take as many times their six seconds.
+            worker_concurrency: 8,
             ..RuntimeOptions::default()
         };
         runtimes.push(

@@ -1,5 +1,5 @@
-//! Workers: what an activity knows (1.9), which activities a worker takes, and what becomes of their outcomes (2.13,
-//! 2.10, 2.8).
+//! Workers: what an activity knows (1.9), which activities a worker takes, and what becomes of their outcomes
+//! (2.13, 2.10, 2.8).
 
 use std::time::Duration;
 
@@ -158,9 +158,12 @@ on_every_store! {
             client.raise_event("listener", "news", "good").await.map_err(|error| error.to_string())?;
             Ok(String::new())
         });
-        let flow = orchestrations()
-            .register("Call", call)
-            .register("Listen", |ctx: OrchestrationContext, _| async move { Ok(ctx.schedule_wait("news").await) });
+        let flow =
+            orchestrations()
+                .register("Call", call)
+                .register("Listen", |ctx: OrchestrationContext, _| async move {
+                    Ok(ctx.schedule_wait("news").await)
+                });
         stage.run(acts, flow).await;
         stage.start("listener", "Listen", "").await;
         stage.has("listener", "ExternalSubscribed", 1).await;
@@ -208,7 +211,8 @@ on_every_store! {
     }
 
     async fn r2_13_a_result_is_recorded_and_returned(stage) {
-        let acts = activities().register("Echo", |_, input: String| async move { Ok(format!("{input}-out")) });
+        let acts =
+            activities().register("Echo", |_, input: String| async move { Ok(format!("{input}-out")) });
         stage.run(acts, orchestrations().register("Call", call)).await;
         assert_eq!(stage.ends_after("a", "Call", "Echo").await, Ok("in-out".to_owned()));
         let kinds = stage.kinds("a").await;
@@ -260,7 +264,9 @@ on_every_store! {
         let old = stage.run(acts, orchestrations().register("Call", call)).await;
         stage.start("a", "Call", "Wait").await;
         is_abandoned(&stage, 1).await;
-        let [line] = &lines.saying("WARN", "Activity not registered")[..] else { panic!("{:?}", lines.all()) };
+        let [line] = &lines.saying("WARN", "Activity not registered")[..] else {
+            panic!("{:?}", lines.all())
+        };
         assert_eq!((line.target.as_str(), line.field("instance")), ("steadfast::runtime", "a"));
         assert_eq!(line.field("activity"), "Wait");
         let text = "Activity not registered, abandoning with 1.0s backoff (will poison in 10 more attempts); \
@@ -280,7 +286,10 @@ on_every_store! {
         let options = RuntimeOptions {
             max_attempts: 4,
             worker_concurrency: 1,
-            unregistered_backoff: UnregisteredBackoffConfig { base_delay: 10 * SECOND, max_delay: 60 * SECOND },
+            unregistered_backoff: UnregisteredBackoffConfig {
+                base_delay: 10 * SECOND,
+                max_delay: 60 * SECOND,
+            },
             ..stage.options()
         };
         let (lines, _guard) = Lines::collect();
@@ -288,7 +297,8 @@ on_every_store! {
         stage.start("a", "Call", "Missing").await;
         for (n, delay) in [(1, 10), (2, 20), (3, 40), (4, 60)] {
             is_abandoned(&stage, n).await;
-            let text = format!("with {delay}.0s backoff (will poison in {} more attempts); nothing is", 5 - n);
+            let text =
+                format!("with {delay}.0s backoff (will poison in {} more attempts); nothing is", 5 - n);
             stage.until(&text, async || lines.saying("WARN", &text).len() == 1).await;
             pass_calmly(&stage, (delay - 1) * SECOND, (delay - 1) * SECOND).await;
             assert_eq!(stage.faults.calls("abandon"), n, "not before its time");
@@ -416,11 +426,14 @@ on_every_store! {
         stage.faults.lose_answer("fetch_work", 1, ProviderError::retryable("fetch_work_item", "cut off"));
         let gate = Gate::new();
         gate.open();
-        let options = RuntimeOptions { worker_concurrency: 1, orchestration_concurrency: 0, ..stage.options() };
+        let options =
+            RuntimeOptions { worker_concurrency: 1, orchestration_concurrency: 0, ..stage.options() };
         stage.run_with(waiting(&gate), orchestrations(), options).await;
-        stage.until("its lease is nobody's", async || {
-            stage.observer().get_queue_depths().await.expect("counts").worker_queue == 0
-        }).await;
+        stage
+            .until("its lease is nobody's", async || {
+                stage.observer().get_queue_depths().await.expect("counts").worker_queue == 0
+            })
+            .await;
         assert_eq!(gate.waiting(), 0, "nobody runs it");
         assert_eq!(stage.ends_as_time_passes("a", SECOND).await, Ok("attempt 2".to_owned()));
         stage.stop().await;
@@ -443,7 +456,8 @@ on_every_store! {
 
 on_every_full_store! {
     async fn r2_13_a_fetch_that_fails_is_tried_again_later_each_time(stage) {
-        let options = RuntimeOptions { worker_concurrency: 1, orchestration_concurrency: 0, ..stage.options() };
+        let options =
+            RuntimeOptions { worker_concurrency: 1, orchestration_concurrency: 0, ..stage.options() };
         stage.faults.refuse("fetch_work", 6, ProviderError::retryable("fetch_work_item", "down"));
         let (lines, _guard) = Lines::collect();
         stage.run_with(activities(), orchestrations(), options).await;
@@ -461,7 +475,8 @@ on_every_full_store! {
     }
 
     async fn r2_13_a_fetch_that_is_refused_is_tried_again_after_100_ms(stage) {
-        let options = RuntimeOptions { worker_concurrency: 1, orchestration_concurrency: 0, ..stage.options() };
+        let options =
+            RuntimeOptions { worker_concurrency: 1, orchestration_concurrency: 0, ..stage.options() };
         stage.faults.refuse("fetch_work", 3, ProviderError::permanent("fetch_work_item", "no"));
         let (lines, _guard) = Lines::collect();
         stage.run_with(activities(), orchestrations(), options).await;

@@ -1,4 +1,5 @@
-//! Children: ids, versions, results and failures (2.7, 2.3), F2, F6, F13, F16. Ids that are taken: `collisions.rs`.
+//! Children: ids, versions, results and failures (2.7, 2.3), F2, F6, F13, F16. Ids that are taken:
+//! `collisions.rs`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

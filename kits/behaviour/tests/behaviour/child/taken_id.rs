@@ -1,5 +1,5 @@
-//! Ids that two want: a parent that asks for a child whose id is taken learns it (2.7), whatever becomes of the one
-//! that has it (I7).
+//! Ids that two want: a parent that asks for a child whose id is taken learns it (2.7), whatever becomes of
+//! the one that has it (I7).
 
 use std::time::Duration;
 

@@ -13,7 +13,8 @@ use steadfast::{
 };
 use steadfast_behaviour::{SOON, Stage, activities, on_every_full_store, on_every_store, orchestrations};
 
-/// `Echo` returns its input and its version; `Wait` waits for an event and a message, `Parent` for such a child.
+/// `Echo` returns its input and its version; `Wait` waits for an event and a message, `Parent` for such a
+/// child.
 fn flows() -> OrchestrationRegistryBuilder {
     let echo = |ctx: OrchestrationContext, input: String| async move {
         Ok(format!("{input}@{}", ctx.orchestration_version()))

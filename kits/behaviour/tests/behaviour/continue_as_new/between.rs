@@ -1,4 +1,5 @@
-//! Between two executions: the last has continued, and the start of the next waits (2.1, 2.3, 2.8, 2.15), F11, F12.
+//! Between two executions: the last has continued, and the start of the next waits (2.1, 2.3, 2.8, 2.15),
+//! F11, F12.
 
 use std::time::Duration;
 
@@ -105,7 +106,8 @@ on_every_store! {
         });
         stage.run(activities(), first).await;
         stage.start("a", "Flow", "").await;
-        // No code for the successor: its start is tried again later, and the cancellation must not be settled alone.
+        // No code for the successor: its start is tried again later, and the cancellation must not be settled
+        // alone.
         are_abandoned(&stage, 1, 1).await;
         stage.client.cancel_instance("a", "enough").await.expect("cancels");
         are_abandoned(&stage, 2, 2).await;

@@ -352,7 +352,7 @@ on_every_store! {
         assert_eq!(stage.ends_after("a", "Parent", "first").await, Ok("a::sub::2 a::sub::2_2".to_owned()));
         let scheduled = stage.history_of("a", 2).await.remove(1).kind;
         assert!(
-            matches!(&scheduled, EventKind::SubOrchestrationScheduled { instance, .. } if instance == "sub::2_2"),
+            matches!(&scheduled, EventKind::SubOrchestrationScheduled { instance: id, .. } if id == "sub::2_2"),
             "{scheduled:?}"
         );
         stage.stop().await;

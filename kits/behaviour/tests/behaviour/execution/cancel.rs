@@ -32,7 +32,8 @@ impl Diary {
         stage.until(text, async || self.all().iter().any(|note| note == text)).await;
     }
 
-    /// Activities that stop when told (`Polite`), that never stop (`Stubborn`), and that only say that they ran.
+    /// Activities that stop when told (`Polite`), that never stop (`Stubborn`), and that only say that they
+    /// ran.
     fn activities(&self) -> ActivityRegistryBuilder {
         let (polite, stubborn, quick) = (self.clone(), self.clone(), self.clone());
         activities()
@@ -76,7 +77,8 @@ async fn waits(ctx: OrchestrationContext, _: String) -> Outcome {
     Ok(ctx.schedule_wait("go").await)
 }
 
-/// Orchestrations that wait for an event (`Waits`), and that wait for the activity their input names (`Calls`).
+/// Orchestrations that wait for an event (`Waits`), and that wait for the activity their input names
+/// (`Calls`).
 fn flows() -> OrchestrationRegistryBuilder {
     orchestrations()
         .register("Waits", waits)

@@ -1,7 +1,8 @@
-//! What every end of an execution does: one terminal event, what is open closed, the parent told (2.3, F6, F25, I9).
+//! What every end of an execution does: one terminal event, what is open closed, the parent told (2.3, F6,
+//! F25, I9).
 //!
-//! `Flow` opens one of everything in its first turn and ends at `go` in the way that `go` says. It is the child of
-//! `Parent`, so that the parent can be asked what it was told.
+//! `Flow` opens one of everything in its first turn and ends at `go` in the way that `go` says. It is the
+//! child of `Parent`, so that the parent can be asked what it was told.
 
 use std::future::pending;
 use std::time::Duration;
@@ -19,7 +20,8 @@ fn never() -> ActivityRegistryBuilder {
     activities().register("Never", |_, _| pending())
 }
 
-/// Opens an activity (2), a child (3), a wait (4) and a dequeue (5), waits for `go` (6), and ends as that says.
+/// Opens an activity (2), a child (3), a wait (4) and a dequeue (5), waits for `go` (6), and ends as that
+/// says.
 async fn ends(ctx: OrchestrationContext, input: String) -> Result<String, String> {
     if input == "second" {
         return Ok("went on".to_owned());

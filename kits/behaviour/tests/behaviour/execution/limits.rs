@@ -1,4 +1,5 @@
-//! The limits of what an orchestration writes (2.11, F6, F21): exactly at the limit is fine, one more fails it.
+//! The limits of what an orchestration writes (2.11, F6, F21): exactly at the limit is fine, one more fails
+//! it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -77,7 +78,9 @@ on_every_store! {
         let more = "Custom status size (262145 bytes) exceeds limit (262144 bytes)";
         ends_with(&stage, "b", "more", Some(more)).await;
         let status = stage.client.get_orchestration_status("a").await.expect("answers");
-        let OrchestrationStatus::Completed { custom_status: Some(status), .. } = status else { panic!("a status") };
+        let OrchestrationStatus::Completed { custom_status: Some(status), .. } = status else {
+            panic!("a status")
+        };
         assert_eq!(status.len(), STATUS);
         stage.stop().await;
     }
@@ -306,7 +309,8 @@ on_every_store! {
             assert_eq!(answer.len(), 1_000);
             Ok("done".to_owned())
         });
-        let echo = activities().register(text(limits::MAX_NAME_BYTES), |_, input: String| async move { Ok(input) });
+        let echo =
+            activities().register(text(limits::MAX_NAME_BYTES), |_, input: String| async move { Ok(input) });
         let options = RuntimeOptions { max_payload_bytes: 1_000, ..stage.options() };
         stage.run_with(echo, flow, options).await;
         ends_with(&stage, "a", "exactly", None).await;

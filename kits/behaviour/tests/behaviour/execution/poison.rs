@@ -12,8 +12,8 @@ use steadfast_behaviour::{Stage, activities, on_every_store, orchestrations};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// `Wait` waits for `Go`, `Call` for the activity it is given, `Parent` for a child that nobody registered, `Mother` for
-/// a `Wait` with an id of the engine's, or with its input as id.
+/// `Wait` waits for `Go`, `Call` for the activity it is given, `Parent` for a child that nobody registered,
+/// `Mother` for a `Wait` with an id of the engine's, or with its input as id.
 fn flows() -> OrchestrationRegistryBuilder {
     orchestrations()
         .register("Wait", |ctx: OrchestrationContext, _| async move { Ok(ctx.schedule_wait("Go").await) })
@@ -116,11 +116,16 @@ on_every_store! {
         assert_eq!(stage.ends_as_time_passes("a", SECOND / 4).await, Err(details.clone()));
         assert_eq!(details.display_message(), "poison: orchestration a exceeded 3 attempts (max 2)");
         assert_eq!(details.category(), "poison");
-        let expected =
-            [kind_started("Nobody", "3.0.0", "in", None), EventKind::OrchestrationFailed { details: details.clone() }];
+        let expected = [
+            kind_started("Nobody", "3.0.0", "in", None),
+            EventKind::OrchestrationFailed { details: details.clone() },
+        ];
         assert_eq!(kinds_of(&stage, "a", 1).await, expected);
         let info = stage.observer().get_instance_info("a").await.expect("is there");
-        assert_eq!((info.orchestration_name.as_str(), info.orchestration_version.as_str()), ("Nobody", "3.0.0"));
+        assert_eq!(
+            (info.orchestration_name.as_str(), info.orchestration_version.as_str()),
+            ("Nobody", "3.0.0")
+        );
         assert_eq!((info.status.as_str(), info.output), ("Failed", Some(details.display_message())));
         stage.settle().await;
         let counts = runtime.metrics_snapshot().expect("counts");
@@ -173,12 +178,18 @@ on_every_store! {
         // A child that is poison aborts its parent: the parent's code does not see it.
         assert_eq!(stage.ends_as_time_passes("a", SECOND / 4).await, Err(details.clone()));
         assert_eq!(stage.ends("kid").await, Err(details.clone()));
-        assert_eq!(kinds_of(&stage, "kid", 1).await[0], kind_started("Nobody", "unknown", "in", Some(("a", 2))));
+        assert_eq!(
+            kinds_of(&stage, "kid", 1).await[0],
+            kind_started("Nobody", "unknown", "in", Some(("a", 2)))
+        );
         let parent = kinds_of(&stage, "a", 1).await;
-        assert_eq!(parent[2..], [
-            EventKind::SubOrchestrationFailed { details: details.clone() },
-            EventKind::OrchestrationFailed { details },
-        ]);
+        assert_eq!(
+            parent[2..],
+            [
+                EventKind::SubOrchestrationFailed { details: details.clone() },
+                EventKind::OrchestrationFailed { details },
+            ]
+        );
         let info = stage.observer().get_instance_info("kid").await.expect("is there");
         assert_eq!(info.parent_instance_id.as_deref(), Some("a"));
         stage.stop().await;
@@ -187,8 +198,10 @@ on_every_store! {
 
     async fn f6_poison_closes_what_the_instance_leaves_open(stage) {
         let flow = flows().register("Open", |ctx: OrchestrationContext, _| async move {
-            let (activity, child) =
-                (ctx.schedule_activity("Hang", ""), ctx.schedule_sub_orchestration_with_id("Wait", "kid", ""));
+            let (activity, child) = (
+                ctx.schedule_activity("Hang", ""),
+                ctx.schedule_sub_orchestration_with_id("Wait", "kid", ""),
+            );
             ctx.schedule_wait("Go").await;
             drop((activity, child));
             Ok(String::new())
@@ -231,7 +244,12 @@ on_every_store! {
         let details = poison("a", 1, 2, &[raised("a")]);
         assert_eq!(stage.ends_as_time_passes("a", SECOND / 4).await, Err(details.clone()));
         let history = stage.history("a").await;
-        let kinds = ["OrchestrationStarted", "ExternalSubscribed", "ExternalSubscribedCancelled", "OrchestrationFailed"];
+        let kinds = [
+            "OrchestrationStarted",
+            "ExternalSubscribed",
+            "ExternalSubscribedCancelled",
+            "OrchestrationFailed",
+        ];
         assert_eq!(stage.kinds("a").await, kinds);
         assert_eq!(history.last().map(|event| event.event_id), Some(4));
         stage.stop().await;
@@ -254,8 +272,14 @@ on_every_store! {
         let expected = PoisonMessageType::Orchestration { instance: "a".to_owned(), execution_id: 2 };
         assert_eq!(*message_type, expected);
         let second = kinds_of(&stage, "a", 2).await;
-        let EventKind::OrchestrationStarted { name, version, input, carry_forward_events, initial_custom_status, .. } =
-            &second[0]
+        let EventKind::OrchestrationStarted {
+            name,
+            version,
+            input,
+            carry_forward_events,
+            initial_custom_status,
+            ..
+        } = &second[0]
         else {
             panic!("{second:?}")
         };
@@ -333,10 +357,13 @@ on_every_store! {
         assert_eq!(details.display_message(), "poison: activity Missing#2 exceeded 4 attempts (max 3)");
         assert_eq!(stage.faults.calls("abandon"), 3);
         let kinds = kinds_of(&stage, "a", 1).await;
-        assert_eq!(kinds[2..], [
-            EventKind::ActivityFailed { details: details.clone() },
-            EventKind::OrchestrationFailed { details },
-        ]);
+        assert_eq!(
+            kinds[2..],
+            [
+                EventKind::ActivityFailed { details: details.clone() },
+                EventKind::OrchestrationFailed { details },
+            ]
+        );
         stage.settle().await;
         assert_eq!(runtime.metrics_snapshot().expect("counts").activity_poison, 1);
         stage.stop().await;
@@ -344,7 +371,9 @@ on_every_store! {
     }
 
     async fn r2_8_with_max_attempts_0_an_activity_never_runs(stage) {
-        stage.run_with(activities(), flows(), RuntimeOptions { worker_concurrency: 0, ..stage.options() }).await;
+        stage
+            .run_with(activities(), flows(), RuntimeOptions { worker_concurrency: 0, ..stage.options() })
+            .await;
         stage.start("a", "Call", "Count").await;
         stage.has("a", "ActivityScheduled", 1).await;
         let ran = Arc::new(AtomicU32::new(0));
@@ -353,8 +382,7 @@ on_every_store! {
             counter.fetch_add(1, Ordering::Relaxed);
             async { Ok(String::new()) }
         });
-        let options =
-            RuntimeOptions { max_attempts: 0, orchestration_concurrency: 0, ..stage.options() };
+        let options = RuntimeOptions { max_attempts: 0, orchestration_concurrency: 0, ..stage.options() };
         stage.run_with(counting, flows(), options).await;
         let error = stage.output("a").await;
         assert_eq!(error, Err("poison: activity Count#2 exceeded 1 attempts (max 0)".to_owned()));

@@ -1,5 +1,5 @@
-//! Ending an instance without running its code: `terminate_instance`, beside the compatible `cancel_instance` (1.11).
-//! Every way to an end closes what is open and tells the parent (F6, I9).
+//! Ending an instance without running its code: `terminate_instance`, beside the compatible `cancel_instance`
+//! (1.11). Every way to an end closes what is open and tells the parent (F6, I9).
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! What this engine did not write: histories of older engines or with events out of place, and messages that answer
-//! nothing (2.2, texts of section 3).
+//! What this engine did not write: histories of older engines or with events out of place, and messages that
+//! answer nothing (2.2, texts of section 3).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -125,14 +125,16 @@ macro_rules! for_each_answer {
                     stopped(&stage).await;
                     append(&stage, 6, Some(id), event.clone()).await;
                     let text = format!(
-                        "completion kind mismatch: expected {family}, found {found} (at event 6: history has {kind}; \
+                        "completion kind mismatch: expected {family}, found {found} (at event 6: history has \
+                         {kind}; \
                          the last event that still matched is 5, ExternalSubscribed)"
                     );
                     assert_eq!(poked(&stage).await, nondeterminism(text));
                 }
                 append(&stage, 6, Some(99), event).await;
                 let text = format!(
-                    "completion without open schedule: id=99 (at event 6: history has {kind}; the last event that \
+                    "completion without open schedule: id=99 (at event 6: history has {kind}; the last event \
+                     that \
                      still matched is 5, ExternalSubscribed)"
                 );
                 assert_eq!(poked(&stage).await, nondeterminism(text));
@@ -154,7 +156,8 @@ on_every_store! {
         stopped(&stage).await;
         append(&stage, 6, Some(2), EventKind::ActivityCompleted { result: "first".to_owned() }).await;
         append(&stage, 7, Some(2), EventKind::ActivityFailed { details: details() }).await;
-        let text = "completion without open schedule: id=2 (at event 7: history has ActivityFailed; the last event \
+        let text = "completion without open schedule: id=2 (at event 7: history has ActivityFailed; the last \
+            event \
                     that still matched is 6, ActivityCompleted)";
         assert_eq!(poked(&stage).await, nondeterminism(text));
     }
@@ -179,7 +182,8 @@ on_every_store! {
     async fn t3_a_second_start_in_a_history_is_corrupted(stage) {
         stopped(&stage).await;
         append(&stage, 6, None, started()).await;
-        let text = "corrupted history: a second OrchestrationStarted (at event 6; the last event that still matched \
+        let text = "corrupted history: a second OrchestrationStarted (at event 6; the last event that still \
+            matched \
                     is 5, ExternalSubscribed)";
         assert_eq!(poked(&stage).await, nondeterminism(text));
     }
@@ -247,7 +251,8 @@ on_every_store! {
         assert_eq!(poked(&stage).await, Ok("poked".to_owned()));
         let ours = Stage::new(stage.kind).await;
         record(&ours, "0.2.0", turn()).await;
-        let text = "custom status mismatch: history CustomStatusUpdated but no emitted action (at event 6: history has \
+        let text = "custom status mismatch: history CustomStatusUpdated but no emitted action (at event 6: \
+            history has \
                     CustomStatusUpdated; the last event that still matched is 5, ExternalSubscribed)";
         assert_eq!(poked(&ours).await, nondeterminism(text));
     }

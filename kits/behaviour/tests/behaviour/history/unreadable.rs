@@ -120,12 +120,15 @@ on_every_store! {
         if let Some(mut rows) = stage.readable_events("a").await {
             let last = rows.pop().expect("is there");
             assert_eq!((last.event_id, last.execution_id), (99_999, 1));
-            let EventKind::OrchestrationFailed { details: ErrorDetails::Poison { message_type, message, .. } } = last.kind
+            let EventKind::OrchestrationFailed {
+                details: ErrorDetails::Poison { message_type, message, .. },
+            } = last.kind
             else {
                 panic!("{last:?}")
             };
             assert_eq!(message, json(&[raised("a")]));
-            let PoisonMessageType::FailedDeserialization { instance, execution_id, error } = message_type else {
+            let PoisonMessageType::FailedDeserialization { instance, execution_id, error } = message_type
+            else {
                 panic!("{message_type:?}")
             };
             assert_eq!((instance.as_str(), execution_id), ("a", 1));
@@ -143,10 +146,14 @@ on_every_store! {
         stage.client.raise_event(kid, "Go", "").await.expect("raises");
         stage.run_with(activities(), flows(), patience(&stage, 1)).await;
         let details = stage.ends_as_time_passes("a", SECOND / 4).await.expect_err("is told");
-        let begin = format!("poison: orchestration {kid} history deserialization failed after 2 attempts (max 1): ");
+        let begin =
+            format!("poison: orchestration {kid} history deserialization failed after 2 attempts (max 1): ");
         assert!(details.display_message().starts_with(&begin), "{details:?}");
         let failed = stage.history("a").await.remove(2);
-        assert_eq!((failed.source_event_id, failed.kind), (Some(2), EventKind::SubOrchestrationFailed { details }));
+        assert_eq!(
+            (failed.source_event_id, failed.kind),
+            (Some(2), EventKind::SubOrchestrationFailed { details })
+        );
         stage.stop().await;
         stage.nothing_waits().await;
     }
@@ -224,9 +231,11 @@ on_every_full_store! {
         let runtime = stage.run_with(activities(), flows(), patience(&stage, 0)).await;
         let commits = stage.faults.calls("commit_turn");
         stage.until("the message is settled", async || stage.faults.calls("commit_turn") > commits).await;
-        stage.until("nothing waits", async || {
-            stage.observer().get_queue_depths().await.is_ok_and(|depths| depths.orchestrator_queue == 0)
-        }).await;
+        stage
+            .until("nothing waits", async || {
+                stage.observer().get_queue_depths().await.is_ok_and(|depths| depths.orchestrator_queue == 0)
+            })
+            .await;
         let status = stage.client.get_orchestration_status("a").await.expect("answers");
         let OrchestrationStatus::Completed { output, .. } = status else { panic!("{status:?}") };
         assert_eq!(output, "fine");

@@ -1,4 +1,5 @@
-//! Deleting and pruning (1.17) through a client: nothing alive without force (F12), parents that vanish (F13).
+//! Deleting and pruning (1.17) through a client: nothing alive without force (F12), parents that vanish
+//! (F13).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -100,7 +101,7 @@ fn still_running(result: &Result<DeleteInstanceResult, ClientError>, instance: &
 }
 
 fn is_child(result: &Result<DeleteInstanceResult, ClientError>, instance: &str) -> bool {
-    matches!(result, Err(ClientError::CannotDeleteSubOrchestration { instance_id }) if instance_id == instance)
+    matches!(result, Err(ClientError::CannotDeleteSubOrchestration { instance_id: id }) if id == instance)
 }
 
 on_every_full_store! {

@@ -62,7 +62,10 @@ fn named(stage: &Stage) -> RuntimeOptions {
 on_every_store! {
     async fn an_unknown_instance_is_not_found(stage) {
         let error = stage.client.explain("nobody").await.expect_err("there is none");
-        assert!(matches!(&error, ClientError::InstanceNotFound { instance_id } if instance_id == "nobody"), "{error:?}");
+        assert!(
+            matches!(&error, ClientError::InstanceNotFound { instance_id } if instance_id == "nobody"),
+            "{error:?}"
+        );
     }
 
     async fn events_queues_and_timers_are_named_with_their_times(stage) {
@@ -82,7 +85,10 @@ on_every_store! {
         assert_eq!(told.waiting, [timer.clone(), event, queue.clone()]);
         assert!(!told.stuck && !told.has_ended() && told.more == 0);
         let state = told.state.expect("it has begun");
-        assert_eq!((state.orchestration.as_str(), state.execution_id, state.status), ("Wait", 1, ExecutionState::Running));
+        assert_eq!(
+            (state.orchestration.as_str(), state.execution_id, state.status),
+            ("Wait", 1, ExecutionState::Running)
+        );
 
         stage.client.raise_event("a", "go", "now").await.expect("is raised");
         stage.has("a", "ExternalEvent", 1).await;
@@ -91,7 +97,8 @@ on_every_store! {
     }
 
     async fn an_instance_that_has_ended_waits_for_nothing(stage) {
-        let flow = orchestrations().register("Done", |_: OrchestrationContext, _| async move { Ok("42".to_owned()) });
+        let flow = orchestrations()
+            .register("Done", |_: OrchestrationContext, _| async move { Ok("42".to_owned()) });
         stage.run(activities(), flow).await;
         assert_eq!(stage.ends_after("a", "Done", "").await, Ok("42".to_owned()));
         let told = explain(&stage, "a").await;
@@ -114,7 +121,10 @@ on_every_store! {
         stage.has("a", "ExternalEvent", 1).await;
         let told = explain(&stage, "a").await;
         assert!(told.stuck && told.waiting.is_empty());
-        assert!(told.to_string().ends_with("stuck: it waits for nothing that could ever be answered; cancel it"), "{told}");
+        assert!(
+            told.to_string().ends_with("stuck: it waits for nothing that could ever be answered; cancel it"),
+            "{told}"
+        );
         stage.client.cancel_instance("a", "enough").await.expect("is asked");
         assert!(stage.ends("a").await.is_err());
         assert!(!explain(&stage, "a").await.stuck, "it has ended");
@@ -126,7 +136,10 @@ on_every_store! {
             .register("Parent", |ctx: OrchestrationContext, _| async move {
                 ctx.schedule_sub_orchestration_with_id("Child", "kid", "").await
             })
-            .register("Child", |ctx: OrchestrationContext, _| async move { Ok(ctx.schedule_wait("go").await) });
+            .register(
+                "Child",
+                |ctx: OrchestrationContext, _| async move { Ok(ctx.schedule_wait("go").await) },
+            );
         stage.run(activities(), flow).await;
         let asked_at_ms = stage.clock.now_ms();
         stage.start("a", "Parent", "").await;
@@ -141,7 +154,10 @@ on_every_store! {
         let told = explain(&stage, "a").await;
         assert_eq!(told.waiting, [child]);
         let text = told.to_string();
-        assert!(text.contains("waits for child 'kid' (Child, event 2), for ") && text.ends_with(": running"), "{text}");
+        assert!(
+            text.contains("waits for child 'kid' (Child, event 2), for ") && text.ends_with(": running"),
+            "{text}"
+        );
         stage.stop().await;
     }
 

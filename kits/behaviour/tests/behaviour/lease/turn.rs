@@ -1,5 +1,5 @@
-//! How leases are kept, given back and lost (2.9, F7, F24), mostly those of turns; `worker_leases.rs` has more of
-//! activities.
+//! How leases are kept, given back and lost (2.9, F7, F24), mostly those of turns; `worker_leases.rs` has
+//! more of activities.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -59,8 +59,8 @@ async fn let_go(stage: &Stage) {
 
 on_every_store! {
     async fn r2_9_the_first_renewal_comes_after_one_interval(stage) {
-        // Lock and buffer, and the interval that follows: a buffer before the end of a long lease, half of a short one,
-        // never less than a second; and never so late that one failure would lose the lease (F24).
+        // Lock and buffer, and the interval that follows: a buffer before the end of a long lease, half of a
+        // short one, never less than a second; and never so late that one failure would lose the lease (F24).
         let table = [
             (30_000, 5_000, 15_000),
             (30_000, 20_000, 10_000),
@@ -88,7 +88,11 @@ on_every_store! {
             let before = stage.faults.calls("renew");
             stage.pass(ms(interval - 1));
             stage.settle().await;
-            assert_eq!(stage.faults.calls("renew"), before, "{lock} with {buffer} is renewed after {interval} ms");
+            assert_eq!(
+                stage.faults.calls("renew"),
+                before,
+                "{lock} with {buffer} is renewed after {interval} ms"
+            );
             stage.pass(ms(1));
             stage.until("a renewal", async || stage.faults.calls("renew") == before + 1).await;
             let instance = format!("{lock} {buffer}");
@@ -105,7 +109,8 @@ on_every_store! {
         assert_eq!(stage.faults.calls("renew"), 0);
         stage.pass(ms(1));
         stage.until("a renewal", async || stage.faults.calls("renew") == 1).await;
-        // The other slot would take the turn if one of these renewals did not extend the lease by all of its time.
+        // The other slot would take the turn if one of these renewals did not extend the lease by all of its
+        // time.
         stage.pass_slowly(Duration::from_secs(60), ms(500)).await;
         assert!(stage.faults.calls("renew") >= 20, "{}", stage.faults.calls("renew"));
         assert_eq!(stage.faults.calls("commit_turn"), 1, "one turn at a time");
@@ -125,8 +130,10 @@ on_every_store! {
     }
 
     async fn r2_9_renewal_stops_when_the_turn_was_abandoned(stage) {
-        let backoff =
-            UnregisteredBackoffConfig { base_delay: Duration::from_secs(60), max_delay: Duration::from_secs(60) };
+        let backoff = UnregisteredBackoffConfig {
+            base_delay: Duration::from_secs(60),
+            max_delay: Duration::from_secs(60),
+        };
         let options = RuntimeOptions { unregistered_backoff: backoff, ..stage.options() };
         stage.run_with(activities(), flows(), options).await;
         stage.start("a", "Nobody", "").await;
@@ -147,7 +154,8 @@ on_every_store! {
     async fn i3_a_turn_whose_lease_ended_commits_nothing_and_runs_elsewhere(stage) {
         let options = RuntimeOptions { orchestrator_lock_timeout: ms(50), ..stage.options() };
         stage.faults.refuse("renew", u64::MAX, down());
-        // The first slot tries after 10, 30 and 70 ms; by then the lease has ended and the second slot had the turn.
+        // The first slot tries after 10, 30 and 70 ms; by then the lease has ended and the second slot had
+        // the turn.
         stage.faults.refuse("commit_turn", 3, down());
         let runtime = stage.run_with(activities(), flows(), options).await;
         stage.start("a", "Echo", "x").await;
@@ -183,7 +191,11 @@ on_every_store! {
     }
 
     async fn r2_9_renewal_of_a_turn_stops_when_the_store_says_that_it_is_gone(stage) {
-        stage.faults.refuse("renew", 1, ProviderError::new(ProviderErrorKind::LeaseLost, "renew", "Invalid lock token"));
+        stage.faults.refuse(
+            "renew",
+            1,
+            ProviderError::new(ProviderErrorKind::LeaseLost, "renew", "Invalid lock token"),
+        );
         hold_a_turn(&stage, RuntimeOptions { orchestration_concurrency: 1, ..stage.options() }).await;
         stage.pass_slowly(Duration::from_secs(60), ms(500)).await;
         assert_eq!(stage.faults.calls("renew"), 1);

@@ -138,9 +138,11 @@ on_every_store! {
         stage.faults.refuse("renew", u64::MAX, ProviderError::retryable("renew", "down"));
         stage.start("a", "Call", "Hand").await;
         stage.has("a", "ActivityScheduled", 1).await;
-        stage.until("it is leased", async || {
-            stage.observer().get_queue_depths().await.expect("counts").worker_queue == 0
-        }).await;
+        stage
+            .until("it is leased", async || {
+                stage.observer().get_queue_depths().await.expect("counts").worker_queue == 0
+            })
+            .await;
         // The slot of this runtime takes nothing further: the next one to ask is the other worker.
         stage.faults.hang("fetch_work", u64::MAX);
         stage.pass_slowly(30 * SECOND, SECOND / 4).await;
@@ -231,9 +233,11 @@ on_every_store! {
         stage.run(acts, orchestrations().register("Race", race)).await;
         stage.start("a", "Race", "Hand").await;
         stage.has("a", "ExternalSubscribed", 1).await;
-        stage.until("it is leased", async || {
-            stage.observer().get_queue_depths().await.expect("counts").worker_queue == 0
-        }).await;
+        stage
+            .until("it is leased", async || {
+                stage.observer().get_queue_depths().await.expect("counts").worker_queue == 0
+            })
+            .await;
         stop_the_race(&stage).await;
         gate.is_entered().await;
         pass_calmly(&stage, 9 * SECOND, SECOND).await;

@@ -1,5 +1,5 @@
-//! Metrics as a recorder sees them (1.14, 1.19, F23): names, labels and true values. Read after the runtime has stopped,
-//! because a metric may come a moment after the commit that it is about.
+//! Metrics as a recorder sees them (1.14, 1.19, F23): names, labels and true values. Read after the runtime
+//! has stopped, because a metric may come a moment after the commit that it is about.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -74,19 +74,37 @@ on_every_store! {
         stage.ends_after("a", "Call", "Fine").await.expect("completes");
         stage.stop().await;
         let expected = table([
-            ("steadfast_orchestration_starts_total{initiated_by=client,orchestration_name=Call,version=1.0.0}", 1),
-            ("steadfast_orchestration_completions_total{final_turn_count=1-5,orchestration_name=Call,status=success,version=1.0.0}", 1),
+            (
+                "steadfast_orchestration_starts_total{initiated_by=client,orchestration_name=Call,\
+                 version=1.0.0}",
+                1,
+            ),
+            (
+                "steadfast_orchestration_completions_total{final_turn_count=1-5,orchestration_name=Call,\
+                 status=success,version=1.0.0}",
+                1,
+            ),
             ("steadfast_orchestration_dispatcher_items_fetched", 2),
         ]);
         assert_eq!(emitted.counters("steadfast_orchestration_"), expected);
-        let expected = table([
-            ("steadfast_activity_executions_total{activity_name=Fine,outcome=success,retry_attempt=0,session=no,tag=default}", 1),
-        ]);
+        let expected = table([(
+            "steadfast_activity_executions_total{activity_name=Fine,outcome=success,retry_attempt=0,\
+             session=no,tag=default}",
+            1,
+        )]);
         assert_eq!(emitted.counters("steadfast_activity_"), expected);
         assert_eq!(emitted.counter("steadfast_worker_dispatcher_items_fetched"), 1);
-        assert_eq!(emitted.histogram("steadfast_activity_duration_seconds{activity_name=Fine,outcome=success,session=no}"), [0.0]);
+        assert_eq!(
+            emitted.histogram(
+                "steadfast_activity_duration_seconds{activity_name=Fine,outcome=success,session=no}"
+            ),
+            [0.0]
+        );
         assert_eq!(emitted.histogram("steadfast_worker_dispatcher_execution_duration_ms"), [0.0]);
-        assert_eq!(emitted.histogram("steadfast_orchestration_dispatcher_processing_duration_ms"), [0.0, 0.0]);
+        assert_eq!(
+            emitted.histogram("steadfast_orchestration_dispatcher_processing_duration_ms"),
+            [0.0, 0.0]
+        );
         assert_eq!(emitted.counters("steadfast_provider_errors"), table([]));
     }
 
@@ -102,11 +120,15 @@ on_every_store! {
         stage.ends("a").await.expect("completes");
         stage.stop().await;
         let of = "{orchestration_name=Hours,status=success,version=1.0.0}";
-        assert_eq!(emitted.histogram(&format!("steadfast_orchestration_duration_seconds{of}")), [6.0 * 3_600.0]);
+        assert_eq!(
+            emitted.histogram(&format!("steadfast_orchestration_duration_seconds{of}")),
+            [6.0 * 3_600.0]
+        );
         assert_eq!(emitted.histogram(&format!("steadfast_orchestration_turns{of}")), [7.0]);
         // The start, the end, and two events for each timer.
         assert_eq!(emitted.histogram(&format!("steadfast_orchestration_history_size{of}")), [14.0]);
-        let ended = "steadfast_orchestration_completions_total{final_turn_count=6-10,orchestration_name=Hours,status=success,version=1.0.0}";
+        let ended = "steadfast_orchestration_completions_total{final_turn_count=6-10,\
+            orchestration_name=Hours,status=success,version=1.0.0}";
         assert_eq!(emitted.counter(ended), 1);
     }
 
@@ -117,13 +139,26 @@ on_every_store! {
         stage.ends_after("a", "Call", "Fail").await.expect_err("fails");
         stage.stop().await;
         let expected = table([
-            ("steadfast_orchestration_starts_total{initiated_by=client,orchestration_name=Call,version=1.0.0}", 1),
-            ("steadfast_orchestration_completions_total{final_turn_count=1-5,orchestration_name=Call,status=failed,version=1.0.0}", 1),
-            ("steadfast_orchestration_failures_total{error_category=application,error_type=app_error,orchestration_name=Call,version=1.0.0}", 1),
+            (
+                "steadfast_orchestration_starts_total{initiated_by=client,orchestration_name=Call,\
+                 version=1.0.0}",
+                1,
+            ),
+            (
+                "steadfast_orchestration_completions_total{final_turn_count=1-5,orchestration_name=Call,\
+                 status=failed,version=1.0.0}",
+                1,
+            ),
+            (
+                "steadfast_orchestration_failures_total{error_category=application,error_type=app_error,\
+                 orchestration_name=Call,version=1.0.0}",
+                1,
+            ),
             ("steadfast_orchestration_dispatcher_items_fetched", 2),
         ]);
         assert_eq!(emitted.counters("steadfast_orchestration_"), expected);
-        let run = "steadfast_activity_executions_total{activity_name=Fail,outcome=app_error,retry_attempt=0,session=no,tag=default}";
+        let run = "steadfast_activity_executions_total{activity_name=Fail,outcome=app_error,retry_attempt=0,\
+            session=no,tag=default}";
         assert_eq!(emitted.counters("steadfast_activity_"), table([(run, 1)]));
     }
 
@@ -134,10 +169,26 @@ on_every_store! {
         stage.ends_after("a", "Count", "1").await.expect("completes");
         stage.stop().await;
         let expected = table([
-            ("steadfast_orchestration_starts_total{initiated_by=client,orchestration_name=Count,version=1.0.0}", 1),
-            ("steadfast_orchestration_starts_total{initiated_by=continueAsNew,orchestration_name=Count,version=1.0.0}", 1),
-            ("steadfast_orchestration_completions_total{final_turn_count=1-5,orchestration_name=Count,status=continuedAsNew,version=1.0.0}", 1),
-            ("steadfast_orchestration_completions_total{final_turn_count=1-5,orchestration_name=Count,status=success,version=1.0.0}", 1),
+            (
+                "steadfast_orchestration_starts_total{initiated_by=client,orchestration_name=Count,\
+                 version=1.0.0}",
+                1,
+            ),
+            (
+                "steadfast_orchestration_starts_total{initiated_by=continueAsNew,orchestration_name=Count,\
+                 version=1.0.0}",
+                1,
+            ),
+            (
+                "steadfast_orchestration_completions_total{final_turn_count=1-5,orchestration_name=Count,\
+                 status=continuedAsNew,version=1.0.0}",
+                1,
+            ),
+            (
+                "steadfast_orchestration_completions_total{final_turn_count=1-5,orchestration_name=Count,\
+                 status=success,version=1.0.0}",
+                1,
+            ),
             ("steadfast_orchestration_continue_as_new_total{execution_id=1,orchestration_name=Count}", 1),
             ("steadfast_orchestration_dispatcher_items_fetched", 2),
         ]);
@@ -155,7 +206,8 @@ on_every_store! {
         stage.inner().enqueue_for_orchestrator(stray, None).await.expect("sends");
         stage.ends("a").await.expect_err("fails");
         stage.stop().await;
-        let failed = "steadfast_orchestration_failures_total{error_category=configuration,error_type=config_error,orchestration_name=Listen,version=1.0.0}";
+        let failed = "steadfast_orchestration_failures_total{error_category=configuration,\
+            error_type=config_error,orchestration_name=Listen,version=1.0.0}";
         assert_eq!(emitted.counters("steadfast_orchestration_failures_total"), table([(failed, 1)]));
         assert_eq!(emitted.counter("steadfast_orchestration_configuration_errors_total"), 1);
         assert_eq!(emitted.counter("steadfast_orchestration_infrastructure_errors_total"), 0);
@@ -168,7 +220,8 @@ on_every_store! {
         stage.run(works(), flows()).await;
         stage.ends_after("a", "Quick", "").await.expect_err("fails");
         stage.stop().await;
-        let failed = "steadfast_orchestration_failures_total{error_category=infrastructure,error_type=infrastructure_error,orchestration_name=Quick,version=1.0.0}";
+        let failed = "steadfast_orchestration_failures_total{error_category=infrastructure,\
+            error_type=infrastructure_error,orchestration_name=Quick,version=1.0.0}";
         assert_eq!(emitted.counters("steadfast_orchestration_failures_total"), table([(failed, 1)]));
         assert_eq!(emitted.counter("steadfast_orchestration_infrastructure_errors_total"), 1);
         let error = "steadfast_provider_errors_total{error_type=other,operation=ack_orchestration_item}";
@@ -187,7 +240,8 @@ on_every_store! {
         ]);
         assert_eq!(emitted.counters("steadfast_activity_"), expected);
         assert_eq!(emitted.counter("steadfast_orchestration_poison_total"), 1);
-        let failed = "steadfast_orchestration_failures_total{error_category=poison,error_type=poison,orchestration_name=Call,version=1.0.0}";
+        let failed = "steadfast_orchestration_failures_total{error_category=poison,error_type=poison,\
+            orchestration_name=Call,version=1.0.0}";
         assert_eq!(emitted.counters("steadfast_orchestration_failures_total"), table([(failed, 1)]));
     }
 
@@ -203,9 +257,21 @@ on_every_store! {
         stage.ends_as_time_passes("b", Duration::from_millis(20)).await.expect("completes");
         stage.stop().await;
         let expected = table([
-            ("steadfast_activity_executions_total{activity_name=Fine,outcome=success,retry_attempt=0,session=no,tag=gpu}", 1),
-            ("steadfast_activity_executions_total{activity_name=Fine,outcome=infra_error,retry_attempt=0,session=no,tag=gpu}", 1),
-            ("steadfast_activity_executions_total{activity_name=Fine,outcome=success,retry_attempt=1,session=no,tag=gpu}", 1),
+            (
+                "steadfast_activity_executions_total{activity_name=Fine,outcome=success,retry_attempt=0,\
+                 session=no,tag=gpu}",
+                1,
+            ),
+            (
+                "steadfast_activity_executions_total{activity_name=Fine,outcome=infra_error,retry_attempt=0,\
+                 session=no,tag=gpu}",
+                1,
+            ),
+            (
+                "steadfast_activity_executions_total{activity_name=Fine,outcome=success,retry_attempt=1,\
+                 session=no,tag=gpu}",
+                1,
+            ),
             ("steadfast_activity_infrastructure_errors_total", 1),
         ]);
         assert_eq!(emitted.counters("steadfast_activity_"), expected);
@@ -223,7 +289,10 @@ on_every_store! {
         stage.ends_after("b", "Child", "Fail").await.expect_err("fails");
         stage.stop().await;
         let of = |metric, child, outcome| {
-            format!("steadfast_suborchestration_{metric}{{child_orchestration={child},outcome={outcome},parent_orchestration=Child}}")
+            format!(
+                "steadfast_suborchestration_{metric}{{child_orchestration={child},outcome={outcome},\
+                 parent_orchestration=Child}}"
+            )
         };
         let calls = [of("calls_total", "Listen", "started"), of("calls_total", "Fail", "started")];
         assert_eq!(emitted.counters("steadfast_suborchestration"), table([(&calls[0], 1), (&calls[1], 1)]));
@@ -249,14 +318,20 @@ on_every_store! {
             ("steadfast_provider_errors_total{error_type=timeout,operation=ack_orchestration_item}", 1),
         ]);
         assert_eq!(emitted.counters("steadfast_provider_errors"), expected);
-        let of = |status| format!("steadfast_provider_operation_duration_seconds{{operation=ack_orchestration_item,status={status}}}");
+        let of = |status| {
+            format!(
+                "steadfast_provider_operation_duration_seconds{{operation=ack_orchestration_item,\
+                 status={status}}}"
+            )
+        };
         assert_eq!((emitted.histogram(&of("error")).len(), emitted.histogram(&of("success")).len()), (3, 1));
     }
 
     async fn a_slot_that_panics_is_counted_by_its_lane(stage) {
         let emitted = Emitted::default();
         let _guard = emitted.listen();
-        let _panics = tracing::subscriber::set_default(tracing_subscriber::registry().with(PanicsOnce::default()));
+        let _panics =
+            tracing::subscriber::set_default(tracing_subscriber::registry().with(PanicsOnce::default()));
         stage.faults.refuse("fetch_work", 1, ProviderError::retryable("fetch_work_item", "gone"));
         let one = RuntimeOptions { worker_concurrency: 1, ..stage.options() };
         stage.run_with(works(), flows(), one).await;
@@ -273,7 +348,9 @@ on_every_store! {
         stage.ends_after("a", "Call", "Fine").await.expect("completes");
         stage.stop().await;
         let times = |operation: &str| {
-            let series = format!("steadfast_provider_operation_duration_seconds{{operation={operation},status=success}}");
+            let series = format!(
+                "steadfast_provider_operation_duration_seconds{{operation={operation},status=success}}"
+            );
             emitted.histogram(&series).len() as u64
         };
         assert_eq!((times("ack_orchestration_item"), stage.faults.calls("commit_turn")), (2, 2));
@@ -289,8 +366,12 @@ on_every_full_store! {
         let options = RuntimeOptions { orchestration_concurrency: 0, ..stage.options() };
         stage.run_with(works(), flows(), options).await;
         let gauges = || {
-            ["steadfast_active_orchestrations", "steadfast_orchestrator_queue_depth", "steadfast_worker_queue_depth"]
-                .map(|name| emitted.gauge(name).expect("is set"))
+            [
+                "steadfast_active_orchestrations",
+                "steadfast_orchestrator_queue_depth",
+                "steadfast_worker_queue_depth",
+            ]
+            .map(|name| emitted.gauge(name).expect("is set"))
         };
         assert_eq!(gauges(), [0.0, 1.0, 0.0]);
         stage.stop().await;
@@ -325,10 +406,11 @@ on_every_full_store! {
             stage.client.raise_event("stuck", "news", "").await.expect("raises");
             stage.has("stuck", "ExternalEvent", n).await;
         }
-        stage.until("all are settled", async || {
-            stage.observer().get_queue_depths().await.expect("counts").orchestrator_queue == 0
-        })
-        .await;
+        stage
+            .until("all are settled", async || {
+                stage.observer().get_queue_depths().await.expect("counts").orchestrator_queue == 0
+            })
+            .await;
         stage.stop().await;
         assert_eq!(emitted.counter("steadfast_orchestrations_stuck_total"), 1);
         let dropped = table([
@@ -374,10 +456,13 @@ on_every_full_store! {
         let _guard = emitted.listen();
         stage.run(works(), flows()).await;
         stage.start("a", "Call", "Late").await;
-        stage.until("it runs", async || emitted.counter("steadfast_worker_dispatcher_items_fetched") == 1).await;
+        stage
+            .until("it runs", async || emitted.counter("steadfast_worker_dispatcher_items_fetched") == 1)
+            .await;
         stage.client.cancel_instance("a", "enough").await.expect("cancels");
         stage.ends("a").await.expect_err("is cancelled");
-        let run = "steadfast_activity_executions_total{activity_name=Late,outcome=cancelled,retry_attempt=0,session=no,tag=default}";
+        let run = "steadfast_activity_executions_total{activity_name=Late,outcome=cancelled,retry_attempt=0,\
+            session=no,tag=default}";
         stage.until("it has stopped", async || emitted.counter(run) == 1).await;
         stage.stop().await;
         assert_eq!(emitted.counters("steadfast_activity_"), table([(run, 1)]));

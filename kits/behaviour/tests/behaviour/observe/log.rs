@@ -1,5 +1,5 @@
-//! What is logged, under which targets, with which fields (section 3 "Tracing", 2.18): a subscriber of the test's own
-//! thread sees it all.
+//! What is logged, under which targets, with which fields (section 3 "Tracing", 2.18): a subscriber of the
+//! test's own thread sees it all.
 
 use std::collections::BTreeSet;
 
@@ -68,7 +68,8 @@ async fn listen(ctx: OrchestrationContext, _: String) -> Result<String, String> 
     Ok(String::new())
 }
 
-/// Writes the first event of an execution as an engine with another stamp did, and sends its instance an event.
+/// Writes the first event of an execution as an engine with another stamp did, and sends its instance an
+/// event.
 async fn begun_by(stage: &Stage, instance: &str, stamp: &str) {
     let kind = EventKind::OrchestrationStarted {
         name: "Listen".to_owned(),
@@ -103,7 +104,10 @@ on_every_store! {
             ["execution_id", "instance_id", "message", "orchestration_name", "orchestration_version"]
         );
         assert_eq!((first.field("instance_id"), first.field("execution_id")), ("a", "1"));
-        assert_eq!((first.field("orchestration_name"), first.field("orchestration_version")), ("Flow", "1.2.0"));
+        assert_eq!(
+            (first.field("orchestration_name"), first.field("orchestration_version")),
+            ("Flow", "1.2.0")
+        );
         assert_eq!(first.field("message"), "before");
         assert!(lines.iter().all(|line| line.field("activity_name").is_empty()));
     }
@@ -182,17 +186,23 @@ on_every_store! {
         let (lines, _guard) = Lines::collect();
         begun_by(&stage, "foreign", "9.9.9").await;
         stage.run(activities(), orchestrations().register("Listen", listen)).await;
-        stage.until("it is warned about", async || !lines.saying("WARN", "incompatible version").is_empty()).await;
+        stage
+            .until("it is warned about", async || !lines.saying("WARN", "incompatible version").is_empty())
+            .await;
         let [line] = &lines.saying("WARN", "incompatible version")[..] else { panic!("{:?}", lines.all()) };
         let text = "Execution pinned at incompatible version, abandoning (runtime-side check)";
         assert_eq!((line.target.as_str(), line.field("message")), ("steadfast::runtime", text));
         assert_eq!((line.field("instance"), line.field("version")), ("foreign", "9.9.9"));
-        stage.until("it is given back", async || {
-            stage.observer().get_queue_depths().await.expect("counts").orchestrator_queue == 1
-        }).await;
+        stage
+            .until("it is given back", async || {
+                stage.observer().get_queue_depths().await.expect("counts").orchestrator_queue == 1
+            })
+            .await;
         // It is tried again after a second.
         stage.pass(SECOND);
-        stage.until("it is warned about", async || lines.saying("WARN", "incompatible version").len() == 2).await;
+        stage
+            .until("it is warned about", async || lines.saying("WARN", "incompatible version").len() == 2)
+            .await;
         stage.stop().await;
         assert_eq!(stage.kinds("foreign").await, ["OrchestrationStarted"]);
     }
@@ -223,13 +233,14 @@ on_every_store! {
 
     async fn t3_messages_that_a_continue_as_new_cannot_carry_are_warned_about_in_order(stage) {
         let (lines, _guard) = Lines::collect();
-        let flows = orchestrations().register("Flow", |ctx: OrchestrationContext, round: String| async move {
-            if round == "second" {
-                return Ok(String::new());
-            }
-            ctx.schedule_wait("go").await;
-            ctx.continue_as_new("second").await
-        });
+        let flows =
+            orchestrations().register("Flow", |ctx: OrchestrationContext, round: String| async move {
+                if round == "second" {
+                    return Ok(String::new());
+                }
+                ctx.schedule_wait("go").await;
+                ctx.continue_as_new("second").await
+            });
         stage.run(activities(), flows).await;
         stage.start("a", "Flow", "first").await;
         stage.has("a", "ExternalSubscribed", 1).await;
@@ -242,8 +253,10 @@ on_every_store! {
         stage.ends("a").await.expect("completes");
         stage.stop().await;
         let warned = lines.saying("WARN", "Dropping carry-forward event beyond limit");
-        let dropped: Vec<(&str, &str, &str)> =
-            warned.iter().map(|line| (line.field("instance"), line.field("name"), line.field("data"))).collect();
+        let dropped: Vec<(&str, &str, &str)> = warned
+            .iter()
+            .map(|line| (line.field("instance"), line.field("name"), line.field("data")))
+            .collect();
         assert_eq!(dropped, [("a", "even", "100"), ("a", "odd", "101"), ("a", "even", "102")]);
     }
 
@@ -253,7 +266,8 @@ on_every_store! {
         stage.start("a", "Lisden", "").await;
         stage.until("it is warned about", async || !lines.saying("WARN", "not registered").is_empty()).await;
         let [line] = &lines.saying("WARN", "not registered")[..] else { panic!("{:?}", lines.all()) };
-        let text = "Orchestration not registered, abandoning with 1.0s backoff (will poison in 10 more attempts); \
+        let text = "Orchestration not registered, abandoning with 1.0s backoff (will poison in 10 more \
+            attempts); \
                     did you mean 'Listen'? registered: Listen";
         assert_eq!((line.target.as_str(), line.field("message")), ("steadfast::runtime", text));
         assert_eq!((line.field("instance"), line.field("orchestration")), ("a", "Lisden"));
@@ -308,9 +322,11 @@ on_every_store! {
         stage.start("a", "Confide", SECRET).await;
         for execution in 1..=2 {
             let subscribed = |event: &Event| matches!(event.kind, EventKind::ExternalSubscribed { .. });
-            stage.reaches("a", |events| {
-                events.iter().any(|event| event.execution_id == execution && subscribed(event))
-            }).await;
+            stage
+                .reaches("a", |events| {
+                    events.iter().any(|event| event.execution_id == execution && subscribed(event))
+                })
+                .await;
             stage.client.raise_event("a", "nobody waits", SECRET).await.expect("raises");
             stage.client.raise_event("a", "event", SECRET).await.expect("raises");
             stage.client.enqueue_event("a", "queue", SECRET).await.expect("sends");
@@ -323,7 +339,8 @@ on_every_store! {
             stage.ends_as_time_passes(instance, SECOND / 4).await.expect_err("fails");
         }
         stage.stop().await;
-        for line in lines.all().iter().filter(|line| ["INFO", "WARN", "ERROR"].contains(&line.level.as_str())) {
+        for line in lines.all().iter().filter(|line| ["INFO", "WARN", "ERROR"].contains(&line.level.as_str()))
+        {
             assert!(!format!("{line:?}").contains(SECRET), "{line:?}");
         }
         assert!(!lines.saying("ERROR", "poison").is_empty(), "poison was among it");

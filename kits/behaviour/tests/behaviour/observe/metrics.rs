@@ -1,5 +1,5 @@
-//! Metrics (1.14, F23): every count, in a scenario whose true value is known. Counts are read after the runtime has
-//! stopped, because a count may come a moment after the commit that it is about.
+//! Metrics (1.14, F23): every count, in a scenario whose true value is known. Counts are read after the
+//! runtime has stopped, because a count may come a moment after the commit that it is about.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -153,7 +153,10 @@ on_every_store! {
     async fn f23_a_first_commit_that_is_refused_counts_a_start_and_a_failure_of_the_infrastructure(stage) {
         stage.faults.refuse("commit_turn", 1, ProviderError::permanent("ack_orchestration_item", "no"));
         let runtime = stage.run(works(), flows()).await;
-        assert_eq!(stage.ends_after("a", "Call", "Fine").await.expect_err("fails").category(), "infrastructure");
+        assert_eq!(
+            stage.ends_after("a", "Call", "Fine").await.expect_err("fails").category(),
+            "infrastructure"
+        );
         let expected = MetricsSnapshot {
             orch_starts: 1,
             orch_failures: 1,
@@ -291,10 +294,12 @@ on_every_store! {
         let runtime = stage.run(works(), flows()).await;
         stage.ends_after("a", "Quick", "").await.expect("completes");
         stage.client.cancel_instance("a", "too late").await.expect("is accepted");
-        stage.until("it is settled", async || {
-            stage.observer().get_queue_depths().await.expect("counts").orchestrator_queue == 0
-                && stage.faults.calls("commit_turn") == 2
-        }).await;
+        stage
+            .until("it is settled", async || {
+                stage.observer().get_queue_depths().await.expect("counts").orchestrator_queue == 0
+                    && stage.faults.calls("commit_turn") == 2
+            })
+            .await;
         let expected = MetricsSnapshot {
             orch_starts: 1,
             orch_completions: 1,
@@ -357,9 +362,11 @@ on_every_store! {
         let runtime = stage.run(stops, flow).await;
         stage.start("a", "Race", "").await;
         stage.has("a", "ExternalSubscribed", 1).await;
-        stage.until("it is leased", async || {
-            stage.observer().get_queue_depths().await.expect("counts").worker_queue == 0
-        }).await;
+        stage
+            .until("it is leased", async || {
+                stage.observer().get_queue_depths().await.expect("counts").worker_queue == 0
+            })
+            .await;
         stage.client.raise_event("a", "stop", "").await.expect("raises");
         stage.ends("a").await.expect("completes");
         stage.until("the slot is free", async || stage.faults.calls("finish_work") == 1).await;

@@ -1,4 +1,5 @@
-//! What counts, by itself: the recorders of a metrics provider (1.14), and the provider that counts for another (1.19).
+//! What counts, by itself: the recorders of a metrics provider (1.14), and the provider that counts for
+//! another (1.19).
 
 use std::sync::Arc;
 

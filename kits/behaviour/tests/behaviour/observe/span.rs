@@ -52,9 +52,15 @@ on_every_store! {
         stage.ends_after("a", "Flow", "").await.expect("completes");
         stage.stop().await;
         let turn = around(&spans, "the orchestration says: begins");
-        assert_eq!((turn.name.as_str(), turn.line.target.as_str(), turn.line.level.as_str()), ("turn", "steadfast::runtime", "INFO"));
+        assert_eq!(
+            (turn.name.as_str(), turn.line.target.as_str(), turn.line.level.as_str()),
+            ("turn", "steadfast::runtime", "INFO")
+        );
         let expected = [
-            ("execution_id", "1"), ("instance_id", "a"), ("orchestration_name", "Flow"), ("orchestration_version", "1.0.0"),
+            ("execution_id", "1"),
+            ("instance_id", "a"),
+            ("orchestration_name", "Flow"),
+            ("orchestration_version", "1.0.0"),
         ];
         assert_eq!(fields(&turn), expected);
         assert_eq!(around(&spans, "a library says: ends"), turn);
@@ -67,12 +73,21 @@ on_every_store! {
         stage.ends_after("a", "Flow", "").await.expect("completes");
         stage.stop().await;
         let run = around(&spans, "the activity says: working");
-        assert_eq!((run.name.as_str(), run.line.target.as_str(), run.line.level.as_str()), ("activity", "steadfast::runtime", "INFO"));
+        assert_eq!(
+            (run.name.as_str(), run.line.target.as_str(), run.line.level.as_str()),
+            ("activity", "steadfast::runtime", "INFO")
+        );
         let worker = run.line.field("worker_id").to_owned();
         assert!(worker.starts_with("work-"), "{worker}");
         let expected = [
-            ("activity_id", "2"), ("activity_name", "Work"), ("attempt", "1"), ("execution_id", "1"), ("instance_id", "a"),
-            ("orchestration_name", "Flow"), ("orchestration_version", "1.0.0"), ("worker_id", worker.as_str()),
+            ("activity_id", "2"),
+            ("activity_name", "Work"),
+            ("attempt", "1"),
+            ("execution_id", "1"),
+            ("instance_id", "a"),
+            ("orchestration_name", "Flow"),
+            ("orchestration_version", "1.0.0"),
+            ("worker_id", worker.as_str()),
         ];
         assert_eq!(fields(&run), expected);
         for text in ["a library says: working", "a library says: worked"] {
@@ -119,7 +134,8 @@ on_every_store! {
         stage.ends_after("a", "Flow", "").await.expect("completes");
         stage.stop().await;
         let [line] = lines.of("steadfast::orchestration").try_into().expect("one line");
-        let expected = ["execution_id", "instance_id", "message", "orchestration_name", "orchestration_version"];
+        let expected =
+            ["execution_id", "instance_id", "message", "orchestration_name", "orchestration_version"];
         assert_eq!(line.names(), expected);
     }
 }
@@ -132,14 +148,17 @@ on_every_full_store! {
         client.start_orchestration("a", "Flow", "").await.expect("starts");
         stage.ends("a").await.expect("completes");
         stage.stop().await;
-        let of = |name| spans.named(name).iter().map(|span| span.line.field("traceparent").to_owned()).collect::<Vec<_>>();
+        let of = |name| {
+            spans.named(name).iter().map(|span| span.line.field("traceparent").to_owned()).collect::<Vec<_>>()
+        };
         assert_eq!((of("turn"), of("activity")), (vec![TRACE.to_owned(); 2], vec![TRACE.to_owned()]));
     }
 
     async fn t3_a_message_with_a_trace_context_is_told_in_the_turn_that_takes_it(stage) {
         let (spans, _guard) = Spans::collect();
-        let flow = orchestrations()
-            .register("Listen", |ctx: OrchestrationContext, _| async move { Ok(ctx.schedule_wait("news").await) });
+        let flow = orchestrations().register("Listen", |ctx: OrchestrationContext, _| async move {
+            Ok(ctx.schedule_wait("news").await)
+        });
         stage.run(activities(), flow).await;
         stage.start("a", "Listen", "").await;
         stage.has("a", "ExternalSubscribed", 1).await;

@@ -1,4 +1,5 @@
-//! The W3C trace context: from a client to the last activity that it causes, and nowhere behind a plain provider.
+//! The W3C trace context: from a client to the last activity that it causes, and nowhere behind a plain
+//! provider.
 
 use std::time::Duration;
 
@@ -127,7 +128,10 @@ on_every_full_store! {
         let client = traced(&stage, TRACE);
         client.signal_with_start("a", "Take", "", "box", "x").await.expect("starts");
         assert_eq!(stage.output("a").await, Ok(TRACE.to_owned()));
-        assert_eq!(client.start_if_new("b", "Look", "").await.expect("starts"), steadfast_store::Started::New);
+        assert_eq!(
+            client.start_if_new("b", "Look", "").await.expect("starts"),
+            steadfast_store::Started::New
+        );
         assert_eq!(stage.output("b").await, everywhere(TRACE));
         stage.stop().await;
     }
@@ -169,7 +173,10 @@ on_every_full_store! {
         let store = stage.inner();
         let store = store.as_store().expect("is a store");
         let request = TurnRequest {
-            lock_timeout: Duration::from_secs(5), poll_timeout: Duration::ZERO, filter: None, warm: &Cold,
+            lock_timeout: Duration::from_secs(5),
+            poll_timeout: Duration::ZERO,
+            filter: None,
+            warm: &Cold,
         };
         let lease = store.fetch_turn(request).await.expect("fetches").expect("has a turn");
         let traces: Vec<_> = lease.messages.into_iter().map(|message| message.traceparent).collect();

@@ -1,4 +1,5 @@
-//! What code sees while it repeats what it did: `is_replaying`, traces, times, system calls (2.18, F14, F17, 1.8).
+//! What code sees while it repeats what it did: `is_replaying`, traces, times, system calls (2.18, F14, F17,
+//! 1.8).
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};

@@ -1,6 +1,7 @@
 //! Code that does not repeat its history (2.2, 2.4, F16, texts of section 3).
 //!
-//! Each test stops a runtime in the middle and starts another one with changed code under the same name and version.
+//! Each test stops a runtime in the middle and starts another one with changed code under the same name and
+//! version.
 
 use std::future::pending;
 use std::time::Duration;
@@ -114,7 +115,8 @@ on_every_store! {
         for (kind, before) in SCHEDULES {
             let ended = changed(&stage, kind, before, kind, NOTHING).await;
             let expected = format!(
-                "history schedule but no emitted action (at event 2: history has {}; the last event that still matched \
+                "history schedule but no emitted action (at event 2: history has {}; the last event that \
+                 still matched \
                  is 1, OrchestrationStarted)",
                 word(kind)
             );
@@ -191,8 +193,10 @@ on_every_store! {
             let ended = changed(&stage, &index.to_string(), ACTIVITY, "ActivityScheduled", after).await;
             let expected = format!(
                 "schedule mismatch: action=CallActivity {{ scheduling_event_id: 0, name: {call} }} vs \
-                 event=ActivityScheduled {{ name: \"A\", input: \"x\", session_id: None, tag: None }} (at event 2: \
-                 history has ActivityScheduled, the code calls CallActivity; the last event that still matched is 1, \
+                 event=ActivityScheduled {{ name: \"A\", input: \"x\", session_id: None, tag: None }} (at \
+                 event 2: \
+                 history has ActivityScheduled, the code calls CallActivity; the last event that still \
+                 matched is 1, \
                  OrchestrationStarted)"
             );
             assert_eq!(text(ended), expected);
@@ -363,8 +367,10 @@ on_every_store! {
             let (wait, more) = (ctx.schedule_wait("poke"), ctx.schedule_activity("A", "x"));
             async move { Ok(format!("{:?}", ctx.join2(wait, more).await)) }.boxed()
         });
-        let expected = "schedule mismatch: action=CallActivity { scheduling_event_id: 0, name: \"A\", input: \"x\", \
-                        session_id: None, tag: None } vs no event (at event 3: history has nothing more yet, the code \
+        let expected = "schedule mismatch: action=CallActivity { scheduling_event_id: 0, name: \"A\", input: \
+            \"x\", \
+                        session_id: None, tag: None } vs no event (at event 3: history has nothing more yet, \
+                        the code \
                         calls CallActivity; the last event that still matched is 2, ExternalSubscribed)";
         assert_eq!(text(ended.await), expected);
     }
@@ -377,7 +383,8 @@ on_every_store! {
             }
             .boxed()
         });
-        let expected = "the orchestration returned while history says that it still waits (at event 3: history has \
+        let expected = "the orchestration returned while history says that it still waits (at event 3: \
+            history has \
                         nothing more yet; the last event that still matched is 2, ExternalSubscribed)";
         assert_eq!(text(ended.await), expected);
     }

@@ -224,14 +224,17 @@ on_every_store! {
             let data = ctx.schedule_wait("go").await;
             Ok(format!("{failed:?} {done:?} {data}"))
         });
-        let behind = |ctx: OrchestrationContext, input| async move { ctx.schedule_activity("Echo", input).await };
+        let behind =
+            |ctx: OrchestrationContext, input| async move { ctx.schedule_activity("Echo", input).await };
         let acts = echo().register("Fails", |_, _| async { Err("once".to_owned()) });
         stage.run(acts, twice.register("Behind", behind)).await;
         stage.start("a", "Flow", "").await;
         stage.has("a", "ExternalSubscribed", 1).await;
         let before = stage.kinds("a").await;
         for id in [2, 4] {
-            for (what, message) in [("failed", failed(id, error("again"))), ("completed", completed(id, "again"))] {
+            for (what, message) in
+                [("failed", failed(id, error("again"))), ("completed", completed(id, "again"))]
+            {
                 send(&stage, [message]).await;
                 // Another instance starts and ends behind the duplicate, so the duplicate has been processed.
                 let behind = format!("behind {what} {id}");

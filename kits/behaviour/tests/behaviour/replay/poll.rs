@@ -280,8 +280,10 @@ on_every_full_store! {
         stage.start("a", "Flow", "").await;
         stage.has("a", "OrchestrationStarted", 1).await;
         wake.send(()).expect("somebody waits");
-        let text = "the orchestration was woken from outside: it awaits something that history does not record (a tokio \
-                    timer, channel or task, a request); await durable futures only, and do such work in an activity";
+        let text = "the orchestration was woken from outside: it awaits something that history does not \
+            record (a tokio \
+                    timer, channel or task, a request); await durable futures only, and do such work in an \
+                    activity";
         assert_eq!(stage.ends("a").await, nondeterminism(text.to_owned()));
         assert_eq!(stage.kinds("a").await, ["OrchestrationStarted", "OrchestrationFailed"]);
         stage.stop().await;
@@ -329,7 +331,8 @@ on_every_store! {
         let status = stage.client.get_orchestration_status("a").await.expect("answers");
         assert!(matches!(status, OrchestrationStatus::Running { .. }), "{status:?}");
         stage.client.raise_event("a", "poke", "").await.expect("is sent");
-        let text = "the orchestration returned while history says that it still waits (at event 2: history has nothing \
+        let text = "the orchestration returned while history says that it still waits (at event 2: history \
+            has nothing \
                     more yet; the last event that still matched is 1, OrchestrationStarted)";
         assert_eq!(stage.ends("a").await, nondeterminism(text.to_owned()));
         stage.stop().await;

@@ -54,9 +54,10 @@ on_every_store! {
         for operation in ["fetch_turn", "fetch_work"] {
             stage.faults.refuse(operation, 1, ProviderError::retryable(operation, "the store is away"));
         }
-        let flow = orchestrations().register("Plain", |ctx: OrchestrationContext, input: String| async move {
-            ctx.schedule_activity("Echo", input).await
-        });
+        let flow = orchestrations()
+            .register("Plain", |ctx: OrchestrationContext, input: String| async move {
+                ctx.schedule_activity("Echo", input).await
+            });
         let echo = activities().register("Echo", |_, input: String| async move { Ok(input) });
         let one = RuntimeOptions { orchestration_concurrency: 1, worker_concurrency: 1, ..stage.options() };
         let runtime = stage.run_with(echo, flow, one).await;

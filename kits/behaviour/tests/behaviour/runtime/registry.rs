@@ -1,8 +1,10 @@
-//! Registries (1.13), and which handler a turn gets (2.1 h): versions, policies, and names that nobody registered.
+//! Registries (1.13), and which handler a turn gets (2.1 h): versions, policies, and names that nobody
+//! registered.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use semver::Version;
 use steadfast::providers::WorkItem;
 use steadfast::runtime::registry::{
@@ -23,8 +25,7 @@ fn version(
 /// Waits for `Go`, then says which version it is.
 fn patient(
     n: u64,
-) -> impl Fn(OrchestrationContext, String) -> futures::future::BoxFuture<'static, Result<String, String>> + Clone
-{
+) -> impl Fn(OrchestrationContext, String) -> BoxFuture<'static, Result<String, String>> + Clone {
     move |ctx, _| {
         Box::pin(async move {
             ctx.schedule_wait("Go").await;
@@ -117,8 +118,13 @@ on_every_store! {
     async fn a1_13_a_changed_policy_counts_for_every_start_from_then_on_in_a_running_runtime(stage) {
         let registry = flows().build_result().expect("sound");
         let store = Arc::clone(&stage.store);
-        let runtime =
-            Runtime::start_with_options(store, ActivityRegistry::default(), registry.clone(), stage.options()).await;
+        let runtime = Runtime::start_with_options(
+            store,
+            ActivityRegistry::default(),
+            registry.clone(),
+            stage.options(),
+        )
+        .await;
         assert_eq!(stage.ends_after("a", "Flow", "").await, Ok("20".to_owned()));
         registry.set_version_policy("Flow", exact(1, 0));
         assert_eq!(stage.ends_after("b", "Flow", "").await, Ok("10".to_owned()));
@@ -198,7 +204,8 @@ on_every_store! {
             max_delay: Duration::from_secs(4),
         };
         let options = RuntimeOptions { unregistered_backoff: backoff, ..one_slot(&stage, 3) };
-        let runtime = stage.run_with(activities(), orchestrations().register("Floe", version(1)), options).await;
+        let runtime =
+            stage.run_with(activities(), orchestrations().register("Floe", version(1)), options).await;
         stage.start("a", "Flow", "").await;
         for (nth, wait) in (1..).zip([1_250, 2_500, 4_000]) {
             is_abandoned(&stage, nth).await;
@@ -211,7 +218,10 @@ on_every_store! {
         assert_eq!(stage.faults.calls("abandon"), 3);
         let warnings = lines.saying("WARN", "Orchestration not registered");
         let text = |wait: &str, left: u64| {
-            format!("Orchestration not registered, abandoning with {wait}s backoff (will poison in {left} more attempts)")
+            format!(
+                "Orchestration not registered, abandoning with {wait}s backoff (will poison in {left} more \
+                 attempts)"
+            )
         };
         assert_eq!(warnings.len(), 3);
         for (line, text) in warnings.iter().zip([text("1.2", 3), text("2.5", 2), text("4.0", 1)]) {
@@ -251,7 +261,10 @@ on_every_store! {
             Ok(format!("{}, {}", ctx.dequeue_event("q").await, ctx.dequeue_event("q").await))
         });
         stage.run(activities(), read).await;
-        assert_eq!(stage.ends_as_time_passes("a", Duration::from_millis(100)).await, Ok("one, two".to_owned()));
+        assert_eq!(
+            stage.ends_as_time_passes("a", Duration::from_millis(100)).await,
+            Ok("one, two".to_owned())
+        );
         stage.stop().await;
         stage.nothing_waits().await;
     }
@@ -344,7 +357,8 @@ on_every_store! {
         let typed = orchestrations()
             .register("Typed", version(1))
             .register_typed("Typed", |_: OrchestrationContext, n: u64| async move { Ok(n + 1) });
-        let registry = OrchestrationRegistry::builder_from(&flow.build()).merge(typed.build_result().expect("sound"));
+        let registry =
+            OrchestrationRegistry::builder_from(&flow.build()).merge(typed.build_result().expect("sound"));
         stage.run(activities(), registry).await;
         assert_eq!(stage.ends_after("a", "Flow", "").await, Ok("1".to_owned()));
         assert_eq!(stage.ends_after("b", "Typed", "41").await, Ok("42".to_owned()));
@@ -440,7 +454,8 @@ fn t3_the_errors_of_activities_are_named() {
 
 on_every_store! {
     async fn a1_13_the_runtime_adds_the_system_calls_to_the_activities(stage) {
-        let flow = orchestrations().register("Guid", |ctx: OrchestrationContext, _| async move { ctx.new_guid().await });
+        let flow = orchestrations()
+            .register("Guid", |ctx: OrchestrationContext, _| async move { ctx.new_guid().await });
         stage.run(activities(), flow).await;
         let guid = stage.ends_after("a", "Guid", "").await.expect("completes");
         assert_eq!(guid.len(), 36);

@@ -1,4 +1,5 @@
-//! Stopping a runtime (2.16): what runs may finish in the time that is given, then it is stopped and given back.
+//! Stopping a runtime (2.16): what runs may finish in the time that is given, then it is stopped and given
+//! back.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -97,7 +98,11 @@ on_every_store! {
         handle.await.expect("it does not panic");
         assert_eq!(stage.kinds("late").await, [""; 0]);
         let depths = stage.observer().get_queue_depths().await.expect("counts");
-        assert_eq!((depths.orchestrator_queue, depths.worker_queue), (2, 0), "the outcome and the late start");
+        assert_eq!(
+            (depths.orchestrator_queue, depths.worker_queue),
+            (2, 0),
+            "the outcome and the late start"
+        );
         stage.client.cancel_instance("late", "not needed").await.expect("cancels");
         assert_eq!(runs_again(&stage).await, Ok("attempt 1".to_owned()));
     }
@@ -148,7 +153,8 @@ on_every_store! {
 
     async fn r2_16_calls_at_the_same_time_all_wait(stage) {
         let (runtime, gate) = held(&stage).await;
-        let handles = [stopping(&stage, &runtime, Some(60_000)).await, stopping(&stage, &runtime, None).await];
+        let handles =
+            [stopping(&stage, &runtime, Some(60_000)).await, stopping(&stage, &runtime, None).await];
         assert!(handles.iter().all(|handle| !handle.is_finished()), "both wait for what runs");
         gate.open();
         for handle in handles {
@@ -351,7 +357,8 @@ on_every_full_store! {
     }
 }
 
-/// A runtime with the clock of the machine, on threads of its own, with an activity that never ends if one is wanted.
+/// A runtime with the clock of the machine, on threads of its own, with an activity that never ends if one is
+/// wanted.
 fn elsewhere(busy: bool) -> (tokio::runtime::Runtime, Arc<dyn Provider>, Arc<Runtime>) {
     let threads = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let threads = threads.expect("threads");

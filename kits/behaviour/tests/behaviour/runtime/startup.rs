@@ -72,7 +72,10 @@ on_every_store! {
         let line = one_saying(&lines, "capability");
         assert_eq!(line.field("message"), "Orchestration dispatcher capability filter configured");
         let range = format!("0.0.0..={}", current_build_version());
-        assert_eq!((line.target.as_str(), line.field("supported_range")), ("steadfast::runtime", range.as_str()));
+        assert_eq!(
+            (line.target.as_str(), line.field("supported_range")),
+            ("steadfast::runtime", range.as_str())
+        );
         stage.stop().await;
     }
 
@@ -87,11 +90,17 @@ on_every_store! {
         stage.run(activities(), flow).await;
         let expected = format!("36 {} Some(\"v\")", stage.clock.now_ms());
         assert_eq!(stage.ends_after("a", "Calls", "").await, Ok(expected));
-        let names: Vec<String> = stage.history("a").await.into_iter().filter_map(|event| match event.kind {
-            steadfast::EventKind::ActivityScheduled { name, .. } => Some(name),
-            _ => None,
-        }).collect();
-        let expected = ["new_guid", "utc_now_ms", "get_kv_value"].map(|name| format!("__duroxide_syscall:{name}"));
+        let names: Vec<String> = stage
+            .history("a")
+            .await
+            .into_iter()
+            .filter_map(|event| match event.kind {
+                steadfast::EventKind::ActivityScheduled { name, .. } => Some(name),
+                _ => None,
+            })
+            .collect();
+        let expected =
+            ["new_guid", "utc_now_ms", "get_kv_value"].map(|name| format!("__duroxide_syscall:{name}"));
         assert_eq!(names, expected);
         stage.stop().await;
         stage.nothing_waits().await;
@@ -100,7 +109,8 @@ on_every_store! {
     async fn a1_12_with_default_options_a_store_is_enough(stage) {
         let flows = OrchestrationRegistry::builder().register("Hello", hello);
         let runtime =
-            Runtime::start_with_store(Arc::clone(&stage.store), ActivityRegistry::default(), flows.build()).await;
+            Runtime::start_with_store(Arc::clone(&stage.store), ActivityRegistry::default(), flows.build())
+                .await;
         assert_eq!(stage.ends_after("a", "Hello", "Ada").await, Ok("Hello, Ada".to_owned()));
         let descriptor = runtime.get_orchestration_descriptor("a").await.expect("is there");
         assert_eq!((descriptor.name.as_str(), descriptor.version.as_str()), ("Hello", "1.0.0"));
@@ -157,7 +167,8 @@ on_every_store! {
     }
 
     async fn a1_12_a_runtime_without_slots_runs_nothing(stage) {
-        let options = RuntimeOptions { orchestration_concurrency: 0, worker_concurrency: 0, ..stage.options() };
+        let options =
+            RuntimeOptions { orchestration_concurrency: 0, worker_concurrency: 0, ..stage.options() };
         let runtime = stage.run_with(activities(), orchestrations(), options).await;
         stage.start("a", "Hello", "").await;
         stage.pass(3600 * SECOND);
@@ -170,11 +181,12 @@ on_every_store! {
 
 on_every_full_store! {
     async fn a1_12_a_child_is_described_with_its_parent(stage) {
-        let flow = orchestrations()
-            .register("Child", |_, _| async { Ok(String::new()) })
-            .register("Parent", |ctx: OrchestrationContext, _| async move {
+        let flow = orchestrations().register("Child", |_, _| async { Ok(String::new()) }).register(
+            "Parent",
+            |ctx: OrchestrationContext, _| async move {
                 ctx.schedule_sub_orchestration_with_id("Child", "kid", "").await
-            });
+            },
+        );
         let runtime = stage.run(activities(), flow).await;
         stage.ends_after("a", "Parent", "").await.expect("completes");
         let descriptor = runtime.get_orchestration_descriptor("kid").await.expect("is there");

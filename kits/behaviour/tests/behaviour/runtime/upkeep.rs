@@ -1,5 +1,5 @@
-//! Keeping a store in order: ending what has no code any more, deleting what ended long ago, letting go of turns that do not
-//! come back, retries with a bound.
+//! Keeping a store in order: ending what has no code any more, deleting what ended long ago, letting go of
+//! turns that do not come back, retries with a bound.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -43,8 +43,12 @@ on_every_store! {
         stage.run(activities(), orchestrations()).await;
         stage.client.terminate_instance("a", "its code is gone").await.expect("asks");
         assert_eq!(stage.ends("a").await, Err(terminated("its code is gone")));
-        let events =
-            ["OrchestrationStarted", "ExternalSubscribed", "ExternalSubscribedCancelled", "OrchestrationFailed"];
+        let events = [
+            "OrchestrationStarted",
+            "ExternalSubscribed",
+            "ExternalSubscribedCancelled",
+            "OrchestrationFailed",
+        ];
         assert_eq!(stage.kinds("a").await, events);
         stage.stop().await;
         stage.nothing_waits().await;
@@ -182,8 +186,9 @@ on_every_full_store! {
                 Ok(String::new())
             }
         });
-        let flow = orchestrations()
-            .register("Long", |ctx: OrchestrationContext, _| async move { ctx.schedule_activity("Long", "").await });
+        let flow = orchestrations().register("Long", |ctx: OrchestrationContext, _| async move {
+            ctx.schedule_activity("Long", "").await
+        });
         stage.run(acts, flow).await;
         stage.start("a", "Long", "").await;
         told.notified().await;

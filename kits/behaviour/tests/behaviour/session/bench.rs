@@ -1,5 +1,5 @@
-//! What the tests of sessions share: activities that keep something for their session, hooks that remember what they
-//! were told, and runtimes with trouble of their own.
+//! What the tests of sessions share: activities that keep something for their session, hooks that remember
+//! what they were told, and runtimes with trouble of their own.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

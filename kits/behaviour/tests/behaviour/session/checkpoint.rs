@@ -1,5 +1,5 @@
-//! What conversations save outside of all workers, and who may: the epoch fences a checkpoint store as the guide shows
-//! it, and a planned move saves before another reads (`sessions.md` 23–25 and its word *epoch*).
+//! What conversations save outside of all workers, and who may: the epoch fences a checkpoint store as the
+//! guide shows it, and a planned move saves before another reads (`sessions.md` 23–25 and its word *epoch*).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -190,7 +190,8 @@ on_every_full_store! {
         let store = store_of(stage.inner(), Arc::new(stage.clock.clone()));
         let store = Arc::new(Faulty::new(store, faults.clone()));
         // It goes on although it is told to stop, as code does that does not look.
-        let options = RuntimeOptions { activity_cancellation_grace_period: 600 * SECOND, ..first.options(&stage) };
+        let options =
+            RuntimeOptions { activity_cancellation_grace_period: 600 * SECOND, ..first.options(&stage) };
         let cut_off = Runtime::try_start(store, first.works().build(), flows().build(), options).await;
         let cut_off = cut_off.expect("sound options");
         stage.start("1", "Talk", "Say/one two three").await;

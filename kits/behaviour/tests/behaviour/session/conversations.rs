@@ -1,4 +1,5 @@
-//! Conversations: each is an orchestration whose turns run on a session of its own (`sessions.md` 14, 15, 23–25, 40).
+//! Conversations: each is an orchestration whose turns run on a session of its own (`sessions.md` 14, 15,
+//! 23–25, 40).
 //!
 //! The second claim goes by real time, because workers come and go in it while turns take theirs.
 //! `STEADFAST_CONVERSATIONS` says how many; 200 is the size that counts, and takes a minute.
@@ -29,8 +30,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What lies outside of all workers: first turns of all conversations wait for each other, so that no worker can take all
-/// of them, and what was said is saved.
+/// What lies outside of all workers: first turns of all conversations wait for each other, so that no worker
+/// can take all of them, and what was said is saved.
 #[derive(Debug)]
 struct Table {
     all: Barrier,
@@ -121,7 +122,8 @@ async fn begin_long(stage: &Stage) -> [&'static str; 2] {
     ["long1", "long2"]
 }
 
-/// Answers each conversation in one of its executions, and lets the time pass that it takes to think: longer than a lease.
+/// Answers each conversation in one of its executions, and lets the time pass that it takes to think: longer
+/// than a lease.
 async fn answer(stage: &Stage, instances: &[&str], round: usize) {
     for instance in instances {
         let begun = async || {
@@ -196,7 +198,8 @@ on_every_full_store! {
         let (table, faults) = (Table::new(2), Faults::default());
         let store = store_of(stage.inner(), Arc::new(stage.clock.clone()));
         let store = Arc::new(Faulty::new(store, faults.clone()));
-        let dead = Runtime::try_start(store, saying(&table).build(), flows().build(), options(&stage, "A")).await;
+        let dead =
+            Runtime::try_start(store, saying(&table).build(), flows().build(), options(&stage, "A")).await;
         let dead = dead.expect("sound options");
         let both = begin_long(&stage).await;
         faults.outage();
@@ -288,8 +291,8 @@ async fn talk(ctx: OrchestrationContext, input: String) -> Result<String, String
     ctx.continue_as_new((first + 10).to_string()).await
 }
 
-/// Starts a worker with a store of its own, as another process would. Every second start of a node keeps its sessions for
-/// the next one.
+/// Starts a worker with a store of its own, as another process would. Every second start of a node keeps its
+/// sessions for the next one.
 async fn worker(file: &Path, ledger: &Arc<Ledger>, node: &str, start: usize) -> Arc<Runtime> {
     let (ledger, process) = (Arc::clone(ledger), format!("{node}{start}"));
     let turns = activities().register("Turn", move |ctx: ActivityContext, number: String| {
@@ -367,8 +370,8 @@ async fn s40_restarts_of_workers_lose_no_conversation_turn_and_every_move_has_a_
     assert_eq!((depths.orchestrator_queue, depths.worker_queue), (0, 0));
 }
 
-/// Every claim of a session that was attached before is explained by a line that ends that very attachment. Returns how
-/// many went from one node to another.
+/// Every claim of a session that was attached before is explained by a line that ends that very attachment.
+/// Returns how many went from one node to another.
 fn assert_causes(lines: &[Line]) -> usize {
     const CAUSES: [&str; 3] =
         ["session released", "session kept for the next start of this node", "session lost"];

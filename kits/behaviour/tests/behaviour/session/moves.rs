@@ -1,4 +1,5 @@
-//! Sessions that change hands: shutdown, drain, loss, fencing, limits (`sessions.md` 14, 22–27, 30, 31, 33, 34, 39, 40; A4, A13).
+//! Sessions that change hands: shutdown, drain, loss, fencing, limits (`sessions.md` 14, 22–27, 30, 31, 33,
+//! 34, 39, 40; A4, A13).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -59,7 +60,11 @@ on_every_store! {
         stage.start("2", "One", "Turn/chat").await;
         stage.has("2", "ActivityScheduled", 1).await;
         pass_calmly(&stage, 27 * SECOND, SECOND).await;
-        assert_eq!(stage.kinds("2").await, ["OrchestrationStarted", "ActivityScheduled"], "the lease still lives");
+        assert_eq!(
+            stage.kinds("2").await,
+            ["OrchestrationStarted", "ActivityScheduled"],
+            "the lease still lives"
+        );
         let moved = stage.ends_as_time_passes("2", SECOND).await;
         assert_eq!(moved, Ok("B first 1, attempt 1".to_owned()));
         dead.shutdown(Some(0)).await;
@@ -137,7 +142,11 @@ on_every_full_store! {
         assert_eq!(takes_turn(&stage, "plain", "").await, "B without a session");
         assert_eq!(stage.kinds("2").await, ["OrchestrationStarted", "ActivityScheduled"], "it is not for B");
         node(&stage, "A", &Gate::new(), keeps).await;
-        assert_eq!(stage.output("2").await, Ok("A first 1, attempt 1".to_owned()), "a new process knows nothing");
+        assert_eq!(
+            stage.output("2").await,
+            Ok("A first 1, attempt 1".to_owned()),
+            "a new process knows nothing"
+        );
         stage.stop().await;
     }
 
@@ -188,7 +197,9 @@ on_every_full_store! {
 
     async fn a4_a_process_that_cannot_renew_gives_up_before_its_lease_ends(stage) {
         let (faults, told) = (Faults::default(), Told::default());
-        let lost = troubled(&stage, "A", &Gate::new(), &faults, |options| options.session_hooks = told.hooks()).await;
+        let lost =
+            troubled(&stage, "A", &Gate::new(), &faults, |options| options.session_hooks = told.hooks())
+                .await;
         takes_turn(&stage, "1", "chat").await;
         let lease_ends = shown(&stage, "chat").await.locked_until_ms;
         faults.outage();
@@ -205,7 +216,9 @@ on_every_full_store! {
         let emitted = Emitted::default();
         let _listening = emitted.listen();
         let (faults, told) = (Faults::default(), Told::default());
-        let back = troubled(&stage, "A", &Gate::new(), &faults, |options| options.session_hooks = told.hooks()).await;
+        let back =
+            troubled(&stage, "A", &Gate::new(), &faults, |options| options.session_hooks = told.hooks())
+                .await;
         takes_turn(&stage, "1", "chat").await;
         let before = shown(&stage, "chat").await.epoch;
         faults.outage();
@@ -217,7 +230,11 @@ on_every_full_store! {
         let again = stage.ends_as_time_passes("2", SECOND / 4).await;
         assert_eq!(again, Ok("A first 1, attempt 1".to_owned()), "the state of before is not used again");
         assert!(shown(&stage, "chat").await.epoch > before, "a new attachment");
-        assert_eq!(emitted.counters("steadfast_sessions_"), table([(LOST, 1)]), "also after the store answered");
+        assert_eq!(
+            emitted.counters("steadfast_sessions_"),
+            table([(LOST, 1)]),
+            "also after the store answered"
+        );
         back.shutdown(Some(0)).await;
     }
 
@@ -262,7 +279,11 @@ on_every_full_store! {
         newer.shutdown(Some(0)).await;
         stage.start("3", "One", "Turn/chat").await;
         stage.has("3", "ActivityScheduled", 1).await;
-        assert_eq!(takes_turn(&stage, "plain", "").await, "A without a session", "the older one does other work");
+        assert_eq!(
+            takes_turn(&stage, "plain", "").await,
+            "A without a session",
+            "the older one does other work"
+        );
         assert_eq!(stage.kinds("3").await, ["OrchestrationStarted", "ActivityScheduled"]);
         stage.stop().await;
     }
@@ -281,7 +302,9 @@ on_every_full_store! {
         stage.until("one goes", async || told.all().len() == 4).await;
         assert_eq!(told.all(), ["attach one", "attach two", "attach three", "detach two Released after 1"]);
         assert_eq!(takes_turn(&stage, "again", "one").await, "A later 3, attempt 1", "it was used since");
-        stage.until("two is free", async || shown(&stage, "two").await.locked_until_ms <= stage.clock.now_ms()).await;
+        stage
+            .until("two is free", async || shown(&stage, "two").await.locked_until_ms <= stage.clock.now_ms())
+            .await;
         assert!(shown(&stage, "three").await.locked_until_ms > stage.clock.now_ms());
         stage.stop().await;
     }
@@ -300,7 +323,11 @@ on_every_full_store! {
         stage.start("2", "One", "Turn/two").await;
         stage.has("2", "ActivityScheduled", 1).await;
         pass_calmly(&stage, 59 * SECOND, SECOND).await;
-        assert_eq!(stage.kinds("2").await, ["OrchestrationStarted", "ActivityScheduled"], "A keeps it for two leases");
+        assert_eq!(
+            stage.kinds("2").await,
+            ["OrchestrationStarted", "ActivityScheduled"],
+            "A keeps it for two leases"
+        );
         pass_calmly(&stage, 20 * SECOND, SECOND).await;
         assert_eq!(stage.output("2").await, Ok("B first 1, attempt 1".to_owned()));
         let released = lines.saying("INFO", "session released");
@@ -308,7 +335,11 @@ on_every_full_store! {
         assert_eq!((released[0].field("session_id"), released[0].field("reason")), ("two", "untaken"));
         assert_eq!(emitted.counters("steadfast_sessions_"), table([(UNTAKEN, 1)]));
         gate.open();
-        assert_eq!(stage.output("held").await, Ok("A first 1, attempt 1".to_owned()), "a running activity stays");
+        assert_eq!(
+            stage.output("held").await,
+            Ok("A first 1, attempt 1".to_owned()),
+            "a running activity stays"
+        );
         stage.stop().await;
     }
 
@@ -322,12 +353,20 @@ on_every_full_store! {
         stage.run_with(turns(&Gate::new()), flows(), plain).await;
         assert_eq!(takes_turn(&stage, "1", "chat").await, "A first 1, attempt 1");
         let gpu = TagFilter::tags(["gpu"]);
-        let tagged = RuntimeOptions { worker_node_id: Some("B".to_owned()), worker_tag_filter: gpu, ..stage.options() };
+        let tagged = RuntimeOptions {
+            worker_node_id: Some("B".to_owned()),
+            worker_tag_filter: gpu,
+            ..stage.options()
+        };
         stage.run_with(turns(&Gate::new()), flows(), tagged).await;
         stage.start("2", "Tagged", "").await;
         stage.has("2", "ActivityScheduled", 1).await;
         pass_calmly(&stage, 59 * SECOND, SECOND).await;
-        assert_eq!(stage.kinds("2").await, ["OrchestrationStarted", "ActivityScheduled"], "A keeps it for two leases");
+        assert_eq!(
+            stage.kinds("2").await,
+            ["OrchestrationStarted", "ActivityScheduled"],
+            "A keeps it for two leases"
+        );
         pass_calmly(&stage, 20 * SECOND, SECOND).await;
         assert_eq!(stage.output("2").await, Ok("B first 1, attempt 1".to_owned()));
         stage.stop().await;
@@ -384,7 +423,8 @@ on_every_full_store! {
         let before = shown(&stage, "chat").await.epoch;
         stage.faults.refuse("finish_work", 1, ProviderError::permanent("ack_work_item", "refused"));
         stage.start("2", "One", "Turn/chat").await;
-        let poisoned = stage.ends_as_time_passes("2", SECOND / 4).await.expect_err("its attempts are used up");
+        let poisoned =
+            stage.ends_as_time_passes("2", SECOND / 4).await.expect_err("its attempts are used up");
         assert!(poisoned.display_message().starts_with("poison: "), "{}", poisoned.display_message());
         assert_eq!(takes_turn(&stage, "3", "chat").await, "A later 3, attempt 1");
         assert_eq!(shown(&stage, "chat").await.epoch, before);
@@ -438,7 +478,11 @@ on_every_full_store! {
         let all = lines.all();
         let told: Vec<[&str; 4]> = all
             .iter()
-            .filter(|line| line.level == "INFO" && line.field("session_id") == "chat" && line.target == "steadfast::runtime")
+            .filter(|line| {
+                line.level == "INFO"
+                    && line.field("session_id") == "chat"
+                    && line.target == "steadfast::runtime"
+            })
             .map(|line| [line.field("message"), line.field("owner"), line.field("epoch"), line.field("from")])
             .collect();
         assert_eq!(
@@ -452,7 +496,8 @@ on_every_full_store! {
         );
         assert_eq!(emitted.counter("steadfast_session_claims_total"), 2);
         assert_eq!(emitted.counter("steadfast_session_migrations_total"), 1);
-        let run = "steadfast_activity_executions_total{activity_name=Turn,outcome=success,retry_attempt=0,session=yes,tag=default}";
+        let run = "steadfast_activity_executions_total{activity_name=Turn,outcome=success,retry_attempt=0,\
+            session=yes,tag=default}";
         assert_eq!(emitted.counter(run), 2);
         stage.stop().await;
     }

@@ -1,5 +1,6 @@
-//! Sessions over several runtimes as applications use them: fan-outs, families, versions, unequal and dying workers
-//! (`sessions.md` 12–14, 18, 23, 26, 28). `docs/contract/sessions-test-map.md` says which test of the designs each stands for.
+//! Sessions over several runtimes as applications use them: fan-outs, families, versions, unequal and dying
+//! workers (`sessions.md` 12–14, 18, 23, 26, 28). `docs/contract/sessions-test-map.md` says which test of the
+//! designs each stands for.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,7 +27,8 @@ async fn placed(stage: &Stage, session: &str, node: &str) -> String {
     format!("{session} on {node} under {}, attempt 1", shown(stage, session).await.epoch)
 }
 
-/// Runs one `Place` for each word of a list, all at once: on the session that it names, or on none if it is `plain`.
+/// Runs one `Place` for each word of a list, all at once: on the session that it names, or on none if it is
+/// `plain`.
 async fn fan(ctx: OrchestrationContext, sessions: String) -> Result<String, String> {
     let places = sessions.split(' ').map(|session| match session {
         "plain" => ctx.schedule_activity("Place", ""),
@@ -110,7 +112,8 @@ async fn leased_for(stage: &Stage, session: &str) -> u64 {
     shown(stage, session).await.locked_until_ms.saturating_sub(stage.clock.now_ms())
 }
 
-/// Makes a runtime wait no longer than a second for work, so that one that dies has soon asked for the last time.
+/// Makes a runtime wait no longer than a second for work, so that one that dies has soon asked for the last
+/// time.
 fn asks_often(options: &mut RuntimeOptions) {
     options.dispatcher_long_poll_timeout = SECOND;
 }
@@ -191,7 +194,8 @@ on_every_full_store! {
         stage.start("2", "Race", "chat").await;
         stage.has("2", "ExternalSubscribed", 1).await;
         stage.until("it runs", async || stays.load(Ordering::Relaxed) == 1).await;
-        // Turns may run in either from now on: a runtime that did not run the turn hears of it when it renews.
+        // Turns may run in either from now on: a runtime that did not run the turn hears of it when it
+        // renews.
         racer(&stage, "B", &stays, &left).await;
         stage.client.raise_event("2", "enough", "").await.expect("raises");
         assert_eq!(stage.output("2").await, Ok("A later 2, attempt 1".to_owned()));
@@ -221,7 +225,8 @@ on_every_full_store! {
         let again = stage.ends_as_time_passes("1", SECOND).await;
         assert_eq!(again, Ok("B first 1, attempt 2".to_owned()));
         assert!(shown(&stage, "chat").await.epoch > before, "a new attachment");
-        let once = ["OrchestrationStarted", "ActivityScheduled", "ActivityCompleted", "OrchestrationCompleted"];
+        let once =
+            ["OrchestrationStarted", "ActivityScheduled", "ActivityCompleted", "OrchestrationCompleted"];
         assert_eq!(stage.kinds("1").await, once);
         dead.shutdown(Some(0)).await;
         stage.stop().await;
@@ -279,7 +284,11 @@ on_every_full_store! {
         assert!(leased_for(&stage, "long").await > 0, "B is more patient");
         assert_eq!(takes_turn(&stage, "3", "short").await, "B first 1, attempt 1");
         pass_calmly(&stage, 300 * SECOND, 5 * SECOND).await;
-        assert_eq!(takes_turn(&stage, "4", "short").await, "B later 2, attempt 1", "it lives by B's time now");
+        assert_eq!(
+            takes_turn(&stage, "4", "short").await,
+            "B later 2, attempt 1",
+            "it lives by B's time now"
+        );
         assert_eq!(takes_turn(&stage, "5", "long").await, "B later 2, attempt 1");
         is_free(&stage, &gate).await;
         stage.stop().await;
@@ -288,9 +297,11 @@ on_every_full_store! {
 
     async fn s26_what_is_beyond_the_limit_of_one_runs_on_the_other_and_plain_work_on_both(stage) {
         let (gate, other) = (Gate::new(), Gate::new());
-        let limits = |slots, limit| move |options: &mut RuntimeOptions| {
-            options.worker_concurrency = slots;
-            options.max_sessions_per_runtime = limit;
+        let limits = |slots, limit| {
+            move |options: &mut RuntimeOptions| {
+                options.worker_concurrency = slots;
+                options.max_sessions_per_runtime = limit;
+            }
         };
         node(&stage, "A", &gate, limits(4, 2)).await;
         for n in 0..5 {
@@ -316,7 +327,10 @@ on_every_full_store! {
             other.open();
         }
         for (n, owner) in ["A", "A", "B", "B", "B"].into_iter().enumerate() {
-            assert_eq!(stage.output(&format!("session {n}")).await, Ok(format!("{owner} first 1, attempt 1")));
+            assert_eq!(
+                stage.output(&format!("session {n}")).await,
+                Ok(format!("{owner} first 1, attempt 1"))
+            );
         }
         for n in 0..4 {
             stage.output(&format!("plain {n}")).await.expect("completes");

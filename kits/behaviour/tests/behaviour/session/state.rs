@@ -1,5 +1,5 @@
-//! What an activity has of its session: the attachment, its first turn, state that the process keeps; and what hooks are
-//! told (`sessions.md`, "What people write", 11–12, 23, 35, 38; A7).
+//! What an activity has of its session: the attachment, its first turn, state that the process keeps; and
+//! what hooks are told (`sessions.md`, "What people write", 11–12, 23, 35, 38; A7).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -63,7 +63,9 @@ impl SessionHooks for Bad {
 on_every_store! {
     async fn s23_an_activity_without_a_session_has_none_and_one_with_a_session_has_its_id(stage) {
         let works = activities().register("Ask", |ctx: ActivityContext, _: String| async move {
-            Ok(ctx.session().map_or("none".to_owned(), |session| format!("{} {}", session.id(), session.epoch() > 0)))
+            Ok(ctx
+                .session()
+                .map_or("none".to_owned(), |session| format!("{} {}", session.id(), session.epoch() > 0)))
         });
         stage.run(works, flows()).await;
         assert_eq!(stage.ends_after("1", "One", "Ask/").await, Ok("none".to_owned()));
@@ -151,13 +153,14 @@ on_every_store! {
     }
 
     async fn s12_a_continue_as_new_keeps_the_session(stage) {
-        let flows = orchestrations().register("Long", |ctx: OrchestrationContext, input: String| async move {
-            let seen = ctx.schedule_activity_on_session("Turn", "", "chat").await?;
-            if ctx.execution_id() < 3 {
-                return ctx.continue_as_new(format!("{input}{seen}; ")).await;
-            }
-            Ok(input + &seen)
-        });
+        let flows =
+            orchestrations().register("Long", |ctx: OrchestrationContext, input: String| async move {
+                let seen = ctx.schedule_activity_on_session("Turn", "", "chat").await?;
+                if ctx.execution_id() < 3 {
+                    return ctx.continue_as_new(format!("{input}{seen}; ")).await;
+                }
+                Ok(input + &seen)
+            });
         stage.run_with(turns(&Gate::new()), flows, named(&stage, "A")).await;
         let seen = stage.ends_after("1", "Long", "").await;
         let all = "A first 1, attempt 1; A later 2, attempt 1; A later 3, attempt 1";
@@ -188,7 +191,8 @@ on_every_store! {
             _ => None,
         });
         let message = "session_lost: no conversation here".to_owned();
-        let expected = ErrorDetails::Application { kind: AppErrorKind::SessionLost, message, retryable: false };
+        let expected =
+            ErrorDetails::Application { kind: AppErrorKind::SessionLost, message, retryable: false };
         assert_eq!(failed, Some(expected));
         stage.stop().await;
     }
@@ -227,7 +231,10 @@ on_every_full_store! {
         assert_eq!(told.all()[2], "detach chat Lost after 1");
         gate.open();
         let error = stage.output("old").await.expect_err("it fails");
-        assert!(is_session_lost(&error) && error.contains("is no longer attached to this process"), "{error}");
+        assert!(
+            is_session_lost(&error) && error.contains("is no longer attached to this process"),
+            "{error}"
+        );
         assert_eq!(takes_turn(&stage, "3", "chat").await, "A later 2, attempt 1");
         stage.stop().await;
     }
@@ -304,7 +311,9 @@ on_every_full_store! {
         takes_turn(&stage, "1", "chat").await;
         let before = shown(&stage, "chat").await;
         pass_calmly(&stage, 45 * SECOND, 5 * SECOND).await;
-        stage.until("it is free", async || shown(&stage, "chat").await.locked_until_ms <= stage.clock.now_ms()).await;
+        stage
+            .until("it is free", async || shown(&stage, "chat").await.locked_until_ms <= stage.clock.now_ms())
+            .await;
         assert_eq!(shown(&stage, "chat").await.epoch, before.epoch, "released by its own owner");
         takes_turn(&stage, "2", "chat").await;
         assert!(shown(&stage, "chat").await.epoch > before.epoch);

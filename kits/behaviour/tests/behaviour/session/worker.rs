@@ -111,7 +111,10 @@ on_every_store! {
         }
         if stage.kind != StoreKind::Wrapped {
             let owner = session(&stage, "chat").await.and_then(|chat| chat.owner).expect("is held").id;
-            assert!(owner.len() == 32 && u128::from_str_radix(&owner, 16).is_ok(), "128 random bits: {owner}");
+            assert!(
+                owner.len() == 32 && u128::from_str_radix(&owner, 16).is_ok(),
+                "128 random bits: {owner}"
+            );
         }
         stage.stop().await;
         stage.nothing_waits().await;
@@ -119,20 +122,25 @@ on_every_store! {
 
     async fn r2_13_a_session_stays_through_continue_as_new(stage) {
         let (gate, other) = (Gate::new(), Gate::new());
-        let flow = || orchestrations().register("Long", |ctx: OrchestrationContext, seen: String| async move {
-            let place = ctx.schedule_activity_on_session("Turn", "", "chat").await?;
-            let seen = format!("{seen}{place}; ");
-            match ctx.execution_id() {
-                5 => Ok(seen),
-                _ => ctx.continue_as_new(seen).await,
-            }
-        });
+        let flow = || {
+            orchestrations().register("Long", |ctx: OrchestrationContext, seen: String| async move {
+                let place = ctx.schedule_activity_on_session("Turn", "", "chat").await?;
+                let seen = format!("{seen}{place}; ");
+                match ctx.execution_id() {
+                    5 => Ok(seen),
+                    _ => ctx.continue_as_new(seen).await,
+                }
+            })
+        };
         for (id, gate) in [("A", &gate), ("B", &other)] {
             let options = RuntimeOptions { worker_node_id: Some(id.to_owned()), ..stage.options() };
             stage.run_with(chat(gate), flow(), options).await;
         }
         let seen = stage.ends_after("a", "Long", "").await.expect("completes");
-        assert!(seen == "chat on A, attempt 1; ".repeat(5) || seen == "chat on B, attempt 1; ".repeat(5), "{seen}");
+        assert!(
+            seen == "chat on A, attempt 1; ".repeat(5) || seen == "chat on B, attempt 1; ".repeat(5),
+            "{seen}"
+        );
         stage.stop().await;
         stage.nothing_waits().await;
     }
@@ -253,7 +261,10 @@ on_every_full_store! {
         // Idle for longer than 300 s, it is not renewed, and its lease ends.
         pass_calmly(&stage, 60 * SECOND, 5 * SECOND).await;
         let ended = session(&stage, "chat").await;
-        assert!(ended.is_none_or(|ended| ended.locked_until_ms <= stage.clock.now_ms()), "its lease has ended");
+        assert!(
+            ended.is_none_or(|ended| ended.locked_until_ms <= stage.clock.now_ms()),
+            "its lease has ended"
+        );
         stage.stop().await;
     }
 

@@ -1,5 +1,5 @@
-//! What the tests of a store in trouble share: activities that note their runs, and orchestrations that wait for one of
-//! everything.
+//! What the tests of a store in trouble share: activities that note their runs, and orchestrations that wait
+//! for one of everything.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! A wall clock that jumps moves neither the end of a lease nor the time-out of a caller (S16). Timers: `timer.rs`.
+//! A wall clock that jumps moves neither the end of a lease nor the time-out of a caller (S16). Timers:
+//! `timer.rs`.
 
 use std::sync::Arc;
 use std::time::Duration;

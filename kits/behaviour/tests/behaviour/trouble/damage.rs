@@ -1,5 +1,5 @@
-//! Damaged rows of a SQLite file, also such that are no UTF-8: a damaged event fails its own instance, a damaged message
-//! or piece of work is set aside, and other instances go on (S15).
+//! Damaged rows of a SQLite file, also such that are no UTF-8: a damaged event fails its own instance, a
+//! damaged message or piece of work is set aside, and other instances go on (S15).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,7 +53,7 @@ async fn s15_a_damaged_event_fails_its_instance_after_its_attempts_and_nobody_el
             panic!("{details:?}")
         };
         assert!(
-            matches!(message_type, PoisonMessageType::FailedDeserialization { instance, .. } if instance == "a")
+            matches!(message_type, PoisonMessageType::FailedDeserialization { instance: id, .. } if id == "a")
         );
         assert_eq!(stage.ends_after("b", "Plain", "fine").await, Ok("fine".to_owned()));
         stage.stop().await;

@@ -1,5 +1,5 @@
-//! A SQLite file on a full disk: callers are told, nothing that was acknowledged is lost, and work goes on when there is
-//! room (I1).
+//! A SQLite file on a full disk: callers are told, nothing that was acknowledged is lost, and work goes on
+//! when there is room (I1).
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! A store that is away, that never answers or whose answers are lost: nothing is lost, no execution fails for it, and
-//! work goes on when the trouble ends (I2, I5–I7, F5, F8).
+//! A store that is away, that never answers or whose answers are lost: nothing is lost, no execution fails
+//! for it, and work goes on when the trouble ends (I2, I5–I7, F5, F8).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,8 @@ on_every_store! {
     async fn i7_an_outage_of_three_minutes_loses_nothing_and_fails_nobody(stage) {
         let (ran, go) = (Ran::default(), Arc::new(Notify::new()));
         let runtime = stage.run(noted(&ran, &go), flows()).await;
-        for (instance, flow) in [("slow", "Slow"), ("timer", "Timer"), ("wait", "Wait"), ("parent", "Parent")] {
+        for (instance, flow) in [("slow", "Slow"), ("timer", "Timer"), ("wait", "Wait"), ("parent", "Parent")]
+        {
             stage.start(instance, flow, instance).await;
         }
         stage.has("timer", "TimerCreated", 1).await;
@@ -95,8 +96,12 @@ on_every_store! {
             assert_eq!(
                 stage.kinds(&instance).await,
                 [
-                    "OrchestrationStarted", "TimerCreated", "TimerFired", "ActivityScheduled",
-                    "ActivityCompleted", "OrchestrationCompleted",
+                    "OrchestrationStarted",
+                    "TimerCreated",
+                    "TimerFired",
+                    "ActivityScheduled",
+                    "ActivityCompleted",
+                    "OrchestrationCompleted",
                 ]
             );
             stage.stop().await;
@@ -113,10 +118,11 @@ on_every_store! {
         assert!(retryable(&lost), "{lost:?}");
         stage.client.start_orchestration("a", "Plain", "x").await.expect("starts");
         assert_eq!(stage.output("a").await, Ok("x".to_owned()));
-        stage.until("both starts are settled", async || {
-            stage.observer().get_queue_depths().await.expect("counts").orchestrator_queue == 0
-        })
-        .await;
+        stage
+            .until("both starts are settled", async || {
+                stage.observer().get_queue_depths().await.expect("counts").orchestrator_queue == 0
+            })
+            .await;
         assert_eq!(*ran.lock().expect("nobody panicked"), ["x"]);
         stage.stop().await;
     }
@@ -146,7 +152,10 @@ on_every_store! {
             let beside = format!("beside {operation}");
             assert_eq!(stage.ends_after(&beside, "Plain", "y").await, Ok("y".to_owned()));
             // The slot is given up a second after it was told to stop.
-            tokio::join!(stage.stop_at_once(), stage.pass_slowly(Duration::from_secs(2), Duration::from_millis(100)));
+            tokio::join!(
+                stage.stop_at_once(),
+                stage.pass_slowly(Duration::from_secs(2), Duration::from_millis(100))
+            );
             assert!(stage.observer().wait_for_orchestration(operation, Duration::ZERO).await.is_err());
             // Another process, once the lease has ended.
             stage.pass(Duration::from_secs(lease));

@@ -1,5 +1,5 @@
-//! What happens when a commit fails (2.10, F8, F9, F11): trouble of the store is not the user's failure, and what was
-//! committed is committed once.
+//! What happens when a commit fails (2.10, F8, F9, F11): trouble of the store is not the user's failure, and
+//! what was committed is committed once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,8 +32,8 @@ fn on_fire() -> ErrorDetails {
     }
 }
 
-/// `Echo` returns its input, `Wait` what is raised as `Go`, `Call` what `Count` returns, `Parent` what a `Wait` called
-/// `kid` returns.
+/// `Echo` returns its input, `Wait` what is raised as `Go`, `Call` what `Count` returns, `Parent` what a
+/// `Wait` called `kid` returns.
 fn flows() -> OrchestrationRegistryBuilder {
     parents()
         .register("Echo", |_, input| async move { Ok(input) })
@@ -158,7 +158,9 @@ on_every_store! {
         assert_eq!(on_fire().display_message(), "infrastructure:commit: the disk is on fire");
         assert_eq!(stage.faults.calls("commit_turn"), 2, "a permanent error is not tried again");
         let history = kinds_of(&stage, "a", 1).await;
-        let EventKind::OrchestrationStarted { name, version, input, .. } = &history[0] else { panic!("{history:?}") };
+        let EventKind::OrchestrationStarted { name, version, input, .. } = &history[0] else {
+            panic!("{history:?}")
+        };
         assert_eq!((name.as_str(), version.as_str(), input.as_str()), ("Echo", "1.0.0", "x"));
         assert_eq!(history[1..], [EventKind::OrchestrationFailed { details: on_fire() }]);
         let info = stage.observer().get_instance_info("a").await.expect("is there");
@@ -177,10 +179,18 @@ on_every_store! {
         stage.faults.refuse("commit_turn", 1, broken());
         stage.client.raise_event("kid", "Go", "now").await.expect("raises");
         assert_eq!(stage.ends("kid").await, Err(on_fire()));
-        let kinds = ["OrchestrationStarted", "ExternalSubscribed", "ExternalSubscribedCancelled", "OrchestrationFailed"];
+        let kinds = [
+            "OrchestrationStarted",
+            "ExternalSubscribed",
+            "ExternalSubscribedCancelled",
+            "OrchestrationFailed",
+        ];
         assert_eq!(stage.kinds("kid").await, kinds);
         assert_eq!(stage.ends("a").await, Err(on_fire()));
-        assert_eq!(kinds_of(&stage, "a", 1).await[2], EventKind::SubOrchestrationFailed { details: on_fire() });
+        assert_eq!(
+            kinds_of(&stage, "a", 1).await[2],
+            EventKind::SubOrchestrationFailed { details: on_fire() }
+        );
         stage.stop().await;
         stage.nothing_waits().await;
     }
@@ -258,7 +268,8 @@ on_every_store! {
 
     async fn r2_10_who_loses_a_lease_or_meets_a_conflict_does_nothing(stage) {
         let lost = ProviderError::lease_lost("commit", "it ended");
-        let conflict = ProviderError::new(ProviderErrorKind::Conflict, "commit", "there is an event 1 already");
+        let conflict =
+            ProviderError::new(ProviderErrorKind::Conflict, "commit", "there is an event 1 already");
         for (instance, error) in [("lost", lost), ("conflict", conflict)] {
             let before = stage.faults.calls("commit_turn");
             stage.faults.refuse("commit_turn", 1, error);

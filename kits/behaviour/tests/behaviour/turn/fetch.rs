@@ -1,4 +1,5 @@
-//! Fetching turns (2.1, 1 and 2): back-off, parked fetches, and executions of versions that a runtime does not run.
+//! Fetching turns (2.1, 1 and 2): back-off, parked fetches, and executions of versions that a runtime does
+//! not run.
 
 use std::time::Duration;
 
@@ -24,7 +25,8 @@ fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-/// Writes the history of a `Wait` that waits past the runtime, as an engine of that version would, and raises the event.
+/// Writes the history of a `Wait` that waits past the runtime, as an engine of that version would, and raises
+/// the event.
 async fn plant(stage: &Stage, engine: &str) {
     let started = EventKind::OrchestrationStarted {
         name: "Wait".to_owned(),
@@ -78,7 +80,8 @@ on_every_store! {
     }
 
     async fn r2_1_a_permanent_fetch_error_waits_100_ms_and_begins_the_count_anew(stage) {
-        let (down, broken) = (ProviderError::retryable("fetch", "down"), ProviderError::permanent("fetch", "no"));
+        let (down, broken) =
+            (ProviderError::retryable("fetch", "down"), ProviderError::permanent("fetch", "no"));
         stage.faults.refuse("fetch_turn", 2, down.clone());
         stage.faults.refuse("fetch_turn", 2, broken);
         stage.faults.refuse("fetch_turn", 1, down);
@@ -104,7 +107,8 @@ on_every_store! {
     }
 
     async fn r2_1_an_empty_answer_begins_the_count_of_errors_anew(stage) {
-        let options = RuntimeOptions { dispatcher_long_poll_timeout: Duration::ZERO, ..one_turn_slot(&stage) };
+        let options =
+            RuntimeOptions { dispatcher_long_poll_timeout: Duration::ZERO, ..one_turn_slot(&stage) };
         let down = || ProviderError::retryable("fetch", "down");
         stage.faults.refuse("fetch_turn", 2, down());
         stage.run_with(activities(), flows(), options).await;

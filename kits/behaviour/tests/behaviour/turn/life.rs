@@ -1,4 +1,5 @@
-//! The life of a turn (2.1, 4): what a batch is taken for, and what a commit records. `fetching.rs` has what comes before.
+//! The life of a turn (2.1, 4): what a batch is taken for, and what a commit records. `fetching.rs` has what
+//! comes before.
 
 use std::time::Duration;
 
@@ -147,9 +148,10 @@ on_every_store! {
     }
 
     async fn r2_1_the_next_execution_has_a_history_of_its_own(stage) {
-        let flow = orchestrations().register("Twice", |ctx: OrchestrationContext, input: String| async move {
-            if input == "1" { ctx.continue_as_new("2").await } else { Ok(input) }
-        });
+        let flow =
+            orchestrations().register("Twice", |ctx: OrchestrationContext, input: String| async move {
+                if input == "1" { ctx.continue_as_new("2").await } else { Ok(input) }
+            });
         stage.run(activities(), flow).await;
         assert_eq!(stage.ends_after("a", "Twice", "1").await, Ok("2".to_owned()));
         let first = stage.history_of("a", 1).await;
@@ -198,7 +200,9 @@ on_every_store! {
         send(&stage, start("a", "Wait", "")).await;
         stage.until("the start is acked", async || stage.faults.calls("commit_turn") == commits + 3).await;
         send(&stage, successor("a", "Echo", "y", &[])).await;
-        stage.until("the successor is acked", async || stage.faults.calls("commit_turn") == commits + 4).await;
+        stage
+            .until("the successor is acked", async || stage.faults.calls("commit_turn") == commits + 4)
+            .await;
         assert_eq!(stage.ends_after("b", "Echo", "y").await, Ok("y".to_owned()));
         assert_eq!(stage.history("a").await, before);
         assert_eq!(stage.observer().list_executions("a").await.expect("lists"), [1]);
@@ -256,13 +260,14 @@ on_every_store! {
     }
 
     async fn r2_1_metadata_says_how_each_execution_ended(stage) {
-        let flow = orchestrations().register("Thrice", |ctx: OrchestrationContext, input: String| async move {
-            match input.as_str() {
-                "1" => ctx.continue_as_new("2").await,
-                "2" => ctx.schedule_sub_orchestration_with_id("Thrice", "kid", "3").await,
-                _ => Err("no".to_owned()),
-            }
-        });
+        let flow =
+            orchestrations().register("Thrice", |ctx: OrchestrationContext, input: String| async move {
+                match input.as_str() {
+                    "1" => ctx.continue_as_new("2").await,
+                    "2" => ctx.schedule_sub_orchestration_with_id("Thrice", "kid", "3").await,
+                    _ => Err("no".to_owned()),
+                }
+            });
         stage.run(activities(), flow).await;
         stage.start("a", "Thrice", "1").await;
         assert_eq!(stage.output("a").await, Err("no".to_owned()));
@@ -270,7 +275,10 @@ on_every_store! {
         let first = a.get_execution_info("a", 1).await.expect("is there");
         assert_eq!((first.status.as_str(), first.output.as_deref()), ("ContinuedAsNew", Some("2")));
         let info = a.get_instance_info("a").await.expect("is there");
-        assert_eq!((info.orchestration_name.as_str(), info.orchestration_version.as_str()), ("Thrice", "1.0.0"));
+        assert_eq!(
+            (info.orchestration_name.as_str(), info.orchestration_version.as_str()),
+            ("Thrice", "1.0.0")
+        );
         assert_eq!((info.status.as_str(), info.output.as_deref()), ("Failed", Some("no")));
         assert_eq!((info.current_execution_id, info.parent_instance_id), (2, None));
         let info = kid.get_instance_info("kid").await.expect("is there");
@@ -279,20 +287,21 @@ on_every_store! {
     }
 
     async fn r2_1_activities_in_flight_at_the_end_are_cancelled_behind_the_last_event(stage) {
-        let flow = orchestrations().register("Leave", |ctx: OrchestrationContext, input: String| async move {
-            if input == "again" {
-                return Ok(input);
-            }
-            for n in ["1", "2"] {
-                // Forgotten, not dropped: a dropped future would be cancelled for that reason.
-                std::mem::forget(ctx.schedule_activity("Hang", n));
-            }
-            match ctx.schedule_wait("Go").await.as_str() {
-                "complete" => Ok("done".to_owned()),
-                "fail" => Err("no".to_owned()),
-                _ => ctx.continue_as_new("again").await,
-            }
-        });
+        let flow =
+            orchestrations().register("Leave", |ctx: OrchestrationContext, input: String| async move {
+                if input == "again" {
+                    return Ok(input);
+                }
+                for n in ["1", "2"] {
+                    // Forgotten, not dropped: a dropped future would be cancelled for that reason.
+                    std::mem::forget(ctx.schedule_activity("Hang", n));
+                }
+                match ctx.schedule_wait("Go").await.as_str() {
+                    "complete" => Ok("done".to_owned()),
+                    "fail" => Err("no".to_owned()),
+                    _ => ctx.continue_as_new("again").await,
+                }
+            });
         stage.run(hanging(), flow).await;
         for (how, reason) in [("complete", "completed"), ("fail", "failed"), ("again", "continued_as_new")] {
             stage.start(how, "Leave", "").await;
@@ -308,8 +317,10 @@ on_every_store! {
             let terminal = events.iter().position(Event::is_terminal).expect("it has ended");
             let reason = format!("orchestration_terminal_{reason}");
             let cancelled = EventKind::ActivityCancelRequested { reason };
-            let behind: Vec<_> =
-                events[terminal + 1..].iter().map(|event| (event.source_event_id, event.kind.clone())).collect();
+            let behind: Vec<_> = events[terminal + 1..]
+                .iter()
+                .map(|event| (event.source_event_id, event.kind.clone()))
+                .collect();
             assert_eq!(behind, [(Some(2), cancelled.clone()), (Some(3), cancelled)]);
         }
         stage.stop().await;

@@ -68,7 +68,11 @@ on_every_full_store! {
             stage.client.raise_event(instance, "e", "x").await.expect("raises");
             assert_eq!(stage.output(instance).await, Ok("xs".to_owned()));
             let events = [
-                "OrchestrationStarted", "ExternalSubscribed", "ActivityScheduled", "ActivityCompleted", "ExternalEvent",
+                "OrchestrationStarted",
+                "ExternalSubscribed",
+                "ActivityScheduled",
+                "ActivityCompleted",
+                "ExternalEvent",
                 "OrchestrationCompleted",
             ];
             assert_eq!(stage.kinds(instance).await, events, "{instance}");
@@ -144,13 +148,15 @@ on_every_full_store! {
 
 on_every_store! {
     async fn w_the_second_process_goes_on_where_the_first_had_it_warm(stage) {
-        let flow = || orchestrations().register("Count", |ctx: OrchestrationContext, _| async move {
-            let mut all = String::new();
-            for _ in 0..4 {
-                all.push_str(&ctx.dequeue_event("q").await);
-            }
-            Ok(all)
-        });
+        let flow = || {
+            orchestrations().register("Count", |ctx: OrchestrationContext, _| async move {
+                let mut all = String::new();
+                for _ in 0..4 {
+                    all.push_str(&ctx.dequeue_event("q").await);
+                }
+                Ok(all)
+            })
+        };
         for (n, letter) in ["a", "b", "c", "d"].into_iter().enumerate() {
             stage.run(activities(), flow()).await;
             if n == 0 {
@@ -166,7 +172,8 @@ on_every_store! {
 
     async fn w_code_without_an_answer_to_come_is_warned_about_once_and_can_be_cancelled(stage) {
         let (lines, _guard) = Lines::collect();
-        let flow = orchestrations().register("Stuck", |_: OrchestrationContext, _: String| std::future::pending());
+        let flow =
+            orchestrations().register("Stuck", |_: OrchestrationContext, _: String| std::future::pending());
         stage.run(activities(), flow).await;
         stage.start("a", "Stuck", "").await;
         stage.has("a", "OrchestrationStarted", 1).await;
@@ -182,8 +189,8 @@ on_every_store! {
     }
 }
 
-/// W4: the steps of a long chain cost what those of a short one do, in statements, in steps of SQLite's machine and in
-/// events looked at. `STEADFAST_CHAIN=3000` for the length that the bar names.
+/// W4: the steps of a long chain cost what those of a short one do, in statements, in steps of SQLite's
+/// machine and in events looked at. `STEADFAST_CHAIN=3000` for the length that the bar names.
 #[tokio::test]
 async fn w4_the_last_steps_of_a_long_chain_cost_what_the_first_do() {
     let length: usize = std::env::var("STEADFAST_CHAIN")
