@@ -1,4 +1,4 @@
-//! What a fault of the disk would do: rows overwritten behind the back of the store.
+//! Damage as by a fault of the disk: rows are overwritten past the store.
 
 use steadfast::Event;
 use steadfast_memory::Damage;

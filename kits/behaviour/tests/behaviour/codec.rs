@@ -2,11 +2,12 @@
 //! outputs.
 
 use serde::de::DeserializeOwned;
-use serde::ser::{Error, Serializer};
 use serde::{Deserialize, Serialize};
 use steadfast::runtime::registry::{ActivityRegistryBuilder, OrchestrationRegistryBuilder};
 use steadfast::{ActivityContext, AppErrorKind, ErrorDetails, EventKind, OrchestrationContext};
 use steadfast_behaviour::{SOON, Stage, activities, on_every_store, orchestrations};
+
+use crate::workbench::Unwritable;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Order {
@@ -15,17 +16,9 @@ struct Order {
 }
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-enum Size {
+enum Shape {
     Small,
     Wide(u8),
-}
-
-struct Unwritable;
-
-impl Serialize for Unwritable {
-    fn serialize<S: Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
-        Err(S::Error::custom("cannot be written"))
-    }
 }
 
 fn order() -> Order {
@@ -116,8 +109,8 @@ on_every_store! {
 
     async fn a1_2_a_unit_variant_is_its_bare_name(stage) {
         let flow = orchestrations().register("Enum", |ctx: OrchestrationContext, _| async move {
-            let small: Size = ctx.schedule_activity_typed("Same", &Size::Small).await?;
-            let wide: Size = ctx.schedule_activity_typed("Same", &Size::Wide(2)).await?;
+            let small: Shape = ctx.schedule_activity_typed("Same", &Shape::Small).await?;
+            let wide: Shape = ctx.schedule_activity_typed("Same", &Shape::Wide(2)).await?;
             Ok(format!("{small:?} {wide:?}"))
         });
         stage.run(same(), flow).await;

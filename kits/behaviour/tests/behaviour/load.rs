@@ -35,7 +35,7 @@ const KINDS: [&str; 12] = [
     "Session",
 ];
 
-/// Messages that somebody should have taken. A timer that nobody waits for any more stays until its time
+/// Messages that a turn should have taken. A timer of an ended execution stays until its time
 /// comes.
 const MESSAGES: &str = r#"messages WHERE item NOT LIKE '{"TimerFired":%'"#;
 
@@ -176,7 +176,7 @@ async fn i7_orchestrations_of_every_kind_at_once_all_end_and_leave_nothing_behin
         client.enqueue_event(instance(number), "q", "second").await.expect("sends");
     })
     .await;
-    // Events are for those who wait: the children of the cancelled ones wait too.
+    // Events are for orchestrations that wait: the children of the cancelled ones wait too.
     let file = Connection::open(&path).expect("opens");
     let waiting = of_kind("Event").count() + of_kind("Cancelled").count();
     until("all wait", || count(&file, "history WHERE kind = 'ExternalSubscribed'") == waiting).await;
@@ -198,23 +198,15 @@ async fn i7_orchestrations_of_every_kind_at_once_all_end_and_leave_nothing_behin
     let took = SystemClock.monotonic() - begun;
     eprintln!("{size} orchestrations of {} kinds in {took:.1?}", KINDS.len());
 
-    runtime.clone().shutdown(None).await;
-    let counts = runtime.metrics_snapshot().expect("counts");
-    let engine = (counts.orch_infrastructure_errors, counts.orch_configuration_errors, counts.orch_poison);
-    assert_eq!(engine, (0, 0, 0), "none is failed by the engine");
-    assert_eq!(
-        (counts.activity_infra_errors, counts.activity_config_errors, counts.activity_poison),
-        (0, 0, 0)
-    );
     let children = of_kind("Parent").count() + of_kind("Cancelled").count();
     let failed = of_kind("Fails").count() + 2 * of_kind("Cancelled").count();
-    assert_eq!(counts.orch_failures, failed as u64);
-    assert_eq!(counts.orch_completions, (size + children - failed) as u64);
+    runtime.clone().shutdown(None).await;
+    assert_counts(&runtime, size + children - failed, failed);
     // Owned sessions end with their instance; clean-up, which a runtime does every five minutes, forgets
     // their names.
     assert_eq!(count(&file, "sessions WHERE instance <> '' AND is_row = 1"), 0);
     store.cleanup_orphaned_sessions(Duration::ZERO).await.expect("cleans up");
-    let left = Left {
+    let left = Remains {
         instances: size + children,
         executions: size + children + 2 * of_kind("Again").count(),
         values: of_kind("Kv").count(),
@@ -223,8 +215,20 @@ async fn i7_orchestrations_of_every_kind_at_once_all_end_and_leave_nothing_behin
     assert_nothing_left(&path, &left);
 }
 
+/// Asserts that the runtime counted this many ends, and no failure of the engine.
+fn assert_counts(runtime: &Runtime, completed: usize, failed: usize) {
+    let counts = runtime.metrics_snapshot().expect("counts");
+    let engine = (counts.orch_infrastructure_errors, counts.orch_configuration_errors, counts.orch_poison);
+    assert_eq!(engine, (0, 0, 0), "none is failed by the engine");
+    assert_eq!(
+        (counts.activity_infra_errors, counts.activity_config_errors, counts.activity_poison),
+        (0, 0, 0)
+    );
+    assert_eq!((counts.orch_failures, counts.orch_completions), (failed as u64, completed as u64));
+}
+
 /// What should be in the file at the end.
-struct Left {
+struct Remains {
     instances: usize,
     executions: usize,
     values: usize,
@@ -248,8 +252,8 @@ fn assert_ended(number: usize, status: &OrchestrationStatus) {
 }
 
 /// Every table holds what it should and no row more.
-fn assert_nothing_left(path: &Path, left: &Left) {
-    let Left { instances, executions, values, timers } = *left;
+fn assert_nothing_left(path: &Path, left: &Remains) {
+    let Remains { instances, executions, values, timers } = *left;
     let file = Connection::open(path).expect("opens");
     for (of, expected) in [
         (MESSAGES, 0),

@@ -8,12 +8,12 @@ use steadfast::{AppErrorKind, Either2, ErrorDetails, Event, EventKind, Orchestra
 use steadfast_behaviour::{Stage, activities, on_every_store, orchestrations};
 use steadfast_store::MAX_TURN_MESSAGES;
 
+use crate::workbench::HandlerResult;
+
 /// More messages than one turn is given.
 const MANY: usize = MAX_TURN_MESSAGES + 10;
 
-type Outcome = Result<String, String>;
-
-async fn takes_two(ctx: OrchestrationContext, _: String) -> Outcome {
+async fn takes_two(ctx: OrchestrationContext, _: String) -> HandlerResult {
     let first = ctx.dequeue_event("q").await;
     let second = ctx.dequeue_event("q").await;
     Ok(format!("{first} {second}"))

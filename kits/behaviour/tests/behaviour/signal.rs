@@ -7,13 +7,13 @@ use std::time::Duration;
 use steadfast::{AppErrorKind, Either2, ErrorDetails, Event, EventKind, OrchestrationContext};
 use steadfast_behaviour::{Lines, Stage, activities, on_every_store, orchestrations};
 
-type Outcome = Result<String, String>;
+use crate::workbench::HandlerResult;
 
-async fn waits(ctx: OrchestrationContext, _: String) -> Outcome {
+async fn waits(ctx: OrchestrationContext, _: String) -> HandlerResult {
     Ok(ctx.schedule_wait("go").await)
 }
 
-async fn waits_twice(ctx: OrchestrationContext, _: String) -> Outcome {
+async fn waits_twice(ctx: OrchestrationContext, _: String) -> HandlerResult {
     let first = ctx.schedule_wait("first").await;
     let second = ctx.schedule_wait("second").await;
     Ok(format!("{first} {second}"))

@@ -1,5 +1,5 @@
-//! Timers: when they fire, whoever replays them; delays at both ends of time; the recorded times of timers
-//! and values; clocks that jump (1.8, 2.4, I8, F17, S16).
+//! Timers: they fire at their recorded time, whichever runtime replays them; delays at both ends of time; the
+//! recorded times of timers and values; clocks that jump (1.8, 2.4, I8, F17, S16).
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Real processes on one file: stopped for longer than their leases, stopped while they write, killed at any
 //! moment. Every orchestration ends, and each result is recorded once (I1, I3, I6, I7).
 //!
-//! These go by real time, with leases of a second: nobody can move the clock of another process.
+//! Leases last a second of real time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::OpenOptions;
@@ -79,7 +79,7 @@ fn another_process() {
     let (Ok(role), Some(file)) = (std::env::var(ROLE), std::env::var_os(FILE)) else { return };
     let file = PathBuf::from(file);
     std::thread::spawn(|| {
-        // Its end, whatever it is, means that nobody needs this process.
+        // The end of the pipe, however it comes, means that the test has ended.
         drop(std::io::stdin().read_to_end(&mut Vec::new()));
         std::process::exit(0);
     });
@@ -94,18 +94,19 @@ fn another_process() {
             "writer" => write(&file).await,
             other => panic!("there is no role '{other}'"),
         }
-        // Nobody stops a runtime by dropping it.
+        // Dropping a runtime does not stop it.
         std::future::pending::<()>().await;
     });
 }
 
-/// Holds the file until it is let go, and says so.
+/// Takes the write lock of the file, says so in a file beside it, and commits when the test makes the file
+/// `go`.
 async fn write(file: &Path) {
     let writer = Connection::open(file).expect("opens");
     writer.busy_timeout(LONG).expect("waits");
     writer.execute_batch("BEGIN IMMEDIATE; UPDATE counter SET value = value + 1").expect("writes");
     std::fs::write(file.with_extension("held"), "").expect("tells");
-    until("it is let go", async || file.with_extension("go").exists()).await;
+    until("the test says go", async || file.with_extension("go").exists()).await;
     writer.execute_batch("COMMIT").expect("commits");
 }
 
@@ -230,7 +231,7 @@ async fn output(client: &Client, instance: &str) -> String {
     }
 }
 
-/// Does nobody hold the file right now?
+/// Tells whether the write lock of the file is free right now.
 fn can_write(file: &Path) -> bool {
     let probe = Connection::open(file).expect("opens");
     probe.busy_timeout(Duration::ZERO).expect("does not wait");

@@ -1,7 +1,7 @@
 //! Real processes on a real PostgreSQL server: workers that are killed, a server that crashes, clocks that
 //! are wrong.
 //!
-//! These go by real time: nobody can move the clock of another process. `STEADFAST_CRASHES=full` runs the
+//! They go by real time. `STEADFAST_CRASHES=full` runs the
 //! large size.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,11 +48,11 @@ fn size() -> Size {
 }
 
 /// A worker in a process of its own.
-struct Worker {
+struct ServerWorker {
     child: Child,
 }
 
-impl Worker {
+impl ServerWorker {
     fn start(url: &str, schema: &str, node: &str, ledger: &Path) -> Self {
         let child = Command::new(std::env::current_exe().expect("this program has a path"))
             .args(["--exact", "server::another_process", "--ignored", "--nocapture"])
@@ -68,7 +68,7 @@ impl Worker {
     }
 }
 
-impl Drop for Worker {
+impl Drop for ServerWorker {
     fn drop(&mut self) {
         // `kill -9`. It may have ended by itself; either way there is nothing left of it.
         drop(self.child.kill());
@@ -95,7 +95,7 @@ fn another_process() {
         };
         let worker = work(Arc::new(store), node, PathBuf::from(ledger)).await;
         let closed = tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new()));
-        // Its end, whatever it is, means that nobody needs this process.
+        // The end of the pipe, however it comes, means that the test has ended.
         drop(closed.await);
         worker.shutdown(None).await;
     });
@@ -194,9 +194,9 @@ async fn i1_workers_that_are_killed_and_a_server_that_crashes_lose_nothing() {
     let name = AtomicU64::new(0);
     let start = || {
         let node = format!("w{}", name.fetch_add(1, Ordering::Relaxed));
-        Worker::start(server.url(), schema.name(), &node, &ledger)
+        ServerWorker::start(server.url(), schema.name(), &node, &ledger)
     };
-    let mut crew: Vec<Worker> = (0..workers).map(|_| start()).collect();
+    let mut crew: Vec<ServerWorker> = (0..workers).map(|_| start()).collect();
     for kill in 0..kills {
         SystemClock.sleep(Duration::from_secs(1)).await;
         crew[kill % workers] = start();

@@ -1,7 +1,7 @@
 //! Sessions between real processes on one file: an owner that is killed, one that is stopped, and two with
 //! one name (`sessions.md` 14, 24, 31 and its words *lease*, *epoch* and *incarnation*).
 //!
-//! These go by real time: nobody can move the clock of another process.
+//! They go by real time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
@@ -32,12 +32,12 @@ const CHAT: &str = "chat";
 const LONG: Duration = Duration::from_secs(60);
 
 /// A worker in a process of its own. It stops in good order when the pipe that its owner holds is closed.
-struct Worker {
+struct SessionWorker {
     child: Child,
     log: PathBuf,
 }
 
-impl Worker {
+impl SessionWorker {
     /// Starts a worker and waits until it serves. `copy` tells apart those with one name.
     async fn start(place: &Place, node: &str, copy: u32, lease: Duration) -> Self {
         let log = place.file.with_extension(format!("{node}{copy}.log"));
@@ -75,7 +75,7 @@ impl Worker {
     }
 }
 
-impl Drop for Worker {
+impl Drop for SessionWorker {
     fn drop(&mut self) {
         // It may have ended by itself; either way there is nothing left of it.
         drop(self.child.kill());
@@ -102,7 +102,7 @@ fn another_process() {
         let worker = work(Path::new(&file), node, lease).await;
         tracing::info!("this process serves");
         let closed = tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new()));
-        // Its end, whatever it is, means that nobody needs this process.
+        // The end of the pipe, however it comes, means that the test has ended.
         drop(closed.await);
         worker.shutdown(None).await;
     });
@@ -237,10 +237,10 @@ impl Place {
 async fn s31_a_session_of_a_killed_process_moves_within_one_lease_after_its_lease_ends() {
     let lease = Duration::from_secs(2);
     let place = Place::new().await;
-    let mut owner = Worker::start(&place, "A", 1, lease).await;
+    let mut owner = SessionWorker::start(&place, "A", 1, lease).await;
     place.begin("first", 0).await;
     assert_eq!(place.ran_in("first").await, owner.pid());
-    let other = Worker::start(&place, "B", 1, lease).await;
+    let other = SessionWorker::start(&place, "B", 1, lease).await;
     owner.kill();
     let killed_ms = SystemClock.now_ms();
     let left = place.session().await;
@@ -260,15 +260,15 @@ async fn s31_a_session_of_a_killed_process_moves_within_one_lease_after_its_leas
 async fn s24_a_process_that_stops_in_good_order_releases_its_session_before_the_lease_ends() {
     let lease = Duration::from_secs(8);
     let place = Place::new().await;
-    let mut owner = Worker::start(&place, "A", 1, lease).await;
+    let mut owner = SessionWorker::start(&place, "A", 1, lease).await;
     place.begin("first", 0).await;
     assert_eq!(place.ran_in("first").await, owner.pid());
-    let other = Worker::start(&place, "B", 1, lease).await;
+    let other = SessionWorker::start(&place, "B", 1, lease).await;
     let held = place.session().await;
     let asked_ms = SystemClock.now_ms();
     assert!(held.locked_until_ms > asked_ms + 2_000, "the lease outlives what is measured");
     owner.stop();
-    // Until it has let go, the owner itself would serve the next one.
+    // Until it has released the session, the owner itself would serve the next turn.
     until("it lets go", async || place.session().await.locked_until_ms <= SystemClock.now_ms()).await;
     place.begin("next", 0).await;
     assert_eq!(place.ran_in("next").await, other.pid());
@@ -286,11 +286,11 @@ async fn a13_of_two_processes_with_one_name_the_older_is_fenced_and_nothing_runs
     const FENCED: &str = "another process has started with the worker_node_id of this one";
     let lease = Duration::from_secs(2);
     let place = Place::new().await;
-    let older = Worker::start(&place, "A", 1, lease).await;
+    let older = SessionWorker::start(&place, "A", 1, lease).await;
     // It runs on while the newer one takes the session: its own lock keeps it.
     place.begin("long", 3_000).await;
     until("it runs", async || place.runs().len() == 1).await;
-    let newer = Worker::start(&place, "A", 2, lease).await;
+    let newer = SessionWorker::start(&place, "A", 2, lease).await;
     let mut asked = 0;
     // As many as it takes until the older one has heard, and some at once.
     while asked < 1_000 && !older.log().contains(FENCED) {

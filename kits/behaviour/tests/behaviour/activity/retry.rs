@@ -4,8 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use serde::Serialize;
-use serde::ser::{Error, Serializer};
 use steadfast::runtime::registry::{ActivityRegistryBuilder, OrchestrationRegistryBuilder};
 use steadfast::{
     ActivityContext, AppErrorKind, BackoffStrategy, ErrorDetails, EventKind, OrchestrationContext, Retry,
@@ -13,6 +11,8 @@ use steadfast::{
 };
 use steadfast_behaviour::{Lines, Stage, activities, on_every_store, orchestrations};
 use steadfast_clock::Clock;
+
+use crate::workbench::Unwritable;
 
 const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -76,14 +76,6 @@ async fn let_pass(stage: &Stage, instance: &str, delays: &[Duration]) {
         let kinds = stage.kinds(instance).await;
         assert_eq!(kinds.iter().filter(|kind| *kind == "ActivityScheduled").count(), done + 1, "{kinds:?}");
         stage.pass(ms(1));
-    }
-}
-
-struct Unwritable;
-
-impl Serialize for Unwritable {
-    fn serialize<S: Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
-        Err(S::Error::custom("cannot be written"))
     }
 }
 

@@ -12,21 +12,21 @@ use steadfast::{
 };
 use steadfast_behaviour::{Stage, activities, on_every_store, orchestrations};
 
-type Outcome = Result<String, String>;
+use crate::workbench::HandlerResult;
 
 /// Starts the child that its input names, under the id `kid`, and says how that went.
-async fn has_kid(ctx: OrchestrationContext, child: String) -> Outcome {
+async fn has_kid(ctx: OrchestrationContext, child: String) -> HandlerResult {
     match ctx.schedule_sub_orchestration_with_id(child, "kid", "").await {
         Ok(output) => Ok(output),
         Err(error) => Ok(format!("caught: {error}")),
     }
 }
 
-async fn waits(ctx: OrchestrationContext, _: String) -> Outcome {
+async fn waits(ctx: OrchestrationContext, _: String) -> HandlerResult {
     Ok(ctx.schedule_wait("go").await)
 }
 
-async fn tells_id(ctx: OrchestrationContext, _: String) -> Outcome {
+async fn tells_id(ctx: OrchestrationContext, _: String) -> HandlerResult {
     Ok(ctx.instance_id())
 }
 
@@ -55,11 +55,11 @@ async fn raise(stage: &Stage, instance: &str, data: &str) {
     stage.client.raise_event(instance, "go", data).await.expect("raises");
 }
 
-/// Waits until a turn has been given back, and its one message waits to be tried again.
+/// Waits until a turn has been abandoned, and its one message waits to be tried again.
 async fn is_abandoned(stage: &Stage, before: u64) {
     stage
         .until("the turn is given back", async || {
-            // The call is counted when it begins; what it gives back is no longer leased when it has ended.
+            // The call is counted when it begins; its messages are free when it has ended.
             let depths = stage.observer().get_queue_depths().await.expect("counts");
             stage.faults.calls("abandon") > before && depths.orchestrator_queue == 1
         })
@@ -188,8 +188,9 @@ on_every_store! {
         let flow = orchestrations().register("Parent", |ctx: OrchestrationContext, _| async move {
             // JSON has no such keys.
             let input = BTreeMap::from([(vec![1], 1)]);
-            let own: Outcome = ctx.schedule_sub_orchestration_with_id_typed("Child", "kid", &input).await;
-            let given: Outcome = ctx.schedule_sub_orchestration_typed("Child", &input).await;
+            let own: HandlerResult =
+                ctx.schedule_sub_orchestration_with_id_typed("Child", "kid", &input).await;
+            let given: HandlerResult = ctx.schedule_sub_orchestration_typed("Child", &input).await;
             Ok(format!("{own:?} {given:?}"))
         });
         stage.run(activities(), flow).await;
@@ -200,7 +201,7 @@ on_every_store! {
     }
 
     async fn f16_the_version_of_a_child_is_the_one_asked_for_or_the_newest_and_is_recorded(stage) {
-        async fn version(ctx: OrchestrationContext, _: String) -> Outcome {
+        async fn version(ctx: OrchestrationContext, _: String) -> HandlerResult {
             Ok(ctx.orchestration_version())
         }
         let flow = orchestrations()
@@ -383,7 +384,7 @@ on_every_store! {
         stage.start("a", "Drops", "").await;
         let reason = "parent dropped sub-orchestration future".to_owned();
         assert_eq!(stage.ends("kid").await, Err(app(AppErrorKind::Cancelled { reason }, "")));
-        // Its failure is recorded and answers nobody.
+        // Its failure is recorded and settles no wait.
         stage.has("a", "SubOrchestrationFailed", 1).await;
         raise(&stage, "a", "on").await;
         assert_eq!(stage.output("a").await, Ok("on".to_owned()));

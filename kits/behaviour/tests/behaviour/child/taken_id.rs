@@ -10,17 +10,17 @@ use steadfast::{
 };
 use steadfast_behaviour::{Stage, activities, on_every_store, orchestrations};
 
-type Outcome = Result<String, String>;
+use crate::workbench::HandlerResult;
 
 /// Starts the child that its input names, under the id `kid`, and says how that went.
-async fn has_kid(ctx: OrchestrationContext, child: String) -> Outcome {
+async fn has_kid(ctx: OrchestrationContext, child: String) -> HandlerResult {
     match ctx.schedule_sub_orchestration_with_id(child, "kid", "").await {
         Ok(output) => Ok(output),
         Err(error) => Ok(format!("caught: {error}")),
     }
 }
 
-async fn tells_id(ctx: OrchestrationContext, _: String) -> Outcome {
+async fn tells_id(ctx: OrchestrationContext, _: String) -> HandlerResult {
     Ok(ctx.instance_id())
 }
 
@@ -67,11 +67,11 @@ async fn raise(stage: &Stage, instance: &str, data: &str) {
     stage.client.raise_event(instance, "go", data).await.expect("raises");
 }
 
-/// Waits until a turn has been given back, and its one message waits to be tried again.
+/// Waits until a turn has been abandoned, and its one message waits to be tried again.
 async fn is_abandoned(stage: &Stage, before: u64) {
     stage
         .until("the turn is given back", async || {
-            // The call is counted when it begins; what it gives back is no longer leased when it has ended.
+            // The call is counted when it begins; its messages are free when it has ended.
             let depths = stage.observer().get_queue_depths().await.expect("counts");
             stage.faults.calls("abandon") > before && depths.orchestrator_queue == 1
         })

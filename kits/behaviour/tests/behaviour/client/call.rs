@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use serde::Serialize;
-use serde::ser::{Error, Serializer};
 use steadfast::client::{Cursor, InstanceQuery, Started};
 use steadfast::providers::ProviderError;
 use steadfast::runtime::registry::OrchestrationRegistryBuilder;
@@ -12,6 +10,8 @@ use steadfast::{
     AppErrorKind, Client, ClientError, ErrorDetails, OrchestrationContext, OrchestrationStatus, SystemStats,
 };
 use steadfast_behaviour::{SOON, Stage, activities, on_every_full_store, on_every_store, orchestrations};
+
+use crate::workbench::Unwritable;
 
 /// `Echo` returns its input and its version; `Wait` waits for an event and a message, `Parent` for such a
 /// child.
@@ -61,14 +61,6 @@ async fn pages(client: &Client, mut query: InstanceQuery) -> Vec<Vec<String>> {
             Some(next) => query.after = Some(next),
             None => return pages,
         }
-    }
-}
-
-struct Unwritable;
-
-impl Serialize for Unwritable {
-    fn serialize<S: Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
-        Err(S::Error::custom("cannot be written"))
     }
 }
 

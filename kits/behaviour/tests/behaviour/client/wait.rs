@@ -49,7 +49,7 @@ fn completed(output: &str) -> OrchestrationStatus {
 }
 
 /// Starts an instance and waits until it waits.
-async fn parked(stage: &Stage, instance: &str, orchestration: &str, input: &str) {
+async fn starts_and_waits(stage: &Stage, instance: &str, orchestration: &str, input: &str) {
     stage.start(instance, orchestration, input).await;
     stage.has(instance, "ExternalSubscribed", 1).await;
 }
@@ -85,7 +85,7 @@ on_every_store! {
         let status = |instance| stage.client.get_orchestration_status(instance);
         stage.run(activities(), flows()).await;
         assert_eq!(status("a").await.expect("answers"), OrchestrationStatus::NotFound);
-        parked(&stage, "a", "Wait", "").await;
+        starts_and_waits(&stage, "a", "Wait", "").await;
         assert_eq!(status("a").await.expect("answers"), running());
         stage.client.raise_event("a", "go", "done").await.expect("raises");
         stage.output("a").await.expect("completes");
@@ -106,7 +106,7 @@ on_every_store! {
 
     async fn r2_15_the_status_is_that_of_the_latest_execution(stage) {
         stage.run(activities(), flows()).await;
-        parked(&stage, "a", "Twice", "1").await;
+        starts_and_waits(&stage, "a", "Twice", "1").await;
         assert_eq!(stage.client.get_orchestration_status("a").await.expect("answers"), running());
         stage.client.raise_event("a", "go", "done").await.expect("raises");
         stage.output("a").await.expect("completes");
@@ -132,7 +132,7 @@ on_every_store! {
         stage.run(activities(), flows()).await;
         let wait = stage.client.wait_for_orchestration("a", SOON);
         let send = async {
-            parked(&stage, "a", "Twice", "1").await;
+            starts_and_waits(&stage, "a", "Twice", "1").await;
             stage.client.raise_event("a", "go", "done").await.expect("raises");
         };
         let (status, ()) = tokio::join!(wait, send);
@@ -142,7 +142,7 @@ on_every_store! {
 
     async fn r2_15_a_wait_that_is_too_long_ends_with_a_time_out(stage) {
         stage.run(activities(), flows()).await;
-        parked(&stage, "a", "Wait", "").await;
+        starts_and_waits(&stage, "a", "Wait", "").await;
         for instance in ["a", "nobody"] {
             in_vain(&stage, stage.client.wait_for_orchestration(instance, TIMEOUT)).await;
             in_vain(&stage, stage.client.wait_for_orchestration_typed::<String>(instance, TIMEOUT)).await;
@@ -183,7 +183,7 @@ on_every_store! {
 
     async fn r2_15_a_wait_for_a_key_ends_when_it_is_set(stage) {
         stage.run(activities(), flows()).await;
-        parked(&stage, "a", "Set", "[1]").await;
+        starts_and_waits(&stage, "a", "Set", "[1]").await;
         let client = &stage.client;
         let (text, list, ()) = tokio::join!(
             client.wait_for_kv_value("a", "k", SOON),
@@ -199,7 +199,7 @@ on_every_store! {
 
     async fn a1_11_keys_are_read_in_every_form(stage) {
         stage.run(activities(), flows()).await;
-        parked(&stage, "a", "Set", "[1]").await;
+        starts_and_waits(&stage, "a", "Set", "[1]").await;
         stage.client.raise_event("a", "go", "").await.expect("raises");
         stage.has("a", "KeyValueSet", 1).await;
         let client = &stage.client;
@@ -277,7 +277,7 @@ on_every_full_store! {
 
     async fn r2_15_a_wait_is_woken_and_reads_no_history(stage) {
         stage.run(activities(), flows()).await;
-        parked(&stage, "a", "Wait", "").await;
+        starts_and_waits(&stage, "a", "Wait", "").await;
         let before = Asked::of(&stage);
         let client: Client = stage.client.clone();
         let wait = tokio::spawn(async move { client.wait_for_orchestration("a", LONG).await });
@@ -291,7 +291,7 @@ on_every_full_store! {
 
     async fn r2_15_a_wait_for_the_end_is_one_wait_however_many_turns_there_are(stage) {
         stage.run(activities(), flows()).await;
-        parked(&stage, "a", "Set", "v").await;
+        starts_and_waits(&stage, "a", "Set", "v").await;
         let before = Asked::of(&stage);
         let client: Client = stage.client.clone();
         let wait = tokio::spawn(async move { client.wait_for_orchestration("a", LONG).await });

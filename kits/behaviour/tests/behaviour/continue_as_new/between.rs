@@ -35,11 +35,11 @@ async fn leave_between_executions(stage: &Stage) {
     stage.faults.heal();
 }
 
-/// Waits until turns have been given back so often that this many messages wait to be tried again.
+/// Waits until turns have been abandoned so often that this many messages wait to be tried again.
 async fn are_abandoned(stage: &Stage, times: u64, messages: usize) {
     stage
         .until("turns are given back", async || {
-            // The call is counted when it begins; what it gives back is no longer leased when it has ended.
+            // The call is counted when it begins; its messages are free when it has ended.
             let depths = stage.observer().get_queue_depths().await.expect("counts");
             stage.faults.calls("abandon") >= times && depths.orchestrator_queue == messages
         })

@@ -4,10 +4,10 @@ use steadfast::runtime::CarryForwardOverflow;
 use steadfast::{Event, EventKind, OrchestrationContext, RuntimeOptions};
 use steadfast_behaviour::{Lines, Stage, activities, on_every_store, orchestrations};
 
-type Outcome = Result<String, String>;
+use crate::workbench::HandlerResult;
 
 /// Waits to be told, then goes on in a new execution that takes as many messages as the input says.
-async fn carries(ctx: OrchestrationContext, input: String) -> Outcome {
+async fn carries(ctx: OrchestrationContext, input: String) -> HandlerResult {
     let Ok(count) = input.parse::<usize>() else {
         ctx.schedule_wait("go").await;
         return ctx.continue_as_new(input.trim_start_matches("then ")).await;

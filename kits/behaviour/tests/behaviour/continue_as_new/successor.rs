@@ -8,10 +8,10 @@ use steadfast::runtime::VersionPolicy;
 use steadfast::{EventKind, OrchestrationContext, OrchestrationStatus, RuntimeOptions};
 use steadfast_behaviour::{Stage, activities, on_every_store, orchestrations};
 
-type Outcome = Result<String, String>;
+use crate::workbench::HandlerResult;
 
 /// Waits for `go`, continues once, and waits for `end`.
-async fn continues_once(ctx: OrchestrationContext, input: String) -> Outcome {
+async fn continues_once(ctx: OrchestrationContext, input: String) -> HandlerResult {
     if input == "first" {
         ctx.schedule_wait("go").await;
         return ctx.continue_as_new("second").await;
@@ -20,11 +20,11 @@ async fn continues_once(ctx: OrchestrationContext, input: String) -> Outcome {
     Ok(format!("{input} {}", ctx.execution_id()))
 }
 
-async fn reports_version(ctx: OrchestrationContext, input: String) -> Outcome {
+async fn reports_version(ctx: OrchestrationContext, input: String) -> HandlerResult {
     Ok(format!("{} {input}", ctx.orchestration_version()))
 }
 
-async fn continues(ctx: OrchestrationContext, _: String) -> Outcome {
+async fn continues(ctx: OrchestrationContext, _: String) -> HandlerResult {
     ctx.continue_as_new("next").await
 }
 

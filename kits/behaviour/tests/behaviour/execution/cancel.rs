@@ -13,7 +13,7 @@ use steadfast::{
 };
 use steadfast_behaviour::{Lines, Stage, activities, on_every_store, orchestrations};
 
-type Outcome = Result<String, String>;
+use crate::workbench::HandlerResult;
 
 /// What activities and handlers say while they run.
 #[derive(Clone, Default)]
@@ -45,7 +45,7 @@ impl Diary {
             })
     }
 
-    async fn wait_politely(self, ctx: ActivityContext) -> Outcome {
+    async fn wait_politely(self, ctx: ActivityContext) -> HandlerResult {
         self.note("runs");
         assert!(!ctx.is_cancelled() && ctx.cancel_reason().is_none());
         ctx.cancelled().await;
@@ -58,7 +58,7 @@ impl Diary {
         Ok("too late".to_owned())
     }
 
-    async fn wait_for_ever(self, ctx: ActivityContext) -> Outcome {
+    async fn wait_for_ever(self, ctx: ActivityContext) -> HandlerResult {
         struct Guard(Diary);
         impl Drop for Guard {
             fn drop(&mut self) {
@@ -73,7 +73,7 @@ impl Diary {
     }
 }
 
-async fn waits(ctx: OrchestrationContext, _: String) -> Outcome {
+async fn waits(ctx: OrchestrationContext, _: String) -> HandlerResult {
     Ok(ctx.schedule_wait("go").await)
 }
 
@@ -297,7 +297,7 @@ on_every_store! {
                 stage.observer().get_queue_depths().await.expect("counts").orchestrator_queue == 0
             })
             .await;
-        // It does not wait for somebody to be there.
+        // It does not wait for an instance to be there.
         stage.start("ghost", "Waits", "").await;
         stage.has("ghost", "ExternalSubscribed", 1).await;
         assert_eq!(requests(&stage, "ghost").await, [""; 0]);
@@ -404,7 +404,7 @@ on_every_store! {
         stage.pass_slowly(grace - Duration::from_secs(1), Duration::from_secs(1)).await;
         assert_eq!(diary.all(), ["runs", "told"]);
         stage.pass_slowly(Duration::from_secs(2), Duration::from_secs(1)).await;
-        // Only now is the one slot free for somebody else.
+        // Only now is the one slot free for another instance.
         assert_eq!(stage.output("b").await, Ok("in".to_owned()));
         assert_eq!(diary.all(), ["runs", "told", "aborted", "in"]);
         assert_eq!(lines.saying("WARN", "did not stop in time").len(), 1);

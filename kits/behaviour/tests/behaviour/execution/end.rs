@@ -87,7 +87,7 @@ const GO: &str = "wait 6 orchestration_terminal";
 const DEQUEUE: &str = "dequeue 5 orchestration_terminal";
 const FAILED: &str = "ActivityCancelRequested 2 orchestration_terminal_failed";
 
-/// Asserts what holds after every end: who was told, and that nothing is left.
+/// Asserts what holds after every end: what parent and child were told, and that the queues are empty.
 async fn closed(stage: &Stage, to_child: &str, to_parent: Result<&str, ErrorDetails>) {
     let reason = to_child.to_owned();
     let cancelled = ErrorDetails::Application {
@@ -99,14 +99,14 @@ async fn closed(stage: &Stage, to_child: &str, to_parent: Result<&str, ErrorDeta
     assert_eq!(stage.ends("parent").await, to_parent.map(str::to_owned), "the parent is told");
     let told = stage.kinds("parent").await.iter().filter(|kind| kind.starts_with("SubOrchestration")).count();
     assert_eq!(told, 2, "it asked once and was told once");
-    // The answer of the child, which nobody waits for any more, is the last message.
+    // The answer of the child, for which no wait is open any more, is the last message.
     settled(stage).await;
     stage.nothing_waits().await;
     let ends = stage.history_of("a", 1).await.iter().filter(|event| event.is_terminal()).count();
     assert_eq!(ends, 1, "one terminal event");
 }
 
-/// Lets everything be settled, and stops. A message that is leased is not counted until it is given back.
+/// Lets everything be settled, and stops. A message that is leased is not counted until it is abandoned.
 async fn settled(stage: &Stage) {
     let waiting = async || stage.observer().get_queue_depths().await.expect("counts").orchestrator_queue;
     loop {

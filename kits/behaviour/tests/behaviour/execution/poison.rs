@@ -1,4 +1,5 @@
-//! Poison (2.8): what is tried too often fails, tells who waits for it, and closes what it leaves open (F6).
+//! Poison (2.8): a turn or an activity that is tried too often fails, tells the parent or orchestration that
+//! waits for it, and closes its open operations (F6).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,7 +13,7 @@ use steadfast_behaviour::{Stage, activities, on_every_store, orchestrations};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// `Wait` waits for `Go`, `Call` for the activity it is given, `Parent` for a child that nobody registered,
+/// `Wait` waits for `Go`, `Call` for the activity it is given, `Parent` for a child that is not registered,
 /// `Mother` for a `Wait` with an id of the engine's, or with its input as id.
 fn flows() -> OrchestrationRegistryBuilder {
     orchestrations()

@@ -1,4 +1,5 @@
-//! Histories that cannot be read (2.1 b, 2.8, F6): given back, then poison, and whoever waits is told.
+//! Histories that cannot be read (2.1 b, 2.8, F6): abandoned, then poison, and the parent or client that
+//! waits is told.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -160,7 +161,7 @@ on_every_store! {
 }
 
 on_every_full_store! {
-    // Through the required methods alone nothing tells who waits for a child with an id of its own.
+    // Through the required methods alone nothing tells which parent waits for a child with an id of its own.
     async fn f6_the_parent_of_an_unreadable_child_with_an_id_of_its_own_is_told(stage) {
         stage.run(activities(), flows()).await;
         stage.start("a", "Mother", "kid").await;

@@ -34,7 +34,7 @@ fn flows() -> OrchestrationRegistryBuilder {
             ctx.schedule_timer(SECOND).await;
             ctx.continue_as_new((left - 1).to_string()).await
         })
-        // Its successor is of a version that nobody has registered: it stays between two executions.
+        // The version of its successor is not registered: it stays between two executions.
         .register("Between", |ctx: OrchestrationContext, _| async move {
             ctx.continue_as_new_versioned("9.0.0", "later").await
         })
@@ -52,7 +52,7 @@ fn flows() -> OrchestrationRegistryBuilder {
         })
 }
 
-async fn parked(stage: &Stage, instance: &str) {
+async fn starts_and_waits(stage: &Stage, instance: &str) {
     stage.start(instance, "Wait", "").await;
     stage.has(instance, "ExternalSubscribed", 1).await;
 }
@@ -108,7 +108,7 @@ on_every_full_store! {
     async fn a1_17_an_ended_instance_is_deleted_and_counted(stage) {
         stage.run(activities(), flows()).await;
         counted(&stage, "a", 1, true).await;
-        parked(&stage, "b").await;
+        starts_and_waits(&stage, "b").await;
         assert_eq!(stage.client.delete_instance("a", false).await.expect("deletes"), deleted(1, 2, 4 + 4, 0));
         is_gone(&stage, "a").await;
         assert_eq!(stage.client.list_all_instances().await.expect("lists"), ["b"]);
@@ -119,7 +119,7 @@ on_every_full_store! {
 
     async fn a1_17_a_running_instance_is_deleted_only_by_force_with_what_waits_for_it(stage) {
         stage.run(activities(), flows()).await;
-        parked(&stage, "a").await;
+        starts_and_waits(&stage, "a").await;
         stage.stop().await;
         stage.client.raise_event("a", "go", "").await.expect("raises");
         let refused = stage.client.delete_instance("a", false).await;
@@ -218,7 +218,7 @@ on_every_full_store! {
 
     async fn a1_17_a_turn_that_was_under_way_does_not_bring_a_deleted_instance_back(stage) {
         stage.run(activities(), flows()).await;
-        parked(&stage, "a").await;
+        starts_and_waits(&stage, "a").await;
         let commits = stage.faults.calls("commit_turn");
         stage.faults.refuse("commit_turn", 1, ProviderError::retryable("commit_turn", "busy"));
         stage.client.raise_event("a", "go", "").await.expect("raises");
@@ -261,7 +261,7 @@ on_every_full_store! {
         for instance in ["a", "b", "c"] {
             stage.ends_after(instance, "Echo", "").await.expect("completes");
         }
-        parked(&stage, "live").await;
+        starts_and_waits(&stage, "live").await;
         let delete = |filter| stage.client.delete_instance_bulk(filter);
         assert_eq!(delete(only(&[])).await.expect("answers"), deleted(0, 0, 0, 0));
         assert_eq!(delete(only(&["live", "nobody"])).await.expect("answers"), deleted(0, 0, 0, 0));

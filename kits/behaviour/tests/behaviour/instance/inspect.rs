@@ -43,7 +43,7 @@ fn flows() -> OrchestrationRegistryBuilder {
                 left => ctx.continue_as_new((left - 1).to_string()).await,
             }
         })
-        // Its successor is of a version that nobody has registered: it stays between two executions.
+        // The version of its successor is not registered: it stays between two executions.
         .register("Between", |ctx: OrchestrationContext, _| async move {
             ctx.continue_as_new_versioned("9.0.0", "later").await
         })
@@ -55,7 +55,7 @@ fn flows() -> OrchestrationRegistryBuilder {
         })
 }
 
-async fn parked(stage: &Stage, instance: &str) {
+async fn starts_and_waits(stage: &Stage, instance: &str) {
     stage.start(instance, "Wait", "").await;
     stage.has(instance, "ExternalSubscribed", 1).await;
 }
@@ -78,7 +78,7 @@ on_every_full_store! {
         assert!(stage.client.has_management_capability());
         stage.ends_after("old", "Echo", "").await.expect("completes");
         stage.ends_after("bad", "Fail", "").await.expect_err("fails");
-        parked(&stage, "live").await;
+        starts_and_waits(&stage, "live").await;
         stage.start("between", "Between", "").await;
         stage.has("between", "OrchestrationContinuedAsNew", 1).await;
         stage.ends_after("young", "Echo", "").await.expect("completes");
@@ -109,7 +109,7 @@ on_every_full_store! {
         let begin = stage.clock.now_ms();
         stage.run(activities(), flows()).await;
         stage.pass(SECOND);
-        parked(&stage, "a").await;
+        starts_and_waits(&stage, "a").await;
         let running = InstanceInfo {
             instance_id: "a".to_owned(),
             orchestration_name: "Wait".to_owned(),
@@ -144,7 +144,7 @@ on_every_full_store! {
 
     async fn a1_17_the_output_of_a_failure_is_its_text(stage) {
         stage.run(activities(), flows()).await;
-        parked(&stage, "a").await;
+        starts_and_waits(&stage, "a").await;
         stage.client.cancel_instance("a", "enough").await.expect("cancels");
         stage.ends("a").await.expect_err("is cancelled");
         let described = info(&stage, "a").await;
@@ -209,7 +209,7 @@ on_every_full_store! {
         stage.run(activities(), flows()).await;
         stage.start("root", "Parent", "middle/leaf").await;
         stage.has("leaf", "ExternalSubscribed", 1).await;
-        parked(&stage, "alone").await;
+        starts_and_waits(&stage, "alone").await;
         let tree = stage.client.get_instance_tree("root").await.expect("lists");
         assert_eq!((tree.root_id.as_str(), tree.size(), tree.is_root_only()), ("root", 3, false));
         assert_eq!(tree.all_ids, ["root", "middle", "leaf"]);
@@ -226,7 +226,7 @@ on_every_full_store! {
         stage.run(activities(), flows()).await;
         stage.ends_after("done", "Echo", "").await.expect("completes");
         stage.ends_after("bad", "Fail", "").await.expect_err("fails");
-        parked(&stage, "live").await;
+        starts_and_waits(&stage, "live").await;
         stage.start("twice", "Count", "1").await;
         stage.has("twice", "TimerCreated", 1).await;
         stage.pass(SECOND);
@@ -329,7 +329,7 @@ on_every_full_store! {
 
     async fn a1_11_an_error_of_a_management_call_is_the_store_s(stage) {
         stage.run(activities(), flows()).await;
-        parked(&stage, "a").await;
+        starts_and_waits(&stage, "a").await;
         let error = stage.client.get_execution_info("a", 7).await.expect_err("there is none");
         let ClientError::Provider(error) = error else { panic!("{error:?}") };
         assert!(!error.is_retryable() && error.message.contains("not found"), "{error:?}");

@@ -1,5 +1,4 @@
-//! How leases are kept, given back and lost (2.9, F7, F24), mostly those of turns; `worker_leases.rs` has
-//! more of activities.
+//! Leases of turns: renewed, abandoned and lost (2.9, F7, F24). Leases of work: `work.rs`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -49,7 +48,7 @@ async fn hold_a_turn(stage: &Stage, options: RuntimeOptions) -> Arc<Runtime> {
 }
 
 /// Stops a runtime that holds such a turn: it is given up after a second.
-async fn let_go(stage: &Stage) {
+async fn stop_the_holder(stage: &Stage) {
     let time = async {
         stage.settle().await;
         stage.pass(Duration::from_secs(1));
@@ -114,7 +113,7 @@ on_every_store! {
         stage.pass_slowly(Duration::from_secs(60), ms(500)).await;
         assert!(stage.faults.calls("renew") >= 20, "{}", stage.faults.calls("renew"));
         assert_eq!(stage.faults.calls("commit_turn"), 1, "one turn at a time");
-        let_go(&stage).await;
+        stop_the_holder(&stage).await;
     }
 
     async fn r2_9_a_turn_is_renewed_in_a_shutdown_too(stage) {
@@ -177,7 +176,7 @@ on_every_store! {
         stage.pass(ms(1));
         assert_eq!(stage.output("a").await, Ok("x".to_owned()));
         assert_eq!(stage.faults.calls("commit_turn"), 2);
-        let_go(&stage).await;
+        stop_the_holder(&stage).await;
         stage.nothing_waits().await;
     }
 
@@ -187,7 +186,7 @@ on_every_store! {
         stage.pass_slowly(Duration::from_secs(20), ms(125)).await;
         assert_eq!(stage.faults.calls("commit_turn"), 1, "the turn is still held by one slot");
         assert!(stage.faults.calls("renew") > 8, "{}", stage.faults.calls("renew"));
-        let_go(&stage).await;
+        stop_the_holder(&stage).await;
     }
 
     async fn r2_9_renewal_of_a_turn_stops_when_the_store_says_that_it_is_gone(stage) {
@@ -199,7 +198,7 @@ on_every_store! {
         hold_a_turn(&stage, RuntimeOptions { orchestration_concurrency: 1, ..stage.options() }).await;
         stage.pass_slowly(Duration::from_secs(60), ms(500)).await;
         assert_eq!(stage.faults.calls("renew"), 1);
-        let_go(&stage).await;
+        stop_the_holder(&stage).await;
     }
 }
 

@@ -56,7 +56,7 @@ fn flows() -> OrchestrationRegistryBuilder {
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// Tries what is not registered again at once, and gives up after one attempt.
+/// Options: a name that is not registered is tried again at once, and is poison after one delivery.
 fn impatient(stage: &Stage) -> RuntimeOptions {
     let at_once = UnregisteredBackoffConfig { base_delay: Duration::ZERO, max_delay: Duration::ZERO };
     RuntimeOptions { max_attempts: 1, unregistered_backoff: at_once, ..stage.options() }
@@ -251,7 +251,7 @@ on_every_store! {
         let tags = steadfast::TagFilter::Any;
         stage.run_with(works(), flows(), RuntimeOptions { worker_tag_filter: tags, ..stage.options() }).await;
         stage.ends_after("a", "Tagged", "").await.expect("completes");
-        // The outcome is refused for good: the activity is given back for a moment, and runs again.
+        // The outcome is refused for good: the activity is abandoned for a moment, and runs again.
         stage.faults.refuse("finish_work", 1, ProviderError::permanent("ack_work_item", "no"));
         stage.start("b", "Tagged", "").await;
         stage.ends_as_time_passes("b", Duration::from_millis(20)).await.expect("completes");

@@ -222,7 +222,7 @@ on_every_store! {
         }
         stage.stop().await;
         let warned = lines.saying("WARN", "Invalid pinned version");
-        // The first event came before anybody waited, the next two were awaited: three turns.
+        // The first event came before the orchestration waited, the next two were awaited: three turns.
         assert_eq!(warned.len(), 3, "{warned:?}");
         for line in warned {
             assert!(line.field("message").starts_with("Invalid pinned version"), "{line:?}");

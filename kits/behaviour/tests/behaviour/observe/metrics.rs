@@ -41,7 +41,7 @@ fn flows() -> OrchestrationRegistryBuilder {
         })
 }
 
-/// Tries what is not registered again at once, and gives up after one attempt.
+/// Options: a name that is not registered is tried again at once, and is poison after one delivery.
 fn impatient(stage: &Stage) -> RuntimeOptions {
     RuntimeOptions {
         max_attempts: 1,
@@ -267,7 +267,7 @@ on_every_store! {
     }
 
     async fn f23_a_turn_that_is_abandoned_and_runs_again_counts_once(stage) {
-        // The first try and its five retries fail: the turn is given back, and runs again.
+        // The first commit and its five retries fail: the turn is abandoned, and runs again.
         stage.faults.refuse("commit_turn", 6, busy());
         let runtime = stage.run(works(), flows()).await;
         stage.start("a", "Child", "Quick").await;

@@ -15,12 +15,14 @@ fn fresh() -> MetricsProvider {
     MetricsProvider::new(&ObservabilityConfig::default()).expect("begins to count")
 }
 
-#[test]
-fn a1_14_every_recorder_adds_to_its_own_counts_and_to_no_other() {
-    type Record = fn(&MetricsProvider);
+/// One call of a recorder.
+type Record = fn(&MetricsProvider);
+
+/// The recorders of orchestrations, each with all that it counts.
+fn of_orchestrations() -> [(Record, MetricsSnapshot); 11] {
     let none = MetricsSnapshot::default;
     let failed = |counts: MetricsSnapshot| MetricsSnapshot { orch_failures: 1, ..counts };
-    let cases: [(Record, MetricsSnapshot); 25] = [
+    [
         (
             |m| m.record_orchestration_start("n", "1.0.0", "client"),
             MetricsSnapshot { orch_starts: 1, ..none() },
@@ -56,6 +58,13 @@ fn a1_14_every_recorder_adds_to_its_own_counts_and_to_no_other() {
         ),
         (|m| m.record_orchestration_poison(), MetricsSnapshot { orch_poison: 1, ..none() }),
         (|m| m.record_continue_as_new("n", 2), MetricsSnapshot { orch_continue_as_new: 1, ..none() }),
+    ]
+}
+
+/// The recorders of activities, children and stores, each with all that it counts.
+fn of_activities_and_stores() -> [(Record, MetricsSnapshot); 14] {
+    let none = MetricsSnapshot::default;
+    [
         (
             |m| m.record_activity_execution("n", "success", 0.5, 0, Some("gpu")),
             MetricsSnapshot { activity_success: 1, ..none() },
@@ -91,8 +100,13 @@ fn a1_14_every_recorder_adds_to_its_own_counts_and_to_no_other() {
             |m| m.record_worker_dispatcher_items_fetched(4),
             MetricsSnapshot { worker_dispatcher_items_fetched: 4, ..none() },
         ),
-    ];
-    for (case, (record, expected)) in cases.into_iter().enumerate() {
+    ]
+}
+
+#[test]
+fn a1_14_every_recorder_adds_to_its_own_counts_and_to_no_other() {
+    let cases = of_orchestrations().into_iter().chain(of_activities_and_stores());
+    for (case, (record, expected)) in cases.enumerate() {
         let metrics = fresh();
         record(&metrics);
         assert_eq!(metrics.snapshot(), expected, "case {case}");

@@ -1,4 +1,5 @@
-//! Spans (section 3, Tracing): what handlers log can be found by instance, whoever logs it.
+//! Spans (section 3, Tracing): one per turn and one per activity run, so that log lines of handlers and of
+//! their libraries can be found by instance.
 
 use steadfast::runtime::RuntimeOptions;
 use steadfast::runtime::registry::{ActivityRegistryBuilder, OrchestrationRegistryBuilder};

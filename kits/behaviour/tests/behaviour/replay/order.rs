@@ -1,4 +1,5 @@
-//! Replay: history alone decides, whatever arrives twice, late, together or for somebody else (2.2, F15, I4).
+//! Replay: history alone decides, whatever arrives twice, late, together or for another execution (2.2, F15,
+//! I4).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

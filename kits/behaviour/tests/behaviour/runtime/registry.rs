@@ -1,4 +1,4 @@
-//! Registries (1.13), and which handler a turn gets (2.1 h): versions, policies, and names that nobody
+//! Registries (1.13), and which handler a turn gets (2.1 h): versions, policies, and names that are not
 //! registered.
 
 use std::sync::Arc;
@@ -58,7 +58,7 @@ fn one_slot(stage: &Stage, max_attempts: u32) -> RuntimeOptions {
     RuntimeOptions { orchestration_concurrency: 1, max_attempts, ..stage.options() }
 }
 
-/// Waits until a turn was given back for the n-th time.
+/// Waits until a turn was abandoned for the n-th time.
 async fn is_abandoned(stage: &Stage, nth: u64) {
     stage.until("a turn is given back", async || stage.faults.calls("abandon") == nth).await;
     stage.settle().await;

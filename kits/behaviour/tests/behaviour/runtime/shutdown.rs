@@ -35,13 +35,13 @@ async fn held(stage: &Stage) -> (Arc<Runtime>, Gate) {
 async fn stopping(stage: &Stage, runtime: &Arc<Runtime>, timeout_ms: Option<u64>) -> JoinHandle<()> {
     let sleepers = stage.clock.sleepers();
     let handle = tokio::spawn(Arc::clone(runtime).shutdown(timeout_ms));
-    // The parked fetches no longer sleep; what runs keeps its lease, and the call waits for its time.
+    // The fetches that waited have ended; work that runs keeps its lease, and the call waits for its time.
     stage.until("it waits", async || !runtime.health().await.accepting).await;
     stage.until("its time runs", async || stage.clock.sleepers() != sleepers).await;
     handle
 }
 
-/// Runs what was given back, without any time passing, and tells which attempt that was.
+/// Runs the abandoned work, without any time passing, and tells which delivery that was.
 async fn runs_again(stage: &Stage) -> Result<String, String> {
     let gate = Gate::new();
     gate.open();
@@ -205,7 +205,7 @@ on_every_store! {
             assert!(Arc::strong_count(&stage.store) > holders);
             let passing = stage.clock.clone();
             tokio::join!(runtime.shutdown(timeout_ms), async { passing.advance(SECOND) });
-            // What was given back by the runtime before may have run here, and its context is in the channel.
+            // Work that the runtime before abandoned may have run here, and its context is in the channel.
             drop(handed);
             assert_eq!(Arc::strong_count(&stage.store), holders);
         }
@@ -266,7 +266,7 @@ on_every_store! {
         stage.until("its commit fails", async || stage.faults.calls("commit_turn") == 1).await;
         runtime.shutdown(Some(0)).await;
         stage.faults.heal();
-        // One counted attempt would be poison, and no time passes.
+        // One counted delivery would be poison, and no time passes.
         let options = RuntimeOptions { max_attempts: 1, ..stage.options() };
         stage.run_with(activities(), flow(), options).await;
         assert_eq!(stage.output("a").await, Ok("done".to_owned()));

@@ -233,7 +233,7 @@ async fn a_handler_that_never_yields_is_named_and_delays_no_other_instance() {
     let runtime = stage.run_with(activities(), flow, options).await;
     stage.start("spins", "Spin", "").await;
     stage.until("it spins", async || entered.load(Ordering::Relaxed) == 1).await;
-    // Its lease, which is not renewed any more, ends; nobody runs it a second time while it still spins.
+    // Its lease is not renewed any more and expires; no worker runs it a second time while it still spins.
     for _ in 0..20 {
         stage.pass_slowly(Duration::from_secs(1), Duration::from_millis(100)).await;
     }

@@ -90,8 +90,8 @@ pub(crate) async fn shown(stage: &Stage, id: &str) -> SessionInfo {
     shown.expect("the store answers").expect("the session is there")
 }
 
-/// Releases a session by hand, and tells whether anybody held it.
-pub(crate) async fn let_go(stage: &Stage, id: &str) -> bool {
+/// Releases a session by hand, and tells whether a worker held it.
+pub(crate) async fn release(stage: &Stage, id: &str) -> bool {
     stage.client.release_session(&SessionKey::shared(id)).await.expect("the store answers")
 }
 

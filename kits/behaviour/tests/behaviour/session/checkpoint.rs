@@ -1,5 +1,6 @@
-//! What conversations save outside of all workers, and who may: the epoch fences a checkpoint store as the
-//! guide shows it, and a planned move saves before another reads (`sessions.md` 23–25 and its word *epoch*).
+//! Checkpoints of conversations outside of all workers, and which owner may write them: the epoch fences a
+//! checkpoint store as the guide shows it, and a planned move saves before another reads (`sessions.md` 23–25
+//! and its word *epoch*).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -21,7 +22,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// What a worker keeps of the conversation.
 #[derive(Debug)]
-struct Said(Mutex<String>);
+struct Hydrated(Mutex<String>);
 
 /// The checkpoint of the conversation, the epoch that read it last, and what was done to it, in order.
 #[derive(Debug, Default)]
@@ -55,13 +56,13 @@ impl Checkpoint {
 
 /// A worker of the conversation: where it saves, and where its turns and hooks wait.
 #[derive(Debug, Clone)]
-struct Worker {
+struct SavingWorker {
     node: &'static str,
     checkpoint: Arc<Mutex<Checkpoint>>,
     gate: Gate,
 }
 
-impl Worker {
+impl SavingWorker {
     fn new(node: &'static str, checkpoint: &Arc<Mutex<Checkpoint>>) -> Self {
         Self { node, checkpoint: Arc::clone(checkpoint), gate: Gate::new() }
     }
@@ -71,7 +72,7 @@ impl Worker {
         let session = ctx.session().ok_or("it has no session")?;
         let hydrate = async {
             let said = lock(&self.checkpoint).hydrate(self.node, session.epoch())?;
-            Ok(Said(Mutex::new(said)))
+            Ok(Hydrated(Mutex::new(said)))
         };
         let kept = session.state_or_init(hydrate).await?;
         if self.node == "A" && text == "two" {
@@ -115,10 +116,10 @@ impl Worker {
 
 /// Saves at detach, when the gate lets it.
 #[async_trait]
-impl SessionHooks for Worker {
+impl SessionHooks for SavingWorker {
     async fn on_detach(&self, session: &Session, _: DetachReason) {
         self.gate.pass().await;
-        let said = session.state::<Said>().map(|said| lock(&said.0).clone()).unwrap_or_default();
+        let said = session.state::<Hydrated>().map(|said| lock(&said.0).clone()).unwrap_or_default();
         lock(&self.checkpoint).save(self.node, session.epoch(), &said).expect("the session is still its own");
     }
 }
@@ -147,7 +148,7 @@ enum Leaves {
 /// A saves when it is told that the session goes, and that takes a while. B, which is idle, reads only then.
 async fn saves_before_another_reads(stage: &Stage, how: Leaves) {
     let checkpoint = Arc::default();
-    let (first, second) = (Worker::new("A", &checkpoint), Worker::new("B", &checkpoint));
+    let (first, second) = (SavingWorker::new("A", &checkpoint), SavingWorker::new("B", &checkpoint));
     let hooks: Arc<dyn SessionHooks> = Arc::new(first.clone());
     let options = RuntimeOptions { session_hooks: Some(hooks), ..first.options(stage) };
     let leaving = stage.run_with(first.works(), flows(), options).await;
@@ -186,7 +187,7 @@ on_every_full_store! {
 
     async fn s18_what_an_earlier_owner_saves_too_late_is_refused_and_its_turn_is_taken_again(stage) {
         let (faults, checkpoint) = (Faults::default(), Arc::default());
-        let (first, second) = (Worker::new("A", &checkpoint), Worker::new("B", &checkpoint));
+        let (first, second) = (SavingWorker::new("A", &checkpoint), SavingWorker::new("B", &checkpoint));
         let store = store_of(stage.inner(), Arc::new(stage.clock.clone()));
         let store = Arc::new(Faulty::new(store, faults.clone()));
         // It goes on although it is told to stop, as code does that does not look.

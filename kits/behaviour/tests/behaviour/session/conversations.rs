@@ -24,7 +24,7 @@ use tokio::sync::Barrier;
 
 /// What a worker keeps of a conversation: what was said.
 #[derive(Debug, Default)]
-struct Said(Mutex<Vec<String>>);
+struct Transcript(Mutex<Vec<String>>);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -46,7 +46,7 @@ impl Table {
         Arc::new(Self { all, saved: Mutex::default(), hydrated: Mutex::default() })
     }
 
-    /// Names who read conversations, sorted.
+    /// Names the workers that read conversations, sorted.
     fn readers(&self) -> Vec<String> {
         let mut readers = lock(&self.hydrated).clone();
         readers.sort_unstable();
@@ -64,7 +64,7 @@ async fn say(table: &Table, ctx: ActivityContext, text: String) -> Result<String
     }
     let hydrate = async {
         lock(&table.hydrated).push(format!("{} {node}", session.id()));
-        Ok(Said(Mutex::new(saved.unwrap_or_default())))
+        Ok(Transcript(Mutex::new(saved.unwrap_or_default())))
     };
     let said = session.state_or_init(hydrate).await?;
     let mut said = lock(&said.0);
@@ -217,17 +217,17 @@ const NODES: [&str; 3] = ["A", "B", "C"];
 
 /// How long the conversations go on, and how often a worker is restarted meanwhile.
 #[derive(Debug, Clone, Copy)]
-struct Size {
+struct Scale {
     conversations: usize,
     lasts: Duration,
     restart_every: Duration,
 }
 
-impl Size {
+impl Scale {
     fn asked() -> Self {
         let asked = std::env::var("STEADFAST_CONVERSATIONS").ok();
         match asked.map(|asked| asked.parse().expect("STEADFAST_CONVERSATIONS is a number")) {
-            None => Self { conversations: 20, lasts: 6 * SECOND, restart_every: SECOND },
+            None => Self { conversations: 20, lasts: 3 * SECOND, restart_every: SECOND / 2 },
             Some(conversations) => Self { conversations, lasts: 60 * SECOND, restart_every: 5 * SECOND },
         }
     }
@@ -244,7 +244,7 @@ struct Ledger {
 
 /// What a worker keeps of a conversation: of which attachment it is, and the last turn that it saw.
 #[derive(Debug)]
-struct Kept {
+struct LastTurn {
     process: String,
     epoch: u64,
     last: Mutex<u64>,
@@ -260,8 +260,9 @@ async fn turn(
     let number: u64 = number.parse().map_err(|_| number.clone())?;
     let session = ctx.session().ok_or("it has no session")?;
     let known = lock(&ledger.last).get(session.id()).copied().unwrap_or_default();
-    let new =
-        async { Ok(Kept { process: process.to_owned(), epoch: session.epoch(), last: Mutex::new(known) }) };
+    let new = async {
+        Ok(LastTurn { process: process.to_owned(), epoch: session.epoch(), last: Mutex::new(known) })
+    };
     let kept = session.state_or_init(new).await?;
     let last = *lock(&kept.last);
     // A turn whose outcome was not recorded is taken again.
@@ -326,7 +327,7 @@ async fn open(file: &Path) -> Arc<SqliteProvider> {
 #[allow(clippy::print_stderr, reason = "figures are for people")]
 async fn s40_restarts_of_workers_lose_no_conversation_turn_and_every_move_has_a_cause() {
     let (lines, _guard) = Lines::collect();
-    let (size, ledger) = (Size::asked(), Arc::<Ledger>::default());
+    let (size, ledger) = (Scale::asked(), Arc::<Ledger>::default());
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("store.db");
     let client = Client::new(open(&file).await);

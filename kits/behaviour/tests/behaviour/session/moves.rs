@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::bench::{Told, flows, let_go, node, shown, takes_turn, troubled, turns};
+use super::bench::{Told, flows, node, release, shown, takes_turn, troubled, turns};
 use crate::workbench::{Gate, SECOND, pass_calmly};
 use steadfast::providers::ProviderError;
 use steadfast::runtime::{DetachReason, RuntimeOptions, Session, SessionHooks};
@@ -444,7 +444,7 @@ on_every_full_store! {
         gate.is_entered().await;
         node(&stage, "B", &Gate::new(), |_| {}).await;
         let epoch = shown(&stage, "chat").await.epoch.to_string();
-        assert!(let_go(&stage, "chat").await);
+        assert!(release(&stage, "chat").await);
         let released = lines.saying("INFO", "session released");
         let fields = ["session_id", "owner", "epoch", "reason"];
         let said: Vec<&str> = released.iter().flat_map(|line| fields.map(|name| line.field(name))).collect();
@@ -453,9 +453,9 @@ on_every_full_store! {
         pass_calmly(&stage, 16 * SECOND, SECOND).await;
         stage.until("A knows", async || told.all().len() == 2).await;
         assert_eq!(told.all(), ["attach chat", "detach chat Lost after 1"]);
-        assert!(!let_go(&stage, "none").await);
-        assert!(let_go(&stage, "chat").await, "B has it");
-        assert!(!let_go(&stage, "chat").await, "nobody has it");
+        assert!(!release(&stage, "none").await);
+        assert!(release(&stage, "chat").await, "B has it");
+        assert!(!release(&stage, "chat").await, "nobody has it");
         assert_eq!(lines.saying("INFO", "session released").len(), 2, "what was not held is not told");
         stage.stop().await;
     }
@@ -513,7 +513,7 @@ on_every_full_store! {
         assert_eq!(emitted.counter("steadfast_session_renewal_failures_total"), 2);
         assert_eq!(emitted.counter("steadfast_session_renewals_total"), 1, "the third try");
         assert_eq!(emitted.counters("steadfast_sessions_"), table([]));
-        assert!(let_go(&stage, "chat").await);
+        assert!(release(&stage, "chat").await);
         pass_calmly(&stage, 16 * SECOND, SECOND).await;
         stage.until("A knows", async || emitted.counter(LOST) == 1).await;
         assert_eq!(emitted.counters("steadfast_sessions_"), table([(LOST, 1)]));

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use super::bench::{Told, flows, let_go, node, shown, takes_turn, turns};
+use super::bench::{Told, flows, node, release, shown, takes_turn, turns};
 use crate::workbench::{Gate, SECOND, pass_calmly};
 use steadfast::runtime::registry::ActivityRegistryBuilder;
 use steadfast::runtime::{DetachReason, RuntimeOptions, Session, SessionHooks};
@@ -17,12 +17,12 @@ use steadfast_behaviour::{
 use steadfast_clock::Clock;
 
 /// Says when it is dropped, and panics if it is told to.
-struct Kept {
+struct DropFlag {
     dropped: Arc<AtomicBool>,
     panics: bool,
 }
 
-impl Drop for Kept {
+impl Drop for DropFlag {
     fn drop(&mut self) {
         self.dropped.store(true, Ordering::SeqCst);
         assert!(!self.panics, "told to panic");
@@ -36,7 +36,7 @@ fn keeping(dropped: &Arc<AtomicBool>, panics: bool) -> ActivityRegistryBuilder {
         let dropped = Arc::clone(&dropped);
         async move {
             let session = ctx.session().expect("runs on a session");
-            session.state_or_init(async { Ok(Kept { dropped, panics }) }).await.map(|_| "kept".to_owned())
+            session.state_or_init(async { Ok(DropFlag { dropped, panics }) }).await.map(|_| "kept".to_owned())
         }
     })
 }
@@ -224,7 +224,7 @@ on_every_full_store! {
         assert_eq!(takes_turn(&stage, "1", "chat").await, "A first 1, attempt 1");
         stage.start("old", "One", "Hold/chat").await;
         gate.is_entered().await;
-        assert!(let_go(&stage, "chat").await);
+        assert!(release(&stage, "chat").await);
         // The same process claims it anew, while an activity of the earlier attachment still runs.
         assert_eq!(takes_turn(&stage, "2", "chat").await, "A first 1, attempt 1");
         stage.until("the earlier one is detached", async || told.all().len() == 3).await;
@@ -257,7 +257,7 @@ on_every_full_store! {
         stage.run_with(works, flows(), named(&stage, "A")).await;
         stage.start("old", "One", "Load/chat").await;
         gate.is_entered().await;
-        assert!(let_go(&stage, "chat").await);
+        assert!(release(&stage, "chat").await);
         assert_eq!(takes_turn(&stage, "2", "chat").await, "A first 1, attempt 1");
         gate.open();
         assert_eq!(stage.output("old").await, Ok("true None".to_owned()));

@@ -13,7 +13,7 @@ use steadfast_behaviour::{
 };
 use steadfast_clock::Clock;
 
-/// Registers `Turn`, which returns where and which attempt it is, and `Hold`, which waits at the gate first.
+/// Registers `Turn`, which returns its node and its delivery, and `Hold`, which waits at the gate first.
 fn chat(gate: &Gate) -> ActivityRegistryBuilder {
     let gate = gate.clone();
     activities().register("Turn", place).register("Hold", move |ctx: ActivityContext, input: String| {

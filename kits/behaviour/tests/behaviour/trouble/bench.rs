@@ -19,12 +19,12 @@ pub(crate) fn down() -> ProviderError {
 }
 
 /// The runs of activities, by input.
-pub(crate) type Ran = Arc<Mutex<Vec<String>>>;
+pub(crate) type Runs = Arc<Mutex<Vec<String>>>;
 
 /// Registers `Echo`, which notes that it ran, and `Slow`, which notes it and waits until the test says `go`.
-pub(crate) fn noted(ran: &Ran, go: &Arc<Notify>) -> ActivityRegistryBuilder {
+pub(crate) fn noted(ran: &Runs, go: &Arc<Notify>) -> ActivityRegistryBuilder {
     let (echoed, slow, go) = (Arc::clone(ran), Arc::clone(ran), Arc::clone(go));
-    let note = |ran: &Ran, input: &String| ran.lock().expect("nobody panicked").push(input.clone());
+    let note = |ran: &Runs, input: &String| ran.lock().expect("nobody panicked").push(input.clone());
     activities()
         .register("Echo", move |_, input: String| {
             note(&echoed, &input);

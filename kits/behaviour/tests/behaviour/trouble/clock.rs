@@ -8,13 +8,13 @@ use steadfast::ClientError;
 use steadfast_behaviour::{SOON, on_every_full_store, on_every_store};
 use tokio::sync::Notify;
 
-use super::bench::{BEGIN_MS, MINUTE, Ran, flows, noted};
+use super::bench::{BEGIN_MS, MINUTE, Runs, flows, noted};
 
 const HOUR_MS: u64 = 3_600_000;
 
 on_every_store! {
     async fn s16_a_lease_ends_in_time_although_the_clock_went_back(stage) {
-        let (ran, go) = (Ran::default(), Arc::new(Notify::new()));
+        let (ran, go) = (Runs::default(), Arc::new(Notify::new()));
         stage.run(noted(&ran, &go), flows()).await;
         stage.start("a", "Slow", "x").await;
         stage.until("it runs", async || ran.lock().expect("nobody panicked").len() == 1).await;
@@ -31,7 +31,7 @@ on_every_store! {
 
 on_every_full_store! {
     async fn s16_the_time_out_of_a_caller_is_not_moved_by_a_jump(stage) {
-        let (ran, go) = (Ran::default(), Arc::new(Notify::new()));
+        let (ran, go) = (Runs::default(), Arc::new(Notify::new()));
         stage.run(noted(&ran, &go), flows()).await;
         stage.start("a", "Wait", "").await;
         stage.has("a", "ExternalSubscribed", 1).await;

@@ -11,7 +11,7 @@ use steadfast_behaviour::{SOON, Stage, StoreKind};
 use steadfast_store::{MAX_UNREADABLE_ATTEMPTS, Queue, UNREADABLE_RETRY};
 use tokio::sync::Notify;
 
-use super::bench::{Ran, flows, noted};
+use super::bench::{Runs, flows, noted};
 
 /// Changes the file behind everybody's back.
 fn damage(stage: &Stage, sql: &str) {
@@ -24,7 +24,7 @@ fn damage(stage: &Stage, sql: &str) {
 async fn s15_a_damaged_event_fails_its_instance_after_its_attempts_and_nobody_else() {
     for text in ["'{broken'", "CAST(x'7bff' AS TEXT)"] {
         let stage = Stage::new(StoreKind::Sqlite).await;
-        let (ran, go) = (Ran::default(), Arc::new(Notify::new()));
+        let (ran, go) = (Runs::default(), Arc::new(Notify::new()));
         let few = RuntimeOptions { max_attempts: 2, ..stage.options() };
         stage.run_with(noted(&ran, &go), flows(), few.clone()).await;
         stage.start("a", "Wait", "").await;
@@ -66,7 +66,7 @@ async fn s15_a_damaged_message_or_activity_is_set_aside_and_blocks_nobody() {
     for (table, queue) in [("messages", Queue::Orchestrator), ("work", Queue::Worker)] {
         for text in ["'{broken'", "''", "CAST(x'7bff' AS TEXT)"] {
             let stage = Stage::new(StoreKind::Sqlite).await;
-            let (ran, go) = (Ran::default(), Arc::new(Notify::new()));
+            let (ran, go) = (Runs::default(), Arc::new(Notify::new()));
             let no_workers = RuntimeOptions { worker_concurrency: 0, ..stage.options() };
             stage.run_with(noted(&ran, &go), flows(), no_workers).await;
             stage.start("a", "Plain", "x").await;

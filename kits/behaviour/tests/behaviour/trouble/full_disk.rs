@@ -12,7 +12,7 @@ use steadfast_behaviour::SOON;
 use steadfast_clock::{Clock, VirtualClock};
 use tokio::sync::Notify;
 
-use super::bench::{BEGIN_MS, Ran, flows, noted};
+use super::bench::{BEGIN_MS, Runs, flows, noted};
 
 /// A SQLite store with options, and what runs over it.
 struct Small {
@@ -27,7 +27,7 @@ impl Small {
         let options = SqliteOptions { clock: Arc::new(clock.clone()), max_pages, ..SqliteOptions::default() };
         let store = SqliteProvider::new(&format!("sqlite:{}", file.display()), Some(options)).await;
         let store: Arc<dyn Provider> = Arc::new(store.expect("opens"));
-        let (ran, go) = (Ran::default(), Arc::new(Notify::new()));
+        let (ran, go) = (Runs::default(), Arc::new(Notify::new()));
         let options = RuntimeOptions { clock: Arc::new(clock.clone()), ..RuntimeOptions::default() };
         let (acts, flow) = (noted(&ran, &go).build(), flows().build());
         let runtime = Runtime::start_with_options(Arc::clone(&store), acts, flow, options).await;

@@ -10,7 +10,7 @@ use steadfast_behaviour::{Stage, StoreKind, on_every_store, orchestrations};
 use steadfast_clock::Clock;
 use tokio::sync::Notify;
 
-use super::bench::{Ran, down, flows, noted};
+use super::bench::{Runs, down, flows, noted};
 
 fn retryable(error: &ClientError) -> bool {
     matches!(error, ClientError::Provider(error) if error.is_retryable())
@@ -26,7 +26,7 @@ fn brief() -> OrchestrationRegistryBuilder {
 
 on_every_store! {
     async fn i7_an_outage_of_three_minutes_loses_nothing_and_fails_nobody(stage) {
-        let (ran, go) = (Ran::default(), Arc::new(Notify::new()));
+        let (ran, go) = (Runs::default(), Arc::new(Notify::new()));
         let runtime = stage.run(noted(&ran, &go), flows()).await;
         for (instance, flow) in [("slow", "Slow"), ("timer", "Timer"), ("wait", "Wait"), ("parent", "Parent")]
         {
@@ -39,11 +39,11 @@ on_every_store! {
         stage.faults.outage();
         let refused = stage.client.start_orchestration("late", "Plain", "").await.expect_err("it is away");
         assert!(retryable(&refused), "{refused:?}");
-        // The activity ends while nobody can be told.
+        // The activity ends while its outcome cannot be recorded.
         go.notify_one();
         stage.pass_slowly(Duration::from_secs(180), Duration::from_secs(1)).await;
         stage.faults.heal();
-        // Its lease ended meanwhile, so it may run again: then it must be let go again.
+        // Its lease ended meanwhile, so it may run again: then it waits for a second `go`.
         go.notify_one();
         stage.client.raise_event("wait", "go", "on").await.expect("the store is back");
         for (instance, output) in
@@ -59,7 +59,7 @@ on_every_store! {
     }
 
     async fn f5_an_outage_of_three_minutes_neither_stops_nor_heats_the_loops(stage) {
-        let (ran, go) = (Ran::default(), Arc::new(Notify::new()));
+        let (ran, go) = (Runs::default(), Arc::new(Notify::new()));
         let runtime = stage.run(noted(&ran, &go), flows()).await;
         stage.start("a", "Plain", "kept").await;
         assert_eq!(stage.output("a").await, Ok("kept".to_owned()));
@@ -85,7 +85,7 @@ on_every_store! {
         for (number, operation) in
             ["fetch_turn", "commit_turn", "fetch_work", "finish_work", "renew"].into_iter().enumerate()
         {
-            let (ran, go) = (Ran::default(), Arc::new(Notify::new()));
+            let (ran, go) = (Runs::default(), Arc::new(Notify::new()));
             stage.faults.lose_answer(operation, 3, down());
             stage.run_with(noted(&ran, &go), brief(), short.clone()).await;
             let instance = format!("a{number}");
@@ -111,7 +111,7 @@ on_every_store! {
     }
 
     async fn i5_a_caller_whose_answer_is_lost_may_ask_again(stage) {
-        let (ran, go) = (Ran::default(), Arc::new(Notify::new()));
+        let (ran, go) = (Runs::default(), Arc::new(Notify::new()));
         stage.run(noted(&ran, &go), flows()).await;
         stage.faults.lose_answer("send", 1, down());
         let lost = stage.client.start_orchestration("a", "Plain", "x").await.expect_err("the answer is lost");
@@ -128,7 +128,7 @@ on_every_store! {
     }
 
     async fn i7_a_fetch_that_never_answers_holds_up_nobody_else(stage) {
-        let (ran, go) = (Ran::default(), Arc::new(Notify::new()));
+        let (ran, go) = (Runs::default(), Arc::new(Notify::new()));
         stage.faults.hang("fetch_turn", 1);
         stage.faults.hang("fetch_work", 1);
         stage.run(noted(&ran, &go), flows()).await;
@@ -143,7 +143,7 @@ on_every_store! {
 
     async fn i7_a_commit_that_never_answers_holds_its_slot_and_neither_others_nor_the_shutdown(stage) {
         for (operation, lease) in [("commit_turn", 5), ("finish_work", 30)] {
-            let (ran, go) = (Ran::default(), Arc::new(Notify::new()));
+            let (ran, go) = (Runs::default(), Arc::new(Notify::new()));
             stage.run(noted(&ran, &go), flows()).await;
             stage.faults.hang(operation, 1);
             let before = stage.faults.calls(operation);
@@ -167,7 +167,7 @@ on_every_store! {
     }
 
     async fn i7_a_renewal_that_never_answers_costs_the_lease_and_not_the_work(stage) {
-        let (ran, go) = (Ran::default(), Arc::new(Notify::new()));
+        let (ran, go) = (Runs::default(), Arc::new(Notify::new()));
         stage.run(noted(&ran, &go), flows()).await;
         stage.start("a", "Slow", "x").await;
         stage.until("it runs", async || ran.lock().expect("nobody panicked").len() == 1).await;
@@ -190,7 +190,7 @@ on_every_store! {
 async fn i7_a_store_that_stumbles_again_and_again_is_borne_with() {
     const INSTANCES: usize = 12;
     let stage = Stage::new(StoreKind::Sqlite).await;
-    let (ran, go) = (Ran::default(), Arc::new(Notify::new()));
+    let (ran, go) = (Runs::default(), Arc::new(Notify::new()));
     stage.run(noted(&ran, &go), flows()).await;
     for number in 0..INSTANCES {
         stage.start(&format!("a{number}"), "Plain", "x").await;
@@ -201,7 +201,7 @@ async fn i7_a_store_that_stumbles_again_and_again_is_borne_with() {
     for number in 0..INSTANCES {
         let ended = stage.ends_as_time_passes(&format!("a{number}"), Duration::from_millis(100)).await;
         assert_eq!(ended, Ok("x".to_owned()));
-        // An activity whose outcome nobody took in time may run again; it is answered once.
+        // An activity whose outcome was not recorded in time may run again; one outcome is recorded.
         assert_eq!(
             stage.kinds(&format!("a{number}")).await,
             ["OrchestrationStarted", "ActivityScheduled", "ActivityCompleted", "OrchestrationCompleted"]

@@ -50,7 +50,7 @@ fn parents() -> OrchestrationRegistryBuilder {
     })
 }
 
-/// `Count` says which attempt it is, and counts how often it ran.
+/// `Count` returns its delivery as `attempt n`, and counts how often it ran.
 fn counting() -> (ActivityRegistryBuilder, Arc<AtomicU64>) {
     let ran = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&ran);
@@ -102,7 +102,7 @@ on_every_store! {
         for (nth, wait) in (1..).zip([10, 20, 40, 80, 160]) {
             comes_after(&stage, "commit_turn", nth, ms(wait)).await;
         }
-        // The clock stands still from here on: nobody waits for the end of the lease.
+        // The clock stands still from here on: the next fetch does not wait for the end of the lease.
         assert_eq!(stage.output("a").await, Ok("x".to_owned()));
         assert_eq!((stage.faults.calls("commit_turn"), stage.faults.calls("abandon")), (7, 1));
         stage.stop().await;

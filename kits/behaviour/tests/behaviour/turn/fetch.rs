@@ -1,4 +1,4 @@
-//! Fetching turns (2.1, 1 and 2): back-off, parked fetches, and executions of versions that a runtime does
+//! Fetching turns (2.1, 1 and 2): back-off, fetches that wait, and executions of versions that a runtime does
 //! not run.
 
 use std::time::Duration;
@@ -49,7 +49,7 @@ async fn plant(stage: &Stage, engine: &str) {
     stage.inner().enqueue_for_orchestrator(raised, None).await.expect("sends");
 }
 
-/// Waits until an item was given back for the n-th time.
+/// Waits until a turn was abandoned for the n-th time.
 async fn is_abandoned(stage: &Stage, nth: u64) {
     stage.until("an item is given back", async || stage.faults.calls("abandon") == nth).await;
     stage.settle().await;
@@ -146,7 +146,7 @@ on_every_store! {
         stage.nothing_waits().await;
     }
 
-    async fn r2_1_each_slot_parks_one_fetch_no_more_and_no_fewer(stage) {
+    async fn r2_1_each_slot_has_one_fetch_that_waits_no_more_and_no_fewer(stage) {
         let options =
             RuntimeOptions { orchestration_concurrency: 3, worker_concurrency: 2, ..stage.options() };
         stage.run_with(activities(), flows(), options).await;
@@ -155,7 +155,7 @@ on_every_store! {
             stage.until("every slot asks", async || calls() == (3 * polls, 2 * polls)).await;
             stage.pass(Duration::from_secs(30) - ms(1));
             stage.settle().await;
-            assert_eq!(calls(), (3 * polls, 2 * polls), "a parked fetch stays for the long poll time-out");
+            assert_eq!(calls(), (3 * polls, 2 * polls), "a fetch waits for the long poll time-out");
             stage.pass(ms(1));
         }
         stage.stop().await;
@@ -198,7 +198,7 @@ on_every_store! {
         plant(&stage, "99.0.0").await;
         let options = RuntimeOptions { max_attempts: 2, ..one_turn_slot(&stage) };
         stage.run_with(activities(), flows(), options).await;
-        // Each attempt counts, and yet it is no poison: another runtime may run it.
+        // Each delivery counts, and yet it is no poison: another runtime may run it.
         for round in 1..=4 {
             stage.until("a warning", async || warnings().len() == round).await;
             is_abandoned(&stage, round as u64).await;

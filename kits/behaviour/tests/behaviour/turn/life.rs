@@ -95,7 +95,7 @@ fn successor(instance: &str, orchestration: &str, input: &str, carried: &[(&str,
     }
 }
 
-/// Waits until an item was given back for the n-th time.
+/// Waits until a turn was abandoned for the n-th time.
 async fn is_abandoned(stage: &Stage, nth: u64) {
     stage.until("an item is given back", async || stage.faults.calls("abandon") == nth).await;
     stage.settle().await;
