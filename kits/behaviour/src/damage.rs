@@ -1,4 +1,4 @@
-//! What a fault of the disk would do: rows overwritten behind the back of the store.
+//! Damage as by a fault of the disk: rows are overwritten past the store.
 
 use steadfast::Event;
 use steadfast_memory::Damage;
@@ -16,8 +16,8 @@ impl Stage {
         }
     }
 
-    /// Reads the events of the first execution that can be read, past the store, which reads all or none; `None` in
-    /// memory, where there is no way past it.
+    /// Reads the events of the first execution that can be read, past the store, which reads all or none;
+    /// `None` in memory, where there is no way past it.
     pub async fn readable_events(&self, instance: &str) -> Option<Vec<Event>> {
         let texts = match (self.memory(), self.schema()) {
             (Some(_), _) => return None,

@@ -1,4 +1,4 @@
-//! The metrics that are emitted by the tasks of the test's own thread.
+//! Metrics of the tasks on the test's own thread.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,10 +12,10 @@ use metrics::{
 ///
 /// A series is named by its metric and its labels: `name{label=value,other=value}`, the labels sorted.
 #[derive(Debug, Clone, Default)]
-pub struct Emitted(Arc<Mutex<State>>);
+pub struct Emitted(Arc<Mutex<Collected>>);
 
 #[derive(Debug, Default)]
-struct State {
+struct Collected {
     counters: BTreeMap<String, u64>,
     gauges: BTreeMap<String, f64>,
     histograms: BTreeMap<String, Vec<f64>>,
@@ -62,7 +62,7 @@ impl Emitted {
         self.lock().described.clone()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, Collected> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -1,4 +1,4 @@
-//! A store in trouble, on demand.
+//! A store that fails, hangs or loses answers on demand.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,25 +15,25 @@ use steadfast_store::{
 
 /// Says what goes wrong in a [`Faulty`] store, and counts its calls. Clones share one list.
 ///
-/// Operations are named like the methods of [`Store`]: `fetch_turn`, `commit_turn`, `fetch_work`, `finish_work`,
-/// `renew`, `abandon`, …
+/// Operations are named like the methods of [`Store`]: `fetch_turn`, `commit_turn`, `fetch_work`,
+/// `finish_work`, `renew`, `abandon`, …
 #[derive(Debug, Clone, Default)]
 pub struct Faults {
-    shared: Arc<Mutex<State>>,
+    shared: Arc<Mutex<Trouble>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct Trouble {
     rules: Vec<Rule>,
     calls: BTreeMap<&'static str, u64>,
 }
 
 #[derive(Debug)]
 struct Rule {
-    /// None is every operation.
+    /// `None` stands for every operation.
     operation: Option<&'static str>,
     fault: Fault,
-    /// How often it still happens.
+    /// How many more calls the fault happens to.
     times: u64,
 }
 
@@ -50,38 +50,38 @@ enum Fault {
 }
 
 impl Faults {
-    /// The next `times` calls of an operation have no effect and answer with this error.
+    /// Makes the next `times` calls of an operation answer with this error, without an effect.
     pub fn refuse(&self, operation: &'static str, times: u64, error: ProviderError) {
         self.add(Some(operation), Fault::Refuse(error), times);
     }
 
-    /// The next `times` calls of an operation have their effect, but answer with this error.
+    /// Makes the next `times` calls of an operation answer with this error although they have their effect.
     pub fn lose_answer(&self, operation: &'static str, times: u64, error: ProviderError) {
         self.add(Some(operation), Fault::LoseAnswer(error), times);
     }
 
-    /// The next `times` calls of an operation never answer.
+    /// Makes the next `times` calls of an operation hang: they have no effect and never answer.
     pub fn hang(&self, operation: &'static str, times: u64) {
         self.add(Some(operation), Fault::Hang, times);
     }
 
-    /// The next `times` calls of an operation panic.
+    /// Makes the next `times` calls of an operation panic.
     pub fn panic(&self, operation: &'static str, times: u64) {
         self.add(Some(operation), Fault::Panic, times);
     }
 
-    /// Every call of every operation fails with a retryable error until [`heal`](Self::heal).
+    /// Makes every call of every operation fail with a retryable error until [`heal`](Self::heal).
     pub fn outage(&self) {
         let error = ProviderError::retryable("outage", "the store cannot be reached");
         self.add(None, Fault::Refuse(error), u64::MAX);
     }
 
-    /// Ends all trouble.
+    /// Forgets all faults; calls that hang stay so.
     pub fn heal(&self) {
         self.lock().rules.clear();
     }
 
-    /// Counts the calls of an operation.
+    /// Counts the calls of an operation so far, those with a fault included.
     pub fn calls(&self, operation: &str) -> u64 {
         self.lock().calls.get(operation).copied().unwrap_or(0)
     }
@@ -101,19 +101,19 @@ impl Faults {
         Some(rule.fault.clone())
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, Trouble> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A store that is in trouble when told so.
+/// A store that forwards every call to another one, except those that its [`Faults`] are for.
 pub struct Faulty {
     inner: Arc<dyn Store>,
     faults: Faults,
 }
 
 impl Faulty {
-    /// Wraps a store.
+    /// Wraps a store; the faults can be changed at any time through another clone of `faults`.
     pub fn new(inner: Arc<dyn Store>, faults: Faults) -> Self {
         Self { inner, faults }
     }

@@ -1,8 +1,8 @@
 //! What a user observes, as tests at the public API: one for each rule, on every store.
 //!
-//! A test takes a [`Stage`]: a store, a clock that moves when told, and a client. [`on_every_store`] runs it in memory,
-//! in a SQLite file, on a PostgreSQL server, and through a wrapper that forwards only what a provider must have. `docs/contract/behaviour.md`
-//! says which test shows which rule.
+//! A test takes a [`Stage`]: a store, a clock that moves when told, and a client. [`on_every_store`] runs it
+//! in memory, in a SQLite file, on a PostgreSQL server, and through a wrapper that forwards only what a
+//! provider must have. `docs/contract/behaviour.md` says which test shows which rule.
 
 #![allow(
     clippy::expect_used,
@@ -58,7 +58,8 @@ macro_rules! on_every_store {
     )+};
 }
 
-/// Runs a claim that needs more than a wrapper of the required methods has (management, sessions, typed waits).
+/// Runs a claim that needs more than a wrapper of the required methods has (management, sessions, typed
+/// waits).
 #[macro_export]
 macro_rules! on_every_full_store {
     ($($(#[$meta:meta])* async fn $name:ident($stage:ident) $body:block)+) => {$(

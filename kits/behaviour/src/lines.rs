@@ -1,4 +1,4 @@
-//! What is logged, by the tasks of the test's own thread.
+//! Log lines of the tasks on the test's own thread.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -14,11 +14,11 @@ pub struct Lines(Arc<Mutex<Vec<Line>>>);
 /// One log line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Line {
-    /// Names who says it.
+    /// The target of the line: the module or the name that it is logged under.
     pub target: String,
-    /// Says how grave it is: `INFO`, `WARN`, …
+    /// The level in capitals: `INFO`, `WARN`, …
     pub level: String,
-    /// Holds the fields, `message` among them.
+    /// The fields by name, `message` among them.
     pub fields: BTreeMap<String, String>,
 }
 

@@ -1,4 +1,4 @@
-//! The spans that log lines stand in, on the test's own thread.
+//! Tracing spans of the test's own thread, and for each log line the spans around it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,10 +10,10 @@ use crate::Line;
 
 /// Collects spans, and for each log line the spans around it. Clones share one collection.
 #[derive(Debug, Clone, Default)]
-pub struct Spans(Arc<Mutex<State>>);
+pub struct Spans(Arc<Mutex<Traced>>);
 
 #[derive(Debug, Default)]
-struct State {
+struct Traced {
     opened: Vec<Span>,
     lines: Vec<(Line, Vec<Span>)>,
 }
@@ -21,9 +21,9 @@ struct State {
 /// One span.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
-    /// Names the span.
+    /// The name of the span, as the code that opens it gives it.
     pub name: String,
-    /// Holds its target, level and fields.
+    /// The target, level and fields that the span was opened with.
     pub line: Line,
 }
 
@@ -48,7 +48,7 @@ impl Spans {
         })
     }
 
-    fn with<T>(&self, what: impl FnOnce(&mut State) -> T) -> T {
+    fn with<T>(&self, what: impl FnOnce(&mut Traced) -> T) -> T {
         what(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -21,10 +21,11 @@ use tempfile::TempDir;
 
 use crate::{Faults, Faulty};
 
-/// Bounds, in real time, what a test waits for: long, because machines are shared.
+/// The longest real time that a test waits for one thing. It ends a test that hangs, and is far above what a
+/// busy machine needs.
 pub const SOON: Duration = Duration::from_secs(60);
 
-/// What a stage stands on.
+/// The store that a stage stands on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoreKind {
     /// The store in memory.
@@ -37,17 +38,26 @@ pub enum StoreKind {
     Wrapped,
 }
 
-/// What a test needs. Runtimes started here are stopped by [`run_on`](Self::run_on).
+/// A store, a clock that moves when told, and a client: everything that a claim is shown with.
+///
+/// Runtimes that were started here run until [`stop`](Self::stop).
+///
+/// # Cancel safety
+///
+/// Dropping a future of a stage is safe: store, clock and runtimes stay as they are, and a request that was
+/// sent may still have its effect.
 pub struct Stage {
-    /// Says what the stage stands on.
+    /// The store, for the few claims that differ from store to store.
     pub kind: StoreKind,
-    /// Moves when told; store and runtimes go by it.
+    /// The clock of the store and of the runtimes. It moves only when a test moves it.
     pub clock: VirtualClock,
-    /// Holds everything.
+    /// The store as runtimes and clients see it: with the faults, and behind the wrapper if the stage has
+    /// one.
     pub store: Arc<dyn Provider>,
-    /// Reaches the store. Its waits go by the clock of the stage, except through the wrapper, whose client polls.
+    /// A client of `store`. Its waits go by the clock of the stage, except through the wrapper, whose client
+    /// polls in real time.
     pub client: Client,
-    /// Makes trouble between the runtimes and the store.
+    /// The faults between `store` and the store itself; there are none until a test asks for one.
     pub faults: Faults,
     /// The store itself, out of reach of the faults.
     inner: Arc<dyn Provider>,
@@ -63,20 +73,20 @@ enum Place {
     Schema(Box<OnServer>),
 }
 
-/// A schema, and what is asked of the server.
+/// A schema on a server, and the counts of the statements that were sent to it.
 struct OnServer {
     schema: Schema,
     counts: Arc<Counts>,
     server: Server,
 }
 
-/// Bounds the requests after each other that what settles may make.
+/// How many requests after each other the tasks may make until [`Stage::settle`] returns.
 const SETTLING_ROUNDS: usize = 4;
 
-/// So often a server that was asked nothing new is looked at before it counts as quiet.
+/// How often in a row a server must have been asked nothing new until it counts as quiet.
 const CALM_ROUNDS: usize = 3;
 
-/// Bounds the steps of tasks between two of them.
+/// How many steps each task may take between two requests.
 const SETTLING_YIELDS: usize = 50;
 
 /// The wall time at which a stage begins.
@@ -93,13 +103,13 @@ pub fn orchestrations() -> OrchestrationRegistryBuilder {
 }
 
 impl Stage {
-    /// Runs a claim on a stage of its own, then stops the runtimes that it started.
+    /// Runs a claim on a stage of its own, for at most twice [`SOON`].
     pub async fn run_on<F: Future<Output = ()>>(kind: StoreKind, claim: impl FnOnce(Self) -> F) {
         let stage = Self::new(kind).await;
         tokio::time::timeout(2 * SOON, claim(stage)).await.expect("the claim is decided in time");
     }
 
-    /// Opens an empty store.
+    /// Opens an empty store of a kind, with a clock that stands at the same moment for every stage.
     pub async fn new(kind: StoreKind) -> Self {
         let clock = VirtualClock::new(BEGIN_MS);
         let faults = Faults::default();
@@ -123,12 +133,12 @@ impl Stage {
                 (faulty, client)
             }
         };
-        // A store without faults around it, only because every sized store is a provider and `dyn Store` is not.
+        // Wrapped only for its type: every sized store is a provider, and `dyn Store` is not sized.
         let inner = Arc::new(Faulty::new(inner, Faults::default()));
         Self { kind, clock, store, client, faults, inner, memory, runtimes: Mutex::default(), place }
     }
 
-    /// Names the SQLite file.
+    /// Returns the path of the SQLite file; panics on other stores.
     pub fn file(&self) -> PathBuf {
         match &self.place {
             Place::File(folder) => folder.path().join("store.db"),
@@ -136,7 +146,7 @@ impl Stage {
         }
     }
 
-    /// Names the server and the schema of a stage on Postgres; `None` elsewhere.
+    /// Returns the URL of the server and the name of the schema; `None` on other stores.
     pub fn schema(&self) -> Option<(&str, &str)> {
         match &self.place {
             Place::Schema(place) => Some((place.server.url(), place.schema.name())),
@@ -144,12 +154,12 @@ impl Stage {
         }
     }
 
-    /// Returns the store in memory that the stage stands on, to damage it; `None` where it stands on a file.
+    /// Returns the store in memory, to damage it; `None` on a file or a server.
     pub fn memory(&self) -> Option<&MemoryStore> {
         self.memory.as_deref()
     }
 
-    /// Opens the same data a second time, as another process would; `None` where only one process can have it.
+    /// Opens the same data a second time, as another process would; `None` in memory, which is one process's.
     pub async fn open_again(&self) -> Option<Arc<dyn Provider>> {
         match &self.place {
             Place::Memory => None,
@@ -168,8 +178,9 @@ impl Stage {
         Client::with_clock(self.inner(), Arc::new(self.clock.clone()))
     }
 
-    /// Returns the default options, with the clock of the stage. How many orchestrations stay warm can be set from
-    /// outside (`STEADFAST_WARM`, a number), so that all claims can be shown warm, cold and with constant eviction.
+    /// Returns the default options, with the clock of the stage. How many orchestrations stay warm can be set
+    /// from outside (`STEADFAST_WARM`, a number), so that all claims can be shown warm, cold and with
+    /// constant eviction.
     pub fn options(&self) -> RuntimeOptions {
         let mut options = RuntimeOptions { clock: Arc::new(self.clock.clone()), ..RuntimeOptions::default() };
         if let Ok(warm) = std::env::var("STEADFAST_WARM") {
@@ -208,20 +219,19 @@ impl Stage {
         runtime
     }
 
-    /// Stops every runtime of the stage, and waits until what it ran has ended.
+    /// Stops every runtime of the stage, after a moment in which work that needs no time can end.
     ///
-    /// What was under way ends first if it can without time: the stop of a runtime gives such work back, and then it
-    /// waits in the store.
+    /// Without that moment a runtime would abandon such work at its stop, and it would wait in the store.
     pub async fn stop(&self) {
         self.settle().await;
         self.stop_at_once().await;
     }
 
-    /// Stops every runtime of the stage in the middle of what it does.
+    /// Stops every runtime of the stage at once: work that runs is abandoned.
     pub async fn stop_at_once(&self) {
         let runtimes = std::mem::take(&mut *self.runtimes.lock().unwrap_or_else(PoisonError::into_inner));
         for runtime in runtimes {
-            // The clock stands still, so a shutdown that waits would wait for ever: what runs is given back.
+            // The clock stands still, so a shutdown that waits for work would wait for ever.
             in_time("a runtime stops", runtime.shutdown(Some(0))).await;
         }
     }
@@ -231,7 +241,7 @@ impl Stage {
         self.client.start_orchestration(instance, orchestration, input).await.expect("starts");
     }
 
-    /// Waits until an instance has ended, and tells how.
+    /// Waits until an instance has ended, and returns its output or its failure.
     pub async fn ends(&self, instance: &str) -> Result<String, ErrorDetails> {
         let status = in_time(instance, async {
             loop {
@@ -265,14 +275,14 @@ impl Stage {
         self.ends(instance).await.map_err(|details| details.display_message())
     }
 
-    /// Waits until an instance has ended while the clock moves on, a step at a time. Steps should be well below the
-    /// leases: each gives the tasks a moment, not all the time they might want.
+    /// Waits until an instance has ended while the clock moves on, a step at a time. Steps should be well
+    /// below the leases: each gives the tasks a moment, not all the time they might want.
     pub async fn ends_as_time_passes(&self, instance: &str, step: Duration) -> Result<String, ErrorDetails> {
         in_time(instance, async {
             while !self.has_ended(instance).await {
                 self.clock.advance(step);
                 match self.place {
-                    // A call may take longer than a nap there, and what it leased must not end while it is under way.
+                    // A call to a server may take longer than a nap, and its lease must not expire meanwhile.
                     Place::Schema(_) => self.settle().await,
                     _ => nap().await,
                 }
@@ -282,12 +292,12 @@ impl Stage {
         self.ends(instance).await
     }
 
-    /// Moves the clock.
+    /// Moves the clock, in one step.
     pub fn pass(&self, time: Duration) {
         self.clock.advance(time);
     }
 
-    /// Moves the clock a step at a time, so that those who wait for a time in between see it.
+    /// Moves the clock a step at a time, so that tasks which wait for a time in between see it.
     pub async fn pass_slowly(&self, time: Duration, step: Duration) {
         let end = self.clock.monotonic().saturating_add(time);
         while self.clock.monotonic() < end {
@@ -296,18 +306,33 @@ impl Stage {
         }
     }
 
-    /// Lets everybody do what they can without time: tasks run, and what they asked of the store is answered.
+    /// Lets tasks do what they can while the clock stands still: they run, and the store answers their
+    /// requests.
     pub async fn settle(&self) {
         for _ in 0..SETTLING_ROUNDS {
+            let asked = self.requests();
             for _ in 0..SETTLING_YIELDS {
                 tokio::task::yield_now().await;
             }
-            // A request that changes nothing. The store answers in order, so those before it have been answered too.
+            // A request that changes nothing. The store answers in order, so those before it have been
+            // answered too.
             let renewed = self.inner.renew_session_lock(&["nobody"], SOON, SOON).await;
             assert_eq!(renewed.expect("the store answers"), 0);
             if let Place::Schema(place) = &self.place {
                 place.answers().await;
+                // Nothing but the request above was sent: the tasks wait for time.
+                if self.requests() <= asked + 1 {
+                    return;
+                }
             }
+        }
+    }
+
+    /// Counts the requests that the server was sent so far; 0 on a store without a server.
+    fn requests(&self) -> u64 {
+        match &self.place {
+            Place::Schema(place) => place.counts.sent.load(Ordering::Acquire),
+            Place::Memory | Place::File(_) => 0,
         }
     }
 
@@ -321,7 +346,7 @@ impl Stage {
         self.inner.read_with_execution(instance, execution_id).await.expect("history can be read")
     }
 
-    /// Names the kinds of the events of the latest execution, in order.
+    /// Returns the names of the kinds of the events of the latest execution, in order.
     pub async fn kinds(&self, instance: &str) -> Vec<String> {
         self.history(instance).await.iter().map(kind).collect()
     }
@@ -331,13 +356,14 @@ impl Stage {
         self.until(instance, async || wanted(&self.history(instance).await)).await;
     }
 
-    /// Waits until the latest execution has `count` events of a kind (`TimerCreated`, `ActivityScheduled`, …).
+    /// Waits until the latest execution has at least `count` events of a kind (`TimerCreated`, …).
     pub async fn has(&self, instance: &str, wanted: &str, count: usize) {
         self.reaches(instance, |events| events.iter().filter(|event| kind(event) == wanted).count() >= count)
             .await;
     }
 
-    /// Waits until something holds. The condition is asked again and again, in real time.
+    /// Waits until a condition holds, and panics with `what` after [`SOON`]. It is asked every few
+    /// milliseconds of real time.
     pub async fn until(&self, what: &str, holds: impl AsyncFn() -> bool) {
         in_time(what, async {
             while !holds().await {
@@ -358,7 +384,7 @@ impl Stage {
 
     /// Asserts that nothing waits in the store: no message, no activity.
     pub async fn nothing_waits(&self) {
-        // What a dropped fetch had leased is given back by the store in its own time, before the next request.
+        // A store abandons the lease of a dropped fetch in its own time, before the next request.
         self.settle().await;
         let depths = self.observer().get_queue_depths().await.expect("counts");
         assert_eq!((depths.orchestrator_queue, depths.worker_queue), (0, 0), "messages, activities");
@@ -369,7 +395,7 @@ impl Place {
     fn of(kind: StoreKind) -> Self {
         match kind {
             StoreKind::Memory | StoreKind::Wrapped => Self::Memory,
-            StoreKind::Sqlite => Self::File(TempDir::new().expect("a folder for the file")),
+            StoreKind::Sqlite => Self::File(folder().expect("a folder for the file")),
             StoreKind::Postgres => {
                 let server = Server::join().expect("a server");
                 Self::Schema(Box::new(OnServer {
@@ -380,6 +406,16 @@ impl Place {
             }
         }
     }
+}
+
+/// Memory that has the form of a folder, where the machine has it.
+const SHARED_MEMORY: &str = "/dev/shm";
+
+/// Makes a folder for a SQLite file, in memory if it can: a claim does not depend on the disk, and most of
+/// the time of a claim would be waits for it. What a disk keeps is shown by the tests of the store and by the
+/// tests with processes.
+fn folder() -> std::io::Result<TempDir> {
+    TempDir::new_in(SHARED_MEMORY).or_else(|_| TempDir::new())
 }
 
 impl OnServer {
@@ -394,8 +430,8 @@ impl OnServer {
             .expect("the schema opens")
     }
 
-    /// Waits until the server has answered all it was asked, and nobody asks anew. In real time, because it is another
-    /// process.
+    /// Waits until the server has answered all requests, and no task sends another. In real time, because it
+    /// is another process.
     async fn answers(&self) {
         let (mut calm, mut sent) = (0, 0);
         while calm < CALM_ROUNDS {
@@ -412,7 +448,8 @@ async fn open(file: &std::path::Path, clock: &VirtualClock) -> SqliteProvider {
     SqliteProvider::new(&format!("sqlite:{}", file.display()), Some(options)).await.expect("the file opens")
 }
 
-/// Names the kind of an event: the word that its JSON has, which is the name of the variant in Rust but for queues.
+/// Names the kind of an event: the word that its JSON has, which is the name of the variant in Rust but for
+/// queues.
 fn kind(event: &Event) -> String {
     let text = format!("{:?}", event.kind);
     text.split([' ', '{', '(']).next().unwrap_or_default().to_owned()

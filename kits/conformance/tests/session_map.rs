@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::{fs, io};
 
-const MAP: &str = include_str!("../../../docs/sessions-test-map.md");
+const MAP: &str = include_str!("../../../docs/contract/sessions-test-map.md");
 
 /// What the designs name: 71 in `002`, two in `001`.
 const NAMED: usize = 73;

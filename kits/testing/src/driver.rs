@@ -16,7 +16,7 @@ use crate::{
 /// Whether an execution stays in memory between two turns.
 #[derive(Debug, Clone)]
 pub enum Keeping {
-    /// It does, and is fed what is new.
+    /// It does, and is given new messages only.
     Always,
     /// It does not, and repeats its history before each turn.
     Never,
@@ -52,27 +52,27 @@ struct Held {
 /// What one turn did, and how much had been done until its end.
 #[derive(Debug)]
 pub struct Played {
-    /// What the turn decided.
+    /// The events, effects and verdict of the turn.
     pub turn: Turn,
     /// The work of this execution in memory: all of its history, whether it was kept or replayed.
     pub effort: Effort,
-    /// What the program did in this execution so far.
+    /// The calls and polls of the program in this execution so far.
     pub witness: Witness,
     /// What `is_replaying` said in each poll that repeated history before the turn.
     pub replay_polls: Vec<bool>,
-    /// What it said in each poll of the turn.
+    /// What `is_replaying` said in each poll of the turn itself.
     pub turn_polls: Vec<bool>,
 }
 
 impl Driver {
-    /// Prepares a program.
+    /// Makes a driver for an instance that has not begun; the first batch must have its start.
     pub fn new(program: &Arc<Program>, id: &str, orchestration: &str, keeping: Keeping) -> Self {
         let options = Options { owned_sessions: true, ..Options::default() };
         let instance = Instance::new(id, orchestration, options);
         Self { program: Arc::clone(program), keeping, instance, kept: None }
     }
 
-    /// Gives what a store keeps of the instance.
+    /// Returns the instance as a store keeps it between two turns.
     pub fn instance(&self) -> &Instance {
         &self.instance
     }
@@ -81,7 +81,7 @@ impl Driver {
     ///
     /// # Errors
     ///
-    /// Names an event that JSON does not give back.
+    /// [`NotKept`] names an event that is another one after it was written to JSON and read back.
     pub fn turn(&mut self, now_ms: u64, batch: Vec<WorkItem>) -> Result<Played, NotKept> {
         let Batch { start, messages } = self.instance.triage(batch);
         let (mut held, known_polls) = match (start, self.kept.take()) {

@@ -55,12 +55,12 @@ impl Instance {
         Self { identity, options, history, inherited, values }
     }
 
-    /// Gives the history of the current execution.
+    /// Returns the history of the current execution.
     pub fn history(&self) -> &[Event] {
         &self.history
     }
 
-    /// Gives what the current execution is set up with.
+    /// Returns identity, values and options of the current execution, as an engine needs them to start it.
     pub fn setup(&self) -> Setup {
         Setup { identity: self.identity.clone(), kv: self.inherited.clone(), options: self.options.clone() }
     }
@@ -84,11 +84,11 @@ impl Instance {
         Batch { start, messages }
     }
 
-    /// Applies a turn. The history is kept as JSON gives it back, like a store's.
+    /// Commits a turn. Each event is written to JSON and read back, as by a store.
     ///
     /// # Errors
     ///
-    /// Names an event that JSON does not give back.
+    /// [`NotKept`] names an event that is another one after it was written to JSON and read back.
     pub fn commit(&mut self, turn: &Turn) -> Result<(), NotKept> {
         let mut events = Vec::with_capacity(turn.events.len());
         for event in &turn.events {
@@ -102,15 +102,15 @@ impl Instance {
         Ok(())
     }
 
-    /// Appends events to the history, whoever decided them.
+    /// Appends events to the history without a look at the turn that decided them.
     pub fn record(&mut self, events: Vec<Event>) {
         for event in events {
-            self.apply_value(&event.kind);
+            self.record_value(&event.kind);
             self.history.push(event);
         }
     }
 
-    fn apply_value(&mut self, kind: &EventKind) {
+    fn record_value(&mut self, kind: &EventKind) {
         match kind {
             EventKind::KeyValueSet { key, value, last_updated_at_ms } => {
                 let entry = KvEntry { value: value.clone(), last_updated_at_ms: *last_updated_at_ms };

@@ -1,10 +1,10 @@
 //! The walking skeleton: the smallest loop that runs orchestrations over a store.
 //!
-//! One thread, one item at a time, no renewals, no retries, nothing kept between turns. It shows that core and
-//! store fit, on any store, and is what a store of your own is first tried with. Real programs use the runtime.
+//! One thread, one item at a time, no renewals, no retries, nothing kept between turns. It shows that core
+//! and store fit, on any store, and is what a store of your own is first tried with. Real programs use the
+//! runtime.
 
 use std::collections::BTreeMap;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,23 +16,29 @@ use steadfast_store::{
     SessionRequest, SessionScope, Store, TurnCommit, TurnLease, TurnRequest, WorkRequest, store_of,
 };
 
+use crate::witness::HandlerFuture;
+
 /// Runs orchestrations and activities over a store, one step at a time.
+///
+/// # Cancel safety
+///
+/// Dropping the future of a step leaves the lease of that step in the store, where it expires after 30
+/// seconds; nothing else is lost.
 pub struct Skeleton {
     store: Arc<dyn Store>,
     orchestrations: BTreeMap<String, Arc<Orchestration>>,
     activities: BTreeMap<String, Arc<Activity>>,
 }
 
-type Running = Pin<Box<dyn Future<Output = Result<String, String>> + Send>>;
-type Orchestration = dyn Fn(OrchestrationContext, String) -> Running + Send + Sync;
+type Orchestration = dyn Fn(OrchestrationContext, String) -> HandlerFuture + Send + Sync;
 type Activity = dyn Fn(String) -> Result<String, String> + Send + Sync;
 
 /// Counts what a run did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ran {
-    /// Counts the turns.
+    /// Turns that were run and committed.
     pub turns: u64,
-    /// Counts the activities.
+    /// Activities that were run, whatever their outcome.
     pub activities: u64,
 }
 
@@ -71,7 +77,7 @@ impl Skeleton {
     /// Runs until nothing is ready, at most `steps` turns and activities.
     ///
     /// # Errors
-    /// Whatever the store answers; a lost lease too, since nobody else runs.
+    /// Any error of the store, also a lost lease: the skeleton is the only worker, so it cannot lose one.
     pub async fn run_until_idle(&self, steps: u64) -> Result<Ran, ProviderError> {
         let mut ran = Ran::default();
         while ran.turns + ran.activities < steps {
@@ -89,7 +95,7 @@ impl Skeleton {
     /// Runs one turn, if there is one.
     ///
     /// # Errors
-    /// Whatever the store answers.
+    /// Any error of the store.
     pub async fn turn(&self) -> Result<bool, ProviderError> {
         let request =
             TurnRequest { lock_timeout: LEASE, poll_timeout: Duration::ZERO, filter: None, warm: &Cold };
@@ -108,7 +114,7 @@ impl Skeleton {
     /// Runs one activity, if there is one.
     ///
     /// # Errors
-    /// Whatever the store answers.
+    /// Any error of the store.
     pub async fn work(&self) -> Result<bool, ProviderError> {
         let session = SessionRequest {
             owner: Owner::unnamed("skeleton"),

@@ -30,7 +30,7 @@ struct Seen {
 }
 
 impl Witness {
-    /// Makes the handler of an orchestration that runs the program under this witness's eyes.
+    /// Makes the handler of an orchestration that runs the program and is watched by this witness.
     pub fn handler(
         &self,
         program: &Arc<Program>,
@@ -39,22 +39,22 @@ impl Witness {
         move |ctx, input| Box::pin(witness.watch(ctx, input, program))
     }
 
-    /// Gives the calls so far, in order.
+    /// Returns the calls so far, in order.
     pub fn calls(&self) -> Vec<Call> {
         self.journal.calls()
     }
 
-    /// Gives, for each poll so far, what `is_replaying` said in it.
+    /// Returns, for each poll so far, what `is_replaying` said in it.
     pub fn polls(&self) -> Vec<bool> {
         self.seen().polls.clone()
     }
 
-    /// Gives what the program returned, once it did.
+    /// Returns what the program returned; `None` while it has not.
     pub fn output(&self) -> Option<Result<String, String>> {
         self.seen().output.clone()
     }
 
-    /// Says whether the program panicked.
+    /// Tells whether the program panicked.
     pub fn panicked(&self) -> bool {
         self.seen().panicked
     }

@@ -1,11 +1,13 @@
-//! The typed codec (1.2): what it writes and reads at registrations, activities, children, events and outputs.
+//! The typed codec (1.2): what it writes and reads at registrations, activities, children, events and
+//! outputs.
 
 use serde::de::DeserializeOwned;
-use serde::ser::{Error, Serializer};
 use serde::{Deserialize, Serialize};
 use steadfast::runtime::registry::{ActivityRegistryBuilder, OrchestrationRegistryBuilder};
 use steadfast::{ActivityContext, AppErrorKind, ErrorDetails, EventKind, OrchestrationContext};
 use steadfast_behaviour::{SOON, Stage, activities, on_every_store, orchestrations};
+
+use crate::workbench::Unwritable;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Order {
@@ -14,17 +16,9 @@ struct Order {
 }
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-enum Size {
+enum Shape {
     Small,
     Wide(u8),
-}
-
-struct Unwritable;
-
-impl Serialize for Unwritable {
-    fn serialize<S: Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
-        Err(S::Error::custom("cannot be written"))
-    }
 }
 
 fn order() -> Order {
@@ -54,7 +48,8 @@ fn panicked(message: &str) -> ErrorDetails {
     ErrorDetails::Application { kind, message: message.to_owned(), retryable: false }
 }
 
-/// Writes a value as the input of an activity; returns the text that history has, and the value that comes back.
+/// Writes a value as the input of an activity; returns the text that history has, and the value that comes
+/// back.
 async fn written<In, Out>(stage: &Stage, instance: &str, value: In) -> (String, Result<Out, String>)
 where
     In: Serialize + Clone + Send + Sync + 'static,
@@ -114,8 +109,8 @@ on_every_store! {
 
     async fn a1_2_a_unit_variant_is_its_bare_name(stage) {
         let flow = orchestrations().register("Enum", |ctx: OrchestrationContext, _| async move {
-            let small: Size = ctx.schedule_activity_typed("Same", &Size::Small).await?;
-            let wide: Size = ctx.schedule_activity_typed("Same", &Size::Wide(2)).await?;
+            let small: Shape = ctx.schedule_activity_typed("Same", &Shape::Small).await?;
+            let wide: Shape = ctx.schedule_activity_typed("Same", &Shape::Wide(2)).await?;
             Ok(format!("{small:?} {wide:?}"))
         });
         stage.run(same(), flow).await;

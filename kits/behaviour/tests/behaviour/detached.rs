@@ -9,9 +9,9 @@ use steadfast::{
 };
 use steadfast_behaviour::{Stage, activities, on_every_store, orchestrations};
 
-type Outcome = Result<String, String>;
+use crate::workbench::HandlerResult;
 
-async fn tells(ctx: OrchestrationContext, input: String) -> Outcome {
+async fn tells(ctx: OrchestrationContext, input: String) -> HandlerResult {
     Ok(format!("{} {input}", ctx.orchestration_version()))
 }
 
@@ -53,7 +53,7 @@ on_every_store! {
         assert_eq!(chained(&stage, "a").await, [start]);
         let descriptor = runtime.get_orchestration_descriptor("b").await.expect("is there");
         assert_eq!((descriptor.parent_instance, descriptor.parent_id), (None, None));
-        // Its end is nothing that the one who started it learns of.
+        // The orchestration that started it does not learn of its end.
         stage.client.raise_event("a", "go", "on").await.expect("raises");
         assert_eq!(stage.output("a").await, Ok("on".to_owned()));
         stage.stop().await;

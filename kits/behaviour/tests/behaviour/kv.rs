@@ -1,4 +1,5 @@
-//! The key-value state of an instance: its calls (1.8), how it is kept (2.12), its limit (F21), its times (F17).
+//! The key-value state of an instance: its calls (1.8), how it is kept (2.12), its limit (F21), its times
+//! (F17).
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -30,8 +31,8 @@ async fn set_times(stage: &Stage, instance: &str) -> Vec<(String, u64)> {
     sets.collect()
 }
 
-/// Writes a first turn by hand, as an engine that stamps values and events at different times would: it set the key
-/// `a` and waits for the event `go`.
+/// Writes a first turn by hand, as an engine that stamps values and events at different times would: it set
+/// the key `a` and waits for the event `go`.
 async fn recorded(stage: &Stage, instance: &str, orchestration: &str, set_at_ms: u64) {
     let store = stage.inner();
     let leased = store.fetch_orchestration_item(HOUR, Duration::ZERO, None).await.expect("fetches");

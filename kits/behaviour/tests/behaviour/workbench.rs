@@ -1,9 +1,10 @@
-//! What the tests of workers, shutdown and metrics share: activities that wait for the test, and time that passes
-//! no faster than the runtimes can follow.
+//! What the tests of workers, shutdown and metrics share: activities that wait for the test, and time that
+//! passes no faster than the runtimes can follow.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::ser::{Error as _, Serialize, Serializer};
 use steadfast::runtime::registry::ActivityRegistryBuilder;
 use steadfast::{ActivityContext, OrchestrationContext};
 use steadfast_behaviour::{Stage, StoreKind, activities};
@@ -11,6 +12,18 @@ use steadfast_clock::Clock;
 use tokio::sync::{Semaphore, mpsc};
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
+
+/// What the handler of an orchestration or an activity returns.
+pub(crate) type HandlerResult = Result<String, String>;
+
+/// A value that cannot be encoded.
+pub(crate) struct Unwritable;
+
+impl Serialize for Unwritable {
+    fn serialize<S: Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+        Err(S::Error::custom("cannot be written"))
+    }
+}
 
 /// Tells a test when an activity begins, and keeps it until the test opens.
 #[derive(Debug, Clone)]
@@ -35,7 +48,7 @@ impl Gate {
         self.entered.acquire().await.expect("a gate is never closed").forget();
     }
 
-    /// Counts the activities that have come and that nobody has waited for.
+    /// Counts the activities at the gate that `is_entered` has not returned for.
     pub(crate) fn waiting(&self) -> usize {
         self.entered.available_permits()
     }
@@ -46,7 +59,7 @@ impl Gate {
     }
 }
 
-/// Registers `Wait`: it stands at the gate, then returns which attempt it is.
+/// Registers `Wait`: it waits at the gate, then returns its delivery as `attempt n`.
 pub(crate) fn waiting(gate: &Gate) -> ActivityRegistryBuilder {
     let gate = gate.clone();
     activities().register("Wait", move |ctx: ActivityContext, _| {
@@ -73,8 +86,8 @@ pub(crate) async fn call(ctx: OrchestrationContext, activity: String) -> Result<
     ctx.schedule_activity(activity, "in").await
 }
 
-/// Waits until an activity has been given back for the `n`th time, and waits for a worker.
-pub(crate) async fn given_back(stage: &Stage, n: u64) {
+/// Waits until an activity has been abandoned for the `n`th time, and its work waits for a worker.
+pub(crate) async fn is_abandoned(stage: &Stage, n: u64) {
     stage.until("it is given back", async || stage.faults.calls("abandon") == n).await;
     stage
         .until("it waits", async || {
@@ -83,15 +96,16 @@ pub(crate) async fn given_back(stage: &Stage, n: u64) {
         .await;
 }
 
-/// Lets time pass a step at a time, each only when all who were woken sleep again: however slow the machine, a lease is
-/// renewed in its time. Writes that change nothing queue up behind what the woken ask of the store.
+/// Lets time pass a step at a time, each only when all tasks that were woken sleep again: however slow the
+/// machine, a lease is renewed in its time. Requests that change nothing queue up behind those of the woken
+/// tasks.
 pub(crate) async fn pass_calmly(stage: &Stage, time: Duration, step: Duration) {
     let end = stage.clock.monotonic().saturating_add(time);
     while stage.clock.monotonic() < end {
         let sleepers = stage.clock.sleepers();
         stage.pass(step);
         if stage.kind == StoreKind::Postgres {
-            // Those who wait there look by themselves from time to time, so how many sleep says little.
+            // Waiting tasks poll the server from time to time, so the number of sleepers says little.
             stage.settle().await;
             continue;
         }

@@ -13,7 +13,7 @@ pub(super) struct Site {
 /// Gives the sites that are meant; the test sees the block of a statement and its place there.
 pub(super) fn sites(program: &Program, is_meant: impl Fn(&[Step], usize) -> bool) -> Vec<Site> {
     let (mut sites, mut block) = (Vec::new(), 0);
-    visit(&program.body, &mut |steps| {
+    show_blocks(&program.body, &mut |steps| {
         sites.extend(
             (0..steps.len()).filter(|index| is_meant(steps, *index)).map(|index| Site { block, index }),
         );
@@ -58,12 +58,12 @@ fn inner_mut(step: &mut Step) -> Vec<&mut Block> {
 }
 
 /// Shows every list of statements, a block before the blocks inside it.
-fn visit(block: &Block, show: &mut impl FnMut(&[Step])) {
+fn show_blocks(block: &Block, show: &mut impl FnMut(&[Step])) {
     show(&block.0);
-    block.0.iter().flat_map(inner).for_each(|inner| visit(inner, show));
+    block.0.iter().flat_map(inner).for_each(|inner| show_blocks(inner, show));
 }
 
-/// Finds a block by its number in the order of [`visit`].
+/// Finds a block by its number in the order of [`show_blocks`].
 fn nth<'a>(block: &'a mut Block, blocks_before: &mut usize) -> Option<&'a mut Vec<Step>> {
     if *blocks_before == 0 {
         return Some(&mut block.0);

@@ -1,5 +1,5 @@
-//! Where a program and a history part, judged without the engine: the calls that the program made while it was
-//! replayed, as the program tells them, against the schedules that history has.
+//! Where a program and a history part, judged without the engine: the calls that the program made while it
+//! was replayed, as the program tells them, against the schedules that history has.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -37,7 +37,8 @@ proptest! {
         let program = Arc::new(program);
         let mut dice = Dice::new(seed);
         for page in pages(&program, seed, &mut dice)? {
-            if let Some(Spoiled { what, event_id, history }) = mutate::history::delete(&page.history, &mut dice) {
+            let deleted = mutate::history::delete(&page.history, &mut dice);
+            if let Some(Spoiled { what, event_id, history }) = deleted {
                 let page = Page { history, ..page };
                 let reported = page.check(&program, &what)?;
                 prop_assert!(reported.is_none_or(|position| position >= event_id), "{what}: too early");
@@ -52,7 +53,8 @@ proptest! {
         let program = Arc::new(program);
         let mut dice = Dice::new(seed);
         for page in pages(&program, seed, &mut dice)? {
-            if let Some(Spoiled { what, event_id, history }) = mutate::history::change(&page.history, &mut dice) {
+            let changed = mutate::history::change(&page.history, &mut dice);
+            if let Some(Spoiled { what, event_id, history }) = changed {
                 let page = Page { history, ..page };
                 let reported = page.check(&program, &what)?;
                 prop_assert_eq!(reported, Some(event_id), "{}\n{}", what, Story(&page.history));

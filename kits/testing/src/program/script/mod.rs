@@ -196,7 +196,7 @@ impl Script {
         Some(self.raise(subscription.name, subscription.queue))
     }
 
-    /// One of the arrivals that nobody waits for, if chance has it.
+    /// Draws an arrival that no operation waits for, if chance has it.
     fn unusual(&mut self) -> Option<WorkItem> {
         let Chances { unsolicited, repeats, late, strays, cancels, .. } = self.chances;
         if self.dice.chance(cancels) {

@@ -1,0 +1,4 @@
+//! Children: orchestrations that another one starts and waits for.
+
+mod start;
+mod taken_id;

@@ -1,0 +1,4 @@
+//! What a client sends, reads and waits for.
+
+mod call;
+mod wait;

@@ -1,0 +1,4 @@
+//! Histories that this engine did not write, or that nothing can read.
+
+mod damaged;
+mod unreadable;

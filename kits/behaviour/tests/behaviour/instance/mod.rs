@@ -1,0 +1,5 @@
+//! Instances as an operator sees them: lists, descriptions, explanations, deletion.
+
+mod delete;
+mod explain;
+mod inspect;

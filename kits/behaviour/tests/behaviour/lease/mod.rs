@@ -1,0 +1,4 @@
+//! Leases of turns and of work: renewed, abandoned, expired.
+
+mod turn;
+mod work;

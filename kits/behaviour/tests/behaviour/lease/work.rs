@@ -1,0 +1,297 @@
+//! The leases of activities: renewal, loss, cancellation and its grace (2.9, 2.13, F7, F24).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::workbench::{Gate, SECOND, call, handing, pass_calmly, waiting};
+use steadfast::providers::{ProviderError, WorkItem};
+use steadfast::runtime::RuntimeOptions;
+use steadfast::runtime::registry::ActivityRegistryBuilder;
+use steadfast::{ActivityContext, CancelReason, Either2, OrchestrationContext, TagFilter};
+use steadfast_behaviour::{Lines, Stage, activities, on_every_store, orchestrations};
+use tokio::sync::mpsc;
+
+/// Lets an activity race with an event, and tells which won.
+async fn race(ctx: OrchestrationContext, activity: String) -> Result<String, String> {
+    let work = ctx.schedule_activity(activity, "");
+    match ctx.select2(work, ctx.schedule_wait("stop")).await {
+        Either2::First(result) => result,
+        Either2::Second(_) => {
+            ctx.schedule_wait("end").await;
+            Ok("stopped".to_owned())
+        }
+    }
+}
+
+/// Starts a race whose activity hands its context over.
+async fn racing(stage: &Stage, handed: &mut mpsc::UnboundedReceiver<ActivityContext>) -> ActivityContext {
+    stage.start("a", "Race", "Hand").await;
+    let ctx = handed.recv().await.expect("it runs");
+    stage.has("a", "ExternalSubscribed", 1).await;
+    ctx
+}
+
+async fn stop_the_race(stage: &Stage) {
+    stage.client.raise_event("a", "stop", "").await.expect("raises");
+    stage.has("a", "ActivityCancelRequested", 1).await;
+}
+
+async fn ends_stopped(stage: &Stage) {
+    stage.has("a", "ExternalSubscribed", 2).await;
+    stage.client.raise_event("a", "end", "").await.expect("raises");
+    assert_eq!(stage.output("a").await, Ok("stopped".to_owned()));
+    let kinds = stage.kinds("a").await;
+    let outcomes =
+        kinds.iter().filter(|kind| ["ActivityCompleted", "ActivityFailed"].contains(&kind.as_str()));
+    assert_eq!(outcomes.count(), 0, "what a cancelled activity returns is not used: {kinds:?}");
+}
+
+/// Registers `Stubborn`: it does not stop when told, and tells when it is dropped.
+fn stubborn() -> (ActivityRegistryBuilder, mpsc::UnboundedReceiver<ActivityContext>, Arc<AtomicBool>) {
+    struct Dropped(Arc<AtomicBool>);
+    impl Drop for Dropped {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    let dropped = Arc::new(AtomicBool::new(false));
+    let (flag, (hand, handed)) = (Arc::clone(&dropped), mpsc::unbounded_channel());
+    let registry = activities().register("Hand", move |ctx: ActivityContext, _| {
+        let guard = Dropped(Arc::clone(&flag));
+        hand.send(ctx).expect("the test listens");
+        async move {
+            std::future::pending::<()>().await;
+            drop(guard);
+            Ok(String::new())
+        }
+    });
+    (registry, handed, dropped)
+}
+
+on_every_store! {
+    async fn r2_9_a_long_activity_keeps_its_lease(stage) {
+        let gate = Gate::new();
+        stage.run(waiting(&gate), orchestrations().register("Call", call)).await;
+        stage.start("a", "Call", "Wait").await;
+        gate.is_entered().await;
+        pass_calmly(&stage, 600 * SECOND, 5 * SECOND).await;
+        assert_eq!(gate.waiting(), 0, "nobody else began it meanwhile");
+        gate.open();
+        assert_eq!(stage.output("a").await, Ok("attempt 1".to_owned()));
+        stage.stop().await;
+        stage.nothing_waits().await;
+    }
+
+    async fn f24_a_lease_of_half_a_second_is_renewed_in_time(stage) {
+        let gate = Gate::new();
+        let options = RuntimeOptions {
+            worker_lock_timeout: SECOND / 2,
+            session_lock_timeout: 3600 * SECOND,
+            ..stage.options()
+        };
+        stage.run_with(waiting(&gate), orchestrations().register("Call", call), options).await;
+        stage.start("a", "Call", "Wait").await;
+        gate.is_entered().await;
+        pass_calmly(&stage, 5 * SECOND, SECOND / 20).await;
+        gate.open();
+        assert_eq!(stage.output("a").await, Ok("attempt 1".to_owned()));
+        assert!(stage.faults.calls("renew") >= 10, "{}", stage.faults.calls("renew"));
+        stage.stop().await;
+        stage.nothing_waits().await;
+    }
+
+    async fn f7_a_renewal_that_fails_for_a_while_loses_nothing(stage) {
+        let (acts, mut handed) = handing();
+        let gate = Gate::new();
+        let passing = gate.clone();
+        let acts = acts.register("Wait", move |ctx: ActivityContext, _| {
+            let gate = passing.clone();
+            async move {
+                gate.pass().await;
+                Ok(format!("attempt {}, cancelled {}", ctx.attempt(), ctx.is_cancelled()))
+            }
+        });
+        stage.run(acts, orchestrations().register("Call", call)).await;
+        stage.start("a", "Call", "Wait").await;
+        stage.start("b", "Call", "Hand").await;
+        gate.is_entered().await;
+        let ctx = handed.recv().await.expect("it runs");
+        stage.faults.refuse("renew", 20, ProviderError::retryable("renew", "down"));
+        pass_calmly(&stage, 25 * SECOND, SECOND / 4).await;
+        assert!(stage.faults.calls("renew") > 20, "the trouble is over: {}", stage.faults.calls("renew"));
+        pass_calmly(&stage, 60 * SECOND, 5 * SECOND).await;
+        assert_eq!((ctx.is_cancelled(), ctx.cancel_reason()), (false, None));
+        gate.open();
+        assert_eq!(stage.output("a").await, Ok("attempt 1, cancelled false".to_owned()));
+        stage.stop().await;
+    }
+
+    async fn f7_a_worker_that_cannot_renew_stops_when_its_lease_ends_and_its_result_is_not_used(stage) {
+        let acts = activities().register("Hand", |ctx: ActivityContext, _| async move {
+            ctx.cancelled().await;
+            assert_eq!(ctx.cancel_reason(), Some(CancelReason::LeaseLost));
+            Ok("too late".to_owned())
+        });
+        let options = RuntimeOptions { worker_concurrency: 1, ..stage.options() };
+        let runtime = stage.run_with(acts, orchestrations().register("Call", call), options).await;
+        stage.faults.refuse("renew", u64::MAX, ProviderError::retryable("renew", "down"));
+        stage.start("a", "Call", "Hand").await;
+        stage.has("a", "ActivityScheduled", 1).await;
+        stage
+            .until("it is leased", async || {
+                stage.observer().get_queue_depths().await.expect("counts").worker_queue == 0
+            })
+            .await;
+        // The slot of this runtime takes nothing further: the next one to ask is the other worker.
+        stage.faults.hang("fetch_work", u64::MAX);
+        stage.pass_slowly(30 * SECOND, SECOND / 4).await;
+        let other = stage.inner().fetch_work_item(30 * SECOND, Duration::ZERO, None, &TagFilter::Any).await;
+        let (_, token, attempt) = other.expect("answers").expect("it is free again");
+        assert_eq!(attempt, 2);
+        stage.until("the first worker has let go", async || stage.faults.calls("fetch_work") == 2).await;
+        let (instance, result) = ("a".to_owned(), "by another".to_owned());
+        let done = WorkItem::ActivityCompleted { instance, execution_id: 1, id: 2, result };
+        stage.inner().ack_work_item(&token, Some(done)).await.expect("its lease lives");
+        assert_eq!(stage.output("a").await, Ok("by another".to_owned()));
+        stage.stop().await;
+        let counts = runtime.metrics_snapshot().expect("counts");
+        assert_eq!((counts.activity_success, counts.activity_app_errors), (0, 0));
+        stage.nothing_waits().await;
+    }
+
+    async fn f7_only_the_word_of_the_store_cancels_at_once(stage) {
+        let (acts, mut handed) = handing();
+        stage.run(acts, orchestrations().register("Call", call)).await;
+        stage.start("a", "Call", "Hand").await;
+        let ctx = handed.recv().await.expect("it runs");
+        stage.faults.refuse("renew", 1, ProviderError::lease_lost("renew", "it is gone"));
+        stage.pass(15 * SECOND);
+        ctx.cancelled().await;
+        assert_eq!((ctx.is_cancelled(), ctx.cancel_reason()), (true, Some(CancelReason::LeaseLost)));
+        assert!(ctx.cancellation_token().is_cancelled());
+        stage.stop().await;
+    }
+
+    async fn f24_a_cancelled_activity_of_the_same_process_is_told_at_once(stage) {
+        let (acts, mut handed) = handing();
+        stage.run(acts, orchestrations().register("Race", race)).await;
+        let ctx = racing(&stage, &mut handed).await;
+        assert!(!ctx.is_cancelled());
+        stop_the_race(&stage).await;
+        // No time passes, so no renewal could have told it.
+        ctx.cancelled().await;
+        assert_eq!(ctx.cancel_reason(), Some(CancelReason::Withdrawn));
+        ends_stopped(&stage).await;
+        stage.stop().await;
+        stage.nothing_waits().await;
+    }
+
+    async fn f24_an_activity_of_a_cancelled_instance_is_told_at_once(stage) {
+        let (acts, mut handed) = handing();
+        stage.run(acts, orchestrations().register("Call", call)).await;
+        stage.start("a", "Call", "Hand").await;
+        let ctx = handed.recv().await.expect("it runs");
+        stage.client.cancel_instance("a", "enough").await.expect("cancels");
+        assert_eq!(stage.output("a").await, Err("canceled: enough".to_owned()));
+        ctx.cancelled().await;
+        assert_eq!(ctx.cancel_reason(), Some(CancelReason::Withdrawn));
+        stage.stop().await;
+        stage.nothing_waits().await;
+    }
+
+    async fn f24_a_cancelled_activity_of_another_process_is_told_within_one_renewal(stage) {
+        let (acts, mut handed) = handing();
+        let worker = RuntimeOptions { orchestration_concurrency: 0, ..stage.options() };
+        stage.run_with(acts, orchestrations(), worker).await;
+        let turns = RuntimeOptions { worker_concurrency: 0, ..stage.options() };
+        stage.run_with(activities(), orchestrations().register("Race", race), turns).await;
+        let ctx = racing(&stage, &mut handed).await;
+        stop_the_race(&stage).await;
+        pass_calmly(&stage, 14 * SECOND, SECOND).await;
+        assert!(!ctx.is_cancelled(), "nobody could tell it yet");
+        stage.pass(SECOND);
+        ctx.cancelled().await;
+        assert_eq!(ctx.cancel_reason(), Some(CancelReason::LeaseLost));
+        ends_stopped(&stage).await;
+        stage.stop().await;
+        stage.nothing_waits().await;
+    }
+
+    async fn r2_13_a_cancelled_activity_that_stops_in_its_grace_is_not_aborted(stage) {
+        let (lines, _guard) = Lines::collect();
+        let gate = Gate::new();
+        let passing = gate.clone();
+        let acts = activities().register("Hand", move |ctx: ActivityContext, _| {
+            let gate = passing.clone();
+            async move {
+                ctx.cancelled().await;
+                gate.pass().await;
+                Ok("cleaned up".to_owned())
+            }
+        });
+        stage.run(acts, orchestrations().register("Race", race)).await;
+        stage.start("a", "Race", "Hand").await;
+        stage.has("a", "ExternalSubscribed", 1).await;
+        stage
+            .until("it is leased", async || {
+                stage.observer().get_queue_depths().await.expect("counts").worker_queue == 0
+            })
+            .await;
+        stop_the_race(&stage).await;
+        gate.is_entered().await;
+        pass_calmly(&stage, 9 * SECOND, SECOND).await;
+        gate.open();
+        stage.until("it has ended", async || stage.faults.calls("finish_work") == 1).await;
+        assert_eq!(lines.saying("WARN", "did not stop in time").len(), 0);
+        ends_stopped(&stage).await;
+        stage.stop().await;
+        stage.nothing_waits().await;
+    }
+
+    async fn r2_13_a_cancelled_activity_that_does_not_stop_is_aborted_after_its_grace(stage) {
+        let (lines, _guard) = Lines::collect();
+        let (acts, mut handed, dropped) = stubborn();
+        stage.run(acts, orchestrations().register("Race", race)).await;
+        racing(&stage, &mut handed).await;
+        let sleepers = stage.clock.sleepers();
+        stop_the_race(&stage).await;
+        stage.until("its grace begins", async || stage.clock.sleepers() > sleepers).await;
+        pass_calmly(&stage, 9 * SECOND, 9 * SECOND).await;
+        assert!(!dropped.load(Ordering::Relaxed), "it still has a second");
+        stage.pass(SECOND);
+        stage.until("it is aborted", async || dropped.load(Ordering::Relaxed)).await;
+        let [line] = &lines.saying("WARN", "did not stop in time")[..] else { panic!("{:?}", lines.all()) };
+        assert_eq!(line.field("activity"), "Hand");
+        ends_stopped(&stage).await;
+        stage.stop().await;
+        stage.nothing_waits().await;
+    }
+
+    async fn r2_13_the_grace_is_an_option(stage) {
+        let (acts, mut handed, dropped) = stubborn();
+        let options =
+            RuntimeOptions { activity_cancellation_grace_period: Duration::ZERO, ..stage.options() };
+        stage.run_with(acts, orchestrations().register("Race", race), options).await;
+        racing(&stage, &mut handed).await;
+        stop_the_race(&stage).await;
+        stage.until("it is aborted", async || dropped.load(Ordering::Relaxed)).await;
+        ends_stopped(&stage).await;
+        stage.stop().await;
+        stage.nothing_waits().await;
+    }
+
+    async fn r2_13_a_cancelled_activity_that_nobody_fetched_disappears(stage) {
+        let options = RuntimeOptions { worker_concurrency: 0, ..stage.options() };
+        stage.run_with(activities(), orchestrations().register("Race", race), options).await;
+        stage.start("a", "Race", "Hand").await;
+        stage.has("a", "ExternalSubscribed", 1).await;
+        let waits = async || stage.observer().get_queue_depths().await.expect("counts").worker_queue;
+        assert_eq!(waits().await, 1);
+        stop_the_race(&stage).await;
+        assert_eq!(waits().await, 0);
+        ends_stopped(&stage).await;
+        stage.stop().await;
+        stage.nothing_waits().await;
+    }
+}

@@ -1,0 +1,7 @@
+//! The life of a runtime: start, registries, health, upkeep, shutdown.
+
+mod health;
+mod registry;
+mod shutdown;
+mod startup;
+mod upkeep;

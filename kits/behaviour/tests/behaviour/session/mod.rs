@@ -1,0 +1,9 @@
+//! Sessions: state, owners, moves and checkpoints.
+
+mod bench;
+mod checkpoint;
+mod conversations;
+mod moves;
+mod scenarios;
+mod state;
+mod worker;

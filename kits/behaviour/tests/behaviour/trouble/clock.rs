@@ -1,0 +1,51 @@
+//! A wall clock that jumps moves neither the end of a lease nor the time-out of a caller (S16). Timers:
+//! `timer.rs`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use steadfast::ClientError;
+use steadfast_behaviour::{SOON, on_every_full_store, on_every_store};
+use tokio::sync::Notify;
+
+use super::bench::{BEGIN_MS, MINUTE, Runs, flows, noted};
+
+const HOUR_MS: u64 = 3_600_000;
+
+on_every_store! {
+    async fn s16_a_lease_ends_in_time_although_the_clock_went_back(stage) {
+        let (ran, go) = (Runs::default(), Arc::new(Notify::new()));
+        stage.run(noted(&ran, &go), flows()).await;
+        stage.start("a", "Slow", "x").await;
+        stage.until("it runs", async || ran.lock().expect("nobody panicked").len() == 1).await;
+        stage.clock.set_wall_ms(BEGIN_MS - HOUR_MS);
+        // Its holder cannot renew, as if it were dead.
+        stage.faults.hang("renew", u64::MAX);
+        stage.pass(Duration::from_secs(31));
+        stage.until("another slot took it", async || ran.lock().expect("nobody panicked").len() == 2).await;
+        go.notify_waiters();
+        assert_eq!(stage.output("a").await, Ok("x".to_owned()));
+        stage.stop().await;
+    }
+}
+
+on_every_full_store! {
+    async fn s16_the_time_out_of_a_caller_is_not_moved_by_a_jump(stage) {
+        let (ran, go) = (Runs::default(), Arc::new(Notify::new()));
+        stage.run(noted(&ran, &go), flows()).await;
+        stage.start("a", "Wait", "").await;
+        stage.has("a", "ExternalSubscribed", 1).await;
+        let client = stage.client.clone();
+        let waiting = tokio::spawn(async move { client.wait_for_orchestration("a", MINUTE).await });
+        tokio::task::yield_now().await;
+        stage.clock.set_wall_ms(BEGIN_MS + 2 * HOUR_MS);
+        stage.pass(MINUTE - Duration::from_millis(1));
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        stage.clock.set_wall_ms(BEGIN_MS - HOUR_MS);
+        stage.pass(Duration::from_millis(1));
+        let waited = tokio::time::timeout(SOON, waiting).await.expect("in time").expect("returns");
+        assert!(matches!(waited, Err(ClientError::Timeout)), "{waited:?}");
+        stage.stop().await;
+    }
+}

@@ -1,0 +1,8 @@
+//! A store in trouble: away, silent, full, damaged, or with a clock that jumps.
+
+mod bench;
+mod clock;
+mod damage;
+mod full_disk;
+mod outage;
+mod set_aside;
