@@ -84,7 +84,7 @@ pub use steadfast_core::{
 pub use steadfast_runtime::{ActivityContext, CancelReason};
 
 /// The code blocks of the README, under test.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "postgres"))]
 #[doc = include_str!("../../README.md")]
 struct Readme;
 
@@ -109,6 +109,7 @@ mod guide {
         "observability" Observability,
         "operations" Operations,
         "writing-a-store" WritingAStore,
+        "coming-from-duroxide" ComingFromDuroxide,
     }
 
     #[cfg(feature = "postgres")]
