@@ -1,7 +1,7 @@
-//! Checks new code against recorded histories, before it meets the instances that are under way.
+//! Checks new code against recorded histories, before it replays the instances that are running.
 //!
-//! Read a history with [`Client::read_execution_history`](crate::Client::read_execution_history), or from a file
-//! in which you keep it as JSON, and hand it to [`verify`] with the code that is about to be deployed:
+//! Read a history with [`Client::read_execution_history`](crate::Client::read_execution_history), or from a
+//! file in which you keep it as JSON, and pass it to [`verify`] with the code that is about to be deployed:
 //!
 //! ```
 //! use steadfast::replay::{Identity, Setup, verify};

@@ -1,9 +1,10 @@
 //! Everything that a public signature names can be named from `steadfast`.
 //!
 //! The facade re-exports items of the other crates one by one, so a type that a method returns is easily
-//! forgotten: a user can then hold a value of it and cannot write its name. This test reads the sources of the
-//! facade and of the crates behind it, follows `mod` and `use` from each `lib.rs`, and reports every type of
-//! ours that a reachable signature names and the facade does not export. What macros write is not seen.
+//! forgotten: a user can then hold a value of it and cannot write its name. This test reads the sources of
+//! the facade and of the crates behind it, and follows `mod` and `use` from each `lib.rs`. It reports every
+//! type of these crates that a reachable signature names and the facade does not export. It does not see
+//! items that a macro generates.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "what the test relies on, it panics without")]
 
