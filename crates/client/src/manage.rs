@@ -68,8 +68,7 @@ impl Client {
     /// Ends an instance without running its code, which may be gone. It becomes `Failed` with
     /// [`AppErrorKind::Terminated`](steadfast_core::AppErrorKind::Terminated), its open activities and children are
     /// cancelled, and its parent is told, when a runtime takes the next turn of it: any runtime over the store does,
-    /// whatever is registered there. [`cancel_instance`](Self::cancel_instance) needs the code of the instance;
-    /// neither call lets that code clean up.
+    /// whatever is registered there. To let the code clean up, use [`cancel_instance`](Self::cancel_instance).
     ///
     /// # Errors
     /// `InvalidInput` for an impossible id; `Provider` when the store fails. An unknown or finished instance is no error:
