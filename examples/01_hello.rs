@@ -1,6 +1,6 @@
 //! One orchestration, one activity, one SQLite file: `cargo run --example 01_hello`.
 //!
-//! Run it twice: the second time the instance is there already, and what was recorded is printed.
+//! Run it twice: the second time the instance exists already, and its recorded result is printed.
 
 #![allow(clippy::print_stdout, reason = "a program for people")]
 

@@ -1,6 +1,7 @@
-//! A chain: each step gets what the one before made. `cargo run --example 02_chain`
+//! A chain: each step gets the result of the step before. `cargo run --example 02_chain`
 //!
-//! A step that is recorded never runs again; after a crash the chain goes on at the step that was open.
+//! A step whose result is recorded never runs again; after a crash the chain goes on at the step that was
+//! open.
 
 #![allow(clippy::print_stdout, reason = "a program for people")]
 

@@ -1,6 +1,7 @@
-//! Many things at once, and what they make together. `cargo run --example 03_fan_out`
+//! Many activities at once, and their results together. `cargo run --example 03_fan_out`
 //!
-//! `join` gives results in the order of its input, whichever ends first; `try_join` stops at the first error.
+//! `join` returns results in the order of its input, whichever ends first; `try_join` stops at the first
+//! error.
 
 #![allow(clippy::print_stdout, reason = "a program for people")]
 

@@ -40,7 +40,7 @@ async fn main() -> anyhow::Result<()> {
     for part in ["screw", "turbine"] {
         client.start_orchestration(part, "Quote", part).await?;
         let quote = client.instance(part).wait::<String>().await?.map_err(anyhow::Error::msg)?;
-        // The cancelled activity speaks up on a task of its own: let it end first.
+        // The cancelled activity prints its line on another task: wait until it has ended.
         if part == "turbine" {
             runtime.clone().shutdown(Some(5_000)).await;
         }

@@ -1,7 +1,8 @@
 //! Waiting for a person. `cargo run --example 05_approval`
 //!
-//! The wait survives restarts, however long the person takes. It is asked for before anybody is told, so that a fast answer is
-//! not missed; a queue (`dequeue_event`) would keep it in any case.
+//! The wait survives restarts, however long the person takes. The orchestration asks for the wait before it
+//! asks the manager, so that a fast answer is not missed; a queue (`dequeue_event`) would keep an early
+//! answer.
 
 #![allow(clippy::print_stdout, reason = "a program for people")]
 

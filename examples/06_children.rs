@@ -1,7 +1,7 @@
 //! Orchestrations that start orchestrations. `cargo run --example 06_children`
 //!
-//! A child is an instance of its own, with its own history; the parent waits for it as for an activity. Cancelling the parent
-//! cancels the children.
+//! A child is an instance of its own, with its own history; the parent waits for it as for an activity.
+//! Cancelling the parent cancels the children.
 
 #![allow(clippy::print_stdout, reason = "a program for people")]
 

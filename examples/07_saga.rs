@@ -1,6 +1,7 @@
-//! A saga: what was done is undone when a later step fails. `cargo run --example 07_saga`
+//! A saga: earlier steps are undone when a later step fails. `cargo run --example 07_saga`
 //!
-//! Compensation is ordinary code, and as durable as the rest: if the process dies in the middle of it, it goes on.
+//! Compensation is ordinary code, and as durable as the rest: if the process dies in the middle of it,
+//! another one goes on.
 
 #![allow(clippy::print_stdout, reason = "a program for people")]
 

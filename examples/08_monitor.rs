@@ -1,7 +1,7 @@
-//! An orchestration without an end, which stays small. `cargo run --example 08_monitor`
+//! An orchestration without an end, with a short history. `cargo run --example 08_monitor`
 //!
-//! Each round is an execution of its own with a short history. What the next round must know is its input. (A real one would not
-//! stop after four rounds.)
+//! Each round is an execution of its own with a history of its own. The next round gets its state as input.
+//! (A real monitor would not stop after four rounds.)
 
 #![allow(clippy::print_stdout, reason = "a program for people")]
 

@@ -1,6 +1,6 @@
-//! Small state that others can read, and a status for people. `cargo run --example 09_state`
+//! Small state that clients can read, and a status for people. `cargo run --example 09_state`
 //!
-//! Both are committed with the turn that sets them, so whoever reads them reads what is true.
+//! Both are committed with the turn that sets them, so a client never reads a value that was not committed.
 
 #![allow(clippy::print_stdout, reason = "a program for people")]
 

@@ -1,6 +1,6 @@
-//! Trying again, with durable pauses. `cargo run --example 11_retries`
+//! Retries with durable pauses. `cargo run --example 11_retries`
 //!
-//! The attempts are the orchestration's, so they are in its history; a pause is a timer and survives a restart.
+//! Each try is an activity in the history of the orchestration; each pause is a timer and survives a restart.
 
 #![allow(clippy::print_stdout, reason = "a program for people")]
 

@@ -1,6 +1,7 @@
-//! Stopping something that is under way. `cargo run --example 12_cancellation`
+//! Cancelling a running instance. `cargo run --example 12_cancellation`
 //!
-//! Cancelling an instance reaches its children and its running activities; each is told, and has a moment to clean up.
+//! The instance and its children end as `Failed`: their code does not run again. Their running activities are
+//! told, and have a grace period to clean up.
 
 #![allow(clippy::print_stdout, reason = "a program for people")]
 

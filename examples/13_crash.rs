@@ -1,7 +1,8 @@
 //! A process that dies in the middle, and one that goes on. `cargo run --example 13_crash`
 //!
-//! The program starts itself as a second process, which kills itself in the middle of the third step without any clean-up. Then it
-//! opens the same file: steps that were recorded are not repeated, the one that was open runs again.
+//! The program starts itself as a second process, which kills itself in the middle of the third step without
+//! any clean-up. Then the program opens the same file: steps with a recorded result are not repeated, the
+//! step that was open runs again.
 
 #![allow(clippy::print_stdout, reason = "a program for people")]
 
@@ -30,7 +31,7 @@ async fn travel(ctx: ActivityContext, city: String) -> Result<String, String> {
         ctx.attempt()
     );
     if doomed && city == "Paris" {
-        // Neither destructors nor a shutdown: as if the power went.
+        // Runs neither destructors nor a shutdown, like a power failure.
         std::process::abort();
     }
     Ok(city)
@@ -40,7 +41,7 @@ async fn run(url: &str) -> anyhow::Result<()> {
     let store = Arc::new(SqliteProvider::new(url, None).await?);
     let activities = ActivityRegistry::builder().register("Travel", travel).build();
     let orchestrations = OrchestrationRegistry::builder().register("Journey", journey).build();
-    // What a dead process held comes free when its lease ends: soon, because nobody wants to wait here.
+    // Work of a dead process can be fetched again when its lease expires: a short lease, a short example.
     let options = RuntimeOptions {
         worker_lock_timeout: Duration::from_secs(1),
         worker_lock_renewal_buffer: Duration::from_millis(500),

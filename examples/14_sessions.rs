@@ -1,7 +1,7 @@
-//! Conversations that live in memory, and move. `cargo run --example 14_sessions`
+//! Conversations that are kept in memory, and move. `cargo run --example 14_sessions`
 //!
-//! The turns of a conversation run where its state is warm. When that worker stops, the next turn goes to another one, which
-//! loads the last checkpoint and goes on.
+//! The turns of a conversation run on the worker that has its state in memory. When that worker stops, the
+//! next turn goes to another worker, which loads the last checkpoint and goes on.
 
 #![allow(clippy::print_stdout, reason = "a program for people")]
 
@@ -16,7 +16,7 @@ use tokio::sync::Mutex;
 
 const USERS: [&str; 3] = ["ada", "bob", "eve"];
 
-/// What was said, by conversation, under the epoch of who loaded it last: a table that every worker reaches.
+/// The lines of each conversation, with the epoch that loaded them last: a table that every worker reaches.
 type Checkpoints = Arc<Mutex<HashMap<String, (u64, Vec<String>)>>>;
 
 async fn load(checkpoints: &Checkpoints, session: &Session) -> Vec<String> {
@@ -26,7 +26,7 @@ async fn load(checkpoints: &Checkpoints, session: &Session) -> Vec<String> {
     row.1.clone()
 }
 
-/// Refuses a worker that does not know yet that it was replaced.
+/// Refuses a write of a worker that was replaced and does not know it yet.
 async fn save(checkpoints: &Checkpoints, session: &Session, said: &[String]) -> Result<(), &'static str> {
     let mut rows = checkpoints.lock().await;
     let row = rows.get_mut(session.id()).filter(|row| row.0 == session.epoch());
@@ -45,7 +45,7 @@ async fn conversation(ctx: OrchestrationContext, user: String) -> Result<String,
 async fn turn(ctx: ActivityContext, message: String, checkpoints: Checkpoints) -> Result<String, String> {
     let session = ctx.session().ok_or("a turn runs on a session")?;
     let origin = if session.is_first_turn() { "loaded" } else { "warm" };
-    // Made by the first turn here, dropped by the runtime when the conversation goes elsewhere.
+    // Loaded by the first turn here, dropped by the runtime when the session detaches.
     let said = session.state_or_init(async { Ok(Mutex::new(load(&checkpoints, session).await)) }).await?;
     let mut said = said.lock().await;
     // A turn that runs again, because its answer was not recorded, finds its own checkpoint.
@@ -67,7 +67,7 @@ async fn worker(name: &'static str, url: &str, checkpoints: Checkpoints) -> anyh
     Ok(Runtime::start_with_options(store, activities.build(), orchestrations.build(), options).await)
 }
 
-/// Says the same to everybody, one after the other, and prints what each is answered.
+/// Sends the same message to every user's conversation, one after the other, and prints the answers.
 async fn say(client: &Client, message: &str) -> anyhow::Result<()> {
     for user in USERS {
         client.enqueue_event(user, "messages", message).await?;

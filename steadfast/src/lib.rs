@@ -38,18 +38,31 @@
 //!
 //! # Activities run at least once
 //!
-//! A completed step is never repeated, but an activity whose worker dies before its result is recorded runs again.
-//! Give what must happen once to a service that accepts a key, with
-//! [`ActivityContext::idempotency_key`]: it is the same for every attempt of one activity, and for no other.
+//! A completed step is never repeated, but an activity whose worker dies before its result is recorded runs
+//! again. An effect that must happen once goes to a service that accepts a key:
+//! [`ActivityContext::idempotency_key`] is the same for every run of one activity and differs for every other
+//! activity.
 //!
 //! # Features
 //!
-//! - `sqlite` (default): the store in one SQLite file, `providers::sqlite`, and `Runtime::start` without a store.
+//! - `sqlite` (default): the store in one SQLite file, `providers::sqlite`, and `Runtime::start` without a
+//!   store.
+//! - `memory` (default): the store in memory, `providers::memory`, for tests.
 //! - `postgres`: the store for many machines, `providers::postgres`.
-//! - `logging` (default): `runtime::observability::init_logging`, for applications without a subscriber.
+//! - `logging` (default): `runtime::observability::init_logging`, for applications without a tracing
+//!   subscriber of their own.
+//!
+//! # Where things are
+//!
+//! - this module: what orchestrations and activities are written with;
+//! - [`client`]: start, signal, wait, inspect, manage;
+//! - [`runtime`]: run orchestrations and activities; registries, options, sessions, clocks;
+//! - [`providers`]: the stores, and the traits to write one;
+//! - [`replay`]: check new code against recorded histories.
 
 pub mod client;
 pub mod providers;
+pub mod replay;
 pub mod runtime;
 
 pub use client::{Client, ClientError};
@@ -64,14 +77,15 @@ pub use runtime::{
 };
 pub use steadfast_core::{
     Action, AppErrorKind, BackoffStrategy, ConfigErrorKind, DurableFuture, Either2, Either3, ErrorDetails,
-    Event, EventKind, INITIAL_EVENT_ID, INITIAL_EXECUTION_ID, OrchestrationContext, PoisonMessageType, Retry,
-    RetryPolicy, SUB_ORCH_AUTO_PREFIX, ScheduleKind, SessionConcurrency, SessionKey, SessionMigration,
-    SessionOptions, SystemStats, build_child_instance_id, is_auto_generated_sub_orch_id, is_session_lost,
+    Event, EventKind, INITIAL_EVENT_ID, INITIAL_EXECUTION_ID, InvalidRetryPolicy, OrchestrationContext,
+    PoisonMessageType, Retry, RetryPolicy, SUB_ORCH_AUTO_PREFIX, ScheduleKind, Select2, Select3,
+    SessionConcurrency, SessionKey, SessionMigration, SessionOptions, SystemStats, TypedDequeue,
+    WithTagError, build_child_instance_id, is_auto_generated_sub_orch_id, is_session_lost,
 };
 pub use steadfast_runtime::{ActivityContext, CancelReason};
 
 /// The code blocks of the README, under test.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "postgres"))]
 #[doc = include_str!("../../README.md")]
 struct Readme;
 
@@ -96,6 +110,7 @@ mod guide {
         "observability" Observability,
         "operations" Operations,
         "writing-a-store" WritingAStore,
+        "coming-from-duroxide" ComingFromDuroxide,
     }
 
     #[cfg(feature = "postgres")]
@@ -107,8 +122,8 @@ mod guide {
 #[doc(hidden)]
 pub use steadfast_core::CompletionResult;
 
-/// Shares a store between the runtime and its clients.
+/// A store, shared between runtimes and clients.
 pub type ProviderRef = std::sync::Arc<dyn providers::Provider>;
 
-/// Shares the code of an orchestration.
+/// The code of an orchestration, as a registry keeps it.
 pub type OrchestrationHandlerRef = std::sync::Arc<dyn runtime::OrchestrationHandler>;

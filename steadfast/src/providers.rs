@@ -1,9 +1,10 @@
-//! Stores: the traits they implement, and what they are given and give back.
+//! Stores: the traits that they implement, and the data that they are given and give back.
 
 pub use steadfast_core::limits::MAX_WORKER_TAGS;
 pub use steadfast_core::{
-    DispatcherCapabilityFilter, ExecutionMetadata, KvEntry, ScheduledActivityIdentifier, SemverRange,
-    SystemStats, TagFilter, WorkItem, current_build_version,
+    CarriedSession, DispatcherCapabilityFilter, ExecutionMetadata, InvalidTagFilter, KvEntry,
+    ScheduledActivityIdentifier, SemverRange, SessionPool, SystemStats, TagFilter, WorkItem,
+    current_build_version,
 };
 pub use steadfast_store::{
     DeleteInstanceResult, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceTree, OrchestrationItem,
@@ -18,12 +19,30 @@ pub mod error {
     pub use steadfast_store::{ProviderError, ProviderErrorKind};
 }
 
-/// Looking at instances and removing what has ended.
+/// The trait to inspect instances and to delete those that have ended, with its data.
 pub mod management {
     pub use steadfast_store::{
         DeleteInstanceResult, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceTree, ProviderAdmin,
         PruneOptions, PruneResult, QueueDepths, SystemMetrics,
     };
+}
+
+/// The typed contract of stores: the trait [`Store`] and the data in its methods.
+///
+/// An application does not need these names: they are for a crate that implements or wraps a store.
+pub mod store {
+    pub use steadfast_store::{
+        Abandon, Appetite, Attempt, Claim, ClaimedSession, Cold, Committed, Envelope, Held, History,
+        LeaseToken, Message, NewWork, OldestWaiting, Outcome, Owner, Queue, RenewSessions, RunId, SessionRef,
+        SessionRequest, SessionScope, SessionsRenewed, SetAside, Store, TurnCommit, TurnLease, TurnRequest,
+        WaitFor, Waited, Warm, WorkLease, WorkRequest, store_of,
+    };
+}
+
+/// The store in memory, for tests and for a first try: what it holds is lost when the process ends.
+#[cfg(feature = "memory")]
+pub mod memory {
+    pub use steadfast_memory::{Damage, MemoryStore};
 }
 
 /// The store in one SQLite file.

@@ -1,6 +1,6 @@
 //! What runs orchestrations and activities: the runtime, its options, the registries of code.
 
-pub use steadfast_clock::{Clock, SystemClock};
+pub use steadfast_clock::{Clock, Sleep, SystemClock, VirtualClock};
 pub use steadfast_core::replay::CarryForwardOverflow;
 pub use steadfast_runtime::{
     ActivityHandler, DetachReason, FnActivity, FnOrchestration, Health, LogFormat, ObservabilityConfig,

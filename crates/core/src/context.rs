@@ -95,6 +95,7 @@ impl OrchestrationContext {
     }
 
     /// Returns false; kept for compatibility.
+    #[doc(hidden)]
     pub fn is_logging_enabled(&self) -> bool {
         false
     }

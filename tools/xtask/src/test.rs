@@ -196,9 +196,9 @@ fn examples(workspace: &Workspace, steps: &mut Steps) -> Result<()> {
     Ok(())
 }
 
-/// Runs a program and compares what it prints with the text beside it.
+/// Runs a program and compares what it prints with its text in `expected`.
 fn check_output(run: &mut Command, folder: &Path, name: &str) -> Result<()> {
-    let text = folder.join(format!("{name}.txt"));
+    let text = folder.join("expected").join(format!("{name}.txt"));
     let expected = std::fs::read_to_string(&text)
         .with_context(|| format!("{} must say what the program prints", text.display()))?;
     let ran = run.stderr(Stdio::inherit()).output().context("it cannot be started")?;

@@ -76,6 +76,7 @@ impl OrchestrationContext {
     }
 
     /// Returns None; kept for compatibility. Clients can ask for the stats of an instance.
+    #[doc(hidden)]
     pub fn get_system_stats(&self) -> Option<SystemStats> {
         None
     }

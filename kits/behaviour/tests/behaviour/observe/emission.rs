@@ -516,18 +516,19 @@ async fn a_turn_that_blocks_its_thread_is_counted_as_a_slot_replaced() {
     assert_eq!(emitted.counters("steadfast_slots_"), table([(replaced, 1)]));
 }
 
-/// The table of the guide: name, kind, labels.
+/// The metrics of the guide: name, kind, labels. Each is an item of a list: "`name`, kind by `label`, `label`: …".
 fn documented() -> BTreeMap<String, (String, Vec<String>)> {
     let guide = include_str!("../../../../../docs/guide/observability.md");
-    let rows = guide.lines().filter(|line| line.starts_with("| `steadfast_"));
-    let row = |line: &str| {
-        let cells: Vec<&str> = line.split('|').map(|cell| cell.trim()).collect();
-        let words =
-            |cell: &str| cell.replace(['`', ','], " ").split_whitespace().map(str::to_owned).collect();
-        (cells[1].trim_matches('`').to_owned(), (cells[2].to_owned(), words(cells[3])))
+    let unwrapped = guide.replace("\n  ", " ");
+    let item = |line: &str| {
+        let (name, rest) = line.strip_prefix("- `")?.split_once("`, ")?;
+        let (head, _) = rest.split_once(": ")?;
+        let (kind, labels) = head.split_once(" by ").unwrap_or((head, ""));
+        let words = labels.replace(['`', ','], " ").split_whitespace().map(str::to_owned).collect();
+        Some((name.to_owned(), (kind.to_owned(), words)))
     };
     let is_metric = |kind: &str| ["counter", "gauge", "histogram"].contains(&kind);
-    rows.map(row).filter(|(_, (kind, _))| is_metric(kind)).collect()
+    unwrapped.lines().filter_map(item).filter(|(_, (kind, _))| is_metric(kind)).collect()
 }
 
 #[tokio::test]
