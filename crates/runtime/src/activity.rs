@@ -1,6 +1,8 @@
 //! The lane of activities: fetch, run, hand the outcome back.
 
+pub(crate) mod builtin;
 mod context;
+pub(crate) mod running;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -18,9 +20,9 @@ use tracing::Instrument;
 pub use context::{ActivityContext, CancelReason};
 pub(crate) use context::{Cancellation, Particulars};
 
+use crate::dispatch::keeper::Keeper;
 use crate::dispatch::{Lane, Slot, until_stopped};
 use crate::handler::ActivityHandler;
-use crate::keeper::Keeper;
 use crate::observability::{self, Affinity};
 use crate::runtime::Shared;
 use crate::session::{self, Arrival, Asking, Served, Session};
@@ -302,7 +304,7 @@ impl Activities {
     async fn hand_back(&self, token: &LeaseToken, outcome: Outcome) -> bool {
         let clock = &self.shared.plan.clock;
         let ends = clock.monotonic().saturating_add(self.shared.plan.work_lease.lasts);
-        let mut backoff = crate::backoff::Backoff::new(self.shared.seed);
+        let mut backoff = crate::dispatch::backoff::Backoff::new(self.shared.seed);
         loop {
             let error = match self.shared.store.finish_work(token, outcome.clone()).await {
                 Ok(()) => return true,

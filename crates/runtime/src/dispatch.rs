@@ -1,5 +1,8 @@
 //! The one loop: a slot fetches an item, processes it, and fetches the next.
 
+pub(crate) mod backoff;
+pub(crate) mod keeper;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -10,7 +13,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::backoff::Backoff;
+use crate::dispatch::backoff::Backoff;
 use crate::runtime::Shared;
 
 /// What a slot works on: turns, or activities.

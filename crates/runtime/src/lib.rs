@@ -5,32 +5,21 @@
 //! (`triage`) and by the core; this crate carries data between them and the store. It knows no particular store.
 
 mod activity;
-mod alarm;
-mod backoff;
-mod builtin;
-mod commit;
 mod dispatch;
-mod gauges;
 mod handler;
-pub mod instrumented;
-mod keeper;
-pub mod observability;
+mod observe;
 mod options;
-mod orchestration;
-mod overdue;
 mod plan;
 pub mod registry;
-mod retention;
-mod running;
 mod runtime;
 mod session;
-mod triage;
-mod unreadable;
-mod warm;
+mod turn;
+mod upkeep;
 
 pub use activity::{ActivityContext, CancelReason};
 pub use handler::{ActivityHandler, FnActivity, FnOrchestration, OrchestrationHandler};
 pub use observability::{LogFormat, ObservabilityConfig};
+pub use observe::{instrumented, observability};
 pub use options::{RuntimeOptions, UnregisteredBackoffConfig};
 pub use plan::OptionsError;
 pub use registry::{OrchestrationRegistry, OrchestrationRegistryBuilder, VersionPolicy};

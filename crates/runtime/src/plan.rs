@@ -10,7 +10,7 @@ use steadfast_core::{DispatcherCapabilityFilter, SemverRange, TagFilter};
 use crate::observability::ObservabilityConfig;
 use crate::options::{RuntimeOptions, UnregisteredBackoffConfig};
 use crate::session::SessionHooks;
-use crate::warm;
+use crate::turn::warm;
 
 /// Says what is wrong with options.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

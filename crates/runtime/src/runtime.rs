@@ -12,20 +12,20 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::activity::Activities;
-use crate::builtin::with_builtins;
+use crate::activity::builtin::with_builtins;
+use crate::activity::running::Running;
 use crate::dispatch::{self, SlotsAlive};
-use crate::gauges;
 use crate::instrumented::InstrumentedProvider;
 use crate::observability::{Counter, MetricsProvider, MetricsSnapshot, ObservabilityHandle};
 use crate::options::RuntimeOptions;
-use crate::orchestration::Turns;
-use crate::overdue::Overdue;
 use crate::plan::{OptionsError, Plan};
 use crate::registry::{ActivityRegistry, OrchestrationRegistry};
-use crate::retention;
-use crate::running::Running;
 use crate::session::{self, Sessions};
-use crate::warm::Cache;
+use crate::turn::Turns;
+use crate::turn::overdue::Overdue;
+use crate::turn::warm::Cache;
+use crate::upkeep::gauges;
+use crate::upkeep::retention;
 
 /// Runs orchestrations and activities over a store until it is shut down.
 ///

@@ -8,7 +8,7 @@ use steadfast_store::{ProviderErrorKind, RenewSessions, SessionRef, SessionsRene
 use super::detach::{self, Why};
 use super::table::Busy;
 use crate::dispatch::given_up;
-use crate::keeper::RETRY;
+use crate::dispatch::keeper::RETRY;
 use crate::runtime::Shared;
 
 /// Renews the leases of this process's sessions, and now and then removes what ended, until the runtime stops and no

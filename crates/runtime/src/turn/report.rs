@@ -4,7 +4,7 @@ use steadfast_core::replay::{AnsweredChild, Identity, Notice, Start, Turn, Verdi
 use steadfast_core::{ErrorDetails, WorkItem};
 
 use super::Turns;
-use crate::triage::Standing;
+use crate::turn::triage::Standing;
 
 impl Turns {
     /// Tells an operator what the turn noticed.

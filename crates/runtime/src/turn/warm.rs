@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use steadfast_core::replay::Execution;
 use steadfast_store::{Held, RunId, Warm};
 
-use crate::triage::Standing;
+use crate::turn::triage::Standing;
 
 /// An execution between two turns.
 pub(crate) struct Kept {

@@ -7,8 +7,8 @@ use steadfast_core::replay::{ParentNotice, SessionChange, Turn};
 use steadfast_store::{Abandon, Attempt, LeaseToken, Message, NewWork, ProviderErrorKind, TurnCommit};
 
 use crate::dispatch::until_stopped;
-use crate::orchestration::Committing;
 use crate::runtime::Shared;
+use crate::turn::Committing;
 
 /// The waits between the tries of a commit; then the turn is given back and runs again.
 const RETRIES_MS: [u64; 5] = [10, 20, 40, 80, 160];

@@ -1,7 +1,13 @@
 //! The lane of turns: fetch, triage, run the code, commit.
 
+pub(crate) mod alarm;
+pub(crate) mod commit;
 mod fail;
-mod tell;
+pub(crate) mod overdue;
+mod report;
+pub(crate) mod triage;
+mod unreadable;
+pub(crate) mod warm;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,14 +23,13 @@ use steadfast_store::{
 
 use tracing::Instrument;
 
-use crate::alarm;
+use crate::dispatch::keeper::{Bound, Keeper};
 use crate::dispatch::{Lane, Slot};
 use crate::handler::OrchestrationHandler;
-use crate::keeper::{Bound, Keeper};
 use crate::observability;
 use crate::runtime::Shared;
-use crate::triage::{Batch, Ending, Run, Standing, Started, Triage, Wait, triage};
-use crate::warm::Kept;
+use crate::turn::triage::{Batch, Ending, Run, Standing, Started, Triage, Wait, triage};
+use crate::turn::warm::Kept;
 
 /// Runs turns.
 pub(crate) struct Turns {
@@ -218,7 +223,7 @@ impl Turns {
         self.tell(&identity, &turn);
         let cancelled = turn.effects.cancelled_activities.clone();
         let verdict = turn.verdict.clone();
-        let children = tell::Children::of(&turn);
+        let children = report::Children::of(&turn);
         let events = execution.last_event_id();
         let mut commit = self.shared.commit_of(turn, execution_id, standing.traceparent()).await;
         commit.messages.extend(collisions.iter().cloned().map(Message::from));

@@ -8,7 +8,7 @@ use tracing::Instrument;
 
 use super::{Committing, Known, Leased, Turns};
 use crate::observability;
-use crate::triage::{Fail, Standing};
+use crate::turn::triage::{Fail, Standing};
 
 impl Turns {
     /// Ends an execution as triage decided.
