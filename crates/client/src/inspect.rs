@@ -139,7 +139,14 @@ impl Client {
         if released.is_empty() {
             return Ok(false);
         }
-        tracing::info!(target: "steadfast::client", session_id = %key.session_id, owner = %owner.id, epoch = info.epoch, reason = "by hand", "session released");
+        tracing::info!(
+            target: "steadfast::client",
+            session_id = %key.session_id,
+            owner = %owner.id,
+            epoch = info.epoch,
+            reason = "by hand",
+            "session released"
+        );
         Ok(true)
     }
 }

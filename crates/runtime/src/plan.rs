@@ -10,7 +10,7 @@ use steadfast_core::{DispatcherCapabilityFilter, SemverRange, TagFilter};
 use crate::observability::ObservabilityConfig;
 use crate::options::{RuntimeOptions, UnregisteredBackoffConfig};
 use crate::session::SessionHooks;
-use crate::turn::warm;
+use crate::turn::warm::WarmLimit;
 
 /// Says what is wrong with options.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -65,7 +65,7 @@ pub(crate) struct Plan {
     pub(crate) versions: SemverRange,
     pub(crate) filter: DispatcherCapabilityFilter,
     pub(crate) replay: ReplayOptions,
-    pub(crate) warm: warm::Limit,
+    pub(crate) warm: WarmLimit,
     pub(crate) max_turn_time: Duration,
     pub(crate) retention: Option<Duration>,
     pub(crate) observability: ObservabilityConfig,
@@ -162,7 +162,7 @@ impl TryFrom<RuntimeOptions> for Plan {
                 owned_sessions: false,
                 carry_forward_overflow: options.carry_forward_overflow,
             },
-            warm: warm::Limit { executions: options.max_warm_orchestrations, bytes: options.max_warm_bytes },
+            warm: WarmLimit { executions: options.max_warm_orchestrations, bytes: options.max_warm_bytes },
             max_turn_time: options.max_turn_time,
             retention: options.retain_finished_for,
             observability: options.observability,

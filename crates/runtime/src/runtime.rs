@@ -13,7 +13,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::activity::Activities;
 use crate::activity::builtin::with_builtins;
-use crate::activity::running::Running;
+use crate::activity::running::RunningActivities;
 use crate::dispatch::{self, SlotsAlive};
 use crate::instrumented::InstrumentedProvider;
 use crate::observability::{Counter, MetricsProvider, MetricsSnapshot, ObservabilityHandle};
@@ -22,8 +22,8 @@ use crate::plan::{OptionsError, Plan};
 use crate::registry::{ActivityRegistry, OrchestrationRegistry};
 use crate::session::{self, Sessions};
 use crate::turn::Turns;
-use crate::turn::overdue::Overdue;
-use crate::turn::warm::Cache;
+use crate::turn::overdue::RunningTurns;
+use crate::turn::warm::WarmCache;
 use crate::upkeep::gauges;
 use crate::upkeep::retention;
 
@@ -48,10 +48,10 @@ pub(crate) struct Shared {
     pub(crate) slots_replaced: Counter,
     /// Counts the events that turns looked at.
     pub(crate) events_visited: Counter,
-    pub(crate) overdue: Arc<Overdue>,
-    pub(crate) warm: Cache,
+    pub(crate) running_turns: Arc<RunningTurns>,
+    pub(crate) warm: WarmCache,
     pub(crate) slots_alive: SlotsAlive,
-    pub(crate) running: Arc<Running>,
+    pub(crate) running_activities: Arc<RunningActivities>,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) tasks: TaskTracker,
     /// Runs the tasks.
@@ -204,10 +204,10 @@ impl Runtime {
             slots_restarted: Counter::default(),
             slots_replaced: Counter::default(),
             events_visited: Counter::default(),
-            overdue: Arc::default(),
-            warm: Cache::new(plan.warm),
+            running_turns: Arc::default(),
+            warm: WarmCache::new(plan.warm),
             slots_alive: SlotsAlive::default(),
-            running: Arc::default(),
+            running_activities: Arc::default(),
             sessions,
             tasks: TaskTracker::new(),
             tokio: tokio::runtime::Handle::current(),
@@ -230,7 +230,7 @@ impl Runtime {
             shared.plan.worker_slots,
         );
         if shared.plan.worker_slots > 0 && shared.plan.max_sessions > 0 {
-            shared.tasks.spawn(session::keep(Arc::clone(&shared)));
+            shared.tasks.spawn(session::keep_leases(Arc::clone(&shared)));
         }
         Ok(Arc::new(Self { shared }))
     }
@@ -256,7 +256,11 @@ impl Runtime {
                 tokio::select! {
                     () = tasks.wait() => {}
                     () = is_up => {
-                        tracing::warn!(target: "steadfast::runtime", ?timeout, "shutdown took too long; what still runs is given back");
+                        tracing::warn!(
+                            target: "steadfast::runtime",
+                            ?timeout,
+                            "shutdown took too long; what still runs is given back"
+                        );
                         abort.cancel();
                     }
                 }
@@ -365,7 +369,12 @@ async fn owner_of(store: &dyn Store, node_id: Option<&str>, random: uuid::Uuid) 
         Ok(incarnation) => Owner { id: node_id.to_owned(), incarnation: Some(incarnation) },
         Err(error) => {
             if error.kind != ProviderErrorKind::Unsupported {
-                tracing::warn!(target: "steadfast::runtime", node_id, %error, "the node could not be registered; an older process of the same name is not fenced");
+                tracing::warn!(
+                    target: "steadfast::runtime",
+                    node_id,
+                    %error,
+                    "the node could not be registered; an older process of the same name is not fenced"
+                );
             }
             Owner::unnamed(node_id)
         }

@@ -10,14 +10,14 @@ use crate::session::Session;
 /// Gives an activity what it needs to know: who asked, whether to stop, how to reach others.
 #[derive(Clone)]
 pub struct ActivityContext {
-    particulars: Arc<Particulars>,
+    info: Arc<ActivityInfo>,
     cancellation: Cancellation,
     client: Client,
 }
 
 /// Who asked for what.
 #[derive(Debug)]
-pub(crate) struct Particulars {
+pub(crate) struct ActivityInfo {
     pub(crate) instance: String,
     pub(crate) execution_id: u64,
     pub(crate) orchestration_name: String,
@@ -65,17 +65,17 @@ impl Cancellation {
 
 macro_rules! emit {
     ($level:ident, $context:expr, $message:expr) => {{
-        let particulars = &$context.particulars;
+        let info = &$context.info;
         tracing::event!(
             target: "steadfast::activity",
             tracing::Level::$level,
-            instance_id = %particulars.instance,
-            execution_id = particulars.execution_id,
-            orchestration_name = %particulars.orchestration_name,
-            orchestration_version = %particulars.orchestration_version,
-            activity_name = %particulars.activity_name,
-            activity_id = particulars.activity_id,
-            worker_id = %particulars.worker_id,
+            instance_id = %info.instance,
+            execution_id = info.execution_id,
+            orchestration_name = %info.orchestration_name,
+            orchestration_version = %info.orchestration_version,
+            activity_name = %info.activity_name,
+            activity_id = info.activity_id,
+            worker_id = %info.worker_id,
             "{}",
             $message.into()
         )
@@ -83,65 +83,65 @@ macro_rules! emit {
 }
 
 impl ActivityContext {
-    pub(crate) fn new(particulars: Particulars, cancellation: Cancellation, client: Client) -> Self {
-        Self { particulars: Arc::new(particulars), cancellation, client }
+    pub(crate) fn new(info: Arc<ActivityInfo>, cancellation: Cancellation, client: Client) -> Self {
+        Self { info, cancellation, client }
     }
 
     /// Returns the id of the instance that asked.
     pub fn instance_id(&self) -> &str {
-        &self.particulars.instance
+        &self.info.instance
     }
 
     /// Returns the number of the execution that asked.
     pub fn execution_id(&self) -> u64 {
-        self.particulars.execution_id
+        self.info.execution_id
     }
 
     /// Returns the name of the orchestration that asked, or `unknown` when it is gone.
     pub fn orchestration_name(&self) -> &str {
-        &self.particulars.orchestration_name
+        &self.info.orchestration_name
     }
 
     /// Returns the version of the orchestration that asked, or `unknown`.
     pub fn orchestration_version(&self) -> &str {
-        &self.particulars.orchestration_version
+        &self.info.orchestration_version
     }
 
     /// Returns the name that the activity is registered under.
     pub fn activity_name(&self) -> &str {
-        &self.particulars.activity_name
+        &self.info.activity_name
     }
 
     /// Returns the id of the event that scheduled the activity: unique within its execution.
     pub fn activity_id(&self) -> u64 {
-        self.particulars.activity_id
+        self.info.activity_id
     }
 
     /// Returns which attempt this is, from 1.
     pub fn attempt(&self) -> u32 {
-        self.particulars.attempt
+        self.info.attempt
     }
 
     /// Returns a text that is the same for every attempt of this activity and for no other: give it to services that
     /// do a thing once for each key.
     pub fn idempotency_key(&self) -> String {
-        let Particulars { instance, execution_id, activity_id, .. } = &*self.particulars;
+        let ActivityInfo { instance, execution_id, activity_id, .. } = &*self.info;
         format!("{instance}/{execution_id}/{activity_id}")
     }
 
     /// Returns the id of the worker that runs it.
     pub fn worker_id(&self) -> &str {
-        &self.particulars.worker_id
+        &self.info.worker_id
     }
 
     /// Returns the session that it runs on, as the orchestration wrote it.
     pub fn session_id(&self) -> Option<&str> {
-        self.particulars.session_id.as_deref()
+        self.info.session_id.as_deref()
     }
 
     /// Returns the session that it runs on, as attached to this process.
     pub fn session(&self) -> Option<&Session> {
-        self.particulars.session.as_ref()
+        self.info.session.as_ref()
     }
 
     /// Returns the error by which an activity says that it misses what its session should know here. It is recorded as
@@ -152,12 +152,12 @@ impl ActivityContext {
 
     /// Returns the tag that it was scheduled with.
     pub fn tag(&self) -> Option<&str> {
-        self.particulars.tag.as_deref()
+        self.info.tag.as_deref()
     }
 
     /// Returns the W3C trace context that the orchestration was started with.
     pub fn traceparent(&self) -> Option<&str> {
-        self.particulars.traceparent.as_deref()
+        self.info.traceparent.as_deref()
     }
 
     /// Logs at level INFO.
@@ -211,7 +211,7 @@ impl ActivityContext {
 
 impl std::fmt::Debug for ActivityContext {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Particulars { instance, execution_id, activity_name, activity_id, .. } = &*self.particulars;
+        let ActivityInfo { instance, execution_id, activity_name, activity_id, .. } = &*self.info;
         f.debug_struct("ActivityContext")
             .field("instance_id", instance)
             .field("execution_id", execution_id)

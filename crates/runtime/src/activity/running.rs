@@ -1,49 +1,55 @@
-//! The activities that run here, so that one that is cancelled learns of it at once (F24).
+//! The activities that run in this process, so that a turn can cancel one at once (F24).
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use steadfast_core::ScheduledActivityIdentifier;
 
-use crate::activity::{CancelReason, Cancellation};
+use super::{CancelReason, Cancellation};
 
+/// Instance, execution and event id of an activity.
+type ActivityKey = (String, u64, u64);
+
+/// The cancellations of the activities that run here.
 #[derive(Debug, Default)]
-pub(crate) struct Running {
-    activities: Mutex<HashMap<(String, u64, u64), Cancellation>>,
+pub(crate) struct RunningActivities {
+    activities: Mutex<HashMap<ActivityKey, Cancellation>>,
 }
 
-impl Running {
-    /// Enters an activity; it is here until the entry is dropped.
-    pub(crate) fn enter(self: &Arc<Self>, identity: (String, u64, u64), cancellation: Cancellation) -> Entry {
-        self.lock().insert(identity.clone(), cancellation);
-        Entry { running: Arc::clone(self), identity }
+impl RunningActivities {
+    /// Enters an activity. It can be cancelled until the returned guard is dropped.
+    pub(crate) fn enter(self: &Arc<Self>, key: ActivityKey, cancellation: Cancellation) -> RunningActivity {
+        self.lock().insert(key.clone(), cancellation);
+        RunningActivity { all: Arc::clone(self), key }
     }
 
+    /// Cancels those of the activities that run here.
     pub(crate) fn cancel(&self, cancelled: &[ScheduledActivityIdentifier]) {
         if cancelled.is_empty() {
             return;
         }
         let running = self.lock();
-        for gone in cancelled {
-            let identity = (gone.instance.clone(), gone.execution_id, gone.activity_id);
-            if let Some(cancellation) = running.get(&identity) {
+        for activity in cancelled {
+            let key = (activity.instance.clone(), activity.execution_id, activity.activity_id);
+            if let Some(cancellation) = running.get(&key) {
                 cancellation.cancel(CancelReason::Withdrawn);
             }
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(String, u64, u64), Cancellation>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<ActivityKey, Cancellation>> {
         self.activities.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-pub(crate) struct Entry {
-    running: Arc<Running>,
-    identity: (String, u64, u64),
+/// An activity that runs here.
+pub(crate) struct RunningActivity {
+    all: Arc<RunningActivities>,
+    key: ActivityKey,
 }
 
-impl Drop for Entry {
+impl Drop for RunningActivity {
     fn drop(&mut self) {
-        self.running.lock().remove(&self.identity);
+        self.all.lock().remove(&self.key);
     }
 }

@@ -7,7 +7,6 @@ mod catalogue;
 #[cfg(feature = "logging")]
 mod logging;
 mod metrics;
-mod span;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +15,6 @@ use std::time::Duration;
 pub use logging::init_logging;
 pub(crate) use metrics::{Affinity, Counter};
 pub use metrics::{MetricsProvider, MetricsSnapshot};
-pub(crate) use span::{of_activity, of_turn};
 
 /// Says how log lines are written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,150 +1,171 @@
-//! Ending an execution without its code: poison, an operator's word, a commit that the store refuses.
+//! Ending an execution without its code: poison, a termination by an operator, a commit that the store refuses.
 
 use steadfast_core::replay::{Identity, Start, Turn, Verdict, fail_without_code};
 use steadfast_core::{ErrorDetails, Event, EventKind, WorkItem};
 use steadfast_store::{Message, ProviderError, TurnCommit};
-
 use tracing::Instrument;
 
-use super::{Committing, Known, Leased, Turns};
-use crate::observability;
-use crate::turn::triage::{Fail, Standing};
+use super::commit::CommitEnd;
+use super::process::{Known, LeasedTurn};
+use super::standing::Standing;
+use super::triage::Fail;
+use crate::observe::span;
 
-impl Turns {
-    /// Ends an execution as triage decided.
-    pub(super) async fn fail(&self, leased: Leased, fail: Fail, known: Known, standing: Standing) {
+impl LeasedTurn {
+    /// Ends an execution as triage decided, in the span of the turn.
+    pub(super) async fn fail(self, fail: Fail, known: Known) {
         let Fail { execution_id, name, version, .. } = &fail;
-        let (instance, execution_id) = (leased.instance.clone(), *execution_id);
+        let (instance, execution_id) = (self.instance.clone(), *execution_id);
         let identity = Identity { instance, execution_id, name: name.clone(), version: version.clone() };
-        let span = observability::of_turn(&identity, traceparent_of(fail.start.as_ref(), &standing));
-        self.end_without_code(leased, identity, fail, known, standing).instrument(span).await;
+        let span = span::of_turn(&identity, traceparent_of(fail.start.as_ref(), &self.standing));
+        self.end_without_code(identity, fail, known).instrument(span).await;
     }
 
-    async fn end_without_code(
-        &self,
-        leased: Leased,
-        identity: Identity,
-        fail: Fail,
-        known: Known,
-        standing: Standing,
-    ) {
+    async fn end_without_code(&self, identity: Identity, fail: Fail, known: Known) {
         let Fail { execution_id, start, details, collisions, .. } = fail;
         let instance = &identity.instance;
-        if matches!(known, Known::Unreadable(_)) && self.shared.is_over(instance).await {
-            self.shared.commit(&leased.token, TurnCommit::empty(execution_id)).await;
+        if matches!(known, Known::Unreadable(_)) && self.shared.has_ended(instance).await {
+            self.shared.commit(&self.token, TurnCommit::empty(execution_id)).await;
             return;
         }
-        match &details {
-            ErrorDetails::Poison { .. } => {
-                tracing::error!(target: "steadfast::runtime", %instance, details = %details.display_message(), "poison: the execution fails");
-            }
-            _ => {
-                tracing::warn!(target: "steadfast::runtime", %instance, details = %details.display_message(), "the execution is ended without its code");
-            }
-        }
+        log_end(instance, &details);
         let history = match (&start, known) {
-            (Some(_), _) => Ok(Vec::new()),
-            (None, Known::Cold(events)) => Ok(events),
-            (None, Known::Unreadable(error)) => Err(error),
-            // What is kept is not a history: the code's side is all it has.
+            (Some(_), _) => Some(Vec::new()),
+            (None, Known::Cold(events)) => Some(events),
+            (None, Known::Unreadable(_)) => None,
+            // An execution in memory has no events: it has only the side of the code.
             (None, Known::Warm(_)) => {
                 match self.shared.store.read_history(&identity.instance, Some(execution_id)).await {
-                    Ok(events) => Ok(events),
+                    Ok(events) => Some(events),
                     Err(error) => {
-                        tracing::warn!(target: "steadfast::runtime", instance = %identity.instance, %error, "its history cannot be read now; the lease will end");
+                        tracing::warn!(
+                            target: "steadfast::runtime",
+                            instance = %identity.instance,
+                            %error,
+                            "its history cannot be read now; the lease will end"
+                        );
                         return;
                     }
                 }
             }
         };
-        let turn = history.ok().and_then(|history| {
-            self.failed(&identity, history, start.as_ref(), leased.now_ms, details.clone())
-        });
+        let turn = history
+            .and_then(|history| last_turn(&identity, history, start.as_ref(), self.now_ms, details.clone()));
         let verdict = Verdict::Failed { details: details.clone() };
-        let mut commit = match turn {
+        let commit = match turn {
             Some(turn) => {
-                let traceparent = traceparent_of(start.as_ref(), &standing);
+                let traceparent = traceparent_of(start.as_ref(), &self.standing);
                 self.shared.commit_of(turn, execution_id, traceparent).await
             }
             None => {
-                let last = leased.last_event_id;
-                let mut commit = failed_by_hand(&identity, details.clone(), last, leased.now_ms);
+                let last = self.last_event_id;
+                let mut commit = end_of_unreadable(&identity, details.clone(), last, self.now_ms);
                 self.shared.close_unreadable(&identity, last, &details, &mut commit).await;
                 commit
             }
         };
-        commit.messages.extend(collisions.into_iter().map(Message::from));
-        let cancelled = commit.cancelled.clone();
-        let events = commit.events.last().map_or(0, Event::event_id);
-        if let Committing::Done(_) = self.shared.commit(&leased.token, commit).await {
-            self.shared.running.cancel(&cancelled);
-            self.count(&identity, &verdict, start.as_ref(), &standing, leased.now_ms, events);
-        }
+        self.commit_end(&identity, commit, &verdict, start.as_ref(), collisions).await;
     }
 
-    /// A commit that the store refuses for good ends the execution that it was about (2.10, F11).
-    pub(super) async fn record_failure(
+    /// Ends an execution whose commit the store refuses for good (2.10, F11).
+    pub(super) async fn fail_refused(
         &self,
-        leased: &Leased,
         identity: &Identity,
         start: Option<Start>,
         error: &ProviderError,
         collisions: Vec<WorkItem>,
-        standing: &Standing,
     ) {
-        tracing::error!(target: "steadfast::runtime", instance = %identity.instance, %error, "a turn cannot be committed; the execution fails");
+        tracing::error!(
+            target: "steadfast::runtime",
+            instance = %identity.instance,
+            %error,
+            "a turn cannot be committed; the execution fails"
+        );
         let history = match &start {
             Some(_) => Vec::new(),
             None => {
                 match self.shared.store.read_history(&identity.instance, Some(identity.execution_id)).await {
                     Ok(history) => history,
                     Err(error) => {
-                        tracing::error!(target: "steadfast::runtime", instance = %identity.instance, %error, "its history cannot be read; the lease will end");
+                        tracing::error!(
+                            target: "steadfast::runtime",
+                            instance = %identity.instance,
+                            %error,
+                            "its history cannot be read; the lease will end"
+                        );
                         return;
                     }
                 }
             }
         };
         let details = error.to_infrastructure_error();
-        let Some(turn) = self.failed(identity, history, start.as_ref(), leased.now_ms, details.clone())
-        else {
-            return;
-        };
+        let Some(turn) = last_turn(identity, history, start.as_ref(), self.now_ms, details) else { return };
         let verdict = turn.verdict.clone();
-        let mut commit = self
-            .shared
-            .commit_of(turn, identity.execution_id, traceparent_of(start.as_ref(), standing))
-            .await;
+        let traceparent = traceparent_of(start.as_ref(), &self.standing);
+        let commit = self.shared.commit_of(turn, identity.execution_id, traceparent).await;
+        self.commit_end(identity, commit, &verdict, start.as_ref(), collisions).await;
+    }
+
+    /// Commits the last turn of an execution, and counts it.
+    async fn commit_end(
+        &self,
+        identity: &Identity,
+        mut commit: TurnCommit,
+        verdict: &Verdict,
+        start: Option<&Start>,
+        collisions: Vec<WorkItem>,
+    ) {
         commit.messages.extend(collisions.into_iter().map(Message::from));
         let cancelled = commit.cancelled.clone();
         let events = commit.events.last().map_or(0, Event::event_id);
-        if let Committing::Done(_) = self.shared.commit(&leased.token, commit).await {
-            self.shared.running.cancel(&cancelled);
-            self.count(identity, &verdict, start.as_ref(), standing, leased.now_ms, events);
+        if let CommitEnd::Committed(_) = self.shared.commit(&self.token, commit).await {
+            self.shared.running_activities.cancel(&cancelled);
+            self.count(identity, verdict, start, events);
         }
-    }
-
-    /// The last turn of an execution, with its first event when it has not begun. None when its history is none.
-    fn failed(
-        &self,
-        identity: &Identity,
-        mut history: Vec<Event>,
-        start: Option<&Start>,
-        now_ms: u64,
-        details: ErrorDetails,
-    ) -> Option<Turn> {
-        if let Some(start) = start {
-            history = vec![first_event(identity, start, now_ms)];
-        }
-        let mut turn = fail_without_code(identity, &history, now_ms, details).ok()?;
-        if start.is_some() {
-            turn.events.splice(0..0, history);
-        }
-        Some(turn)
     }
 }
 
-/// The trace context of an execution: of its start, if that is now, else of the one that is recorded.
+fn log_end(instance: &str, details: &ErrorDetails) {
+    let text = details.display_message();
+    match details {
+        ErrorDetails::Poison { .. } => {
+            tracing::error!(
+                target: "steadfast::runtime",
+                %instance,
+                details = %text,
+                "poison: the execution fails"
+            );
+        }
+        _ => {
+            tracing::warn!(
+                target: "steadfast::runtime",
+                %instance,
+                details = %text,
+                "the execution is ended without its code"
+            );
+        }
+    }
+}
+
+/// The last turn of an execution, with its first event if it has not begun. `None` if the history is not valid.
+fn last_turn(
+    identity: &Identity,
+    mut history: Vec<Event>,
+    start: Option<&Start>,
+    now_ms: u64,
+    details: ErrorDetails,
+) -> Option<Turn> {
+    if let Some(start) = start {
+        history = vec![first_event(identity, start, now_ms)];
+    }
+    let mut turn = fail_without_code(identity, &history, now_ms, details).ok()?;
+    if start.is_some() {
+        turn.events.splice(0..0, history);
+    }
+    Some(turn)
+}
+
+/// The trace context of an execution: that of its start message if it begins now, else the recorded one.
 fn traceparent_of<'a>(start: Option<&'a Start>, standing: &'a Standing) -> Option<&'a str> {
     match start {
         Some(start) => start.traceparent.as_deref(),
@@ -173,8 +194,13 @@ fn first_event(identity: &Identity, start: &Start, now_ms: u64) -> Event {
 /// The event id that marks the end of a history which cannot be read, while it is free.
 const UNREADABLE_END: u64 = 99_999;
 
-/// The end of an execution whose history cannot be read: nothing is known of what it leaves open.
-fn failed_by_hand(identity: &Identity, details: ErrorDetails, last_event_id: u64, now_ms: u64) -> TurnCommit {
+/// The last commit of an execution whose history cannot be read, without what the execution left open.
+fn end_of_unreadable(
+    identity: &Identity,
+    details: ErrorDetails,
+    last_event_id: u64,
+    now_ms: u64,
+) -> TurnCommit {
     let id = if last_event_id < UNREADABLE_END { UNREADABLE_END } else { last_event_id.saturating_add(1) };
     let output = details.display_message();
     let kind = EventKind::OrchestrationFailed { details };

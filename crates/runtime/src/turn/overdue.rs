@@ -1,55 +1,56 @@
-//! Turns that run longer than they may, so that their instance does not take one slot after another.
+//! Turns whose code runs longer than `max_turn_time`, so that their instance does not take one slot after another.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The instances whose code runs now.
 #[derive(Debug, Default)]
-pub(crate) struct Overdue {
-    instances: Mutex<BTreeMap<String, Turn>>,
+pub(crate) struct RunningTurns {
+    turns: Mutex<BTreeMap<String, TurnTime>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Turn {
-    Runs,
-    IsOverdue,
+enum TurnTime {
+    InTime,
+    Overdue,
 }
 
-impl Overdue {
-    /// Enters an instance; its code runs until the guard is dropped.
-    pub(crate) fn enter(self: &Arc<Self>, instance: &str) -> Running {
-        self.lock().insert(instance.to_owned(), Turn::Runs);
-        Running { overdue: Arc::clone(self), instance: instance.to_owned() }
+impl RunningTurns {
+    /// Enters an instance. Its code runs until the returned guard is dropped.
+    pub(super) fn enter(self: &Arc<Self>, instance: &str) -> RunningTurn {
+        self.lock().insert(instance.to_owned(), TurnTime::InTime);
+        RunningTurn { all: Arc::clone(self), instance: instance.to_owned() }
     }
 
-    /// Notes that the code of an instance runs for too long. False when it does not run: something else takes long.
-    pub(crate) fn note(&self, instance: &str) -> bool {
+    /// Notes that the code of an instance runs for too long. `false` if the code does not run: then the turn waits for
+    /// the store, and its lease is renewed.
+    pub(super) fn mark_overdue(&self, instance: &str) -> bool {
         match self.lock().get_mut(instance) {
-            Some(turn) => {
-                *turn = Turn::IsOverdue;
+            Some(time) => {
+                *time = TurnTime::Overdue;
                 true
             }
             None => false,
         }
     }
 
-    pub(crate) fn contains(&self, instance: &str) -> bool {
-        self.lock().get(instance) == Some(&Turn::IsOverdue)
+    pub(super) fn is_overdue(&self, instance: &str) -> bool {
+        self.lock().get(instance) == Some(&TurnTime::Overdue)
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Turn>> {
-        self.instances.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, TurnTime>> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// An instance whose code runs.
-pub(crate) struct Running {
-    overdue: Arc<Overdue>,
+pub(super) struct RunningTurn {
+    all: Arc<RunningTurns>,
     instance: String,
 }
 
-impl Drop for Running {
+impl Drop for RunningTurn {
     fn drop(&mut self) {
-        self.overdue.lock().remove(&self.instance);
+        self.all.lock().remove(&self.instance);
     }
 }

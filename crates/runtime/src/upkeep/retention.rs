@@ -14,7 +14,10 @@ const BATCH: u32 = 100;
 /// Looks for instances that ended long enough ago, and deletes them, until the runtime stops.
 pub(crate) async fn keep(shared: Arc<Shared>, retention: Duration) {
     if shared.store.admin().is_none() {
-        tracing::warn!(target: "steadfast::runtime", "finished instances are kept: the store cannot be managed, so retain_finished_for has no effect");
+        tracing::warn!(
+            target: "steadfast::runtime",
+            "finished instances are kept: the store cannot be managed, so retain_finished_for has no effect"
+        );
         return;
     }
     // Often enough that an instance is deleted at most a tenth too late, within reason.
@@ -38,10 +41,19 @@ async fn sweep(shared: &Shared, retention: Duration) {
         match admin.delete_instance_bulk(filter).await {
             Ok(deleted) if deleted.instances_deleted == 0 => return,
             Ok(deleted) => {
-                tracing::info!(target: "steadfast::runtime", instances = deleted.instances_deleted, events = deleted.events_deleted, "finished instances were deleted");
+                tracing::info!(
+                    target: "steadfast::runtime",
+                    instances = deleted.instances_deleted,
+                    events = deleted.events_deleted,
+                    "finished instances were deleted"
+                );
             }
             Err(error) => {
-                tracing::warn!(target: "steadfast::runtime", %error, "finished instances could not be deleted; trying again later");
+                tracing::warn!(
+                    target: "steadfast::runtime",
+                    %error,
+                    "finished instances could not be deleted; trying again later"
+                );
                 return;
             }
         }
