@@ -23,8 +23,8 @@ use crate::runtime::Shared;
 use crate::session::{self, Session, SessionAsk, WorkSession};
 use run::ActivityRun;
 
-/// How long work is delayed whose session cannot be served here. Only a store that cannot be told to exclude the session
-/// brings such work, and it would bring it again at once.
+/// How long work is delayed whose session cannot be served here. Only a store that cannot be told to exclude
+/// the session brings such work, and it would bring it again at once.
 const REFUSED_SESSION_DELAY: Duration = Duration::from_millis(100);
 
 /// How long work is delayed that is no activity.
@@ -93,11 +93,13 @@ impl Lane for Activities {
             let lease = tokio::select! {
                 biased;
                 lease = self.shared.store.fetch_work(request) => lease,
-                // This slot may take other sessions now. Dropping the waiting fetch leaves nothing in the store.
+                // This slot may take other sessions now. Dropping the waiting fetch leaves nothing in the
+                // store.
                 () = ask.is_outdated(&*plan.clock) => continue,
             };
             let lease = match lease {
-                // Only a newer process of this node makes the store refuse a fetch so. Other work can still be taken.
+                // Only a newer process of this node makes the store refuse a fetch so. Other work can still
+                // be taken.
                 Err(error) if error.kind == ProviderErrorKind::LeaseLost && ask.request.is_some() => {
                     session::node_replaced(&self.shared, &error);
                     continue;
@@ -199,7 +201,8 @@ impl Activities {
 }
 
 impl Shared {
-    /// Records the outcome of an activity, and tries again while the lease lasts. Returns whether the store has taken it.
+    /// Records the outcome of an activity, and tries again while the lease lasts. Returns whether the store
+    /// has taken it.
     async fn record_outcome(&self, token: &LeaseToken, outcome: Outcome) -> bool {
         let clock = &self.plan.clock;
         let ends = clock.monotonic().saturating_add(self.plan.work_lease.lasts);

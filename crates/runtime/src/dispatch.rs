@@ -16,8 +16,8 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::runtime::Shared;
 use backoff::Backoff;
 
-/// How long a slot may take to abandon its lease once the runtime stops what runs: a store that hangs must not keep the
-/// process.
+/// How long a slot may take to abandon its lease once the runtime stops what runs: a store that hangs must
+/// not keep the process.
 const ABANDON_TIME: Duration = Duration::from_secs(1);
 
 /// How long a slot waits after an error of the store that another try does not mend.
@@ -31,7 +31,8 @@ pub(crate) trait Lane: Send + Sync + 'static {
     /// Names the lane in logs and metrics.
     fn name(&self) -> &'static str;
 
-    /// Leases a turn or work, and waits for one at most as long as the plan says. Dropping the future leaves nothing.
+    /// Leases a turn or work, and waits for one at most as long as the plan says. Dropping the future leaves
+    /// nothing.
     async fn fetch(&self, slot: &Slot) -> Result<Option<Self::Lease>, ProviderError>;
 
     /// Processes a lease to its end: it is completed or abandoned when this returns.
@@ -116,7 +117,8 @@ async fn run<L: Lane>(shared: Arc<Shared>, lane: Arc<L>, slot: Slot) {
             Ok(Some(lease)) => {
                 backoff.reset();
                 lane.process(&slot, lease).await;
-                // A store in memory never makes the slot wait, and other tasks of the thread must have their turn.
+                // A store in memory never makes the slot wait, and other tasks of the thread must have their
+                // turn.
                 tokio::task::coop::consume_budget().await;
             }
             Ok(None) => {
@@ -164,7 +166,8 @@ pub(crate) async fn until_stopped(stop: &CancellationToken, other: impl Future<O
     }
 }
 
-/// Waits until the runtime stops what runs, and one second longer: whoever still waits for the store then must return.
+/// Waits until the runtime stops what runs, and one second longer: whoever still waits for the store then
+/// must return.
 pub(crate) async fn until_abandon_deadline(shared: &Shared) {
     shared.abort.cancelled().await;
     shared.plan.clock.sleep(ABANDON_TIME).await;

@@ -1,8 +1,9 @@
 //! What runs orchestrations and activities: loops, leases, sessions, shutdown.
 //!
-//! One dispatch loop serves two lanes, turns and activities. A slot fetches an item, processes it while a keeper
-//! renews its lease, and completes or abandons it. What to do with a leased instance is decided by a pure function
-//! (`triage`) and by the core; this crate carries data between them and the store. It knows no particular store.
+//! One dispatch loop serves two lanes, turns and activities. A slot fetches an item, processes it while a
+//! keeper renews its lease, and completes or abandons it. What to do with a leased instance is decided by a
+//! pure function (`triage`) and by the core; this crate carries data between them and the store. It knows no
+//! particular store.
 
 mod activity;
 mod dispatch;

@@ -1,4 +1,5 @@
-//! How a runtime is set up: flat, public, with defaults. [`Plan`](crate::plan::Plan) checks them and derives the rest.
+//! How a runtime is set up: flat, public, with defaults. [`Plan`](crate::plan::Plan) checks them and derives
+//! the rest.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,14 +51,14 @@ pub struct RuntimeOptions {
     pub session_cleanup_interval: Duration,
     /// Bounds the sessions that have an activity running here; 0 takes no session work.
     pub max_sessions_per_runtime: usize,
-    /// Bounds the sessions that this process keeps, busy or idle: beyond it the least recently used idle one is released.
-    /// `None` keeps them until they are idle for long enough.
+    /// Bounds the sessions that this process keeps, busy or idle: beyond it the least recently used idle one
+    /// is released. `None` keeps them until they are idle for long enough.
     pub max_attached_sessions: Option<usize>,
-    /// Says how long work of a session may wait that this process will not take soon, before the session is handed on;
-    /// `None` is twice `session_lock_timeout`.
+    /// Says how long work of a session may wait that this process will not take soon, before the session is
+    /// handed on; `None` is twice `session_lock_timeout`.
     pub session_untaken_after: Option<Duration>,
-    /// Releases all sessions when the runtime stops, so that others claim them at once. A node that wants them back after
-    /// a restart says no, and has a `worker_node_id`.
+    /// Releases all sessions when the runtime stops, so that others claim them at once. A node that wants
+    /// them back after a restart says no, and has a `worker_node_id`.
     pub release_sessions_on_shutdown: bool,
     /// Is told when a session comes and goes.
     pub session_hooks: Option<Arc<dyn SessionHooks>>,
@@ -75,12 +76,13 @@ pub struct RuntimeOptions {
     pub max_payload_bytes: usize,
     /// Says what becomes of unread queue messages that a continue-as-new cannot carry.
     pub carry_forward_overflow: CarryForwardOverflow,
-    /// Bounds how many orchestrations stay in memory between their turns; 0 replays every turn from its history.
+    /// Bounds how many orchestrations stay in memory between their turns; 0 replays every turn from its
+    /// history.
     pub max_warm_orchestrations: usize,
     /// Bounds how much memory they take together, estimated, in bytes.
     pub max_warm_bytes: usize,
-    /// Bounds how long the code of a turn may run. One that takes longer is named in a warning, loses its lease, and its
-    /// slot goes on without it.
+    /// Bounds how long the code of a turn may run. One that takes longer is named in a warning, loses its
+    /// lease, and its slot goes on without it.
     pub max_turn_time: Duration,
     /// Deletes instances this long after they ended, with all below them; `None` keeps them.
     pub retain_finished_for: Option<Duration>,

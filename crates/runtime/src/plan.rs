@@ -26,7 +26,8 @@ pub enum OptionsError {
         /// Holds the time between two renewals of an activity.
         renewal: Duration,
     },
-    /// Nothing can be done in no time: a lease would lease nothing, a hook or a turn would be over before it began.
+    /// Nothing can be done in no time: a lease would lease nothing, a hook or a turn would be over before it
+    /// began.
     #[error("{option} must not be zero: give it some time, the default is {default:?}")]
     Zero {
         /// Names the option.
@@ -78,8 +79,8 @@ impl Plan {
         self.warm.executions > 0
     }
 
-    /// Says how long after it was extended the lease of a session is believed in: a little less than it lasts, so that
-    /// this process stops before another may begin.
+    /// Says how long after it was extended the lease of a session is believed in: a little less than it
+    /// lasts, so that this process stops before another may begin.
     pub(crate) fn session_proof(&self) -> Duration {
         self.session_lease.lasts.saturating_sub(self.session_lease.lasts / 10)
     }
@@ -98,8 +99,8 @@ impl LeasePlan {
     }
 }
 
-/// Leases of 15 s and more are renewed a buffer before their end, shorter ones after half their time; never so late
-/// that one failed try would lose the lease.
+/// Leases of 15 s and more are renewed a buffer before their end, shorter ones after half their time; never
+/// so late that one failed try would lose the lease.
 fn renewal_interval(lasts: Duration, buffer: Duration) -> Duration {
     const SECOND: Duration = Duration::from_secs(1);
     let interval = if lasts >= Duration::from_secs(15) {

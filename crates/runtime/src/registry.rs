@@ -172,8 +172,8 @@ impl<H: ?Sized> RegistryBuilder<H> {
         if self.errors.is_empty() { Ok(self.build()) } else { Err(self.errors.join("; ")) }
     }
 
-    /// Adds what another registry holds. A name and version that are here already stay, and `error_prefix` begins the
-    /// error.
+    /// Adds what another registry holds. A name and version that are here already stay, and `error_prefix`
+    /// begins the error.
     #[must_use]
     pub fn merge_registry(mut self, other: Registry<H>, error_prefix: &str) -> Self {
         for (name, versions) in other.handlers.iter() {

@@ -112,11 +112,11 @@ pub struct Health {
     pub waiting_messages: Option<usize>,
     /// Counts what waits for a worker, when the store can tell.
     pub waiting_work: Option<usize>,
-    /// Holds how long some instance could have been leased and was not; `None` when none can be now, or when the store
-    /// cannot tell. It grows while nobody runs turns, or too few do.
+    /// Holds how long some instance could have been leased and was not; `None` when none can be now, or when
+    /// the store cannot tell. It grows while nobody runs turns, or too few do.
     pub oldest_message_waits: Option<Duration>,
-    /// Holds how long some activity could have been leased and was not; `None` when none can be now, or when the store
-    /// cannot tell. It grows while nobody serves its tag or its session, or too few do.
+    /// Holds how long some activity could have been leased and was not; `None` when none can be now, or when
+    /// the store cannot tell. It grows while nobody serves its tag or its session, or too few do.
     pub oldest_work_waits: Option<Duration>,
 }
 
@@ -235,8 +235,9 @@ impl Runtime {
         Ok(Arc::new(Self { shared }))
     }
 
-    /// Stops the runtime: no more is fetched, and what runs may finish within `timeout_ms` (1,000 by default; 0 gives
-    /// it back at once). Then what still runs is stopped and given back, uncounted. Returns when all tasks have ended.
+    /// Stops the runtime: no more is fetched, and what runs may finish within `timeout_ms` (1,000 by default;
+    /// 0 gives it back at once). Then what still runs is stopped and given back, uncounted. Returns when all
+    /// tasks have ended.
     ///
     /// # Cancel safety
     /// A dropped call has still asked the runtime to stop in that time; call it again to wait.
@@ -248,8 +249,8 @@ impl Runtime {
         if timeout.is_zero() {
             shared.abort.cancel();
         } else {
-            // The call may be awaited outside tokio, where no timer runs, or be dropped: the time passes on a task of
-            // its own, which holds no store and ends with the others.
+            // The call may be awaited outside tokio, where no timer runs, or be dropped: the time passes on a
+            // task of its own, which holds no store and ends with the others.
             let (tasks, abort) = (shared.tasks.clone(), shared.abort.clone());
             let is_up = shared.plan.clock.sleep(timeout);
             shared.tokio.spawn(async move {
@@ -272,9 +273,9 @@ impl Runtime {
         shared.measure_warm();
     }
 
-    /// Hands all sessions on: no more work of sessions is taken, what runs may finish, and each session is released as
-    /// its last activity ends. Returns when none is attached. Turns and other activities go on until
-    /// [`shutdown`](Self::shutdown). For deployments: another process claims the sessions at once.
+    /// Hands all sessions on: no more work of sessions is taken, what runs may finish, and each session is
+    /// released as its last activity ends. Returns when none is attached. Turns and other activities go on
+    /// until [`shutdown`](Self::shutdown). For deployments: another process claims the sessions at once.
     ///
     /// # Cancel safety
     /// A dropped call has still asked for it; call it again to wait.

@@ -1,14 +1,17 @@
-//! Sessions: which sessions this process owns, how each is attached and detached, and what activities keep in them.
+//! Sessions: which sessions this process owns, how each is attached and detached, and what activities keep in
+//! them.
 //!
-//! A session is an affinity key: while a process owns it, all activities of the session run there. The store decides
-//! who owns a session; a process *claims* one with a fetch and *releases* it. In the process the session is *attached*
-//! (the application is told, activities may keep state in it) and *detached* (the application is told, the state is
-//! dropped).
+//! A session is an affinity key: while a process owns it, all activities of the session run there. The store
+//! decides who owns a session; a process *claims* one with a fetch and *releases* it. In the process the
+//! session is *attached* (the application is told, activities may keep state in it) and *detached* (the
+//! application is told, the state is dropped).
 //!
 //! Read the files in this order:
 //!
-//! 1. `local_session.rs`: the state machine of one session, pure. All rules are there, and its test is their table.
-//! 2. `table.rs`: all sessions of the process behind one lock; each method is one event of the machine, or a question.
+//! 1. `local_session.rs`: the state machine of one session, pure. All rules are there, and its test is their
+//!    table.
+//! 2. `table.rs`: all sessions of the process behind one lock; each method is one event of the machine, or a
+//!    question.
 //! 3. `ask.rs`: what a fetch may ask for, so that the process claims no more than it can serve.
 //! 4. `attach.rs`: from the fetch that claimed a session to the activity that may begin.
 //! 5. `renew.rs`: the task that renews the leases and follows the store's answer.

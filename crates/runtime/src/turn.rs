@@ -52,8 +52,8 @@ impl Lane for Turns {
     async fn process(&self, slot: &Slot, lease: TurnLease) {
         let began = self.shared.plan.clock.monotonic();
         let keeper = self.keep(slot, &lease);
-        // Lets the keeper set its timer. A task that was just spawned waits behind this one, on a queue that no other
-        // thread takes from, and the code of the turn may hold the thread.
+        // Lets the keeper set its timer. A task that was just spawned waits behind this one, on a queue that
+        // no other thread takes from, and the code of the turn may hold the thread.
         tokio::task::yield_now().await;
         process::process(&self.shared, lease).await;
         drop(keeper);
@@ -63,8 +63,8 @@ impl Lane for Turns {
 }
 
 impl Turns {
-    /// Renews the lease while the turn runs, for at most `max_turn_time`: code that never yields must not hold its
-    /// instance for ever.
+    /// Renews the lease while the turn runs, for at most `max_turn_time`: code that never yields must not
+    /// hold its instance for ever.
     fn keep(&self, slot: &Slot, lease: &TurnLease) -> Keeper {
         let (running, replace) = (Arc::clone(&self.shared.running_turns), slot.replacement());
         let (instance, limit) = (lease.instance.clone(), self.shared.plan.max_turn_time);

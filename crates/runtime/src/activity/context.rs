@@ -122,8 +122,8 @@ impl ActivityContext {
         self.info.attempt
     }
 
-    /// Returns a text that is the same for every attempt of this activity and for no other: give it to services that
-    /// do a thing once for each key.
+    /// Returns a text that is the same for every attempt of this activity and for no other: give it to
+    /// services that do a thing once for each key.
     pub fn idempotency_key(&self) -> String {
         let ActivityInfo { instance, execution_id, activity_id, .. } = &*self.info;
         format!("{instance}/{execution_id}/{activity_id}")
@@ -144,8 +144,9 @@ impl ActivityContext {
         self.info.session.as_ref()
     }
 
-    /// Returns the error by which an activity says that it misses what its session should know here. It is recorded as
-    /// such, and [`is_session_lost`](steadfast_core::is_session_lost) recognises it in the orchestration.
+    /// Returns the error by which an activity says that it misses what its session should know here. It is
+    /// recorded as such, and [`is_session_lost`](steadfast_core::is_session_lost) recognises it in the
+    /// orchestration.
     pub fn session_lost(&self, reason: impl std::fmt::Display) -> String {
         steadfast_core::session_lost(reason)
     }

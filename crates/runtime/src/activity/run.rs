@@ -131,7 +131,8 @@ impl<'a> ActivityRun<'a> {
         AbortOnDropHandle::new(self.shared.tasks.spawn(call))
     }
 
-    /// A client whose calls belong to the trace of the activity. A stored text that is no trace context is not sent.
+    /// A client whose calls belong to the trace of the activity. A stored text that is no trace context is
+    /// not sent.
     fn client(&self) -> Client {
         let client = &self.shared.client;
         let traced = self.info.traceparent.as_ref().map(|traceparent| client.with_traceparent(traceparent));
@@ -187,7 +188,8 @@ impl<'a> ActivityRun<'a> {
         }
         drop(invocation);
         if !self.cancellation.is_withdrawn() {
-            // The lease may live on in a store that could not be reached: the work is not lost, it runs again (F7).
+            // The lease may live on in a store that could not be reached: the work is not lost, it runs again
+            // (F7).
             return self.shared.abandon(&self.token, None, Attempt::Counts).await;
         }
         if let Err(error) = self.shared.store.finish_work(&self.token, Outcome::default()).await {
@@ -196,7 +198,8 @@ impl<'a> ActivityRun<'a> {
     }
 }
 
-/// Returns the text of a panic. The payload is the application's: its drop may panic again, and must not end the slot.
+/// Returns the text of a panic. The payload is the application's: its drop may panic again, and must not end
+/// the slot.
 fn panic_text(error: JoinError) -> String {
     let text = error.to_string();
     if let Err(again) = catch_unwind(AssertUnwindSafe(move || drop(error))) {

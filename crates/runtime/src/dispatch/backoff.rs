@@ -21,7 +21,8 @@ impl Backoff {
         self.failures = 0;
     }
 
-    /// Returns the wait after one more failure in a row. It saturates, because an outage may last for days (F5).
+    /// Returns the wait after one more failure in a row. It saturates, because an outage may last for days
+    /// (F5).
     pub(crate) fn next(&mut self) -> Duration {
         self.failures = self.failures.saturating_add(1);
         let doublings = self.failures.min(16);

@@ -18,8 +18,8 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
-    /// Starts to renew. `lost` is called when the store answers that the lease is lost, or when the lease expires because
-    /// the store could not be reached in time. A transient error alone loses nothing (F7).
+    /// Starts to renew. `lost` is called when the store answers that the lease is lost, or when the lease
+    /// expires because the store could not be reached in time. A transient error alone loses nothing (F7).
     pub(crate) fn start(
         shared: &Arc<Shared>,
         token: LeaseToken,
@@ -97,8 +97,8 @@ async fn keep(shared: &Shared, token: &LeaseToken, plan: LeasePlan, bound: Optio
 }
 
 impl Shared {
-    /// Abandons a lease: the turn or the work can be leased again, after `retry_after` if that is given. If the store
-    /// cannot be reached, the lease expires by itself.
+    /// Abandons a lease: the turn or the work can be leased again, after `retry_after` if that is given. If
+    /// the store cannot be reached, the lease expires by itself.
     pub(crate) async fn abandon(&self, token: &LeaseToken, retry_after: Option<Duration>, attempt: Attempt) {
         if let Err(error) = self.store.abandon(token, Abandon { retry_after, attempt }).await {
             tracing::debug!(target: "steadfast::runtime", %error, "abandon failed; the lease will end (S5)");

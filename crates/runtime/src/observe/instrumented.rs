@@ -77,7 +77,8 @@ impl Watched {
     }
 
     fn told<T>(&self, operation: &str, result: Result<T, ProviderError>) -> Result<T, ProviderError> {
-        // A lost lease is an answer of the store and no trouble of it: somebody else holds the item, or it was withdrawn.
+        // A lost lease is an answer of the store and no trouble of it: somebody else holds the item, or it
+        // was withdrawn.
         if let (Some(metrics), Err(error)) = (&self.metrics, &result)
             && !error.is_lease_lost()
         {

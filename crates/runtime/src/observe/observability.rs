@@ -1,7 +1,9 @@
-//! What a runtime tells about itself: counts, and log lines for an application that wants them on its terminal.
+//! What a runtime tells about itself: counts, and log lines for an application that wants them on its
+//! terminal.
 //!
-//! Nothing here is installed by itself. A runtime counts, and emits through the facade of the crate `metrics`; it logs
-//! through `tracing`. The application chooses the recorder and the subscriber, or calls `init_logging`.
+//! Nothing here is installed by itself. A runtime counts, and emits through the facade of the crate
+//! `metrics`; it logs through `tracing`. The application chooses the recorder and the subscriber, or calls
+//! `init_logging`.
 
 mod catalogue;
 #[cfg(feature = "logging")]

@@ -1,7 +1,8 @@
-//! Tracing spans: one per turn and one per activity run, so that handlers' log lines can be found by instance.
+//! Tracing spans: one per turn and one per activity run, so that handlers' log lines can be found by
+//! instance.
 //!
-//! Both are root spans: their cause is a message in the store, not the span that the thread is in. The trace context
-//! that came with the message is a field, from which an exporter can take the parent.
+//! Both are root spans: their cause is a message in the store, not the span that the thread is in. The trace
+//! context that came with the message is a field, from which an exporter can take the parent.
 
 use steadfast_core::replay::Identity;
 use tracing::{Span, info_span};

@@ -21,7 +21,8 @@ impl OrchestrationRegistryBuilder {
         self.add(name.into(), FIRST_VERSION, f)
     }
 
-    /// Registers an orchestration with typed input and output as version 1.0.0, in place of one that is there.
+    /// Registers an orchestration with typed input and output as version 1.0.0, in place of one that is
+    /// there.
     #[must_use]
     pub fn register_typed<In, Out, F, Fut>(mut self, name: impl Into<String>, f: F) -> Self
     where

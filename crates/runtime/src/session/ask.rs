@@ -1,7 +1,7 @@
 //! What a fetch may ask for, so that no work is fetched only to be abandoned.
 //!
-//! A fetch either may claim one more session, for which it holds a [`Reservation`], or asks only for work of the
-//! sessions that have an activity running here. Both exclude the sessions that are being detached.
+//! A fetch either may claim one more session, for which it holds a [`Reservation`], or asks only for work of
+//! the sessions that have an activity running here. Both exclude the sessions that are being detached.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,8 +46,9 @@ impl SessionAsk {
             if table.is_draining || !table.all_excluded().eq(&request.leave_out) {
                 return;
             }
-            // A request that may claim is as wide as a request can be. One that may not claim is asked anew when no
-            // other fetch may claim and there is capacity, or when other sessions have a running activity.
+            // A request that may claim is as wide as a request can be. One that may not claim is asked anew
+            // when no other fetch may claim and there is capacity, or when other sessions have a running
+            // activity.
             if let SessionScope::Only(serving) = &request.scope {
                 let must_claim = table.reserved == 0 && table.has_capacity(self.sessions.limit);
                 if must_claim || !table.in_flight.keys().eq(serving) {
@@ -59,8 +60,8 @@ impl SessionAsk {
 }
 
 impl Sessions {
-    /// Returns what a fetch may ask for: a claim while there is capacity for one more session, else only work of the
-    /// sessions that have an activity running here.
+    /// Returns what a fetch may ask for: a claim while there is capacity for one more session, else only work
+    /// of the sessions that have an activity running here.
     pub(crate) fn ask(self: &Arc<Self>, lock_timeout: Duration, now: Duration) -> SessionAsk {
         let changes = self.changes.subscribe();
         let mut table = self.lock();
@@ -84,8 +85,8 @@ impl Sessions {
         SessionAsk { request: Some(request), expires, sessions: Arc::clone(self), reservation, changes }
     }
 
-    /// Tells waiting fetches that capacity was taken or returned. Far from the limit, and while one of the fetches may
-    /// claim, all of them stay as they are.
+    /// Tells waiting fetches that capacity was taken or returned. Far from the limit, and while one of the
+    /// fetches may claim, all of them stay as they are.
     pub(super) fn capacity_changed(&self) {
         let near = {
             let table = self.lock();

@@ -44,8 +44,8 @@ pub(crate) fn claim(
     WorkSession::Here(on_session)
 }
 
-/// Calls `on_attach` before the first activity of a claim, and returns whether the activity may begin: the process can
-/// prove that it still holds the session, and does not stop what runs.
+/// Calls `on_attach` before the first activity of a claim, and returns whether the activity may begin: the
+/// process can prove that it still holds the session, and does not stop what runs.
 pub(crate) async fn attach(shared: &Shared, session: &Session) -> bool {
     tokio::select! {
         biased;

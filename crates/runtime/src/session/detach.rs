@@ -1,7 +1,7 @@
 //! Detaching a session: one procedure for every cause.
 //!
-//! No fetch brings work of the session any more; `on_detach` is called; the managed state is dropped; the lease is
-//! released, so that another process can claim the session at once.
+//! No fetch brings work of the session any more; `on_detach` is called; the managed state is dropped; the
+//! lease is released, so that another process can claim the session at once.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use super::{Session, hooks};
 use crate::dispatch::until_abandon_deadline;
 use crate::runtime::Shared;
 
-/// Detaches claims that this process holds, each on a task of its own. A claim that it does not hold is passed over, and
-/// so is a busy session if the cause spares it.
+/// Detaches claims that this process holds, each on a task of its own. A claim that it does not hold is
+/// passed over, and so is a busy session if the cause spares it.
 pub(super) fn start(shared: &Arc<Shared>, claims: &[SessionRef], cause: Cause) {
     start_all(shared, claims.iter().filter_map(|claim| shared.sessions.detach(claim, cause)));
 }
@@ -69,8 +69,9 @@ async fn detach(shared: &Arc<Shared>, detachments: Vec<Detachment>, cause: Cause
     shared.metrics().set_attached_sessions(shared.sessions.count());
 }
 
-/// Releases leases in the store, so that other processes need not wait for them to expire. Waits for the store at most
-/// as long as a lease lasts: a store that hangs must not keep the process, and the leases expire by themselves.
+/// Releases leases in the store, so that other processes need not wait for them to expire. Waits for the
+/// store at most as long as a lease lasts: a store that hangs must not keep the process, and the leases
+/// expire by themselves.
 pub(super) async fn release(shared: &Shared, claims: &[SessionRef]) {
     if claims.is_empty() {
         return;
@@ -161,7 +162,8 @@ pub(crate) fn release_unregistered(shared: &Arc<Shared>, session: &Session) {
     start(shared, &[session.reference()], Cause::UnregisteredHandler);
 }
 
-/// Takes no more session work and detaches every session as lost: a newer process has started under this node's name.
+/// Takes no more session work and detaches every session as lost: a newer process has started under this
+/// node's name.
 pub(crate) fn node_replaced(shared: &Arc<Shared>, error: &ProviderError) {
     if shared.sessions.start_draining() {
         tracing::error!(

@@ -10,9 +10,11 @@ use steadfast_store::SessionRef;
 
 use super::managed::{Managed, ManagedState};
 
-/// Gives an activity the session that it runs on, as attached to this process. Clones are the same attachment.
+/// Gives an activity the session that it runs on, as attached to this process. Clones are the same
+/// attachment.
 ///
-/// State that activities keep here lives as long as the attachment: the runtime drops it when the session is detached.
+/// State that activities keep here lives as long as the attachment: the runtime drops it when the session is
+/// detached.
 ///
 /// ```
 /// # use steadfast_runtime::ActivityContext;
@@ -55,32 +57,34 @@ impl Session {
         &self.inner.key.session_id
     }
 
-    /// Returns the key of the session in the store: its id and, for a session that an orchestration opened, the
-    /// instance of that orchestration.
+    /// Returns the key of the session in the store: its id and, for a session that an orchestration opened,
+    /// the instance of that orchestration.
     pub fn key(&self) -> &SessionKey {
         &self.inner.key
     }
 
-    /// Returns the number of this attachment. It rises each time the session is attached, to this process or another,
-    /// and never repeats in a store. Pass it to the service that the activity writes to, and let that service refuse a
-    /// lower number. A store behind the compatible `Provider` trait counts no epochs: there it is always 0.
+    /// Returns the number of this attachment. It rises each time the session is attached, to this process or
+    /// another, and never repeats in a store. Pass it to the service that the activity writes to, and let
+    /// that service refuse a lower number. A store behind the compatible `Provider` trait counts no epochs:
+    /// there it is always 0.
     pub fn epoch(&self) -> u64 {
         self.inner.epoch
     }
 
-    /// Tells whether no activity of this attachment has completed yet. The activity must then load the state that the
-    /// process should have of the session.
+    /// Tells whether no activity of this attachment has completed yet. The activity must then load the state
+    /// that the process should have of the session.
     pub fn is_first_turn(&self) -> bool {
         !self.inner.has_completed.load(Ordering::Acquire)
     }
 
-    /// Returns the state of type `T` that this process keeps for the attachment, and makes it with `init` if there is
-    /// none. If several activities call this at the same time, one makes the state and the others wait for it.
+    /// Returns the state of type `T` that this process keeps for the attachment, and makes it with `init` if
+    /// there is none. If several activities call this at the same time, one makes the state and the others
+    /// wait for it.
     ///
     /// # Errors
     /// The error of `init`: then no state is kept, and the next caller tries again. A text for which
-    /// [`is_session_lost`](steadfast_core::is_session_lost) holds if the session was detached from this process after
-    /// the activity began: state that is made now would be dropped unseen.
+    /// [`is_session_lost`](steadfast_core::is_session_lost) holds if the session was detached from this
+    /// process after the activity began: state that is made now would be dropped unseen.
     ///
     /// # Cancel safety
     /// A call that is dropped while it makes the state keeps none, and lets the next caller make it.
@@ -101,8 +105,8 @@ impl Session {
         Ok(state)
     }
 
-    /// Returns the state of type `T` that this process keeps for the attachment. `None` if no activity has made it, or
-    /// if the session was detached and the state was dropped.
+    /// Returns the state of type `T` that this process keeps for the attachment. `None` if no activity has
+    /// made it, or if the session was detached and the state was dropped.
     pub fn state<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
         self.managed().values.get(&TypeId::of::<T>())?.value.clone()?.downcast().ok()
     }
@@ -130,8 +134,8 @@ impl Session {
         self.managed().has_ended = true;
     }
 
-    /// Drops the state that activities kept. The values are the application's: the drop of one may panic, and must not
-    /// keep the others from being dropped.
+    /// Drops the state that activities kept. The values are the application's: the drop of one may panic, and
+    /// must not keep the others from being dropped.
     pub(super) fn drop_state(&self) {
         let values = std::mem::take(&mut self.managed().values);
         for value in values.into_values() {

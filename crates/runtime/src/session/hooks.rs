@@ -11,22 +11,25 @@ use crate::runtime::Shared;
 
 /// Runs code of the application when a session is attached to this process and when it is detached.
 ///
-/// Each call may take as long as `session_hook_timeout` (5 s by default); then its future is dropped, the runtime logs a
-/// warning and goes on. A hook that panics is logged too. Set the hooks with `RuntimeOptions::session_hooks`.
+/// Each call may take as long as `session_hook_timeout` (5 s by default); then its future is dropped, the
+/// runtime logs a warning and goes on. A hook that panics is logged too. Set the hooks with
+/// `RuntimeOptions::session_hooks`.
 ///
 /// # Cancel safety
-/// The runtime drops the future of a hook that takes too long, and of an `on_attach` that runs when a shutdown stops
-/// what runs. `on_detach` is still called after such an `on_attach`.
+/// The runtime drops the future of a hook that takes too long, and of an `on_attach` that runs when a
+/// shutdown stops what runs. `on_detach` is still called after such an `on_attach`.
 #[async_trait]
 pub trait SessionHooks: Debug + Send + Sync + 'static {
-    /// Is called once for each attachment, before its first activity begins. Activities of the session wait for it.
+    /// Is called once for each attachment, before its first activity begins. Activities of the session wait
+    /// for it.
     async fn on_attach(&self, session: &Session) {
         let _ = session;
     }
 
-    /// Is called once for each attachment that [`on_attach`](Self::on_attach) was called for. When it returns, the
-    /// runtime drops the state that activities kept in the session and releases it, so that another worker can claim
-    /// it: this is the time to save state, unless `reason` is [`DetachReason::Lost`].
+    /// Is called once for each attachment that [`on_attach`](Self::on_attach) was called for. When it
+    /// returns, the runtime drops the state that activities kept in the session and releases it, so that
+    /// another worker can claim it: this is the time to save state, unless `reason` is
+    /// [`DetachReason::Lost`].
     async fn on_detach(&self, session: &Session, reason: DetachReason) {
         let _ = (session, reason);
     }
@@ -37,11 +40,11 @@ pub trait SessionHooks: Debug + Send + Sync + 'static {
 pub enum DetachReason {
     /// The session had no work for as long as `session_idle_timeout` says.
     Idle,
-    /// The session is released to other workers: more sessions are attached than `max_attached_sessions` allows, its
-    /// work is not taken here, or this process has no handler for one of its activities.
+    /// The session is released to other workers: more sessions are attached than `max_attached_sessions`
+    /// allows, its work is not taken here, or this process has no handler for one of its activities.
     Released,
-    /// The session may already belong to another worker: its lease was not renewed in time, or an operator released it.
-    /// Do not write state.
+    /// The session may already belong to another worker: its lease was not renewed in time, or an operator
+    /// released it. Do not write state.
     Lost,
     /// The runtime shuts down or drains.
     Shutdown,
@@ -49,14 +52,16 @@ pub enum DetachReason {
     Closed,
 }
 
-/// Calls `on_attach` for the first activity of a claim. Activities that come while it runs wait until it has returned.
+/// Calls `on_attach` for the first activity of a claim. Activities that come while it runs wait until it has
+/// returned.
 pub(super) async fn attach(shared: &Shared, session: &Session) {
     let Some(hooks) = &shared.plan.session_hooks else {
         shared.sessions.begin(session);
         return;
     };
     let _one_hook_at_a_time = session.hook_lock().lock().await;
-    // The session is attached as the call begins: what a dropped `on_attach` has begun is ended by `on_detach`.
+    // The session is attached as the call begins: what a dropped `on_attach` has begun is ended by
+    // `on_detach`.
     if shared.sessions.begin(session) {
         let (hooks, attached) = (Arc::clone(hooks), session.clone());
         bounded(shared, session, "on_attach", async move { hooks.on_attach(&attached).await }).await;

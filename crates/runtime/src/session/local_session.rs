@@ -6,13 +6,13 @@
 //!                      └───────Tick────────┴──────────▶ Unproven ──────Settle──────────┘
 //! ```
 //!
-//! The store decides which process owns a session: ownership is a lease with an epoch, a number that rises with each
-//! claim. This machine holds what the process *believes*, and it believes no longer than it can prove: a session whose
-//! lease was not renewed in time becomes [`Unproven`](SessionState::Unproven) before the lease expires, so that this
-//! process stops before another one may begin.
+//! The store decides which process owns a session: ownership is a lease with an epoch, a number that rises
+//! with each claim. This machine holds what the process *believes*, and it believes no longer than it can
+//! prove: a session whose lease was not renewed in time becomes [`Unproven`](SessionState::Unproven) before
+//! the lease expires, so that this process stops before another one may begin.
 //!
-//! [`LocalSession::on`] takes an event and returns the next state with the effects to carry out. The
-//! table in `table.rs` calls it under its lock; `attach.rs`, `detach.rs` and `renew.rs` carry the effects out.
+//! [`LocalSession::on`] takes an event and returns the next state with the effects to carry out. The table in
+//! `table.rs` calls it under its lock; `attach.rs`, `detach.rs` and `renew.rs` carry the effects out.
 
 use std::time::Duration;
 
@@ -24,7 +24,8 @@ pub(super) struct LocalSession {
     pub(super) state: SessionState,
     /// The fencing token of the claim. 0 on a store that counts no epochs.
     pub(super) epoch: u64,
-    /// The process may serve the session until this time of its monotonic clock, a little before the lease expires.
+    /// The process may serve the session until this time of its monotonic clock, a little before the lease
+    /// expires.
     pub(super) proven_until: Duration,
 }
 
@@ -38,8 +39,8 @@ pub(super) enum SessionState {
     Attached,
     /// The detach procedure runs. Fetches exclude the session.
     Detaching,
-    /// The lease was not renewed in time. It may live on in the store; the answer to the next renewal tells. Fetches
-    /// exclude the session until then.
+    /// The lease was not renewed in time. It may live on in the store; the answer to the next renewal tells.
+    /// Fetches exclude the session until then.
     Unproven,
     /// The session is no longer this process's. The table forgets it.
     Released,
@@ -73,7 +74,8 @@ pub(super) enum Effect {
     Abandon,
     /// Call `on_attach` before the activity begins.
     CallOnAttach,
-    /// Run the detach procedure. `was_attached` says whether `on_attach` was called, and so whether `on_detach` is due.
+    /// Run the detach procedure. `was_attached` says whether `on_attach` was called, and so whether
+    /// `on_detach` is due.
     Detach { cause: Cause, was_attached: bool },
     /// Release the lease, which lives on in the store although this process detached the session.
     Release,
@@ -82,7 +84,8 @@ pub(super) enum Effect {
 impl LocalSession {
     pub(super) const FREE: Self = Self { state: SessionState::Free, epoch: 0, proven_until: Duration::ZERO };
 
-    /// Takes one event and returns the next state and what to do. Events that mean nothing in a state change nothing.
+    /// Takes one event and returns the next state and what to do. Events that mean nothing in a state change
+    /// nothing.
     pub(super) fn on(self, event: SessionEvent) -> (Self, Vec<Effect>) {
         match event {
             SessionEvent::Claim { epoch, proven_until } => self.claim(epoch, proven_until),
@@ -211,8 +214,8 @@ impl Cause {
         }
     }
 
-    /// Tells whether the lease is released when the session is detached. A lost or closed session has no lease of this
-    /// process to release.
+    /// Tells whether the lease is released when the session is detached. A lost or closed session has no
+    /// lease of this process to release.
     pub(super) fn releases(self, release_on_shutdown: bool) -> bool {
         match self {
             Self::Lost | Self::Closed => false,
@@ -221,8 +224,8 @@ impl Cause {
         }
     }
 
-    /// Tells whether a session stays attached while an activity of it runs here. The causes that spare it come again
-    /// when the activity has ended.
+    /// Tells whether a session stays attached while an activity of it runs here. The causes that spare it
+    /// come again when the activity has ended.
     fn spares_busy_sessions(self) -> bool {
         match self {
             Self::Idle | Self::OverTheLimit | Self::Drain => true,
@@ -252,116 +255,103 @@ mod tests {
     /// What an event leads to: the next state and epoch, and the effects.
     type Expected = (SessionState, u64, Vec<Effect>);
 
-    /// The same outcome for the two states in which the session is held, apart from `was_attached`.
-    fn detaches(to: SessionState, epoch: u64, cause: Cause, then: &[Effect]) -> [Expected; 2] {
-        [false, true].map(|was_attached| {
-            let effects = [&[Effect::Detach { cause, was_attached }], then].concat();
-            (to, epoch, effects)
-        })
+    /// A row of the table: an event, and what it leads to in each of the six states.
+    type TableRow = (SessionEvent, [Expected; 6]);
+
+    fn same(state: SessionState) -> Expected {
+        (state, EPOCH, Vec::new())
     }
 
-    /// The rows: an event, and the outcome in each of the six states.
-    fn table() -> Vec<(SessionEvent, [Expected; 6])> {
-        use Effect::{Abandon, CallOnAttach, Release, Serve};
-        use SessionState::{Attached, Claimed, Detaching, Free, Released, Unproven};
-        let same = |state| (state, EPOCH, Vec::new());
-        let refused = |state| (state, EPOCH, vec![Abandon]);
-        let served = |state, epoch| (state, epoch, vec![Serve]);
+    fn with(state: SessionState, epoch: u64, effects: &[Effect]) -> Expected {
+        (state, epoch, effects.to_vec())
+    }
+
+    fn detach_effect(cause: Cause, was_attached: bool) -> Effect {
+        Effect::Detach { cause, was_attached }
+    }
+
+    /// What a fetch brings: an older claim than the known one, the known one, a newer one.
+    fn claim_rows() -> [TableRow; 3] {
+        use Effect::{Abandon, Serve};
+        use SessionState::{Attached, Claimed, Detaching, Unproven};
         let claim = |epoch| SessionEvent::Claim { epoch, proven_until: LATER };
+        let serve = |epoch| with(Claimed, epoch, &[Serve]);
+        let refuse = |state| with(state, EPOCH, &[Abandon]);
+        let replace =
+            |was_attached| with(Claimed, EPOCH + 1, &[detach_effect(Cause::Lost, was_attached), Serve]);
+        let (older, newer) = (EPOCH - 1, EPOCH + 1);
+        let on_older = [
+            serve(older),
+            refuse(Claimed),
+            refuse(Attached),
+            refuse(Detaching),
+            refuse(Unproven),
+            serve(older),
+        ];
+        let on_same = [
+            serve(EPOCH),
+            serve(EPOCH),
+            with(Attached, EPOCH, &[Serve]),
+            refuse(Detaching),
+            refuse(Unproven),
+            serve(EPOCH),
+        ];
+        let on_newer =
+            [serve(newer), replace(false), replace(true), serve(newer), serve(newer), serve(newer)];
+        [(claim(older), on_older), (claim(EPOCH), on_same), (claim(newer), on_newer)]
+    }
+
+    /// Every other event but `Detach`.
+    fn life_rows() -> Vec<TableRow> {
+        use SessionState::{Attached, Claimed, Detaching, Free, Released, Unproven};
         let tick = |now| SessionEvent::Tick { now };
-        let detach = |cause, busy| SessionEvent::Detach { cause, busy };
-        let nothing = || STATES.map(same);
-        let detached = |cause| {
-            let [claimed, attached] = detaches(Detaching, EPOCH, cause, &[]);
-            [same(Free), claimed, attached, same(Detaching), same(Unproven), same(Released)]
+        let expire = |was_attached| with(Unproven, EPOCH, &[detach_effect(Cause::Lost, was_attached)]);
+        let change = |from: SessionState, to: Expected| {
+            STATES.map(|state| if state == from { to.clone() } else { same(state) })
         };
-        let [replaced, replaced_attached] = detaches(Claimed, EPOCH + 1, Cause::Lost, &[Serve]);
-        let [unproven, unproven_attached] = detaches(Unproven, EPOCH, Cause::Lost, &[]);
-        let mut rows = vec![
-            (
-                claim(EPOCH - 1),
-                [
-                    served(Claimed, EPOCH - 1),
-                    refused(Claimed),
-                    refused(Attached),
-                    refused(Detaching),
-                    refused(Unproven),
-                    served(Claimed, EPOCH - 1),
-                ],
-            ),
-            (
-                claim(EPOCH),
-                [
-                    served(Claimed, EPOCH),
-                    served(Claimed, EPOCH),
-                    served(Attached, EPOCH),
-                    refused(Detaching),
-                    refused(Unproven),
-                    served(Claimed, EPOCH),
-                ],
-            ),
-            (
-                claim(EPOCH + 1),
-                [
-                    served(Claimed, EPOCH + 1),
-                    replaced,
-                    replaced_attached,
-                    served(Claimed, EPOCH + 1),
-                    served(Claimed, EPOCH + 1),
-                    served(Claimed, EPOCH + 1),
-                ],
-            ),
-            (
-                SessionEvent::Begin,
-                [
-                    same(Free),
-                    (Attached, EPOCH, vec![CallOnAttach]),
-                    same(Attached),
-                    same(Detaching),
-                    same(Unproven),
-                    same(Released),
-                ],
-            ),
+        vec![
+            (SessionEvent::Begin, change(Claimed, with(Attached, EPOCH, &[Effect::CallOnAttach]))),
             (
                 SessionEvent::Renew { proven_until: LATER },
-                [
-                    same(Free),
-                    same(Claimed),
-                    same(Attached),
-                    same(Detaching),
-                    (Unproven, EPOCH, vec![Release]),
-                    same(Released),
-                ],
+                change(Unproven, with(Unproven, EPOCH, &[Effect::Release])),
             ),
-            (tick(PROVEN_UNTIL - Duration::from_nanos(1)), nothing()),
+            (tick(PROVEN_UNTIL - Duration::from_nanos(1)), STATES.map(same)),
             (
                 tick(PROVEN_UNTIL),
-                [same(Free), unproven, unproven_attached, same(Detaching), same(Unproven), same(Released)],
+                [same(Free), expire(false), expire(true), same(Detaching), same(Unproven), same(Released)],
             ),
-            (
-                SessionEvent::Detached,
-                [same(Free), same(Claimed), same(Attached), same(Released), same(Unproven), same(Released)],
-            ),
-            (
-                SessionEvent::Settle,
-                [same(Free), same(Claimed), same(Attached), same(Detaching), same(Released), same(Released)],
-            ),
-        ];
-        for cause in [Cause::Idle, Cause::OverTheLimit, Cause::Drain] {
-            rows.push((detach(cause, false), detached(cause)));
-            rows.push((detach(cause, true), nothing()));
-        }
-        for cause in [Cause::Untaken, Cause::UnregisteredHandler, Cause::Shutdown, Cause::Lost, Cause::Closed]
-        {
-            rows.push((detach(cause, false), detached(cause)));
-            rows.push((detach(cause, true), detached(cause)));
+            (SessionEvent::Detached, change(Detaching, same(Released))),
+            (SessionEvent::Settle, change(Unproven, same(Released))),
+        ]
+    }
+
+    /// Every cause, for a session with and without a running activity.
+    fn detach_rows() -> Vec<TableRow> {
+        use SessionState::{Detaching, Free, Released, Unproven};
+        let mut rows = Vec::new();
+        for (cause, spares_busy_sessions) in [
+            (Cause::Idle, true),
+            (Cause::OverTheLimit, true),
+            (Cause::Drain, true),
+            (Cause::Untaken, false),
+            (Cause::UnregisteredHandler, false),
+            (Cause::Shutdown, false),
+            (Cause::Lost, false),
+            (Cause::Closed, false),
+        ] {
+            let detach = |was_attached| with(Detaching, EPOCH, &[detach_effect(cause, was_attached)]);
+            let detached =
+                [same(Free), detach(false), detach(true), same(Detaching), same(Unproven), same(Released)];
+            let when_busy = if spares_busy_sessions { STATES.map(same) } else { detached.clone() };
+            rows.push((SessionEvent::Detach { cause, busy: false }, detached));
+            rows.push((SessionEvent::Detach { cause, busy: true }, when_busy));
         }
         rows
     }
 
     #[test]
     fn every_state_meets_every_event() {
-        for (event, outcomes) in table() {
+        for (event, outcomes) in claim_rows().into_iter().chain(life_rows()).chain(detach_rows()) {
             for (state, (to, epoch, effects)) in STATES.into_iter().zip(outcomes) {
                 let local = LocalSession { state, epoch: EPOCH, proven_until: PROVEN_UNTIL };
                 let (next, done) = local.on(event);

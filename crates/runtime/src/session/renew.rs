@@ -11,8 +11,9 @@ use crate::dispatch::lease::RETRY;
 use crate::dispatch::until_abandon_deadline;
 use crate::runtime::Shared;
 
-/// Renews the leases of this process's sessions and, every `session_cleanup_interval`, removes ended sessions from the
-/// store. When the runtime stops and no activity of a session runs any more, detaches every session and returns.
+/// Renews the leases of this process's sessions and, every `session_cleanup_interval`, removes ended sessions
+/// from the store. When the runtime stops and no activity of a session runs any more, detaches every session
+/// and returns.
 pub(crate) async fn keep_leases(shared: Arc<Shared>) {
     let clock = &shared.plan.clock;
     let mut clean_at = clock.monotonic().saturating_add(shared.plan.session_cleanup);
@@ -72,7 +73,8 @@ async fn until_first_expiry(shared: &Shared) {
 async fn renew(shared: &Arc<Shared>) -> Duration {
     let (plan, sessions) = (&shared.plan, &shared.sessions);
     if sessions.has_drained() {
-        // A store that cannot release renews by owner: it would extend the leases of sessions that were detached here.
+        // A store that cannot release renews by owner: it would extend the leases of sessions that were
+        // detached here.
         return plan.session_lease.renew_every;
     }
     let asked = plan.clock.monotonic();
@@ -135,9 +137,9 @@ async fn follow(shared: &Arc<Shared>, answer: SessionsRenewed, held: &[SessionRe
     detach::start(shared, &idle, Cause::Idle);
     detach::start(shared, &sessions.idle_without_epoch(plan.session_idle, asked), Cause::Idle);
     detach::start(shared, &untaken, Cause::Untaken);
-    // From here on the store is asked, and this call may be dropped: the next answer then tells again what to do.
-    // A lease that lives on although its session was detached here would block other processes. No fetch brings such
-    // a session before its lease is released.
+    // From here on the store is asked, and this call may be dropped: the next answer then tells again what to
+    // do. A lease that lives on although its session was detached here would block other processes. No fetch
+    // brings such a session before its lease is released.
     detach::release(shared, &revived).await;
     sessions.settle_unproven();
     for claim in lost {

@@ -31,7 +31,8 @@ pub(crate) struct Sessions {
 #[derive(Debug, Default)]
 pub(super) struct SessionTable {
     tracked: BTreeMap<SessionKey, TrackedSession>,
-    /// Counts the running activities of each session that has one. An activity of a lost session counts until it ends.
+    /// Counts the running activities of each session that has one. An activity of a lost session counts until
+    /// it ends.
     pub(super) in_flight: BTreeMap<SessionKey, usize>,
     /// Counts the fetches that may claim one more session each.
     pub(super) reserved: usize,
@@ -84,11 +85,11 @@ impl Sessions {
         }
     }
 
-    /// Counts an activity that a fetch brought among the running ones, and its session among the claimed ones. A claim
-    /// that replaces an older one also returns the detachment of that.
+    /// Counts an activity that a fetch brought among the running ones, and its session among the claimed
+    /// ones. A claim that replaces an older one also returns the detachment of that.
     ///
-    /// `None` if the activity must be abandoned: the session is being detached, or would be one too many. Only a store
-    /// without the extended fetch brings such work.
+    /// `None` if the activity must be abandoned: the session is being detached, or would be one too many.
+    /// Only a store without the extended fetch brings such work.
     pub(super) fn claim(
         self: &Arc<Self>,
         claim: SessionRef,
@@ -114,7 +115,8 @@ impl Sessions {
         Some((OnSession { session: handle, in_flight }, replaced))
     }
 
-    /// Notes that an activity of a session is about to begin. Returns whether `on_attach` must be called first.
+    /// Notes that an activity of a session is about to begin. Returns whether `on_attach` must be called
+    /// first.
     pub(super) fn begin(&self, session: &Session) -> bool {
         let mut table = self.lock();
         if table.current(session).is_none() {
@@ -140,8 +142,8 @@ impl Sessions {
         }
     }
 
-    /// Notes that the store has extended a lease. Returns whether the session must be released there: this process has
-    /// detached it, because the lease was not renewed in time.
+    /// Notes that the store has extended a lease. Returns whether the session must be released there: this
+    /// process has detached it, because the lease was not renewed in time.
     pub(super) fn renewed(&self, claim: &SessionRef, proven_until: Duration) -> bool {
         let mut table = self.lock();
         if !table.holds_claim(claim) {
@@ -150,8 +152,8 @@ impl Sessions {
         table.on(&claim.key, SessionEvent::Renew { proven_until }).contains(&Effect::Release)
     }
 
-    /// Begins to detach one claim of a session. `None` if this process does not hold it, or if it is busy and the cause
-    /// spares busy sessions.
+    /// Begins to detach one claim of a session. `None` if this process does not hold it, or if it is busy and
+    /// the cause spares busy sessions.
     pub(super) fn detach(&self, claim: &SessionRef, cause: Cause) -> Option<Detachment> {
         let detachment = {
             let mut table = self.lock();
@@ -230,7 +232,8 @@ impl Sessions {
         self.lock().is_draining
     }
 
-    /// Tells whether the process takes no more session work and tracks no session, not even one that is being detached.
+    /// Tells whether the process takes no more session work and tracks no session, not even one that is being
+    /// detached.
     pub(super) fn has_drained(&self) -> bool {
         let table = self.lock();
         table.is_draining && table.tracked.is_empty()
@@ -261,8 +264,8 @@ impl Sessions {
         self.lock().held().map(|tracked| tracked.local.proven_until).min()
     }
 
-    /// Lists the held sessions without a running activity that are more than `max`, the least recently used first;
-    /// all of them while the process drains.
+    /// Lists the held sessions without a running activity that are more than `max`, the least recently used
+    /// first; all of them while the process drains.
     pub(super) fn excess(&self, max: Option<usize>) -> Vec<SessionRef> {
         let table = self.lock();
         let held: Vec<&TrackedSession> = table.held().collect();
@@ -277,7 +280,8 @@ impl Sessions {
         idle.into_iter().take(excess).map(|tracked| tracked.handle.reference()).collect()
     }
 
-    /// Lists the held sessions of a store without epochs that had no activity for `idle`. Such a store does not tell.
+    /// Lists the held sessions of a store without epochs that had no activity for `idle`. Such a store does
+    /// not tell.
     pub(super) fn idle_without_epoch(&self, idle: Duration, now: Duration) -> Vec<SessionRef> {
         let table = self.lock();
         let is_idle = |tracked: &&TrackedSession| {
@@ -370,8 +374,8 @@ impl SessionTable {
         LastUse { order: self.uses, at }
     }
 
-    /// Finds a session by its handle. `None` if the handle is of an older claim: that may have the same key, and on a
-    /// store without epochs the same epoch.
+    /// Finds a session by its handle. `None` if the handle is of an older claim: that may have the same key,
+    /// and on a store without epochs the same epoch.
     fn current(&self, session: &Session) -> Option<&TrackedSession> {
         self.tracked.get(session.key()).filter(|tracked| tracked.handle.is_same_as(session))
     }
@@ -388,8 +392,8 @@ impl SessionTable {
         self.in_flight.contains_key(tracked.handle.key())
     }
 
-    /// Lists the sessions that a fetch must not bring: those that are being detached or are unproven, and those that
-    /// were excluded for a while.
+    /// Lists the sessions that a fetch must not bring: those that are being detached or are unproven, and
+    /// those that were excluded for a while.
     pub(super) fn all_excluded(&self) -> impl Iterator<Item = &SessionKey> {
         let detached = self.tracked.iter().filter(|(_, tracked)| !tracked.local.is_held());
         detached.map(|(key, _)| key).chain(self.excluded.keys())

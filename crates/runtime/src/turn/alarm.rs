@@ -1,5 +1,5 @@
-//! Wake-ups from outside: an orchestration that awaits a future which history does not record fails with the reason, if
-//! it is still in memory when that future wakes it (F20).
+//! Wake-ups from outside: an orchestration that awaits a future which history does not record fails with the
+//! reason, if it is still in memory when that future wakes it (F20).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};

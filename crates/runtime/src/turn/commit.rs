@@ -16,7 +16,8 @@ use super::warm::WarmExecution;
 use crate::dispatch::until_stopped;
 use crate::runtime::Shared;
 
-/// The waits between the tries of a commit, in milliseconds. After the last one the turn is abandoned and runs again.
+/// The waits between the tries of a commit, in milliseconds. After the last one the turn is abandoned and
+/// runs again.
 const RETRIES_MS: [u64; 5] = [10, 20, 40, 80, 160];
 
 /// How a commit ended.
@@ -62,7 +63,8 @@ impl LeasedTurn {
 }
 
 impl Shared {
-    /// Makes a commit of a turn. The messages and the work carry the trace context that the execution started with.
+    /// Makes a commit of a turn. The messages and the work carry the trace context that the execution started
+    /// with.
     pub(super) async fn commit_of(
         &self,
         turn: Turn,
@@ -96,8 +98,8 @@ impl Shared {
         }
     }
 
-    /// Addresses the notice for a parent. A link that an older engine recorded does not name the parent's execution:
-    /// then it is the parent's current one.
+    /// Addresses the notice for a parent. A link that an older engine recorded does not name the parent's
+    /// execution: then it is the parent's current one.
     async fn addressed(&self, notice: ParentNotice) -> WorkItem {
         let mut execution_id = 1;
         if notice.parent.execution_id.is_none()
@@ -108,8 +110,8 @@ impl Shared {
         notice.into_message(execution_id)
     }
 
-    /// Commits a turn. An error of the store never becomes a failure of the application's (F8): the turn is abandoned
-    /// and runs again.
+    /// Commits a turn. An error of the store never becomes a failure of the application's (F8): the turn is
+    /// abandoned and runs again.
     pub(super) async fn commit(&self, token: &LeaseToken, commit: TurnCommit) -> CommitEnd {
         let mut retries = RETRIES_MS.iter();
         loop {

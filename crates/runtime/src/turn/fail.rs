@@ -1,4 +1,5 @@
-//! Ending an execution without its code: poison, a termination by an operator, a commit that the store refuses.
+//! Ending an execution without its code: poison, a termination by an operator, a commit that the store
+//! refuses.
 
 use steadfast_core::replay::{Identity, Start, Turn, Verdict, fail_without_code};
 use steadfast_core::{ErrorDetails, Event, EventKind, WorkItem};
@@ -147,7 +148,8 @@ fn log_end(instance: &str, details: &ErrorDetails) {
     }
 }
 
-/// The last turn of an execution, with its first event if it has not begun. `None` if the history is not valid.
+/// The last turn of an execution, with its first event if it has not begun. `None` if the history is not
+/// valid.
 fn last_turn(
     identity: &Identity,
     mut history: Vec<Event>,

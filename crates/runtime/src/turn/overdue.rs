@@ -1,4 +1,5 @@
-//! Turns whose code runs longer than `max_turn_time`, so that their instance does not take one slot after another.
+//! Turns whose code runs longer than `max_turn_time`, so that their instance does not take one slot after
+//! another.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,8 +23,8 @@ impl RunningTurns {
         RunningTurn { all: Arc::clone(self), instance: instance.to_owned() }
     }
 
-    /// Notes that the code of an instance runs for too long. `false` if the code does not run: then the turn waits for
-    /// the store, and its lease is renewed.
+    /// Notes that the code of an instance runs for too long. `false` if the code does not run: then the turn
+    /// waits for the store, and its lease is renewed.
     pub(super) fn mark_overdue(&self, instance: &str) -> bool {
         match self.lock().get_mut(instance) {
             Some(time) => {

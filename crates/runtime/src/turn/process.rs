@@ -57,8 +57,8 @@ pub(super) async fn process(shared: &Arc<Shared>, lease: TurnLease) {
         return shared.abandon(&token, Some(delay), Attempt::Counts).await;
     }
     let Some(known) = Known::of(history, kept, run) else {
-        // The store was told that this process has the execution in memory, and it was evicted since or is behind. The
-        // next lease brings the whole history.
+        // The store was told that this process has the execution in memory, and it was evicted since or is
+        // behind. The next lease brings the whole history.
         return shared.abandon(&token, None, Attempt::Uncounted).await;
     };
     let (standing, traces) = (known.standing(), traces_of(&messages));
@@ -159,8 +159,8 @@ impl LeasedTurn {
 }
 
 impl Known {
-    /// Joins what the lease brought with what is kept in memory. `None` if the lease brought only the end of the
-    /// history and the execution in memory does not fit to it.
+    /// Joins what the lease brought with what is kept in memory. `None` if the lease brought only the end of
+    /// the history and the execution in memory does not fit to it.
     fn of(history: History, kept: Option<Box<WarmExecution>>, run: Option<RunId>) -> Option<Self> {
         match (history, kept) {
             (History::Whole(events), _) => Some(Self::Cold(events)),

@@ -104,7 +104,8 @@ impl LeasedTurn {
         }
     }
 
-    /// Counts the children that a committed turn started, and records how long the children took that answered.
+    /// Counts the children that a committed turn started, and records how long the children took that
+    /// answered.
     pub(super) fn count_children(&self, identity: &Identity, children: &Children) {
         let (metrics, parent) = (self.shared.metrics(), identity.name.as_str());
         for child in &children.started {

@@ -12,8 +12,8 @@ pub(super) struct Standing {
     /// The history has no events.
     pub(super) is_empty: bool,
     pub(super) ending: Ending,
-    /// Counts the turns, for metrics: exact while the execution stays in memory, else the number of different times of
-    /// the events.
+    /// Counts the turns, for metrics: exact while the execution stays in memory, else the number of different
+    /// times of the events.
     pub(super) turns: u64,
 }
 

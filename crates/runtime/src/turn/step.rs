@@ -69,7 +69,8 @@ impl LeasedTurn {
         let Run { start, arrivals, collisions, .. } = run;
         let was_warm = matches!(known, Known::Warm(_));
         let handler = move |ctx, input| async move { handler.invoke(ctx, input).await };
-        // A task of its own notices code that never yields. When such code returns at last, it is not overdue any more.
+        // A task of its own notices code that never yields. When such code returns at last, it is not overdue
+        // any more.
         let _running = self.shared.running_turns.enter(&self.instance);
         // A turn must not depend on what else ran on this task: no cooperative budget interrupts it.
         tokio::task::unconstrained(async move {

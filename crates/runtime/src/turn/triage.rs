@@ -1,4 +1,5 @@
-//! What to do with a leased turn: run, settle, wait, or fail. Pure, so that the order of the questions can be read.
+//! What to do with a leased turn: run, settle, wait, or fail. Pure, so that the order of the questions can be
+//! read.
 
 use semver::Version;
 use steadfast_core::replay::{ParentLink, Start};
@@ -26,7 +27,8 @@ pub(super) struct TurnInput {
 pub(super) enum Triage {
     /// Run the code.
     Run(Run),
-    /// Remove the messages: the instance has ended or never starts. Parents whose child could not be started are told.
+    /// Remove the messages: the instance has ended or never starts. Parents whose child could not be started
+    /// are told.
     Settle { execution_id: u64, collisions: Vec<WorkItem> },
     /// Abandon the turn until later.
     Wait(Wait),
@@ -97,16 +99,16 @@ pub(super) fn triage(
     }
     let continues = opening.as_ref().is_some_and(|opening| opening.continues);
     let between = !continues && standing.ending == Ending::Continued;
-    // The start of the next execution may be delayed for as long as its code is not registered: a termination and
-    // poison do not wait for it.
+    // The start of the next execution may be delayed for as long as its code is not registered: a termination
+    // and poison do not wait for it.
     if between && poison.is_none() && terminated.is_none() {
         return Triage::Wait(Wait::BetweenExecutions);
     }
     let (execution_id, begun) =
         if continues || between { (execution_id + 1, false) } else { (execution_id, !standing.is_empty) };
     if opening.is_none() && !begun && !between {
-        // Messages that wait with a start which never comes do not poison it: they are dropped after their own last
-        // delivery.
+        // Messages that wait with a start which never comes do not poison it: they are dropped after their
+        // own last delivery.
         return match poison {
             Some(_) => Triage::Settle { execution_id, collisions },
             None => Triage::Wait(Wait::NotStarted),
@@ -202,8 +204,8 @@ struct Opening {
     continues: bool,
 }
 
-/// Separates the start from the other messages. A start for an instance that has a history is ignored; if a parent sent
-/// it, the parent is told.
+/// Separates the start from the other messages. A start for an instance that has a history is ignored; if a
+/// parent sent it, the parent is told.
 fn sort(messages: Vec<Message>, standing: &Standing, instance: &str) -> Sorted {
     let terminated = termination(&messages);
     let mut sorted = Sorted { opening: None, arrivals: Vec::new(), collisions: Vec::new(), terminated };
@@ -248,7 +250,8 @@ fn termination(messages: &[Message]) -> Option<ErrorDetails> {
     })
 }
 
-/// The message that tells a parent that the id of its child is taken. `None` if the running instance is that child.
+/// The message that tells a parent that the id of its child is taken. `None` if the running instance is that
+/// child.
 fn collision(parent: ParentLink, standing: &Standing, instance: &str) -> Option<WorkItem> {
     let own = standing.started.as_ref().and_then(|started| started.parent.as_ref());
     let is_own = own == Some(&parent) && parent.execution_id.is_some();

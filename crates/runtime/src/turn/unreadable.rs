@@ -14,8 +14,8 @@ impl Shared {
         self.row_of(instance).await.is_some_and(|row| row.status.is_ended())
     }
 
-    /// Cancels the activities and children of an unreadable execution and tells its parent, as far as these can be found
-    /// (F6).
+    /// Cancels the activities and children of an unreadable execution and tells its parent, as far as these
+    /// can be found (F6).
     pub(super) async fn close_unreadable(
         &self,
         identity: &Identity,
@@ -26,8 +26,8 @@ impl Shared {
         let notice = self.notice_of(&identity.instance, details).await;
         let cancels = self.cancels_of_children(identity).await;
         commit.messages.extend(notice.into_iter().chain(cancels).map(Message::from));
-        // Which of its events are activities cannot be read. Every event could be one, and cancelling an id that is no
-        // activity is no error.
+        // Which of its events are activities cannot be read. Every event could be one, and cancelling an id
+        // that is no activity is no error.
         commit.cancelled = (1..=last_event_id)
             .map(|activity_id| ScheduledActivityIdentifier {
                 instance: identity.instance.clone(),
@@ -37,8 +37,8 @@ impl Shared {
             .collect();
     }
 
-    /// The message for the parent. The instance's row names the parent, or the id that the engine made does; which event
-    /// of the parent waits is in the parent's history.
+    /// The message for the parent. The instance's row names the parent, or the id that the engine made does;
+    /// which event of the parent waits is in the parent's history.
     async fn notice_of(&self, instance: &str, details: &ErrorDetails) -> Option<WorkItem> {
         let parent = match self.row_of(instance).await {
             Some(row) => row.parent?,
@@ -56,8 +56,8 @@ impl Shared {
         Some(ParentNotice { parent, outcome: Err(details.clone()) }.into_message(execution_id))
     }
 
-    /// The cancellations for the children of this execution that still run. Children of earlier executions go on, as
-    /// after any other end.
+    /// The cancellations for the children of this execution that still run. Children of earlier executions go
+    /// on, as after any other end.
     async fn cancels_of_children(&self, identity: &Identity) -> Vec<WorkItem> {
         let parent = Some(identity.instance.clone());
         let mut query = InstanceQuery { parent, limit: MAX_PAGE, ..InstanceQuery::default() };

@@ -1,7 +1,8 @@
-//! Executions that stay in memory between their turns, so that a turn costs its new events and not the whole history.
+//! Executions that stay in memory between their turns, so that a turn costs its new events and not the whole
+//! history.
 //!
-//! The cache is a convenience: an execution that is not in it is replayed, and decides the same. It is bounded in number
-//! and in estimated bytes; the least recently used execution is evicted first.
+//! The cache is a convenience: an execution that is not in it is replayed, and decides the same. It is
+//! bounded in number and in estimated bytes; the least recently used execution is evicted first.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -4,8 +4,9 @@ use tracing_subscriber::EnvFilter;
 
 use super::{LogFormat, ObservabilityConfig};
 
-/// Writes log lines to standard output for the rest of the process: what orchestrations and activities log from
-/// `log_level` on, and warnings of everything else. The environment variable `RUST_LOG` replaces that choice.
+/// Writes log lines to standard output for the rest of the process: what orchestrations and activities log
+/// from `log_level` on, and warnings of everything else. The environment variable `RUST_LOG` replaces that
+/// choice.
 ///
 /// # Errors
 /// When the process has a subscriber already, or the filter cannot be read.

@@ -72,8 +72,8 @@ impl MetricsProvider {
         self.record_end(name, version, status, duration_seconds, turns, history_events);
     }
 
-    /// Tells how an execution ended, and what it took. In no snapshot: failures and continuations have counts of their own
-    /// there.
+    /// Tells how an execution ended, and what it took. In no snapshot: failures and continuations have counts
+    /// of their own there.
     pub(crate) fn record_end(
         &self,
         name: &str,
@@ -171,8 +171,8 @@ impl MetricsProvider {
         .increment(1);
     }
 
-    /// Counts an activity by its outcome: `success`, `app_error`, `infra_error` or `config_error`. Another outcome,
-    /// such as `cancelled`, is emitted and not in the snapshot.
+    /// Counts an activity by its outcome: `success`, `app_error`, `infra_error` or `config_error`. Another
+    /// outcome, such as `cancelled`, is emitted and not in the snapshot.
     pub fn record_activity_execution(
         &self,
         name: &str,
@@ -190,8 +190,8 @@ impl MetricsProvider {
         );
     }
 
-    /// Counts an activity as [`record_activity_execution`](Self::record_activity_execution) does, and tells whether it
-    /// ran on a session.
+    /// Counts an activity as [`record_activity_execution`](Self::record_activity_execution) does, and tells
+    /// whether it ran on a session.
     pub(crate) fn record_activity_run(
         &self,
         name: &str,
@@ -231,7 +231,8 @@ impl MetricsProvider {
         self.counters.activity_success.up();
     }
 
-    /// Counts an activity that returned an error (`activity_app_errors`). Emits nothing: a run has its own metric.
+    /// Counts an activity that returned an error (`activity_app_errors`). Emits nothing: a run has its own
+    /// metric.
     pub fn record_activity_app_error(&self) {
         self.counters.activity_app_errors.up();
     }
@@ -361,7 +362,8 @@ impl MetricsProvider {
         gauge!(name_of::WARM).set(count as f64);
     }
 
-    /// Counts messages that were dropped because their instance has ended. Those without any instance are the store's.
+    /// Counts messages that were dropped because their instance has ended. Those without any instance are the
+    /// store's.
     pub(crate) fn record_messages_to_ended(&self, count: u64) {
         counter!(name_of::MESSAGES_DROPPED, "reason" => "ended").increment(count);
     }
