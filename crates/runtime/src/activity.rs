@@ -188,7 +188,8 @@ impl Activities {
             target: "steadfast::runtime",
             instance = %scheduled.instance,
             activity = %scheduled.name,
-            "Activity not registered, abandoning with {:.1}s backoff (will poison in {left} more attempts); {}",
+            "Activity not registered, abandoning with {:.1}s backoff \
+             (will poison in {left} more attempts); {}",
             delay.as_secs_f64(),
             self.shared.activities.instead_of(&scheduled.name),
         );

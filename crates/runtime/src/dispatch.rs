@@ -65,9 +65,9 @@ async fn supervise<L: Lane>(shared: Arc<Shared>, lane: Arc<L>, slot: usize) {
     while !shared.stop.is_cancelled() {
         let (again, working) = (Arc::clone(&shared), Arc::clone(&lane));
         let replace = Arc::new(Notify::new());
-        let place = Slot { index: slot, replace: Arc::clone(&replace) };
+        let own = Slot { index: slot, replace: Arc::clone(&replace) };
         // Not tracked: a task that never returns must not keep the runtime from ending.
-        let mut run = AbortOnDropHandle::new(tokio::spawn(run(again, working, place)));
+        let mut run = AbortOnDropHandle::new(tokio::spawn(run(again, working, own)));
         let ended = tokio::select! {
             ended = &mut run => ended,
             () = replace.notified() => {

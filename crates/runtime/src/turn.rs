@@ -78,8 +78,8 @@ impl Turns {
                     target: "steadfast::runtime",
                     instance = %instance,
                     max_turn_time = ?limit,
-                    "a turn takes too long: its lease is not renewed, and another slot takes over its place; does the \
-                     handler block the thread, or loop without awaiting?"
+                    "a turn takes too long: its lease is not renewed, and another slot takes over its place; \
+                     does the handler block the thread, or loop without awaiting?"
                 );
                 replace.notify_one();
                 true

@@ -1,4 +1,6 @@
-//! Tasks that run beside the loops: reading gauges, deleting instances that ended long ago.
+//! What runs beside the loops: the health check, the gauges, and the deletion of instances that ended long
+//! ago.
 
 pub(crate) mod gauges;
+pub(crate) mod health;
 pub(crate) mod retention;

@@ -132,7 +132,14 @@ fn log(shared: &Shared, detachment: &Detachment) {
             if *cause == Cause::Untaken {
                 shared.metrics().record_session_untaken();
             }
-            tracing::info!(target: "steadfast::runtime", session_id, owner, epoch, reason, "session released");
+            tracing::info!(
+                target: "steadfast::runtime",
+                session_id,
+                owner,
+                epoch,
+                reason,
+                "session released"
+            );
         }
     }
 }
@@ -171,7 +178,8 @@ pub(crate) fn node_replaced(shared: &Arc<Shared>, error: &ProviderError) {
             owner = %shared.sessions.owner.id,
             incarnation = shared.sessions.owner.incarnation,
             %error,
-            "another process has started with the worker_node_id of this one; this one takes no more session work"
+            "another process has started with the worker_node_id of this one; \
+             this one takes no more session work"
         );
     }
     start(shared, &shared.sessions.held(), Cause::Lost);

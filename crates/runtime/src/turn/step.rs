@@ -127,7 +127,8 @@ impl LeasedTurn {
             instance = %self.instance,
             orchestration = %name,
             version,
-            "Orchestration not registered, abandoning with {:.1}s backoff (will poison in {left} more attempts); {}",
+            "Orchestration not registered, abandoning with {:.1}s backoff \
+             (will poison in {left} more attempts); {}",
             delay.as_secs_f64(),
             self.shared.orchestrations.instead_of(name),
         );
