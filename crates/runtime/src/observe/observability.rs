@@ -1,9 +1,6 @@
-//! What a runtime tells about itself: counts, and log lines for an application that wants them on its
-//! terminal.
-//!
-//! Nothing here is installed by itself. A runtime counts, and emits through the facade of the crate
-//! `metrics`; it logs through `tracing`. The application chooses the recorder and the subscriber, or calls
-//! `init_logging`.
+//! The metrics of a runtime, and log lines for an application without a subscriber of its own. A runtime
+//! emits metrics through the crate `metrics` and log lines through `tracing`, and installs neither a recorder
+//! nor a subscriber. The application chooses both, or calls `init_logging` for a subscriber.
 
 mod catalogue;
 #[cfg(feature = "logging")]
@@ -18,30 +15,36 @@ pub use logging::init_logging;
 pub(crate) use metrics::{Affinity, Counter};
 pub use metrics::{MetricsProvider, MetricsSnapshot};
 
-/// Says how log lines are written.
+/// Chooses how `init_logging` writes log lines. Default: [`Compact`](Self::Compact).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum LogFormat {
-    /// One JSON object a line.
+    /// One JSON object per line, for log collectors.
     Json,
-    /// Several lines each, for people.
+    /// Several lines per event, for people.
     Pretty,
-    /// One line each.
+    /// One line per event.
     #[default]
     Compact,
 }
 
-/// Says what a runtime tells about itself, and how.
+/// Sets up the metrics of a runtime, and the log lines of `init_logging`.
 #[derive(Debug, Clone)]
 pub struct ObservabilityConfig {
-    /// Says how `init_logging` writes.
+    /// How `init_logging` writes log lines. Default: [`LogFormat::Pretty`].
     pub log_format: LogFormat,
-    /// Says from which level on `init_logging` shows what orchestrations and activities log.
+    /// The least level of the log lines of orchestrations and activities that `init_logging` shows: `error`,
+    /// `warn`, `info`, `debug` or `trace`. Default: `info`. Log lines of other code are shown from `warn` on.
     pub log_level: String,
-    /// Names the service.
+    /// The name of the service, for an exporter of the application; the runtime does not use it. Default:
+    /// `duroxide`.
     pub service_name: String,
-    /// Names the version of the service.
+    /// The version of the service, for an exporter of the application; the runtime does not use it. Default:
+    /// `None`.
     pub service_version: Option<String>,
-    /// Spaces the looks at the store for what cannot be counted in passing.
+    /// How often the gauges are read from the store: running instances and the depths of the queues. Default:
+    /// 60 s. Zero reads them at the start only.
+    ///
+    /// Shorter costs the store more queries over all rows; longer shows older values.
     pub gauge_poll_interval: Duration,
 }
 
@@ -58,14 +61,14 @@ impl Default for ObservabilityConfig {
     }
 }
 
-/// Holds what a runtime tells about itself.
+/// Gives access to the metrics of a runtime.
 #[derive(Debug)]
 pub struct ObservabilityHandle {
     metrics: Arc<MetricsProvider>,
 }
 
 impl ObservabilityHandle {
-    /// Begins to count. Logging is left alone.
+    /// Makes metrics that start at zero. Installs no subscriber.
     ///
     /// # Errors
     /// As [`MetricsProvider::new`].
@@ -77,20 +80,23 @@ impl ObservabilityHandle {
         Self { metrics: Arc::new(metrics) }
     }
 
-    /// Returns what counts.
+    /// Returns the metrics, which can also be counted up by the application.
     pub fn metrics_provider(&self) -> &Arc<MetricsProvider> {
         &self.metrics
     }
 
-    /// Returns the counts so far.
+    /// Returns the counters so far.
     pub fn metrics_snapshot(&self) -> MetricsSnapshot {
         self.metrics.snapshot()
     }
 
-    /// Ends the counting; counts that others hold can still be read.
+    /// Does nothing; it is for compatibility. Metrics that others hold can still be read.
+    ///
+    /// # Cancel safety
+    /// Nothing to cancel.
     ///
     /// # Errors
-    /// None today.
+    /// No error today.
     pub async fn shutdown(self) -> Result<(), String> {
         Ok(())
     }
