@@ -166,7 +166,7 @@ pub(crate) async fn until_stopped(stop: &CancellationToken, other: impl Future<O
     }
 }
 
-/// Waits until the runtime stops what runs, and one second longer: whoever still waits for the store then
+/// Waits until a shutdown stops what runs, and one second longer. A task that still waits for the store then
 /// must return.
 pub(crate) async fn until_abandon_deadline(shared: &Shared) {
     shared.abort.cancelled().await;

@@ -18,7 +18,8 @@ pub enum OptionsError {
     /// `session_idle_timeout` is too short: a session would become idle between two renewals of its activity.
     #[error(
         "session_idle_timeout ({idle:?}) must be longer than worker_lock_timeout minus \
-         worker_lock_renewal_buffer ({renewal:?}): otherwise a session would be let go while its activity runs"
+         worker_lock_renewal_buffer ({renewal:?}): otherwise a session would be let go while its \
+         activity runs"
     )]
     SessionIdleTimeout {
         /// The given `session_idle_timeout`.

@@ -192,7 +192,7 @@ impl Runtime {
             supported_range = %format_args!("{}..={}", plan.versions.min, plan.versions.max),
             "Orchestration dispatcher capability filter configured"
         );
-        let observability = ObservabilityHandle::over(MetricsProvider::described());
+        let observability = ObservabilityHandle::with_metrics(MetricsProvider::described());
         let metrics = Arc::clone(observability.metrics_provider());
         let watched = InstrumentedProvider::new(store, Some(metrics)).with_clock(Arc::clone(&clock));
         let watched: Arc<dyn Provider> = Arc::new(watched);

@@ -28,7 +28,8 @@ pub(crate) struct ActivityInfo {
     pub(crate) session_id: Option<String>,
     pub(crate) session: Option<Session>,
     pub(crate) tag: Option<String>,
-    pub(crate) attempt: u32,
+    /// How often the work has been leased, from 1.
+    pub(crate) deliveries: u32,
     pub(crate) traceparent: Option<String>,
 }
 
@@ -121,7 +122,7 @@ impl ActivityContext {
 
     /// Returns how often this activity has been delivered to a worker, from 1.
     pub fn attempt(&self) -> u32 {
-        self.info.attempt
+        self.info.deliveries
     }
 
     /// Returns a text that is the same for every delivery of this activity and different for every other

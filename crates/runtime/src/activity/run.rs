@@ -29,7 +29,7 @@ pub(super) struct ActivityRun<'a> {
     cancellation: Cancellation,
 }
 
-/// What lasts as long as the activity may run. The keeper stops first.
+/// Held while the activity may run. The keeper is dropped first.
 struct Guards {
     _keeper: Keeper,
     _running: RunningActivity,
@@ -64,7 +64,7 @@ impl<'a> ActivityRun<'a> {
             session_id: scheduled.session_id.clone(),
             session,
             tag: scheduled.tag.clone(),
-            attempt: lease.attempt,
+            deliveries: lease.attempt,
             traceparent: lease.traceparent,
         };
         let (token, info) = (lease.token, Arc::new(info));
@@ -107,7 +107,7 @@ impl<'a> ActivityRun<'a> {
         drop(guards);
         let took = clock.monotonic().saturating_sub(began);
         let metrics = self.shared.metrics();
-        let retries = self.info.attempt.saturating_sub(1);
+        let retries = self.info.deliveries.saturating_sub(1);
         let affinity = Affinity { tag: self.scheduled.tag.as_deref(), session: self.info.session.is_some() };
         metrics.record_activity_run(&self.scheduled.name, outcome, took.as_secs_f64(), retries, affinity);
         metrics.record_worker_dispatcher_execution_duration(took.as_millis() as u64);

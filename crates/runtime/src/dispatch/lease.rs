@@ -48,8 +48,9 @@ impl Drop for Keeper {
     }
 }
 
-/// Says when a lease is not renewed any more.
+/// Ends the renewal of a lease whose holder takes too long.
 pub(crate) struct Bound {
+    /// How long the lease is renewed.
     pub(crate) limit: Duration,
     /// Called when the limit is reached. `false` goes on renewing.
     pub(crate) is_reached: Box<dyn FnOnce() -> bool + Send>,

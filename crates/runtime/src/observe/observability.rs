@@ -73,10 +73,10 @@ impl ObservabilityHandle {
     /// # Errors
     /// As [`MetricsProvider::new`].
     pub fn init(config: &ObservabilityConfig) -> Result<Self, String> {
-        Ok(Self::over(MetricsProvider::new(config)?))
+        Ok(Self::with_metrics(MetricsProvider::new(config)?))
     }
 
-    pub(crate) fn over(metrics: MetricsProvider) -> Self {
+    pub(crate) fn with_metrics(metrics: MetricsProvider) -> Self {
         Self { metrics: Arc::new(metrics) }
     }
 

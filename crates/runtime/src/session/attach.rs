@@ -11,7 +11,7 @@ use super::table::OnSession;
 use super::{Session, detach, hooks};
 use crate::runtime::Shared;
 
-/// What a fetch brought, by its session.
+/// Whether fetched work runs on a session, and whether that can be served here.
 pub(crate) enum WorkSession {
     /// The work names no session.
     None,

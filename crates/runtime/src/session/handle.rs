@@ -111,7 +111,7 @@ impl Session {
         self.managed().values.get(&TypeId::of::<T>())?.value.clone()?.downcast().ok()
     }
 
-    /// Names this attachment to the store.
+    /// Returns the name of this attachment for the store.
     pub(super) fn reference(&self) -> SessionRef {
         SessionRef { key: self.key().clone(), epoch: self.epoch() }
     }

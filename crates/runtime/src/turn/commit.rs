@@ -22,7 +22,7 @@ const RETRIES_MS: [u64; 5] = [10, 20, 40, 80, 160];
 
 /// How a commit ended.
 pub(super) enum CommitEnd {
-    /// The store has it. Holds the run that the events belong to, if the store tells runs apart.
+    /// The store took the commit. Names the run that the events belong to, if the store tells runs apart.
     Committed(Option<RunId>),
     /// Another process decides the turn, or the lease was abandoned: nothing more to do.
     NotOurs,

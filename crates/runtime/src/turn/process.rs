@@ -25,7 +25,7 @@ pub(super) struct LeasedTurn {
     pub(super) deliveries: u32,
     pub(super) last_event_id: u64,
     pub(super) kv: HashMap<String, KvEntry>,
-    /// What the history says of the execution. Empty if the history cannot be read.
+    /// The summary of the history. Empty if the history cannot be read.
     pub(super) standing: Standing,
     /// The kinds and trace contexts of the messages that carry one.
     pub(super) traces: Vec<(&'static str, String)>,
@@ -73,7 +73,7 @@ pub(super) async fn process(shared: &Arc<Shared>, lease: TurnLease) {
 impl LeasedTurn {
     /// Triages the messages and follows the decision.
     async fn decide(self, input: TurnInput, known: Known) {
-        let arrived = input.messages.len() as u64;
+        let message_count = input.messages.len() as u64;
         let starts = input.messages.iter().filter(|message| is_start(message)).count();
         let standing = match &known {
             Known::Cold(_) | Known::Warm(_) => Ok(&self.standing),
@@ -94,7 +94,7 @@ impl LeasedTurn {
         match decision {
             Triage::Run(run) => self.run(run, known).await,
             Triage::Settle { execution_id, collisions } => {
-                self.settle(execution_id, collisions, arrived).await
+                self.settle(execution_id, collisions, message_count).await
             }
             Triage::Wait(why) => self.wait(&why).await,
             Triage::Fail(fail) => self.fail(fail, known).await,
@@ -102,7 +102,7 @@ impl LeasedTurn {
     }
 
     /// Removes messages to an instance that has ended. Parents whose child could not be started are told.
-    async fn settle(&self, execution_id: u64, collisions: Vec<WorkItem>, arrived: u64) {
+    async fn settle(&self, execution_id: u64, collisions: Vec<WorkItem>, message_count: u64) {
         tracing::debug!(
             target: "steadfast::runtime",
             instance = %self.instance,
@@ -111,7 +111,7 @@ impl LeasedTurn {
         let messages = collisions.into_iter().map(Message::from).collect();
         let commit = TurnCommit { messages, ..TurnCommit::empty(execution_id) };
         if let CommitEnd::Committed(_) = self.shared.commit(&self.token, commit).await {
-            self.shared.metrics().record_messages_to_ended(arrived);
+            self.shared.metrics().record_messages_to_ended(message_count);
         }
     }
 
@@ -159,8 +159,8 @@ impl LeasedTurn {
 }
 
 impl Known {
-    /// Joins what the lease brought with what is kept in memory. `None` if the lease brought only the end of
-    /// the history and the execution in memory does not fit to it.
+    /// Chooses between the history of the lease and the execution in memory. `None` if the lease has only the
+    /// end of the history, and the execution in memory is not the one that this end continues.
     fn of(history: History, kept: Option<Box<WarmExecution>>, run: Option<RunId>) -> Option<Self> {
         match (history, kept) {
             (History::Whole(events), _) => Some(Self::Cold(events)),

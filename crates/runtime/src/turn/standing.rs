@@ -1,10 +1,10 @@
-//! What a history says of its execution, as far as triage asks.
+//! A summary of a history: what triage must know of it.
 
 use semver::Version;
 use steadfast_core::replay::ParentLink;
 use steadfast_core::{Event, EventKind};
 
-/// What a history says of its execution. An execution in memory keeps it beside, because it has no events.
+/// A summary of a history. An execution in memory has no events, so its summary is kept with it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Standing {
     /// The first event, once there is one.

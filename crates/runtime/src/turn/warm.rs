@@ -39,14 +39,14 @@ pub(crate) struct WarmLimit {
 
 #[derive(Default)]
 struct WarmTable {
-    entries: HashMap<String, WarmEntry>,
+    entries: HashMap<String, CachedExecution>,
     /// The instances by their last use, the oldest first.
     order: BTreeMap<u64, String>,
     uses: u64,
     bytes: usize,
 }
 
-struct WarmEntry {
+struct CachedExecution {
     kept: Box<WarmExecution>,
     bytes: usize,
     used: u64,
@@ -77,7 +77,7 @@ impl WarmCache {
             table.uses += 1;
             table.bytes = table.bytes.saturating_add(bytes);
             table.order.insert(used, instance.clone());
-            table.entries.insert(instance, WarmEntry { kept, bytes, used });
+            table.entries.insert(instance, CachedExecution { kept, bytes, used });
             while table.entries.len() > self.limit.executions || table.bytes > self.limit.bytes {
                 let Some((_, oldest)) = table.order.pop_first() else { break };
                 evicted.extend(table.remove(&oldest));
@@ -104,7 +104,7 @@ impl WarmCache {
 }
 
 impl WarmTable {
-    fn remove(&mut self, instance: &str) -> Option<WarmEntry> {
+    fn remove(&mut self, instance: &str) -> Option<CachedExecution> {
         let entry = self.entries.remove(instance)?;
         self.order.remove(&entry.used);
         self.bytes = self.bytes.saturating_sub(entry.bytes);
