@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use steadfast_clock::{Clock, SystemClock};
-use steadfast_core::{WorkItem, check_traceparent};
-use steadfast_store::{Envelope, Message, Provider, ProviderAdmin, Store, store_of};
+use steadfast_core::check_traceparent;
+use steadfast_store::{Provider, ProviderAdmin, Store, store_of};
 
+use crate::send::{Sender, Target};
 use crate::{ClientError, InstanceHandle};
 
 /// Starts, signals, waits for, inspects and manages orchestrations. Cheap to clone.
@@ -22,29 +23,35 @@ use crate::{ClientError, InstanceHandle};
 /// # Ok(())
 /// # }
 /// ```
+///
+/// # Cancel safety
+/// Every method that sends, deletes or releases does so in one call of the store: if its future is dropped,
+/// the call took effect as a whole or not at all, and the caller does not know which. Methods that read or
+/// wait change nothing.
 #[derive(Clone)]
 pub struct Client {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
-    /// The trace context of what it sends.
+    /// The trace context that the messages of this client carry.
     traceparent: Option<Arc<str>>,
 }
 
 impl Client {
-    /// Makes a client over a store.
+    /// Makes a client over a store, which measures its waits by the clock of the machine.
     pub fn new(store: Arc<dyn Provider>) -> Self {
         Self::with_clock(store, Arc::new(SystemClock))
     }
 
-    /// Makes a client that waits by a clock of yours.
+    /// Makes a client that measures its waits by the given clock, such as a `VirtualClock` in a test.
     pub fn with_clock(store: Arc<dyn Provider>, clock: Arc<dyn Clock>) -> Self {
         Self { store: store_of(store, Arc::clone(&clock)), clock, traceparent: None }
     }
 
-    /// Makes a client whose starts, events, queue messages, cancellations and terminations carry a W3C trace context.
+    /// Makes a client whose starts, events, queue messages, cancellations and terminations carry a W3C trace
+    /// context.
     ///
-    /// What is started hands it on: to its activities, its children, and its next execution. A provider that has only
-    /// the compatible methods does not carry it.
+    /// An instance that such a client starts passes the context on: to its activities, its children, and its
+    /// next execution. A provider that has only the compatible methods does not carry it.
     ///
     /// ```
     /// # async fn example(client: steadfast_client::Client) -> Result<(), steadfast_client::ClientError> {
@@ -55,7 +62,7 @@ impl Client {
     /// ```
     ///
     /// # Errors
-    /// `InvalidInput` for a text that is no `traceparent`; it says what is wrong with it.
+    /// `InvalidInput` for a text that is not a valid `traceparent`; the message says what is wrong with it.
     pub fn with_traceparent(&self, traceparent: impl AsRef<str>) -> Result<Self, ClientError> {
         let traceparent = traceparent.as_ref();
         check_traceparent(traceparent)
@@ -63,24 +70,29 @@ impl Client {
         Ok(Self { traceparent: Some(traceparent.into()), ..self.clone() })
     }
 
-    /// Makes what is sent of an item: it carries the client's trace context.
-    pub(crate) fn sent(&self, item: WorkItem) -> Envelope {
-        let traceparent = self.traceparent.as_deref().map(str::to_owned);
-        Envelope { message: Message { item, traceparent }, delay: None }
-    }
-
-    /// Names one instance, for calls that are about it.
+    /// Returns a handle for calls about one instance. Nothing is sent: the instance need not exist.
     pub fn instance(&self, id: impl Into<String>) -> InstanceHandle {
         InstanceHandle::new(self.clone(), id.into())
     }
 
-    /// Tells whether the store can be managed.
+    /// Tells whether the store has the management interface. Without it, methods that list or delete
+    /// instances and executions return `ManagementNotAvailable`.
     pub fn has_management_capability(&self) -> bool {
         self.store.admin().is_some()
     }
 
     pub(crate) fn admin(&self) -> Result<&dyn ProviderAdmin, ClientError> {
         self.store.admin().ok_or(ClientError::ManagementNotAvailable)
+    }
+
+    /// Sends to the store at once.
+    pub(crate) fn sender(&self) -> Sender<'_> {
+        self.sender_to(Target::Store(&*self.store))
+    }
+
+    /// Sends to the given target, with this client's trace context.
+    pub(crate) fn sender_to<'a>(&'a self, target: Target<'a>) -> Sender<'a> {
+        Sender { target, traceparent: self.traceparent.as_deref() }
     }
 }
 

@@ -1,47 +1,48 @@
-//! What can go wrong for a caller.
+//! The errors of a client's calls.
 
 use steadfast_store::{ProviderError, ProviderErrorKind};
 
-/// Says why a client's call failed.
+/// Tells why a client's call failed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ClientError {
-    /// The store failed.
+    /// The store failed. The error tells the kind, and whether another try may succeed.
     #[error("{0}")]
     Provider(#[from] ProviderError),
-    /// The store has no management interface.
+    /// The store has no management interface, which the call needs.
     #[error("Management features not available - provider doesn't implement ProviderAdmin")]
     ManagementNotAvailable,
-    /// The call makes no sense.
+    /// An argument is not valid, or a stored value cannot be decoded as the asked type.
     #[error("Invalid input: {message}")]
     InvalidInput {
-        /// Says what is wrong.
+        /// Which argument is wrong, and why.
         message: String,
     },
-    /// The time is over.
+    /// The wait did not end within its time-out.
     #[error("Operation timed out")]
     Timeout,
-    /// The instance is alive.
+    /// The instance to delete has not ended.
     #[error("Instance {instance_id} is still running. Use force=true or cancel first.")]
     InstanceStillRunning {
-        /// Names it.
+        /// The id of the instance.
         instance_id: String,
     },
-    /// The instance is a child.
+    /// The instance to delete is a child of another one, and is deleted with its root.
     #[error("Cannot delete sub-orchestration {instance_id} directly. Delete the root orchestration instead.")]
     CannotDeleteSubOrchestration {
-        /// Names it.
+        /// The id of the child.
         instance_id: String,
     },
-    /// There is no such instance.
+    /// No instance has this id.
     #[error("Instance {instance_id} not found")]
     InstanceNotFound {
-        /// Names it.
+        /// The id that was asked for.
         instance_id: String,
     },
 }
 
 impl ClientError {
-    /// Tells whether another try may succeed.
+    /// Tells whether the same call may succeed later: true for a time-out and for transient errors of the
+    /// store.
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Provider(error) => error.is_retryable(),
@@ -58,8 +59,9 @@ impl ClientError {
         Self::InvalidInput { message: message.into() }
     }
 
-    /// Says what the refusal of a deletion means. Stores of ours answer by kind, and of the two refusals one is about
-    /// children; for foreign providers the compatible contract fixes the texts.
+    /// Makes the error of a refused deletion. The stores of this project answer with a kind; foreign
+    /// providers answer with texts, which the compatible contract fixes. `is_child` tells the two refusals by
+    /// kind apart.
     pub(crate) fn of_deletion(error: ProviderError, instance: &str, is_child: bool) -> Self {
         let instance_id = instance.to_owned();
         match error.kind {

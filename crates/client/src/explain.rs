@@ -1,4 +1,4 @@
-//! What an instance waits for, and who could end its waiting.
+//! What an instance waits for, and which process or message could end its wait.
 
 mod text;
 
@@ -12,143 +12,150 @@ use steadfast_store::{
 
 use crate::{Client, ClientError};
 
-/// Tells what an instance waits for. Prints as a text for people.
+/// Tells what an instance waits for. `Display` writes it as a text for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explanation {
-    /// Names the instance.
+    /// The id of the instance.
     pub instance: String,
-    /// Tells how it stands: orchestration, execution, status. `None` while its start waits for a first turn.
+    /// The row of the instance: orchestration, execution, status. `None` while its start waits for a first
+    /// turn.
     pub state: Option<InstanceState>,
-    /// Tells what waits for its turns and whether one is leased now. `None` when the store cannot tell.
+    /// The messages that wait for a turn, and whether a turn is leased now. `None` if the store cannot tell.
     pub turn: Option<TurnState>,
-    /// Lists what its current execution waits for, in the order in which it was asked for; at most
-    /// [`MAX_PAGE`] operations, and the moves of sessions behind them.
+    /// The operations that the current execution waits for, in the order in which the code asked for them, at
+    /// most [`MAX_PAGE`]; after them the sessions whose next move it asked for.
     pub waiting: Vec<Waiting>,
-    /// Counts the operations beyond those.
+    /// How many operations there are beyond [`MAX_PAGE`].
     pub more: usize,
-    /// Tells whether it is pending and waits for nothing that could ever be answered: its code awaits something that
-    /// is not durable, and it goes on until it is cancelled. Judged by the history, so it is true only once timers
-    /// that the code no longer waits for have fired.
+    /// The instance runs and waits for no operation: its code awaits a future that is not durable, so no
+    /// message can ever continue it. Cancel it. This is judged by the history, so it becomes true only after
+    /// timers that the code does not await any more have fired.
     pub stuck: bool,
-    /// Holds the time of the explanation: the store's where it tells, else the client's. In milliseconds since
-    /// the Unix epoch, as all times here.
+    /// The time of the explanation in milliseconds since the Unix epoch, as all times here: the store's time
+    /// if the store tells it, else the client's.
     pub now_ms: u64,
 }
 
-/// Names something that an instance waits for.
+/// One operation that an instance waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Waiting {
     /// The outcome of an activity.
     Activity(Box<WaitingActivity>),
-    /// A time.
+    /// A timer.
     Timer {
-        /// Numbers the event that asked for it.
+        /// The id of the history event that recorded the operation.
         event_id: u64,
-        /// Holds the time at which it was asked for.
+        /// When the code asked for it.
         asked_at_ms: u64,
-        /// Holds the time.
+        /// When the timer fires.
         fire_at_ms: u64,
     },
-    /// An event that somebody raises.
+    /// An event that a client raises.
     Event {
-        /// Numbers the event that asked for it.
+        /// The id of the history event that recorded the operation.
         event_id: u64,
-        /// Holds the time at which it was asked for.
+        /// When the code asked for it.
         asked_at_ms: u64,
-        /// Names the event.
+        /// The name of the awaited event.
         name: String,
     },
-    /// A message to a queue.
+    /// A message to a queue of the instance.
     Queue {
-        /// Numbers the event that asked for it.
+        /// The id of the history event that recorded the operation.
         event_id: u64,
-        /// Holds the time at which it was asked for.
+        /// When the code asked for it.
         asked_at_ms: u64,
-        /// Names the queue.
+        /// The name of the queue.
         name: String,
     },
-    /// The outcome of a child.
+    /// The result of a child.
     Child {
-        /// Numbers the event that asked for it.
+        /// The id of the history event that recorded the operation.
         event_id: u64,
-        /// Holds the time at which it was asked for.
+        /// When the code asked for it.
         asked_at_ms: u64,
-        /// Names its orchestration.
+        /// The name of the child's orchestration.
         name: String,
-        /// Names its instance, which can be explained too.
+        /// The id of the child's instance, which can be explained too.
         instance: String,
-        /// Says how it stands; `None` when it has not begun.
+        /// The status of the child. `None` if it has not begun.
         status: Option<ExecutionState>,
     },
-    /// The next attachment of a session. It was asked for; whether the code still waits for it is not recorded.
+    /// The next claim of a session by a worker. The code asked for it; whether it still awaits it is not
+    /// recorded.
     SessionMove {
-        /// Names the session.
+        /// The key of the session.
         session: SessionKey,
     },
 }
 
-/// Tells of an activity that an instance waits for.
+/// An activity that an instance waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaitingActivity {
-    /// Numbers the event that asked for it.
+    /// The id of the history event that scheduled it.
     pub event_id: u64,
-    /// Holds the time at which it was asked for and queued.
+    /// When it was scheduled and queued.
     pub queued_at_ms: u64,
-    /// Names it.
+    /// The name that the activity is registered under.
     pub name: String,
-    /// Names the pool of workers that may run it.
+    /// The tag of the workers that may run it. `None` for workers that take untagged work.
     pub tag: Option<String>,
-    /// Names the session that it runs on.
+    /// The session that it runs on.
     pub session: Option<SessionKey>,
-    /// Tells who holds that session and until when. `None` when nobody ever did, or the store cannot tell.
+    /// The owner and the lease of that session. `None` if no worker ever claimed it, or if the store cannot
+    /// tell.
     pub session_info: Option<SessionInfo>,
-    /// Says who runs it, or why nobody does.
+    /// Which worker runs it, or why it waits.
     pub place: Place,
 }
 
-/// Says where an activity is.
+/// Where the work of an activity is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     /// The store cannot tell.
     Unknown,
-    /// It is in the queue.
+    /// In the queue: leased, delayed, or waiting for a worker.
     Queued(WorkState),
-    /// It is in no queue: its answer is on the way, or it could not be read and was set aside.
+    /// In no queue: its answer is on the way to the instance, or its row could not be read and was set aside.
     NotQueued,
 }
 
-/// Bounds how often a look is repeated because the instance changed meanwhile. One that changes all the time is
-/// explained as it was last seen.
-const LOOKS: u32 = 3;
+/// Bounds how often the store is read again because the instance changed meanwhile. An instance that changes
+/// all the time is explained as it was last read.
+const MAX_READS: u32 = 3;
 
 impl Client {
-    /// Tells what an instance waits for now: events, queues, timers, activities and who runs them or why nobody does,
-    /// children and how they stand. Also how the instance stands, whether a turn of it is leased, how many messages
-    /// wait for it, and whether it is [stuck](Explanation::stuck).
+    /// Tells what an instance waits for now: events, queues, timers, children and their status, activities
+    /// and the workers that run them or the reason why they wait. Also the status of the instance, whether a
+    /// turn of it is leased, how many messages wait for it, and whether it is [stuck](Explanation::stuck).
     ///
-    /// Operations come from the history; what the store cannot tell beyond it is left out. A timer that the code no
-    /// longer waits for is listed until it fires.
+    /// The operations come from the history. Details that the store cannot tell are `None`. A timer that the
+    /// code does not await any more is listed until it fires.
     ///
     /// # Errors
-    /// `InstanceNotFound`, or `Provider` when the store fails or cannot read the history.
+    /// `InstanceNotFound`, or `Provider` if the store fails or cannot read the history.
     ///
     /// # Cancel safety
-    /// Nothing changes by looking.
+    /// Reads only.
     pub async fn explain(&self, instance: &str) -> Result<Explanation, ClientError> {
         let mut state = self.store.state(instance).await?;
-        let mut looks = 0;
+        let mut reads = 0;
         loop {
-            let found = self.look(instance, state).await?;
-            looks += 1;
+            let found = self.explain_once(instance, state).await?;
+            reads += 1;
             state = self.store.state(instance).await?;
             let seen = found.state.as_ref().map(|state| state.change);
-            if looks == LOOKS || seen == state.as_ref().map(|state| state.change) {
+            if reads == MAX_READS || seen == state.as_ref().map(|state| state.change) {
                 return Ok(found);
             }
         }
     }
 
-    async fn look(&self, instance: &str, state: Option<InstanceState>) -> Result<Explanation, ClientError> {
+    async fn explain_once(
+        &self,
+        instance: &str,
+        state: Option<InstanceState>,
+    ) -> Result<Explanation, ClientError> {
         let turn = known(self.store.turn_of(instance).await)?.flatten();
         if state.is_none() && turn.is_none() {
             return Err(ClientError::InstanceNotFound { instance_id: instance.to_owned() });
@@ -166,7 +173,7 @@ impl Client {
         Ok(Explanation { instance: instance.to_owned(), state, turn, waiting, more, stuck, now_ms })
     }
 
-    /// What an execution waits for, and how many operations are beyond those that are shown.
+    /// Returns what an execution waits for, and how many operations are beyond `MAX_PAGE`.
     async fn waits(
         &self,
         running: &InstanceState,
@@ -199,10 +206,10 @@ impl Client {
     }
 }
 
-/// What a store cannot tell is not known; other errors are errors.
-fn known<T>(told: Result<T, ProviderError>) -> Result<Option<T>, ProviderError> {
-    match told {
-        Ok(told) => Ok(Some(told)),
+/// Makes `None` of an answer that the store does not support.
+fn known<T>(answer: Result<T, ProviderError>) -> Result<Option<T>, ProviderError> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
         Err(error) if error.kind == ProviderErrorKind::Unsupported => Ok(None),
         Err(error) => Err(error),
     }
@@ -241,7 +248,7 @@ fn wait_of(
 }
 
 impl Explanation {
-    /// Tells whether the orchestration has ended.
+    /// Tells whether the instance has completed or failed.
     pub fn has_ended(&self) -> bool {
         let status = self.state.as_ref().map(|state| &state.status);
         matches!(status, Some(ExecutionState::Completed(_) | ExecutionState::Failed(_)))

@@ -9,50 +9,53 @@ use steadfast_store::{
 use crate::{Client, ClientError};
 
 impl Client {
-    /// Measures an instance; `None` when there is none of that id.
+    /// Counts the events, queue messages and keys of an instance, with their sizes in bytes. `None` if no
+    /// instance has this id.
     ///
     /// # Errors
-    /// `Provider` when the store fails.
+    /// `Provider` if the store fails.
     pub async fn get_orchestration_stats(&self, instance: &str) -> Result<Option<SystemStats>, ClientError> {
         Ok(self.store.stats(instance).await?)
     }
 
-    /// Lists instances page by page, newest first, with filters.
+    /// Lists one page of instances, newest first. The page names the cursor of the next one.
     ///
     /// # Errors
-    /// `Provider` when the store fails, or when the cursor is none of its own.
+    /// `Provider` if the store fails, or if the cursor is not one that it returned.
     pub async fn list_instances(&self, query: &InstanceQuery) -> Result<InstancePage, ClientError> {
         Ok(self.store.instances(query).await?)
     }
 
-    /// Lists all instances, newest first.
+    /// Lists the ids of all instances, newest first. Use [`list_instances`](Self::list_instances) for many
+    /// instances.
     ///
     /// # Errors
-    /// `ManagementNotAvailable`, or `Provider` when the store fails.
+    /// `ManagementNotAvailable`, or `Provider` if the store fails.
     pub async fn list_all_instances(&self) -> Result<Vec<String>, ClientError> {
         Ok(self.admin()?.list_instances().await?)
     }
 
-    /// Lists the instances with a status (`Running`, `Completed`, `Failed`, `ContinuedAsNew`), newest first.
+    /// Lists the ids of the instances with a status (`Running`, `Completed`, `Failed`, `ContinuedAsNew`),
+    /// newest first.
     ///
     /// # Errors
-    /// `ManagementNotAvailable`, or `Provider` when the store fails.
+    /// `ManagementNotAvailable`, or `Provider` if the store fails.
     pub async fn list_instances_by_status(&self, status: &str) -> Result<Vec<String>, ClientError> {
         Ok(self.admin()?.list_instances_by_status(status).await?)
     }
 
-    /// Describes an instance.
+    /// Returns the row of an instance: orchestration, version, status, times and its current execution.
     ///
     /// # Errors
-    /// `ManagementNotAvailable`, or `Provider` when there is none or the store fails.
+    /// `ManagementNotAvailable`, or `Provider` if it does not exist or the store fails.
     pub async fn get_instance_info(&self, instance: &str) -> Result<InstanceInfo, ClientError> {
         Ok(self.admin()?.get_instance_info(instance).await?)
     }
 
-    /// Describes an execution.
+    /// Returns the row of an execution: status, output, number of events and times.
     ///
     /// # Errors
-    /// `ManagementNotAvailable`, or `Provider` when there is none or the store fails.
+    /// `ManagementNotAvailable`, or `Provider` if it does not exist or the store fails.
     pub async fn get_execution_info(
         &self,
         instance: &str,
@@ -61,18 +64,18 @@ impl Client {
         Ok(self.admin()?.get_execution_info(instance, execution_id).await?)
     }
 
-    /// Lists the executions of an instance.
+    /// Lists the ids of the executions of an instance, ascending. An unknown instance has none.
     ///
     /// # Errors
-    /// `ManagementNotAvailable`, or `Provider` when the store fails.
+    /// `ManagementNotAvailable`, or `Provider` if the store fails.
     pub async fn list_executions(&self, instance: &str) -> Result<Vec<u64>, ClientError> {
         Ok(self.admin()?.list_executions(instance).await?)
     }
 
-    /// Reads the events of an execution.
+    /// Reads the history of an execution.
     ///
     /// # Errors
-    /// `ManagementNotAvailable`, or `Provider` when the store fails or cannot read them.
+    /// `ManagementNotAvailable`, or `Provider` if the store fails or cannot read them.
     pub async fn read_execution_history(
         &self,
         instance: &str,
@@ -81,65 +84,74 @@ impl Client {
         Ok(self.admin()?.read_history_with_execution_id(instance, execution_id).await?)
     }
 
-    /// Counts what the store holds.
+    /// Counts the instances, executions and events of the whole store.
     ///
     /// # Errors
-    /// `ManagementNotAvailable`, or `Provider` when the store fails.
+    /// `ManagementNotAvailable`, or `Provider` if the store fails.
     pub async fn get_system_metrics(&self) -> Result<SystemMetrics, ClientError> {
         Ok(self.admin()?.get_system_metrics().await?)
     }
 
-    /// Counts what waits.
+    /// Counts the messages that wait for a turn and the work that waits for a worker, in the whole store.
     ///
     /// # Errors
-    /// `ManagementNotAvailable`, or `Provider` when the store fails.
+    /// `ManagementNotAvailable`, or `Provider` if the store fails.
     pub async fn get_queue_depths(&self) -> Result<QueueDepths, ClientError> {
         Ok(self.admin()?.get_queue_depths().await?)
     }
 
-    /// Lists an instance and all below it.
+    /// Lists an instance and its children, their children, and so on.
     ///
     /// # Errors
-    /// `ManagementNotAvailable`, or `Provider` when the store fails.
+    /// `ManagementNotAvailable`, or `Provider` if the store fails.
     pub async fn get_instance_tree(&self, instance: &str) -> Result<InstanceTree, ClientError> {
         Ok(self.admin()?.get_instance_tree(instance).await?)
     }
 
-    /// Lists sessions in the order of their keys, after the given one.
+    /// Lists one page of sessions in the order of their keys: those after the given key, or the first ones
+    /// for `None`.
     ///
     /// # Errors
-    /// `Provider` when the store fails or cannot list them.
+    /// `Provider` if the store fails or cannot list them.
     pub async fn list_sessions(&self, after: Option<&SessionKey>) -> Result<Vec<SessionInfo>, ClientError> {
         Ok(self.store.sessions(after).await?)
     }
 
-    /// Shows one session.
+    /// Returns one session: its owner, epoch, lease and queued work. `None` if the store does not know it.
     ///
     /// # Errors
-    /// `Provider` when the store fails or cannot show it.
+    /// `Provider` if the store fails or does not support sessions.
     pub async fn get_session(&self, key: &SessionKey) -> Result<Option<SessionInfo>, ClientError> {
         Ok(self.store.session(key).await?)
     }
 
-    /// Releases a session from the process that holds it, so that the next activity is claimed by whoever comes first.
-    /// Activities that run go on; the process learns of it when it renews. Returns whether anybody held it.
+    /// Releases a session from its owner, so that any worker can claim it with its next activity. Activities
+    /// that run go on; the owner detaches the session as lost when it renews its leases. Returns whether a
+    /// worker owned the session.
     ///
     /// # Errors
-    /// `Provider` when the store fails or cannot show sessions.
+    /// `Provider` if the store fails or cannot show sessions.
     ///
     /// # Cancel safety
-    /// A dropped call has released the session or not.
+    /// A dropped call has released the session or not; call it again.
     pub async fn release_session(&self, key: &SessionKey) -> Result<bool, ClientError> {
         let Some(info) = self.store.session(key).await? else { return Ok(false) };
         let Some(owner) = info.owner else { return Ok(false) };
-        // By name alone: also what an earlier start of a node left behind can be released. The epoch makes sure that no
-        // later attachment is.
-        let attachment = SessionRef { key: key.clone(), epoch: info.epoch };
-        let released = self.store.release_sessions(&Owner::unnamed(&owner.id), &[attachment]).await?;
+        // Without an incarnation, so that a session of an earlier process of the node can be released too.
+        // The epoch keeps a later claim from being released.
+        let claim = SessionRef { key: key.clone(), epoch: info.epoch };
+        let released = self.store.release_sessions(&Owner::unnamed(&owner.id), &[claim]).await?;
         if released.is_empty() {
             return Ok(false);
         }
-        tracing::info!(target: "steadfast::client", session_id = %key.session_id, owner = %owner.id, epoch = info.epoch, reason = "by hand", "session released");
+        tracing::info!(
+            target: "steadfast::client",
+            session_id = %key.session_id,
+            owner = %owner.id,
+            epoch = info.epoch,
+            reason = "by hand",
+            "session released"
+        );
         Ok(true)
     }
 }

@@ -1,4 +1,4 @@
-//! One instance, by name.
+//! Calls about one instance.
 
 use std::time::Duration;
 
@@ -8,14 +8,17 @@ use steadfast_core::OrchestrationStatus;
 
 use crate::{Client, ClientError, Explanation};
 
-/// Names one instance, for calls that are about it. Made by [`Client::instance`].
+/// Makes calls about one instance. Made by [`Client::instance`]; holds a clone of that client.
+///
+/// # Cancel safety
+/// As [`Client`]: a dropped call that sends took effect or not, calls that read or wait change nothing.
 #[derive(Debug, Clone)]
 pub struct InstanceHandle {
     client: Client,
     id: String,
 }
 
-/// Long enough to be for ever, short enough to be added to a clock.
+/// 136 years: a wait without an end that can still be added to a clock.
 const FOR_EVER: Duration = Duration::from_secs(u32::MAX as u64);
 
 impl InstanceHandle {
@@ -23,12 +26,12 @@ impl InstanceHandle {
         Self { client, id }
     }
 
-    /// Returns the id.
+    /// Returns the id of the instance.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Tells how the instance stands.
+    /// Returns the status of the instance: running, completed, failed, or not found.
     ///
     /// # Errors
     /// As [`Client::get_orchestration_status`].
@@ -44,18 +47,20 @@ impl InstanceHandle {
         self.client.explain(&self.id).await
     }
 
-    /// Waits until the instance has ended, as long as it takes, and decodes its output. A failure is the inner error.
+    /// Waits until the instance has ended, without a time-out, and decodes its output. A failure is the inner
+    /// error, as text.
     ///
     /// # Errors
     /// As [`Client::wait_for_orchestration_typed`], without `Timeout`.
     ///
     /// # Cancel safety
-    /// Nothing changes by waiting; put your own time-out around it, or use [`wait_for`](Self::wait_for).
+    /// Waits only: put a time-out around it, or use [`wait_for`](Self::wait_for).
     pub async fn wait<Out: DeserializeOwned>(&self) -> Result<Result<Out, String>, ClientError> {
         self.wait_for(FOR_EVER).await
     }
 
-    /// Waits until the instance has ended, at most for `timeout`, and decodes its output.
+    /// Waits until the instance has ended, at most for `timeout`, and decodes its output. A failure is the
+    /// inner error, as text.
     ///
     /// # Errors
     /// As [`Client::wait_for_orchestration_typed`].
@@ -86,7 +91,7 @@ impl InstanceHandle {
         self.client.try_raise_event_typed(&self.id, event_name, data).await
     }
 
-    /// Asks the instance to stop.
+    /// Cancels the instance: it fails at its next turn.
     ///
     /// # Errors
     /// As [`Client::cancel_instance`].

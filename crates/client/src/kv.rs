@@ -10,18 +10,18 @@ use crate::wait::change_of;
 use crate::{Client, ClientError};
 
 impl Client {
-    /// Reads a key of an instance.
+    /// Reads the value of a key of an instance. `None` if the key is not set or the instance is unknown.
     ///
     /// # Errors
-    /// `Provider` when the store fails.
+    /// `Provider` if the store fails.
     pub async fn get_kv_value(&self, instance: &str, key: &str) -> Result<Option<String>, ClientError> {
         Ok(self.store.kv_value(instance, key).await?)
     }
 
-    /// Reads a key of an instance and decodes it from JSON.
+    /// Reads the value of a key of an instance and decodes it from JSON. `None` if the key is not set.
     ///
     /// # Errors
-    /// `InvalidInput` when the value is no such JSON, `Provider` when the store fails.
+    /// `InvalidInput` if the value cannot be decoded as `T`, `Provider` if the store fails.
     pub async fn get_kv_value_typed<T: DeserializeOwned>(
         &self,
         instance: &str,
@@ -30,21 +30,23 @@ impl Client {
         self.get_kv_value(instance, key).await?.map(|text| decoded(&text)).transpose()
     }
 
-    /// Reads all keys of an instance.
+    /// Reads all keys and values of an instance.
     ///
     /// # Errors
-    /// `Provider` when the store fails.
+    /// `Provider` if the store fails.
     pub async fn get_kv_all_values(&self, instance: &str) -> Result<HashMap<String, String>, ClientError> {
         Ok(self.store.kv_values(instance).await?)
     }
 
-    /// Waits until a key of an instance is set.
+    /// Waits until a key of an instance is set, and returns its value. A key that is set already is returned
+    /// at once.
     ///
     /// # Errors
-    /// `Timeout` when it is not in time, `Provider` when the store fails.
+    /// `Timeout` if it is not set within `timeout`, also for an unknown instance, `Provider` if the store
+    /// fails.
     ///
     /// # Cancel safety
-    /// Nothing changes by waiting.
+    /// Waits only.
     pub async fn wait_for_kv_value(
         &self,
         instance: &str,
@@ -52,7 +54,7 @@ impl Client {
         timeout: Duration,
     ) -> Result<String, ClientError> {
         let deadline = self.clock.monotonic().saturating_add(timeout);
-        // A change is read before the key: what is set in between ends the wait at once.
+        // The change number is read before the key, so a key that is set in between ends the wait at once.
         let mut seen = change_of(self.store.state(instance).await?.as_ref());
         loop {
             if let Some(value) = self.store.kv_value(instance, key).await? {
@@ -71,7 +73,8 @@ impl Client {
     /// Waits until a key of an instance is set and decodes it from JSON.
     ///
     /// # Errors
-    /// As [`wait_for_kv_value`](Self::wait_for_kv_value), and `InvalidInput` when the value is no such JSON.
+    /// As [`wait_for_kv_value`](Self::wait_for_kv_value), and `InvalidInput` if the value cannot be decoded
+    /// as `T`.
     pub async fn wait_for_kv_value_typed<T: DeserializeOwned>(
         &self,
         instance: &str,

@@ -1,7 +1,8 @@
 //! What an application does with orchestrations from outside: start, signal, wait, inspect, manage.
 //!
-//! A [`Client`] is a thin layer over a store: it sends messages and reads rows. It knows no runtime; one may run in
-//! this process, in another, or not at all for now. Waiting is by wake-up where the store has them.
+//! A [`Client`] is a thin layer over a store: it sends messages and reads rows. It does not know a runtime:
+//! one may run in this process or in another, now or later. A wait ends by a wake-up of the store, or by
+//! polling where the store has no wake-ups.
 
 mod client;
 mod error;
@@ -10,6 +11,7 @@ mod inspect;
 mod instance;
 mod kv;
 mod manage;
+mod send;
 mod signal;
 mod start;
 mod through;

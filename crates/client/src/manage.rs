@@ -1,16 +1,16 @@
-//! Removing what has ended, and deciding about what cannot be read.
+//! Deleting and pruning, terminating, and rows that cannot be read.
 
-use steadfast_core::WorkItem;
 use steadfast_store::{DeleteInstanceResult, InstanceFilter, PruneOptions, PruneResult, SetAside};
 
 use crate::{Client, ClientError};
 
 impl Client {
-    /// Deletes an instance and all below it.
+    /// Deletes an instance with its history, its messages and its children. `force` also deletes one that has
+    /// not ended.
     ///
     /// # Errors
-    /// `InstanceNotFound`, `CannotDeleteSubOrchestration` for a child, `InstanceStillRunning` for one that is alive,
-    /// unless `force`; `ManagementNotAvailable`; `Provider` when the store fails.
+    /// `InstanceNotFound`; `CannotDeleteSubOrchestration` for a child; `InstanceStillRunning` for one that
+    /// has not ended, unless `force`; `ManagementNotAvailable`; `Provider` if the store fails.
     pub async fn delete_instance(
         &self,
         instance: &str,
@@ -20,7 +20,7 @@ impl Client {
         match admin.delete_instance(instance, force).await {
             Ok(deleted) => Ok(deleted),
             Err(error) => {
-                // A child whose parent is gone is a root of its own.
+                // A child whose parent was deleted is a root of its own.
                 let is_child = match admin.get_parent_id(instance).await {
                     Ok(Some(parent)) => admin.list_executions(&parent).await.is_ok_and(|of| !of.is_empty()),
                     Ok(None) | Err(_) => false,
@@ -30,10 +30,10 @@ impl Client {
         }
     }
 
-    /// Deletes roots that have ended and match the filter, each with all below it.
+    /// Deletes instances that have ended, are no child, and match the filter, each with its children.
     ///
     /// # Errors
-    /// `ManagementNotAvailable`, or `Provider` when the store fails.
+    /// `ManagementNotAvailable`, or `Provider` if the store fails.
     pub async fn delete_instance_bulk(
         &self,
         filter: InstanceFilter,
@@ -41,10 +41,10 @@ impl Client {
         Ok(self.admin()?.delete_instance_bulk(filter).await?)
     }
 
-    /// Removes old executions of an instance.
+    /// Removes old executions of an instance, as the options say. The current execution stays.
     ///
     /// # Errors
-    /// `ManagementNotAvailable`, or `Provider` when there is no such instance or the store fails.
+    /// `ManagementNotAvailable`, or `Provider` if the instance does not exist or the store fails.
     pub async fn prune_executions(
         &self,
         instance: &str,
@@ -53,10 +53,10 @@ impl Client {
         Ok(self.admin()?.prune_executions(instance, options).await?)
     }
 
-    /// Removes old executions of all instances that match the filter.
+    /// Removes old executions of all instances that match the filter. Their current executions stay.
     ///
     /// # Errors
-    /// `ManagementNotAvailable`, or `Provider` when the store fails.
+    /// `ManagementNotAvailable`, or `Provider` if the store fails.
     pub async fn prune_executions_bulk(
         &self,
         filter: InstanceFilter,
@@ -65,52 +65,58 @@ impl Client {
         Ok(self.admin()?.prune_executions_bulk(filter, options).await?)
     }
 
-    /// Ends an instance without running its code, which may be gone. It becomes `Failed` with
-    /// [`AppErrorKind::Terminated`](steadfast_core::AppErrorKind::Terminated), its open activities and children are
-    /// cancelled, and its parent is told, when a runtime takes the next turn of it: any runtime over the store does,
-    /// whatever is registered there. To let the code clean up, use [`cancel_instance`](Self::cancel_instance).
+    /// Ends an instance without its code, which need not be registered in any runtime. At the next turn of
+    /// the instance, which any runtime over the store takes, it becomes `Failed` with
+    /// [`AppErrorKind::Terminated`](steadfast_core::AppErrorKind::Terminated), its open activities and
+    /// children are cancelled, and its parent is told.
+    ///
+    /// [`cancel_instance`](Self::cancel_instance) ends an instance alike, with another error, but needs a
+    /// runtime that has its code. Neither of the two lets the code of the instance run again, so it cannot
+    /// clean up; let it wait for an event or a queue message if it must.
     ///
     /// # Errors
-    /// `InvalidInput` for an impossible id; `Provider` when the store fails. An unknown or finished instance is no error:
-    /// there is nothing to end.
+    /// `InvalidInput` for an id that is empty, longer than 1,024 bytes or contains NUL; `Provider` if the
+    /// store fails. An instance that is unknown or has ended is no error.
     pub async fn terminate_instance(
         &self,
         instance: impl Into<String>,
         reason: impl Into<String>,
     ) -> Result<(), ClientError> {
-        self.send_to(WorkItem::TerminateInstance { instance: instance.into(), reason: reason.into() }).await
+        self.sender().terminate(instance.into(), reason.into()).await
     }
 
-    /// Lists rows that could not be read and were set aside, after the given one.
+    /// Lists one page of the rows that the store could not read and set aside: those after the given number,
+    /// or the first ones for `None`.
     ///
     /// # Errors
-    /// `Provider` when the store fails.
+    /// `Provider` if the store fails.
     pub async fn list_set_aside(&self, after: Option<u64>) -> Result<Vec<SetAside>, ClientError> {
         Ok(self.store.set_aside(after).await?)
     }
 
-    /// Shows one row that was set aside; `None` when there is none of that number.
+    /// Returns one row that was set aside. `None` if no such row has this number.
     ///
     /// # Errors
-    /// `Provider` when the store fails.
+    /// `Provider` if the store fails.
     pub async fn get_set_aside(&self, id: u64) -> Result<Option<SetAside>, ClientError> {
-        // They are listed by rising number, so the first one after the number before it is the one, or it is not there.
+        // Rows are listed by ascending number: if the row exists, it is the first one after the number before
+        // it.
         let rows = self.store.set_aside(id.checked_sub(1)).await?;
         Ok(rows.into_iter().next().filter(|row| row.id == id))
     }
 
-    /// Puts a row that was set aside back into its queue.
+    /// Puts a row that was set aside back into its queue, to be read again.
     ///
     /// # Errors
-    /// `Provider` when there is no such row or the store fails.
+    /// `Provider` if there is no such row or the store fails.
     pub async fn retry_set_aside(&self, id: u64) -> Result<(), ClientError> {
         Ok(self.store.retry_set_aside(id).await?)
     }
 
-    /// Removes a row that was set aside.
+    /// Removes a row that was set aside. Its content is lost.
     ///
     /// # Errors
-    /// `Provider` when there is no such row or the store fails.
+    /// `Provider` if there is no such row or the store fails.
     pub async fn drop_set_aside(&self, id: u64) -> Result<(), ClientError> {
         Ok(self.store.drop_set_aside(id).await?)
     }

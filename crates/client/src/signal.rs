@@ -1,24 +1,26 @@
 //! Sending to instances: events, queue messages, cancellations.
 
 use serde::Serialize;
-use steadfast_core::{WorkItem, encode};
+use steadfast_core::encode;
 
-use crate::start::check_id;
+use crate::send::encoded;
 use crate::{Client, ClientError};
 
 impl Client {
-    /// Raises an event. Only a wait that is open when it arrives takes it; use
-    /// [`enqueue_event`](Self::enqueue_event) for messages that must not be missed. An unknown instance is no error.
+    /// Raises an event. Only a wait that is open when the event arrives takes it; use
+    /// [`enqueue_event`](Self::enqueue_event) for messages that must not be missed. An unknown instance is no
+    /// error.
     ///
     /// # Errors
-    /// `InvalidInput` for an id or name that cannot be one, `Provider` when the store fails.
+    /// `InvalidInput` for an id or name that is empty, longer than 1,024 bytes or contains NUL; `Provider` if
+    /// the store fails.
     pub async fn raise_event(
         &self,
         instance: impl Into<String>,
         event_name: impl Into<String>,
         data: impl Into<String>,
     ) -> Result<(), ClientError> {
-        self.send_to(event_of(instance.into(), event_name.into(), data.into())?).await
+        self.sender().raise_event(instance.into(), event_name.into(), data.into()).await
     }
 
     /// Raises an event with data encoded as JSON.
@@ -27,7 +29,7 @@ impl Client {
     /// As [`raise_event`](Self::raise_event).
     ///
     /// # Panics
-    /// When the data cannot be encoded. [`try_raise_event_typed`](Self::try_raise_event_typed) returns an error
+    /// If the data cannot be encoded. [`try_raise_event_typed`](Self::try_raise_event_typed) returns an error
     /// instead.
     pub async fn raise_event_typed<T: Serialize>(
         &self,
@@ -38,22 +40,22 @@ impl Client {
         self.raise_event(instance, event_name, must_encode(data)).await
     }
 
-    /// Raises an event with data encoded as JSON; data that cannot be encoded is an error.
+    /// Raises an event with data encoded as JSON.
     ///
     /// # Errors
-    /// As [`raise_event`](Self::raise_event).
+    /// As [`raise_event`](Self::raise_event), and `InvalidInput` for data that cannot be encoded.
     pub async fn try_raise_event_typed<T: Serialize>(
         &self,
         instance: impl Into<String>,
         event_name: impl Into<String>,
         data: &T,
     ) -> Result<(), ClientError> {
-        let data = encode(data).map_err(|error| ClientError::invalid(format!("encode: {error}")))?;
-        self.raise_event(instance, event_name, data).await
+        self.raise_event(instance, event_name, encoded(data)?).await
     }
 
-    /// Sends a message to a queue of an instance, where it is kept until it is taken. An unknown instance is no error,
-    /// and the message is dropped; use [`signal_with_start`](Self::signal_with_start) to start it first.
+    /// Sends a message to a queue of an instance, where it stays until the orchestration dequeues it. A
+    /// message to an unknown instance is dropped, which is no error; use
+    /// [`signal_with_start`](Self::signal_with_start) to start the instance first.
     ///
     /// # Errors
     /// As [`raise_event`](Self::raise_event).
@@ -63,7 +65,7 @@ impl Client {
         queue: impl Into<String>,
         data: impl Into<String>,
     ) -> Result<(), ClientError> {
-        self.send_to(message_of(instance.into(), queue.into(), data.into())?).await
+        self.sender().enqueue_event(instance.into(), queue.into(), data.into()).await
     }
 
     /// Sends a message encoded as JSON to a queue of an instance.
@@ -72,8 +74,8 @@ impl Client {
     /// As [`raise_event`](Self::raise_event).
     ///
     /// # Panics
-    /// When the message cannot be encoded. [`try_enqueue_event_typed`](Self::try_enqueue_event_typed) returns an error
-    /// instead.
+    /// If the message cannot be encoded. [`try_enqueue_event_typed`](Self::try_enqueue_event_typed) returns
+    /// an error instead.
     pub async fn enqueue_event_typed<T: Serialize>(
         &self,
         instance: impl Into<String>,
@@ -83,18 +85,17 @@ impl Client {
         self.enqueue_event(instance, queue, must_encode(data)).await
     }
 
-    /// Sends a message encoded as JSON to a queue of an instance; one that cannot be encoded is an error.
+    /// Sends a message encoded as JSON to a queue of an instance.
     ///
     /// # Errors
-    /// As [`raise_event`](Self::raise_event).
+    /// As [`raise_event`](Self::raise_event), and `InvalidInput` for a message that cannot be encoded.
     pub async fn try_enqueue_event_typed<T: Serialize>(
         &self,
         instance: impl Into<String>,
         queue: impl Into<String>,
         data: &T,
     ) -> Result<(), ClientError> {
-        let data = encode(data).map_err(|error| ClientError::invalid(format!("encode: {error}")))?;
-        self.enqueue_event(instance, queue, data).await
+        self.enqueue_event(instance, queue, encoded(data)?).await
     }
 
     /// Sends a message to a queue: the old spelling of [`enqueue_event`](Self::enqueue_event).
@@ -111,7 +112,9 @@ impl Client {
         self.enqueue_event(instance, queue, data).await
     }
 
-    /// Asks an instance to stop. The first reason counts; a finished or unknown instance is no error.
+    /// Cancels an instance: it fails with `canceled: <reason>` at its next turn, its code does not run again,
+    /// and its open activities and children are cancelled. Of several cancellations the first reason counts.
+    /// An instance that has ended or is unknown is no error.
     ///
     /// # Errors
     /// As [`raise_event`](Self::raise_event).
@@ -120,23 +123,8 @@ impl Client {
         instance: impl Into<String>,
         reason: impl Into<String>,
     ) -> Result<(), ClientError> {
-        self.send_to(WorkItem::CancelInstance { instance: instance.into(), reason: reason.into() }).await
+        self.sender().cancel(instance.into(), reason.into()).await
     }
-
-    pub(crate) async fn send_to(&self, item: WorkItem) -> Result<(), ClientError> {
-        check_id("instance id", item.instance())?;
-        Ok(self.store.send(vec![self.sent(item)]).await?)
-    }
-}
-
-pub(crate) fn event_of(instance: String, name: String, data: String) -> Result<WorkItem, ClientError> {
-    check_id("event name", &name)?;
-    Ok(WorkItem::ExternalRaised { instance, name, data })
-}
-
-pub(crate) fn message_of(instance: String, name: String, data: String) -> Result<WorkItem, ClientError> {
-    check_id("queue name", &name)?;
-    Ok(WorkItem::QueueMessage { instance, name, data })
 }
 
 #[allow(clippy::panic, reason = "the compatible API panics here; the try_ methods return an error")]

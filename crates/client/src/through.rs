@@ -1,15 +1,16 @@
 //! Sending as part of the application's own transaction.
 
 use serde::Serialize;
-use steadfast_core::WorkItem;
 use steadfast_store::{Outbox, Started};
 
-use crate::signal::{event_of, message_of};
-use crate::start::{check_id, encoded, start_of};
+use crate::send::{NewInstance, Sender, Target, encoded};
 use crate::{Client, ClientError};
 
-/// Sends what a client sends through an [`Outbox`]: when the transaction behind it is committed, and not at all when it is
-/// rolled back.
+/// Sends the messages of a client through an [`Outbox`], as part of the application's own transaction: they
+/// are sent when the transaction is committed, and never if it is rolled back. Made by [`Client::through`].
+///
+/// # Cancel safety
+/// A dropped call has written its message into the transaction or not. Roll the transaction back.
 #[derive(Clone, Copy)]
 pub struct Through<'a> {
     client: &'a Client,
@@ -17,28 +18,29 @@ pub struct Through<'a> {
 }
 
 impl Client {
-    /// Sends through an outbox, such as a transaction of the application on the store's own database: "insert the order and
-    /// start its orchestration" then happens as a whole or not at all.
+    /// Returns what sends through an outbox, such as a transaction of the application on the store's own
+    /// database: "insert the order and start its orchestration" then happens as a whole or not at all.
     pub fn through<'a>(&'a self, outbox: &'a dyn Outbox) -> Through<'a> {
         Through { client: self, outbox }
     }
 }
 
 impl Through<'_> {
-    /// Starts an instance, as [`Client::start_orchestration`].
+    /// Starts an instance, as [`Client::start_orchestration`] does.
     ///
     /// # Errors
-    /// `InvalidInput` for an id that cannot be one, `Provider` when the store fails; then roll the transaction back.
+    /// As [`Client::start_orchestration`]; then roll the transaction back.
     pub async fn start_orchestration(
         &self,
         instance: impl Into<String>,
         orchestration: impl Into<String>,
         input: impl Into<String>,
     ) -> Result<(), ClientError> {
-        self.send(start_of(instance.into(), orchestration.into(), None, input.into())?).await
+        let (instance, orchestration, input) = (instance.into(), orchestration.into(), input.into());
+        self.sender().start(NewInstance { instance, orchestration, version: None, input }).await
     }
 
-    /// Starts an instance of a given version, as [`Client::start_orchestration_versioned`].
+    /// Starts an instance of a given version, as [`Client::start_orchestration_versioned`] does.
     ///
     /// # Errors
     /// As [`start_orchestration`](Self::start_orchestration).
@@ -49,14 +51,16 @@ impl Through<'_> {
         version: impl Into<String>,
         input: impl Into<String>,
     ) -> Result<(), ClientError> {
+        let (instance, orchestration, input) = (instance.into(), orchestration.into(), input.into());
         let version = Some(version.into());
-        self.send(start_of(instance.into(), orchestration.into(), version, input.into())?).await
+        self.sender().start(NewInstance { instance, orchestration, version, input }).await
     }
 
-    /// Starts an instance with an input encoded as JSON, as [`Client::start_orchestration_typed`].
+    /// Starts an instance with an input encoded as JSON, as [`Client::start_orchestration_typed`] does.
     ///
     /// # Errors
-    /// As [`start_orchestration`](Self::start_orchestration), and `InvalidInput` for an input that cannot be encoded.
+    /// As [`start_orchestration`](Self::start_orchestration), and `InvalidInput` for an input that cannot be
+    /// encoded.
     pub async fn start_orchestration_typed<In: Serialize>(
         &self,
         instance: impl Into<String>,
@@ -66,7 +70,7 @@ impl Through<'_> {
         self.start_orchestration(instance, orchestration, encoded(&input)?).await
     }
 
-    /// Starts an instance unless there is one of that id, as [`Client::start_if_new`].
+    /// Starts an instance unless its id exists, as [`Client::start_if_new`] does.
     ///
     /// # Errors
     /// As [`start_orchestration`](Self::start_orchestration).
@@ -76,51 +80,50 @@ impl Through<'_> {
         orchestration: impl Into<String>,
         input: impl Into<String>,
     ) -> Result<Started, ClientError> {
-        let start = start_of(instance.into(), orchestration.into(), None, input.into())?;
-        Ok(self.outbox.start(self.client.sent(start), Vec::new()).await?)
+        let (instance, orchestration, input) = (instance.into(), orchestration.into(), input.into());
+        self.sender().start_if_new(NewInstance { instance, orchestration, version: None, input }).await
     }
 
-    /// Raises an event, as [`Client::raise_event`].
+    /// Raises an event, as [`Client::raise_event`] does.
     ///
     /// # Errors
-    /// As [`start_orchestration`](Self::start_orchestration).
+    /// As [`Client::raise_event`]; then roll the transaction back.
     pub async fn raise_event(
         &self,
         instance: impl Into<String>,
         event_name: impl Into<String>,
         data: impl Into<String>,
     ) -> Result<(), ClientError> {
-        self.send(event_of(instance.into(), event_name.into(), data.into())?).await
+        self.sender().raise_event(instance.into(), event_name.into(), data.into()).await
     }
 
-    /// Sends a message to a queue of an instance, as [`Client::enqueue_event`].
+    /// Sends a message to a queue of an instance, as [`Client::enqueue_event`] does.
     ///
     /// # Errors
-    /// As [`start_orchestration`](Self::start_orchestration).
+    /// As [`raise_event`](Self::raise_event).
     pub async fn enqueue_event(
         &self,
         instance: impl Into<String>,
         queue: impl Into<String>,
         data: impl Into<String>,
     ) -> Result<(), ClientError> {
-        self.send(message_of(instance.into(), queue.into(), data.into())?).await
+        self.sender().enqueue_event(instance.into(), queue.into(), data.into()).await
     }
 
-    /// Asks an instance to stop, as [`Client::cancel_instance`].
+    /// Cancels an instance, as [`Client::cancel_instance`] does.
     ///
     /// # Errors
-    /// As [`start_orchestration`](Self::start_orchestration).
+    /// As [`raise_event`](Self::raise_event).
     pub async fn cancel_instance(
         &self,
         instance: impl Into<String>,
         reason: impl Into<String>,
     ) -> Result<(), ClientError> {
-        self.send(WorkItem::CancelInstance { instance: instance.into(), reason: reason.into() }).await
+        self.sender().cancel(instance.into(), reason.into()).await
     }
 
-    async fn send(&self, item: WorkItem) -> Result<(), ClientError> {
-        check_id("instance id", item.instance())?;
-        Ok(self.outbox.send(vec![self.client.sent(item)]).await?)
+    fn sender(&self) -> Sender<'_> {
+        self.client.sender_to(Target::Outbox(self.outbox))
     }
 }
 

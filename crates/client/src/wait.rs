@@ -1,4 +1,4 @@
-//! Asking how an instance stands, and waiting for it: one row, never a history, and a wake-up instead of a poll.
+//! The status of an instance, and waiting for it: one row, never a history, and a wake-up instead of a poll.
 
 use std::time::Duration;
 
@@ -9,22 +9,23 @@ use steadfast_store::{ExecutionState, InstanceState, WaitFor, Waited};
 use crate::{Client, ClientError};
 
 impl Client {
-    /// Tells how an instance stands.
+    /// Returns the status of an instance: running, completed, failed, or not found.
     ///
     /// # Errors
-    /// `Provider` when the store fails.
+    /// `Provider` if the store fails.
     pub async fn get_orchestration_status(&self, instance: &str) -> Result<OrchestrationStatus, ClientError> {
         Ok(self.store.state(instance).await?.map_or(OrchestrationStatus::NotFound, status_of))
     }
 
-    /// Waits until an instance has ended. The store is asked how it stands at the beginning and at the end, however many turns
-    /// lie between.
+    /// Waits until an instance has ended, and returns how. The store reads the row of the instance at the
+    /// beginning and at the end of the wait, not once per turn.
     ///
     /// # Errors
-    /// `Timeout` when it has not in time, also when there is none; `Provider` when the store fails.
+    /// `Timeout` if it has not ended within `timeout`, also if the instance does not exist; `Provider` if the
+    /// store fails.
     ///
     /// # Cancel safety
-    /// Nothing changes by waiting.
+    /// Waits only.
     pub async fn wait_for_orchestration(
         &self,
         instance: &str,
@@ -36,8 +37,8 @@ impl Client {
     /// Waits until an instance has ended and decodes its output. A failure is the inner error, as text.
     ///
     /// # Errors
-    /// As [`wait_for_orchestration`](Self::wait_for_orchestration), and `InvalidInput` when the output is no such
-    /// value.
+    /// As [`wait_for_orchestration`](Self::wait_for_orchestration), and `InvalidInput` if the output
+    /// cannot be decoded as `Out`.
     pub async fn wait_for_orchestration_typed<Out: DeserializeOwned>(
         &self,
         instance: &str,
@@ -52,8 +53,8 @@ impl Client {
         }
     }
 
-    /// Waits until the custom status of an instance is newer than the version that the caller knows, or the instance
-    /// has ended. `poll_interval` is for compatibility: the store wakes the wait.
+    /// Waits until the custom status of an instance has a higher version than `last_seen_version`, or the
+    /// instance has ended. `poll_interval` is for compatibility and has no effect: the store wakes the wait.
     ///
     /// # Errors
     /// As [`wait_for_orchestration`](Self::wait_for_orchestration).
@@ -69,8 +70,8 @@ impl Client {
         self.wait_until(timeout, |seen| WaitFor::Instance { instance, seen }, news).await.map(status_of)
     }
 
-    /// Waits until an instance stands as asked for. A wait begins with a look and says what it saw, so nothing is read beside
-    /// it. `what` is told the last change that was seen.
+    /// Waits until the row of an instance satisfies `enough`. Each wait of the store begins with a read and
+    /// returns the row, so the row is not read separately. `what` gets the last change that was seen.
     async fn wait_until<'i>(
         &self,
         timeout: Duration,
@@ -93,7 +94,7 @@ impl Client {
     }
 }
 
-/// The change that whoever saw this knows, 0 for none.
+/// The change number of a row, 0 if there is no row.
 pub(crate) fn change_of(state: Option<&InstanceState>) -> u64 {
     state.map_or(0, |state| state.change)
 }
@@ -102,7 +103,8 @@ fn is_ended(state: &InstanceState) -> bool {
     state.status.is_ended()
 }
 
-/// Between two executions an instance is running: the next one is on its way.
+/// Makes the public status of a row. Between two executions an instance is running: the start of the next one
+/// is on its way.
 pub(crate) fn status_of(state: InstanceState) -> OrchestrationStatus {
     let InstanceState { status, custom_status, custom_status_version, .. } = state;
     match status {

@@ -32,20 +32,20 @@ use crate::{Clock, Sleep};
 /// ```
 #[derive(Clone, Debug)]
 pub struct VirtualClock {
-    shared: Arc<Mutex<State>>,
+    shared: Arc<Mutex<VirtualTime>>,
 }
 
 impl VirtualClock {
     /// Creates a clock whose wall time is `wall_ms` milliseconds since the epoch and whose monotonic time is
     /// zero.
     pub fn new(wall_ms: u64) -> Self {
-        let state = State {
+        let time = VirtualTime {
             wall: Duration::from_millis(wall_ms),
             monotonic: Duration::ZERO,
             sleepers: BTreeMap::new(),
             registered: 0,
         };
-        Self { shared: Arc::new(Mutex::new(state)) }
+        Self { shared: Arc::new(Mutex::new(time)) }
     }
 
     /// Moves both wall and monotonic time forward, then wakes every sleeper whose deadline has come.
@@ -55,10 +55,10 @@ impl VirtualClock {
     /// advance to [`next_deadline`](Self::next_deadline) step by step.
     pub fn advance(&self, by: Duration) {
         let due = {
-            let mut state = lock(&self.shared);
-            state.wall = state.wall.saturating_add(by);
-            state.monotonic = state.monotonic.saturating_add(by);
-            state.take_due()
+            let mut time = lock(&self.shared);
+            time.wall = time.wall.saturating_add(by);
+            time.monotonic = time.monotonic.saturating_add(by);
+            time.take_due()
         };
         // The lock is free: a waker may run the task on the spot, and the task may use this clock.
         due.into_iter().for_each(Waker::wake);
@@ -109,16 +109,16 @@ impl Clock for VirtualClock {
 }
 
 #[derive(Debug)]
-struct State {
+struct VirtualTime {
     /// Wall time since the epoch; a `Duration` so that advances below a millisecond add up.
     wall: Duration,
     monotonic: Duration,
-    /// Who waits, in the order in which they are woken. `None` until the first poll.
+    /// The sleeps that wait, in the order in which they are woken. `None` until the first poll.
     sleepers: BTreeMap<Ticket, Option<Waker>>,
     registered: u64,
 }
 
-impl State {
+impl VirtualTime {
     fn register(&mut self, deadline: Duration) -> Ticket {
         let ticket = Ticket { deadline, order: self.registered };
         self.registered = self.registered.saturating_add(1);
@@ -147,7 +147,7 @@ struct Ticket {
 }
 
 struct Sleeper {
-    shared: Arc<Mutex<State>>,
+    shared: Arc<Mutex<VirtualTime>>,
     ticket: Ticket,
 }
 
@@ -157,11 +157,11 @@ impl Future for Sleeper {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let waker = context.waker().clone();
         let replaced = {
-            let mut state = lock(&self.shared);
-            if self.ticket.deadline <= state.monotonic {
+            let mut time = lock(&self.shared);
+            if self.ticket.deadline <= time.monotonic {
                 return Poll::Ready(());
             }
-            state.sleepers.insert(self.ticket, Some(waker))
+            time.sleepers.insert(self.ticket, Some(waker))
         };
         // Dropping a waker may drop a task, and with it another sleep of this clock: never under the lock.
         drop(replaced);
@@ -178,7 +178,7 @@ impl Drop for Sleeper {
 }
 
 /// Locks the state. Every change to it is complete when a guard is dropped, so a poisoned lock is still good.
-fn lock(shared: &Mutex<State>) -> MutexGuard<'_, State> {
+fn lock(shared: &Mutex<VirtualTime>) -> MutexGuard<'_, VirtualTime> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -1,4 +1,7 @@
-//! The one loop: a slot fetches an item, processes it, and fetches the next.
+//! The one loop: a slot fetches, processes, and fetches again. Two lanes use it, turns and activities.
+
+pub(crate) mod backoff;
+pub(crate) mod lease;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,21 +13,29 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::backoff::Backoff;
 use crate::runtime::Shared;
+use backoff::Backoff;
 
-/// What a slot works on: turns, or activities.
+/// How long a slot may take to abandon its lease once the runtime stops what runs: a store that hangs must
+/// not keep the process.
+const ABANDON_TIME: Duration = Duration::from_secs(1);
+
+/// How long a slot waits after an error of the store that another try does not mend.
+const PERMANENT_ERROR_PAUSE: Duration = Duration::from_millis(100);
+
+/// What a slot processes: turns, or activities.
 #[async_trait]
 pub(crate) trait Lane: Send + Sync + 'static {
     type Lease: Send + 'static;
 
-    /// Names the lane in logs.
+    /// Names the lane in logs and metrics.
     fn name(&self) -> &'static str;
 
-    /// Leases an item, waiting for one at most as long as the plan says. Dropping the future leaves nothing.
+    /// Leases a turn or work, and waits for one at most as long as the plan says. Dropping the future leaves
+    /// nothing.
     async fn fetch(&self, slot: &Slot) -> Result<Option<Self::Lease>, ProviderError>;
 
-    /// Processes an item to its end: it is completed or abandoned when this returns.
+    /// Processes a lease to its end: it is completed or abandoned when this returns.
     async fn process(&self, slot: &Slot, lease: Self::Lease);
 }
 
@@ -36,7 +47,7 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
-    /// Asks for another task in this place, because the one that works here does not come back.
+    /// Returns what asks for another task in this slot, because the one that works here does not return.
     pub(crate) fn replacement(&self) -> Arc<Notify> {
         Arc::clone(&self.replace)
     }
@@ -54,9 +65,9 @@ async fn supervise<L: Lane>(shared: Arc<Shared>, lane: Arc<L>, slot: usize) {
     while !shared.stop.is_cancelled() {
         let (again, working) = (Arc::clone(&shared), Arc::clone(&lane));
         let replace = Arc::new(Notify::new());
-        let place = Slot { index: slot, replace: Arc::clone(&replace) };
-        // Not tracked: one that never comes back must not keep the runtime from ending.
-        let mut run = AbortOnDropHandle::new(tokio::spawn(run(again, working, place)));
+        let own = Slot { index: slot, replace: Arc::clone(&replace) };
+        // Not tracked: a task that never returns must not keep the runtime from ending.
+        let mut run = AbortOnDropHandle::new(tokio::spawn(run(again, working, own)));
         let ended = tokio::select! {
             ended = &mut run => ended,
             () = replace.notified() => {
@@ -64,8 +75,13 @@ async fn supervise<L: Lane>(shared: Arc<Shared>, lane: Arc<L>, slot: usize) {
                 shared.metrics().record_slot_replacement(lane.name());
                 continue;
             }
-            () = given_up(&shared) => {
-                tracing::warn!(target: "steadfast::runtime", lane = lane.name(), slot, "a slot could not give its item back in time; the lease will end (S5)");
+            () = until_abandon_deadline(&shared) => {
+                tracing::warn!(
+                    target: "steadfast::runtime",
+                    lane = lane.name(),
+                    slot,
+                    "a slot could not give its item back in time; the lease will end (S5)"
+                );
                 return;
             }
         };
@@ -74,42 +90,15 @@ async fn supervise<L: Lane>(shared: Arc<Shared>, lane: Arc<L>, slot: usize) {
             Err(error) => {
                 shared.slots_restarted.up();
                 shared.metrics().record_slot_restart(lane.name());
-                tracing::error!(target: "steadfast::runtime", lane = lane.name(), slot, %error, "a slot panicked and is restarted");
+                tracing::error!(
+                    target: "steadfast::runtime",
+                    lane = lane.name(),
+                    slot,
+                    %error,
+                    "a slot panicked and is restarted"
+                );
             }
         }
-    }
-}
-
-/// How long a slot may take to give its item back once the runtime stops what runs: a store that hangs must not keep
-/// the process.
-const GIVE_BACK: Duration = Duration::from_secs(1);
-
-pub(crate) async fn given_up(shared: &Shared) {
-    shared.abort.cancelled().await;
-    shared.plan.clock.sleep(GIVE_BACK).await;
-}
-
-/// Counts the slots that run.
-#[derive(Debug, Default)]
-pub(crate) struct SlotsAlive(AtomicUsize);
-
-impl SlotsAlive {
-    pub(crate) fn get(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    fn one_more(&self) -> Alive<'_> {
-        self.0.fetch_add(1, Ordering::Relaxed);
-        Alive(self)
-    }
-}
-
-/// Counts a slot while it runs, however it ends.
-struct Alive<'a>(&'a SlotsAlive);
-
-impl Drop for Alive<'_> {
-    fn drop(&mut self) {
-        self.0.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -128,7 +117,8 @@ async fn run<L: Lane>(shared: Arc<Shared>, lane: Arc<L>, slot: Slot) {
             Ok(Some(lease)) => {
                 backoff.reset();
                 lane.process(&slot, lease).await;
-                // A store in memory never makes the slot wait, and other tasks of the thread must have their turn.
+                // A store in memory never makes the slot wait, and other tasks of the thread must have their
+                // turn.
                 tokio::task::coop::consume_budget().await;
             }
             Ok(None) => {
@@ -144,14 +134,19 @@ async fn run<L: Lane>(shared: Arc<Shared>, lane: Arc<L>, slot: Slot) {
                     backoff.reset();
                     PERMANENT_ERROR_PAUSE
                 };
-                tracing::warn!(target: "steadfast::runtime", lane = lane.name(), slot = slot.index, %error, ?wait, "fetch failed");
+                tracing::warn!(
+                    target: "steadfast::runtime",
+                    lane = lane.name(),
+                    slot = slot.index,
+                    %error,
+                    ?wait,
+                    "fetch failed"
+                );
                 pause(&shared, wait).await;
             }
         }
     }
 }
-
-const PERMANENT_ERROR_PAUSE: Duration = Duration::from_millis(100);
 
 /// Waits, unless the runtime stops meanwhile.
 async fn pause(shared: &Shared, wait: Duration) {
@@ -162,10 +157,42 @@ async fn pause(shared: &Shared, wait: Duration) {
     until_stopped(&shared.stop, shared.plan.clock.sleep(wait)).await;
 }
 
+/// Runs a future until it ends or the token is cancelled.
 pub(crate) async fn until_stopped(stop: &CancellationToken, other: impl Future<Output = ()>) {
     tokio::select! {
         biased;
         () = stop.cancelled() => {}
         () = other => {}
+    }
+}
+
+/// Waits until a shutdown stops what runs, and one second longer. A task that still waits for the store then
+/// must return.
+pub(crate) async fn until_abandon_deadline(shared: &Shared) {
+    shared.abort.cancelled().await;
+    shared.plan.clock.sleep(ABANDON_TIME).await;
+}
+
+/// Counts the slots that run.
+#[derive(Debug, Default)]
+pub(crate) struct SlotsAlive(AtomicUsize);
+
+impl SlotsAlive {
+    pub(crate) fn get(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn one_more(&self) -> AliveSlot<'_> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        AliveSlot(self)
+    }
+}
+
+/// Counts a slot as running until it is dropped.
+struct AliveSlot<'a>(&'a SlotsAlive);
+
+impl Drop for AliveSlot<'_> {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
     }
 }

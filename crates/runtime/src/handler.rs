@@ -1,25 +1,34 @@
-//! The code behind a name.
+//! The code that a name is registered for.
 
 use async_trait::async_trait;
 use steadfast_core::OrchestrationContext;
 
 use crate::ActivityContext;
 
-/// Runs an orchestration.
+/// Runs the code of an orchestration.
+///
+/// # Cancel safety
+/// The future must hold nothing but what the context gave it: the runtime drops it when the execution is
+/// evicted from memory, and a later turn runs the code from the beginning.
 #[async_trait]
 pub trait OrchestrationHandler: Send + Sync {
-    /// Runs it from the beginning; history makes it arrive where it stood.
+    /// Runs the code from its beginning. While it replays, the context answers from the history.
     async fn invoke(&self, ctx: OrchestrationContext, input: String) -> Result<String, String>;
 }
 
-/// Runs an activity.
+/// Runs the code of an activity.
+///
+/// # Cancel safety
+/// The runtime drops the future when a cancelled activity does not stop in time, and when a shutdown stops
+/// it.
 #[async_trait]
 pub trait ActivityHandler: Send + Sync {
-    /// Runs it once. It may run again after a crash: make it repeatable, or use the idempotency key.
+    /// Runs the activity. After a crash it runs again, so make it repeatable, or use
+    /// [`idempotency_key`](ActivityContext::idempotency_key).
     async fn invoke(&self, ctx: ActivityContext, input: String) -> Result<String, String>;
 }
 
-/// Makes a handler of a function.
+/// Makes an [`OrchestrationHandler`] of an `async` function or closure.
 pub struct FnOrchestration<F, Fut>(pub F)
 where
     F: Fn(OrchestrationContext, String) -> Fut;
@@ -35,7 +44,7 @@ where
     }
 }
 
-/// Makes a handler of a function.
+/// Makes an [`ActivityHandler`] of an `async` function or closure.
 pub struct FnActivity<F, Fut>(pub F)
 where
     F: Fn(ActivityContext, String) -> Fut;

@@ -1,39 +1,30 @@
 //! What runs orchestrations and activities: loops, leases, sessions, shutdown.
 //!
-//! One dispatch loop serves two lanes, turns and activities. A slot fetches an item, processes it while a keeper
-//! renews its lease, and completes or abandons it. What to do with a leased instance is decided by a pure function
-//! (`triage`) and by the core; this crate carries data between them and the store. It knows no particular store.
+//! One loop (`dispatch`) serves two lanes, turns and activities. A slot of a lane fetches a lease, processes
+//! it while a keeper renews it, and completes or abandons it. Pure functions decide: `turn/triage.rs` what to
+//! do with a leased turn, the core what its code does, `session/local_session.rs` what happens to a session.
+//! The other files carry data between them and the store. This crate knows no particular store.
 
 mod activity;
-mod alarm;
-mod backoff;
-mod builtin;
-mod commit;
 mod dispatch;
-mod gauges;
 mod handler;
-pub mod instrumented;
-mod keeper;
-pub mod observability;
+mod observe;
 mod options;
-mod orchestration;
-mod overdue;
 mod plan;
 pub mod registry;
-mod retention;
-mod running;
 mod runtime;
 mod session;
-mod triage;
-mod unreadable;
-mod warm;
+mod turn;
+mod upkeep;
 
 pub use activity::{ActivityContext, CancelReason};
 pub use handler::{ActivityHandler, FnActivity, FnOrchestration, OrchestrationHandler};
 pub use observability::{LogFormat, ObservabilityConfig};
+pub use observe::{instrumented, observability};
 pub use options::{RuntimeOptions, UnregisteredBackoffConfig};
 pub use plan::OptionsError;
 pub use registry::{OrchestrationRegistry, OrchestrationRegistryBuilder, VersionPolicy};
-pub use runtime::{Health, OrchestrationDescriptor, Runtime};
+pub use runtime::{OrchestrationDescriptor, Runtime};
 pub use session::{DetachReason, Session, SessionHooks};
 pub use steadfast_core::{OrchestrationStatus, kind_of, limits};
+pub use upkeep::health::Health;

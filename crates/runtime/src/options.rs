@@ -1,4 +1,4 @@
-//! How a runtime is set up: flat, public, with defaults. [`Plan`](crate::plan::Plan) checks them and derives the rest.
+//! How a runtime is set up: flat, public, with defaults. `Plan` checks the options and derives the rest.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,80 +11,172 @@ use steadfast_core::{SemverRange, TagFilter};
 use crate::observability::ObservabilityConfig;
 use crate::session::SessionHooks;
 
-/// Says how a runtime works. The defaults suit one process on one machine.
+/// Sets up a runtime. The defaults suit one process on one machine.
+///
+/// A *turn* is one step of an orchestration, *work* is an activity in the queue, and both are leased while
+/// they are processed. All times are measured by [`clock`](Self::clock).
 #[derive(Debug, Clone)]
 pub struct RuntimeOptions {
-    /// Bounds how often a store that does not wait is asked.
+    /// The least time between two fetches of a slot that found nothing. Default: 100 ms.
+    ///
+    /// It matters only for a store that answers at once instead of waiting for work. Shorter asks such a
+    /// store more often; longer delays new work by up to this time.
     pub dispatcher_min_poll_interval: Duration,
-    /// Bounds how long a store may wait for work.
+    /// How long one fetch may wait in the store for a turn or for work. Default: 30 s.
+    ///
+    /// Shorter costs more fetches of an idle runtime. Longer saves little: work that becomes available ends
+    /// the wait in a store that has wake-ups.
     pub dispatcher_long_poll_timeout: Duration,
-    /// Counts the slots for turns; 0 runs none.
+    /// The number of slots for turns: how many turns this process runs at a time. Default: 2. 0 runs no
+    /// turns.
+    ///
+    /// Too few make messages wait although the machine is idle; each slot costs a waiting fetch.
     pub orchestration_concurrency: usize,
-    /// Counts the slots for activities; 0 runs none.
+    /// The number of slots for activities: how many activities this process runs at a time. Default: 2. 0
+    /// runs no activities.
+    ///
+    /// Too few make work wait; too many let activities compete for the resources that they use.
     pub worker_concurrency: usize,
-    /// Says how long a turn is leased.
+    /// How long a turn is leased. Default: 5 s. Must not be zero.
+    ///
+    /// Too short loses the lease when the store is slow, and the turn runs again. Too long delays the
+    /// instances of a process that died by up to this time.
     pub orchestrator_lock_timeout: Duration,
-    /// Says how long before its end the lease of a turn is renewed.
+    /// How long before its end the lease of a turn is renewed. Default: 2 s.
+    ///
+    /// A lease is renewed after half its time at the latest, so that one failed renewal does not lose it:
+    /// values below half the lease have no effect, and none has on a lease below 15 s. A larger value renews
+    /// more often, at most once a second.
     pub orchestrator_lock_renewal_buffer: Duration,
-    /// Says how long an activity is leased.
+    /// How long the work of an activity is leased. Default: 30 s. Must not be zero. The lease is renewed
+    /// while the activity runs, so an activity may take longer.
+    ///
+    /// Too short loses the lease when the store or this process is slow, and the activity runs twice. Too
+    /// long delays the activities of a process that died by up to this time.
     pub worker_lock_timeout: Duration,
-    /// Says how long before its end the lease of an activity is renewed.
+    /// How long before its end the lease of an activity's work is renewed. Default: 5 s. Applies as
+    /// [`orchestrator_lock_renewal_buffer`](Self::orchestrator_lock_renewal_buffer).
     pub worker_lock_renewal_buffer: Duration,
-    /// Says what the runtime tells about itself.
+    /// What the runtime logs and measures. Default: [`ObservabilityConfig::default`].
     pub observability: ObservabilityConfig,
-    /// Spaces the tries of an item whose handler is not registered.
+    /// How long a turn or an activity waits whose handler is not registered here. Default: 1 s, doubled with
+    /// each delivery, at most 60 s.
     pub unregistered_backoff: UnregisteredBackoffConfig,
-    /// Bounds the attempts of an item; beyond it, it is poison. 0 poisons at the first.
+    /// How often a message or an activity is delivered before it is poison: its instance or activity then
+    /// fails. Default: 10. 0 fails everything at its first delivery.
+    ///
+    /// Too low fails work that survived a few crashed processes; too high repeats work that crashes its
+    /// process.
     pub max_attempts: u32,
-    /// Says how long a cancelled activity may take to stop.
+    /// How long a cancelled activity may take to stop by itself, before its task is aborted. Default: 10 s.
+    ///
+    /// Too short aborts activities in the middle of their clean-up; too long keeps a slot busy with an
+    /// activity that ignores its cancellation.
     pub activity_cancellation_grace_period: Duration,
-    /// Names the engine versions whose executions this runtime runs; `None` means all up to this build.
+    /// The engine versions whose executions this runtime runs. Default: `None`, all versions up to this
+    /// build.
+    ///
+    /// Executions of other versions stay in the store for a runtime that supports them.
     pub supported_replay_versions: Option<SemverRange>,
-    /// Says how long a session is leased.
+    /// How long a session is leased to this process. Default: 30 s. Must not be zero.
+    ///
+    /// Too short detaches sessions when the store is slow, and their state is lost. Too long delays the
+    /// sessions of a process that died by up to this time.
     pub session_lock_timeout: Duration,
-    /// Says how long before its end the lease of a session is renewed.
+    /// How long before their end the leases of sessions are renewed. Default: 5 s. Applies as
+    /// [`orchestrator_lock_renewal_buffer`](Self::orchestrator_lock_renewal_buffer).
     pub session_lock_renewal_buffer: Duration,
-    /// Says after how long without work a session is let go.
+    /// After how long without work a session is detached and released. Default: 5 min. Must be longer than
+    /// `worker_lock_timeout - worker_lock_renewal_buffer`.
+    ///
+    /// Too short loads the state of a session again for each of its activities; too long keeps the state of
+    /// conversations in memory that are not continued. A session that an orchestration opened can have its
+    /// own time.
     pub session_idle_timeout: Duration,
-    /// Spaces the clean-ups of ended sessions.
+    /// How often this process removes ended sessions from the store, its own and those of other processes.
+    /// Default: 5 min.
+    ///
+    /// Shorter costs calls of the store; longer keeps rows of sessions that no process uses.
     pub session_cleanup_interval: Duration,
-    /// Bounds the sessions that have an activity running here; 0 takes no session work.
+    /// How many sessions may have an activity running in this process. Default: 10. 0 takes no work of
+    /// sessions.
+    ///
+    /// At the limit the process claims no more sessions, and work of sessions that do not run waits or moves
+    /// on. Above [`worker_concurrency`](Self::worker_concurrency) it limits nothing.
     pub max_sessions_per_runtime: usize,
-    /// Bounds the sessions that this process keeps, busy or idle: beyond it the least recently used idle one is released.
-    /// `None` keeps them until they are idle for long enough.
+    /// How many sessions this process keeps attached, busy or idle: this bounds their memory. Default:
+    /// `None`, no limit; a session then stays until it is idle for
+    /// [`session_idle_timeout`](Self::session_idle_timeout).
+    ///
+    /// Beyond the limit the least recently used idle session is released. Too low loads the state of sessions
+    /// again all the time.
     pub max_attached_sessions: Option<usize>,
-    /// Says how long work of a session may wait that this process will not take soon, before the session is handed on;
-    /// `None` is twice `session_lock_timeout`.
+    /// How long work of a session may wait that this process will not take soon, before the session is
+    /// released to another worker. Default: `None`, twice
+    /// [`session_lock_timeout`](Self::session_lock_timeout).
+    ///
+    /// A process will not take work soon if it is at its session limit, refuses the tag of the work, or
+    /// drains. Too short moves sessions that would have been served in a moment; too long makes their work
+    /// wait.
     pub session_untaken_after: Option<Duration>,
-    /// Releases all sessions when the runtime stops, so that others claim them at once. A node that wants them back after
-    /// a restart says no, and has a `worker_node_id`.
+    /// Releases all sessions when the runtime shuts down, so that other workers claim them at once. Default:
+    /// `true`.
+    ///
+    /// A node that wants its sessions back after a restart sets `false` and a
+    /// [`worker_node_id`](Self::worker_node_id); other workers can claim them when the leases have expired.
     pub release_sessions_on_shutdown: bool,
-    /// Is told when a session comes and goes.
+    /// Code of the application that runs when a session is attached and detached. Default: `None`.
     pub session_hooks: Option<Arc<dyn SessionHooks>>,
-    /// Bounds each call of a hook.
+    /// How long one call of a session hook may take before its future is dropped. Default: 5 s. Must not be
+    /// zero.
+    ///
+    /// Too short drops a hook in the middle of saving state; too long delays the move of a session by that
+    /// time.
     pub session_hook_timeout: Duration,
-    /// Names this process across restarts.
+    /// The name of this process across restarts, such as `"worker-3"`. Default: `None`, a new random name at
+    /// each start. Must not be empty.
+    ///
+    /// The newest process of a name owns the sessions of that name, and older ones lose them: give a name to
+    /// one process at a time.
     pub worker_node_id: Option<String>,
-    /// Says which tags the workers serve.
+    /// The tags of the activities that this process runs. Default: activities without a tag.
     pub worker_tag_filter: TagFilter,
-    /// Bounds the sessions that one orchestration may have open.
+    /// How many sessions one orchestration may have open. Default: 10. Opening one more fails the
+    /// orchestration.
     pub max_sessions_per_orchestration: usize,
-    /// Refuses activities on sessions that the orchestration did not open.
+    /// Fails an orchestration that schedules an activity on a session which it did not open. Default:
+    /// `false`, such a session is shared by all orchestrations that name it.
     pub require_open_sessions: bool,
-    /// Bounds every payload that an orchestration writes, in bytes.
+    /// The largest payload that an orchestration may write, in bytes: an input, a result, a value, a status.
+    /// Default: 64 MiB ([`MAX_PAYLOAD_BYTES`](steadfast_core::limits::MAX_PAYLOAD_BYTES)). A larger one fails
+    /// the orchestration.
     pub max_payload_bytes: usize,
-    /// Says what becomes of unread queue messages that a continue-as-new cannot carry.
+    /// What happens to unread queue messages that a continue-as-new cannot carry. Default: messages beyond
+    /// 100 are dropped with a warning.
     pub carry_forward_overflow: CarryForwardOverflow,
-    /// Bounds how many orchestrations stay in memory between their turns; 0 replays every turn from its history.
+    /// How many orchestrations stay in memory between their turns. Default: 1,000. 0 replays every turn from
+    /// the history.
+    ///
+    /// Too few replay long histories again and again; too many cost memory, which
+    /// [`max_warm_bytes`](Self::max_warm_bytes) also bounds.
     pub max_warm_orchestrations: usize,
-    /// Bounds how much memory they take together, estimated, in bytes.
+    /// How much memory the orchestrations between their turns may take together, estimated, in bytes.
+    /// Default: 64 MiB.
+    ///
+    /// Beyond it the least recently used orchestration is evicted, and its next turn replays its history.
     pub max_warm_bytes: usize,
-    /// Bounds how long the code of a turn may run. One that takes longer is named in a warning, loses its lease, and its
-    /// slot goes on without it.
+    /// How long the code of one turn may run. Default: 30 s. Must not be zero.
+    ///
+    /// A turn that takes longer is named in a warning, its lease is not renewed, and another task takes over
+    /// its slot. Too short punishes a busy machine; too long lets code that blocks its thread hold a slot.
     pub max_turn_time: Duration,
-    /// Deletes instances this long after they ended, with all below them; `None` keeps them.
+    /// Deletes instances this long after they ended, with their children. Default: `None`, keeps them for
+    /// ever.
+    ///
+    /// An instance is deleted at most a tenth of this time too late, and at most an hour; it needs a store
+    /// with the management interface.
     pub retain_finished_for: Option<Duration>,
-    /// Tells the time.
+    /// The clock of the runtime and of its client. Default: [`SystemClock`]. Tests give a `VirtualClock`.
     pub clock: Arc<dyn Clock>,
 }
 
@@ -129,12 +221,18 @@ impl Default for RuntimeOptions {
     }
 }
 
-/// Spaces the tries of an item whose handler is not registered: a deployment may be under way.
+/// Sets how long a turn or an activity waits whose handler is not registered: during a deployment another
+/// process may have it, or this one after its restart.
 #[derive(Debug, Clone)]
 pub struct UnregisteredBackoffConfig {
-    /// Says how long the first wait is.
+    /// The wait after the first delivery. It doubles with each further delivery. Default: 1 s.
+    ///
+    /// Too short uses up `max_attempts` before a deployment is through.
     pub base_delay: Duration,
-    /// Bounds every wait.
+    /// The longest wait. Default: 60 s. A process also excludes a session from its fetches for this long
+    /// after it released the session because of a missing handler.
+    ///
+    /// Too long delays work after the handler was deployed.
     pub max_delay: Duration,
 }
 
@@ -145,7 +243,8 @@ impl Default for UnregisteredBackoffConfig {
 }
 
 impl UnregisteredBackoffConfig {
-    /// Returns how long to wait after the given attempt, counted from 1: twice as long each time.
+    /// Returns the wait after the given delivery, counted from 1: `base_delay` doubled each time, at most 64
+    /// times `base_delay` and at most `max_delay`.
     pub fn delay(&self, attempt_count: u32) -> Duration {
         let doublings = attempt_count.saturating_sub(1).min(6);
         self.base_delay.saturating_mul(1 << doublings).min(self.max_delay)

@@ -1,4 +1,4 @@
-//! Options, checked, and what follows from them.
+//! The options, checked, and what is derived from them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,36 +10,37 @@ use steadfast_core::{DispatcherCapabilityFilter, SemverRange, TagFilter};
 use crate::observability::ObservabilityConfig;
 use crate::options::{RuntimeOptions, UnregisteredBackoffConfig};
 use crate::session::SessionHooks;
-use crate::warm;
+use crate::turn::warm::WarmLimit;
 
-/// Says what is wrong with options.
+/// Tells which option of a runtime is not valid, and why.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OptionsError {
-    /// A long activity would lose its session in the middle.
+    /// `session_idle_timeout` is too short: a session would become idle between two renewals of its activity.
     #[error(
-        "session_idle_timeout ({idle:?}) must be longer than worker_lock_timeout minus worker_lock_renewal_buffer \
-         ({renewal:?}): otherwise a session would be let go while its activity runs"
+        "session_idle_timeout ({idle:?}) must be longer than worker_lock_timeout minus \
+         worker_lock_renewal_buffer ({renewal:?}): otherwise a session would be let go while its \
+         activity runs"
     )]
     SessionIdleTimeout {
-        /// Holds the idle time-out.
+        /// The given `session_idle_timeout`.
         idle: Duration,
-        /// Holds the time between two renewals of an activity.
+        /// `worker_lock_timeout` minus `worker_lock_renewal_buffer`, which it must exceed.
         renewal: Duration,
     },
-    /// Nothing can be done in no time: a lease would lease nothing, a hook or a turn would be over before it began.
+    /// A time is zero: a lease would expire, or a hook or a turn be dropped, before it began.
     #[error("{option} must not be zero: give it some time, the default is {default:?}")]
     Zero {
-        /// Names the option.
+        /// The name of the option.
         option: &'static str,
-        /// Holds what it is when nobody says otherwise.
+        /// The default of that option.
         default: Duration,
     },
-    /// A node without a name is none.
+    /// `worker_node_id` is the empty text.
     #[error("worker_node_id is empty: give the process a name, or leave the option out")]
     EmptyNodeId,
 }
 
-/// What the loops see.
+/// The options as the loops use them.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) poll: Duration,
@@ -65,7 +66,7 @@ pub(crate) struct Plan {
     pub(crate) versions: SemverRange,
     pub(crate) filter: DispatcherCapabilityFilter,
     pub(crate) replay: ReplayOptions,
-    pub(crate) warm: warm::Limit,
+    pub(crate) warm: WarmLimit,
     pub(crate) max_turn_time: Duration,
     pub(crate) retention: Option<Duration>,
     pub(crate) observability: ObservabilityConfig,
@@ -73,13 +74,13 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Tells whether orchestrations may stay in memory between their turns.
+    /// Tells whether orchestrations stay in memory between their turns.
     pub(crate) fn keeps_warm(&self) -> bool {
         self.warm.executions > 0
     }
 
-    /// Says how long after it was extended the lease of a session is believed in: a little less than it lasts, so that
-    /// this process stops before another may begin.
+    /// How long after a renewal this process serves a session: nine tenths of the lease, so that it stops
+    /// before another process may begin.
     pub(crate) fn session_proof(&self) -> Duration {
         self.session_lease.lasts.saturating_sub(self.session_lease.lasts / 10)
     }
@@ -98,8 +99,8 @@ impl LeasePlan {
     }
 }
 
-/// Leases of 15 s and more are renewed a buffer before their end, shorter ones after half their time; never so late
-/// that one failed try would lose the lease.
+/// Returns the time between two renewals: for leases of 15 s and more a buffer before their end, for shorter
+/// ones half their time; never so long that one failed renewal would lose the lease.
 fn renewal_interval(lasts: Duration, buffer: Duration) -> Duration {
     const SECOND: Duration = Duration::from_secs(1);
     let interval = if lasts >= Duration::from_secs(15) {
@@ -162,7 +163,7 @@ impl TryFrom<RuntimeOptions> for Plan {
                 owned_sessions: false,
                 carry_forward_overflow: options.carry_forward_overflow,
             },
-            warm: warm::Limit { executions: options.max_warm_orchestrations, bytes: options.max_warm_bytes },
+            warm: WarmLimit { executions: options.max_warm_orchestrations, bytes: options.max_warm_bytes },
             max_turn_time: options.max_turn_time,
             retention: options.retain_finished_for,
             observability: options.observability,

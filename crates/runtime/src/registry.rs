@@ -1,4 +1,4 @@
-//! What code a name and version stand for.
+//! The registered code: which handler a name and a version stand for.
 
 mod activity;
 mod orchestration;
@@ -10,16 +10,16 @@ use semver::Version;
 
 use crate::handler::{ActivityHandler, OrchestrationHandler};
 
-/// Says which version a start without one gets.
+/// Decides which version an orchestration gets whose start names none.
 #[derive(Clone, Debug)]
 pub enum VersionPolicy {
-    /// The highest registered one.
+    /// The highest registered version.
     Latest,
-    /// This one.
+    /// This version. If it is not registered, such starts wait for a runtime that has it.
     Exact(Version),
 }
 
-/// Holds handlers by name and version. Clones share the version policies.
+/// Holds handlers by name and version. Clones share the handlers and the version policies.
 pub struct Registry<H: ?Sized> {
     handlers: Arc<BTreeMap<String, BTreeMap<Version, Arc<H>>>>,
     policies: Arc<RwLock<HashMap<String, VersionPolicy>>>,
@@ -37,30 +37,32 @@ pub type OrchestrationRegistryBuilder = RegistryBuilder<dyn OrchestrationHandler
 /// Builds an [`ActivityRegistry`].
 pub type ActivityRegistryBuilder = RegistryBuilder<dyn ActivityHandler>;
 
-/// The version of what is registered without one.
+/// The version of a handler that is registered without one.
 pub(crate) const FIRST_VERSION: Version = Version::new(1, 0, 0);
 
 impl<H: ?Sized> Registry<H> {
-    /// Begins an empty registry.
+    /// Returns an empty builder.
     pub fn builder() -> RegistryBuilder<H> {
         RegistryBuilder::default()
     }
 
-    /// Begins a registry with what another one holds, policies included.
+    /// Returns a builder with the handlers and the version policies of another registry.
     pub fn builder_from(registry: &Self) -> RegistryBuilder<H> {
         let handlers = (*registry.handlers).clone();
         let policies = registry.policies.read().unwrap_or_else(PoisonError::into_inner).clone();
         RegistryBuilder { handlers, policies, errors: Vec::new() }
     }
 
-    /// Finds the handler that a start without a version gets.
+    /// Finds the version and the handler for a start without a version. `None` if the name is not registered,
+    /// or not in the version that its policy demands.
     pub fn resolve_handler(&self, name: &str) -> Option<(Version, Arc<H>)> {
         let version = self.resolve_version(name)?;
         let handler = self.resolve_handler_exact(name, &version)?;
         Some((version, handler))
     }
 
-    /// Finds the version that a start without one gets.
+    /// Finds the version for a start without a version. `None` as for
+    /// [`resolve_handler`](Self::resolve_handler).
     pub fn resolve_version(&self, name: &str) -> Option<Version> {
         let versions = self.handlers.get(name)?;
         let policies = self.policies.read().unwrap_or_else(PoisonError::into_inner);
@@ -72,37 +74,38 @@ impl<H: ?Sized> Registry<H> {
         }
     }
 
-    /// Finds the handler of one version.
+    /// Finds the handler of exactly this version.
     pub fn resolve_handler_exact(&self, name: &str, version: &Version) -> Option<Arc<H>> {
         self.handlers.get(name)?.get(version).cloned()
     }
 
-    /// Says which version starts without one get from now on, also in a running runtime that holds a clone.
+    /// Sets which version starts without one get from now on, also in a running runtime that holds a clone.
+    /// Running executions keep their version.
     pub fn set_version_policy(&self, name: &str, policy: VersionPolicy) {
         self.policies.write().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), policy);
     }
 
-    /// Lists the names.
+    /// Lists the registered names, in alphabetical order.
     pub fn list_names(&self) -> Vec<String> {
         self.handlers.keys().cloned().collect()
     }
 
-    /// Lists the versions of a name, ascending.
+    /// Lists the registered versions of a name, ascending.
     pub fn list_versions(&self, name: &str) -> Vec<Version> {
         self.handlers.get(name).into_iter().flat_map(|versions| versions.keys().cloned()).collect()
     }
 
-    /// Tells whether a name is registered.
+    /// Tells whether a name is registered, in any version.
     pub fn has(&self, name: &str) -> bool {
         self.handlers.contains_key(name)
     }
 
-    /// Counts the names.
+    /// Counts the registered names.
     pub fn count(&self) -> usize {
         self.handlers.len()
     }
 
-    /// Says what is registered instead of a name that is not, the nearest spelling first.
+    /// Returns a hint for a name that is not registered: the registered names, the nearest spelling first.
     pub(crate) fn instead_of(&self, name: &str) -> String {
         let mut names: Vec<&String> = self.handlers.keys().filter(|known| !known.starts_with("__")).collect();
         if names.is_empty() {
@@ -115,10 +118,10 @@ impl<H: ?Sized> Registry<H> {
     }
 }
 
-/// Bounds the names in a log line.
+/// Bounds the registered names in a log line.
 const NAMES_SHOWN: usize = 20;
 
-/// How many letters must change to make one name of the other.
+/// The Levenshtein distance of two names: how many letters must change to make one of the other.
 fn distance(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut above: Vec<usize> = (0..=other.len()).collect();
@@ -145,7 +148,7 @@ impl<H: ?Sized> Default for Registry<H> {
     }
 }
 
-/// Collects handlers, and the errors of registering them.
+/// Collects handlers for a [`Registry`], and the errors of registering them.
 pub struct RegistryBuilder<H: ?Sized> {
     pub(crate) handlers: BTreeMap<String, BTreeMap<Version, Arc<H>>>,
     policies: HashMap<String, VersionPolicy>,
@@ -159,7 +162,8 @@ impl<H: ?Sized> Default for RegistryBuilder<H> {
 }
 
 impl<H: ?Sized> RegistryBuilder<H> {
-    /// Builds the registry and forgets what went wrong. [`build_result`](Self::build_result) says it.
+    /// Builds the registry and ignores errors: a handler that could not be registered is missing. Use
+    /// [`build_result`](Self::build_result) to see them.
     pub fn build(self) -> Registry<H> {
         Registry { handlers: Arc::new(self.handlers), policies: Arc::new(RwLock::new(self.policies)) }
     }
@@ -167,13 +171,13 @@ impl<H: ?Sized> RegistryBuilder<H> {
     /// Builds the registry.
     ///
     /// # Errors
-    /// Everything that went wrong, joined by "; ".
+    /// The texts of all errors of registering, joined by "; ".
     pub fn build_result(self) -> Result<Registry<H>, String> {
         if self.errors.is_empty() { Ok(self.build()) } else { Err(self.errors.join("; ")) }
     }
 
-    /// Adds what another registry holds. A name and version that are here already stay, and `error_prefix` begins the
-    /// error.
+    /// Adds the handlers of another registry, without its policies. If a name and version are registered
+    /// already, the existing handler stays, and an error is collected that begins with `error_prefix`.
     #[must_use]
     pub fn merge_registry(mut self, other: Registry<H>, error_prefix: &str) -> Self {
         for (name, versions) in other.handlers.iter() {
@@ -188,7 +192,7 @@ impl<H: ?Sized> RegistryBuilder<H> {
         self
     }
 
-    /// Adds several handlers with one function.
+    /// Registers several handlers with the given function.
     #[must_use]
     pub fn register_all_handlers<F>(
         self,
@@ -198,7 +202,7 @@ impl<H: ?Sized> RegistryBuilder<H> {
         items.into_iter().fold(self, |builder, (name, handler)| register(builder, name, handler))
     }
 
-    /// Says which version starts without one get.
+    /// Sets which version starts without one get. Default: the latest.
     #[must_use]
     pub fn set_policy(mut self, name: impl Into<String>, policy: VersionPolicy) -> Self {
         self.policies.insert(name.into(), policy);

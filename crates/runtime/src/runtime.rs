@@ -1,41 +1,67 @@
-//! The runtime: starting, stopping, and asking how it is.
+//! The runtime: starting and stopping it, and what its tasks share.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use steadfast_client::Client;
 use steadfast_core::{BUILD_VERSION, EventKind};
-use steadfast_store::{
-    OldestWaiting, Owner, Provider, ProviderError, ProviderErrorKind, QueueDepths, Store, store_of,
-};
+use steadfast_store::{Owner, Provider, ProviderErrorKind, Store, store_of};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::activity::Activities;
-use crate::builtin::with_builtins;
+use crate::activity::builtin::with_builtins;
+use crate::activity::running::RunningActivities;
 use crate::dispatch::{self, SlotsAlive};
-use crate::gauges;
 use crate::instrumented::InstrumentedProvider;
 use crate::observability::{Counter, MetricsProvider, MetricsSnapshot, ObservabilityHandle};
 use crate::options::RuntimeOptions;
-use crate::orchestration::Turns;
-use crate::overdue::Overdue;
 use crate::plan::{OptionsError, Plan};
 use crate::registry::{ActivityRegistry, OrchestrationRegistry};
-use crate::retention;
-use crate::running::Running;
 use crate::session::{self, Sessions};
-use crate::warm::Cache;
+use crate::turn::Turns;
+use crate::turn::overdue::RunningTurns;
+use crate::turn::warm::WarmCache;
+use crate::upkeep::health::{self, Health};
+use crate::upkeep::{gauges, retention};
 
 /// Runs orchestrations and activities over a store until it is shut down.
 ///
-/// Dropping the `Arc` does not stop it.
+/// Its tasks run on the tokio runtime that it was started on. Dropping the `Arc` does not stop them: call
+/// [`shutdown`](Self::shutdown).
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::{sync::Arc, time::Duration};
+/// use steadfast_core::OrchestrationContext;
+/// use steadfast_memory::MemoryStore;
+/// use steadfast_runtime::{OrchestrationRegistry, Runtime, registry::ActivityRegistry};
+///
+/// let activities = ActivityRegistry::builder()
+///     .register("Greet", |_, name| async move { Ok(format!("Hello, {name}!")) });
+/// let orchestrations = OrchestrationRegistry::builder()
+///     .register("Hello", |ctx: OrchestrationContext, name| async move {
+///         ctx.schedule_activity("Greet", name).await
+///     });
+/// let store = Arc::new(MemoryStore::new());
+/// let runtime = Runtime::start_with_store(store, activities.build(), orchestrations.build()).await;
+///
+/// let client = runtime.client();
+/// client.start_orchestration("hello-1", "Hello", "Ada").await?;
+/// let greeting = client.instance("hello-1").wait_for::<String>(Duration::from_secs(10)).await?;
+/// assert_eq!(greeting, Ok("Hello, Ada!".to_owned()));
+/// runtime.shutdown(None).await;
+/// # Ok(())
+/// # }
+/// ```
 pub struct Runtime {
     shared: Arc<Shared>,
 }
 
 /// What all tasks of a runtime share.
 pub(crate) struct Shared {
+    /// The store that times and counts its calls.
     pub(crate) store: Arc<dyn Store>,
     pub(crate) client: Client,
     pub(crate) orchestrations: OrchestrationRegistry,
@@ -44,24 +70,25 @@ pub(crate) struct Shared {
     pub(crate) observability: ObservabilityHandle,
     /// Counts the slots that were restarted after a panic.
     pub(crate) slots_restarted: Counter,
-    /// Counts the slots whose task was replaced because it did not come back.
+    /// Counts the slots that got a new task because a turn took longer than `max_turn_time`.
     pub(crate) slots_replaced: Counter,
-    /// Counts the events that turns looked at.
+    /// Counts the events that turns read.
     pub(crate) events_visited: Counter,
-    pub(crate) overdue: Arc<Overdue>,
-    pub(crate) warm: Cache,
+    pub(crate) running_turns: Arc<RunningTurns>,
+    pub(crate) warm: WarmCache,
     pub(crate) slots_alive: SlotsAlive,
-    pub(crate) running: Arc<Running>,
+    pub(crate) running_activities: Arc<RunningActivities>,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) tasks: TaskTracker,
-    /// Runs the tasks.
+    /// The tokio runtime that the tasks run on.
     tokio: tokio::runtime::Handle,
-    /// Fetch no more.
+    /// Cancelled when the runtime stops: slots fetch no more.
     pub(crate) stop: CancellationToken,
-    /// Stop what runs, and give it back.
+    /// Cancelled when the time of a shutdown is up: what runs is stopped and its lease abandoned.
     pub(crate) abort: CancellationToken,
-    /// Names this runtime in logs and worker ids.
+    /// Four hexadecimal digits that name this runtime in worker ids, unless it has a node id.
     id: String,
+    /// Makes the waits of this process differ from those of others.
     pub(crate) seed: u64,
 }
 
@@ -70,7 +97,7 @@ impl Shared {
         self.observability.metrics_provider()
     }
 
-    /// Tells how many orchestrations are kept.
+    /// Updates the gauge of the orchestrations that are in memory.
     pub(crate) fn measure_warm(&self) {
         self.metrics().set_warm_orchestrations(self.warm.len());
     }
@@ -80,58 +107,25 @@ impl Shared {
     }
 }
 
-/// Names an orchestration and where it comes from.
+/// Describes the orchestration of an instance, from the first event of its history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OrchestrationDescriptor {
-    /// Names the orchestration.
+    /// The name that the orchestration is registered under.
     pub name: String,
-    /// Names the version of its handler.
+    /// The version of the handler that the current execution runs with.
     pub version: String,
-    /// Names the parent of a child.
+    /// The instance that started this one as a child. `None` for an instance that a client started.
     pub parent_instance: Option<String>,
-    /// Names the event of the parent that scheduled it.
+    /// The id of the event in the parent's history that scheduled the child.
     pub parent_id: Option<u64>,
 }
 
-/// Tells how a runtime is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Health {
-    /// Tells whether the store answers, within 5 seconds.
-    pub store_reachable: bool,
-    /// Tells whether the runtime takes new work.
-    pub accepting: bool,
-    /// Counts the slots that the runtime should have, for turns and activities together.
-    pub slots: usize,
-    /// Counts the slots that run.
-    pub slots_alive: usize,
-    /// Counts the slots that were restarted after a panic.
-    pub slots_restarted: u64,
-    /// Counts the slots whose task was replaced because a turn did not come back.
-    pub slots_replaced: u64,
-    /// Counts what waits for a turn, when the store can tell.
-    pub waiting_messages: Option<usize>,
-    /// Counts what waits for a worker, when the store can tell.
-    pub waiting_work: Option<usize>,
-    /// Holds how long some instance could have been leased and was not; `None` when none can be now, or when the store
-    /// cannot tell. It grows while nobody runs turns, or too few do.
-    pub oldest_message_waits: Option<Duration>,
-    /// Holds how long some activity could have been leased and was not; `None` when none can be now, or when the store
-    /// cannot tell. It grows while nobody serves its tag or its session, or too few do.
-    pub oldest_work_waits: Option<Duration>,
-}
-
-/// Bounds how long a look at the health of a runtime waits for the store: one that hangs is not reachable.
-const STORE_PATIENCE: Duration = Duration::from_secs(5);
-
-/// What a store says of itself.
-#[derive(Default)]
-struct Vitals {
-    depths: Option<QueueDepths>,
-    oldest: OldestWaiting,
-}
-
 impl Runtime {
-    /// Starts a runtime over a store in memory, with default options. Nothing survives the process.
+    /// Starts a runtime over a new store in memory, with default options. Its state does not survive the
+    /// process. [`client`](Self::client) reaches it.
+    ///
+    /// # Cancel safety
+    /// As [`try_start`](Self::try_start).
     #[cfg(feature = "in-memory")]
     pub async fn start(activities: ActivityRegistry, orchestrations: OrchestrationRegistry) -> Arc<Self> {
         Self::start_with_store(Arc::new(steadfast_memory::MemoryStore::new()), activities, orchestrations)
@@ -139,6 +133,9 @@ impl Runtime {
     }
 
     /// Starts a runtime with default options.
+    ///
+    /// # Cancel safety
+    /// As [`try_start`](Self::try_start).
     pub async fn start_with_store(
         store: Arc<dyn Provider>,
         activities: ActivityRegistry,
@@ -150,7 +147,10 @@ impl Runtime {
     /// Starts a runtime.
     ///
     /// # Panics
-    /// When the options make no sense. [`try_start`](Self::try_start) returns an error instead.
+    /// If the options are not valid. [`try_start`](Self::try_start) returns an error instead.
+    ///
+    /// # Cancel safety
+    /// As [`try_start`](Self::try_start).
     #[allow(clippy::panic, reason = "the compatible API panics here")]
     pub async fn start_with_options(
         store: Arc<dyn Provider>,
@@ -164,10 +164,15 @@ impl Runtime {
         }
     }
 
-    /// Starts a runtime.
+    /// Starts a runtime. Registers the node in the store if `worker_node_id` is set.
     ///
     /// # Errors
-    /// What is wrong with the options.
+    /// [`OptionsError`] tells which option is not valid, and why. A store that cannot be reached is no error:
+    /// the runtime waits for it.
+    ///
+    /// # Cancel safety
+    /// A dropped call starts no task. It may have registered the node, which detaches the sessions of an
+    /// older process of that name.
     pub async fn try_start(
         store: Arc<dyn Provider>,
         activities: ActivityRegistry,
@@ -187,7 +192,7 @@ impl Runtime {
             supported_range = %format_args!("{}..={}", plan.versions.min, plan.versions.max),
             "Orchestration dispatcher capability filter configured"
         );
-        let observability = ObservabilityHandle::over(MetricsProvider::described());
+        let observability = ObservabilityHandle::with_metrics(MetricsProvider::described());
         let metrics = Arc::clone(observability.metrics_provider());
         let watched = InstrumentedProvider::new(store, Some(metrics)).with_clock(Arc::clone(&clock));
         let watched: Arc<dyn Provider> = Arc::new(watched);
@@ -204,10 +209,10 @@ impl Runtime {
             slots_restarted: Counter::default(),
             slots_replaced: Counter::default(),
             events_visited: Counter::default(),
-            overdue: Arc::default(),
-            warm: Cache::new(plan.warm),
+            running_turns: Arc::default(),
+            warm: WarmCache::new(plan.warm),
             slots_alive: SlotsAlive::default(),
-            running: Arc::default(),
+            running_activities: Arc::default(),
             sessions,
             tasks: TaskTracker::new(),
             tokio: tokio::runtime::Handle::current(),
@@ -221,7 +226,7 @@ impl Runtime {
         gauges::read(&shared).await;
         shared.tasks.spawn(gauges::poll(Arc::clone(&shared)));
         if let Some(retention) = shared.plan.retention {
-            shared.tasks.spawn(retention::keep(Arc::clone(&shared), retention));
+            shared.tasks.spawn(retention::delete_ended(Arc::clone(&shared), retention));
         }
         dispatch::start(&shared, &Arc::new(Turns { shared: Arc::clone(&shared) }), shared.plan.turn_slots);
         dispatch::start(
@@ -230,13 +235,17 @@ impl Runtime {
             shared.plan.worker_slots,
         );
         if shared.plan.worker_slots > 0 && shared.plan.max_sessions > 0 {
-            shared.tasks.spawn(session::keep(Arc::clone(&shared)));
+            shared.tasks.spawn(session::keep_leases(Arc::clone(&shared)));
         }
         Ok(Arc::new(Self { shared }))
     }
 
-    /// Stops the runtime: no more is fetched, and what runs may finish within `timeout_ms` (1,000 by default; 0 gives
-    /// it back at once). Then what still runs is stopped and given back, uncounted. Returns when all tasks have ended.
+    /// Stops the runtime. It fetches no more; turns and activities that run may complete within `timeout_ms`
+    /// milliseconds (default 1,000; 0 stops them at once). Then those that still run are stopped, and their
+    /// leases are abandoned uncounted, so that another runtime runs them again at once. Sessions are
+    /// released. Returns when all tasks have ended.
+    ///
+    /// Too short a time repeats activities; too long a time delays the end of the process.
     ///
     /// # Cancel safety
     /// A dropped call has still asked the runtime to stop in that time; call it again to wait.
@@ -248,89 +257,99 @@ impl Runtime {
         if timeout.is_zero() {
             shared.abort.cancel();
         } else {
-            // The call may be awaited outside tokio, where no timer runs, or be dropped: the time passes on a task of
-            // its own, which holds no store and ends with the others.
+            // This call may be awaited outside tokio, where no timer runs, or be dropped: a task of its own
+            // waits for the time to pass. It holds no store and ends with the others.
             let (tasks, abort) = (shared.tasks.clone(), shared.abort.clone());
             let is_up = shared.plan.clock.sleep(timeout);
             shared.tokio.spawn(async move {
                 tokio::select! {
                     () = tasks.wait() => {}
                     () = is_up => {
-                        tracing::warn!(target: "steadfast::runtime", ?timeout, "shutdown took too long; what still runs is given back");
+                        tracing::warn!(
+                            target: "steadfast::runtime",
+                            ?timeout,
+                            "shutdown took too long; what still runs is given back"
+                        );
                         abort.cancel();
                     }
                 }
             });
         }
         shared.tasks.wait().await;
-        // What is kept holds the user's values, and through contexts of activities perhaps the store.
+        // Executions in memory hold values of the application, and may hold the store through contexts of
+        // activities.
         shared.warm.clear();
         shared.measure_warm();
     }
 
-    /// Hands all sessions on: no more work of sessions is taken, what runs may finish, and each session is released as
-    /// its last activity ends. Returns when none is attached. Turns and other activities go on until
-    /// [`shutdown`](Self::shutdown). For deployments: another process claims the sessions at once.
+    /// Releases all sessions, for a deployment: another process claims them at once. The runtime takes no
+    /// more work of sessions, lets their running activities complete, and releases each session when its last
+    /// activity has ended. Returns when no session is attached. Turns and other activities go on until
+    /// [`shutdown`](Self::shutdown).
+    ///
+    /// There is no time limit: an activity that never returns keeps this call waiting, so put a time-out
+    /// around it.
     ///
     /// # Cancel safety
-    /// A dropped call has still asked for it; call it again to wait.
+    /// A dropped call has still started the drain; call it again to wait.
     pub async fn drain(&self) {
         session::drain(&self.shared).await;
     }
 
-    /// Returns what the runtime has done so far.
+    /// Returns a client on the runtime's own store. It is cheap to clone and to make.
+    ///
+    /// Its calls go through the same instrumented store as the runtime's: they are timed and counted in the
+    /// metrics of this runtime. It measures its waits by [`RuntimeOptions::clock`], and its messages carry no
+    /// trace context unless [`Client::with_traceparent`] gives it one. It holds the store open after a
+    /// shutdown, for as long as it lives; then it still works, as a client of the store.
+    ///
+    /// ```
+    /// # use steadfast_client::ClientError;
+    /// # use steadfast_runtime::Runtime;
+    /// # async fn example(runtime: std::sync::Arc<Runtime>) -> Result<(), ClientError> {
+    /// let client = runtime.client();
+    /// client.start_orchestration("order-1", "Order", "{}").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn client(&self) -> Client {
+        self.shared.client.clone()
+    }
+
+    /// Returns the counters of the runtime since its start. Always `Some`; the `Option` is for compatibility.
     pub fn metrics_snapshot(&self) -> Option<MetricsSnapshot> {
         Some(self.shared.observability.metrics_snapshot())
     }
 
-    /// Returns what the runtime tells about itself.
+    /// Returns the handle of the runtime's metrics. Always `Some`; the `Option` is for compatibility.
     pub fn observability_handle(&self) -> Option<&ObservabilityHandle> {
         Some(&self.shared.observability)
     }
 
-    /// Tells how the runtime is.
+    /// Checks the health of the runtime and its store. Takes at most 5 seconds.
     ///
     /// # Cancel safety
-    /// Nothing changes by looking.
+    /// Reads only.
     pub async fn health(&self) -> Health {
-        let shared = &self.shared;
-        let answer = tokio::select! {
-            biased;
-            answer = vitals_of(&*shared.store) => answer.ok(),
-            () = shared.plan.clock.sleep(STORE_PATIENCE) => None,
-        };
-        let store_reachable = answer.is_some();
-        let Vitals { depths, oldest } = answer.unwrap_or_default();
-        let waits =
-            |since: Option<u64>| since.map(|at| Duration::from_millis(oldest.now_ms.saturating_sub(at)));
-        let slots = shared.plan.turn_slots + shared.plan.worker_slots;
-        Health {
-            store_reachable,
-            accepting: !shared.stop.is_cancelled(),
-            slots,
-            // One that was replaced because it does not come back still runs, but not as a slot.
-            slots_alive: shared.slots_alive.get().min(slots),
-            slots_replaced: shared.slots_replaced.get(),
-            slots_restarted: shared.slots_restarted.get(),
-            waiting_messages: depths.as_ref().map(|depths| depths.orchestrator_queue),
-            waiting_work: depths.as_ref().map(|depths| depths.worker_queue),
-            oldest_message_waits: waits(oldest.message_ms),
-            oldest_work_waits: waits(oldest.work_ms),
-        }
+        health::check(&self.shared).await
     }
 
-    /// Counts the orchestrations that stay in memory now, between their turns.
+    /// Counts the orchestrations that are in memory now, between their turns.
     pub fn warm_orchestrations(&self) -> usize {
         self.shared.warm.len()
     }
 
-    /// Counts the events that turns have looked at so far, for tests of what a turn costs.
+    /// Counts the events that turns have read so far, for tests of what a turn costs.
     #[doc(hidden)]
     pub fn events_visited(&self) -> u64 {
         self.shared.events_visited.get()
     }
 
-    /// Names the orchestration of an instance, from its history.
+    /// Describes the orchestration of an instance, from its history. `None` if the instance does not exist or
+    /// its history cannot be read.
+    ///
+    /// # Cancel safety
+    /// Reads only.
     pub async fn get_orchestration_descriptor(&self, instance: &str) -> Option<OrchestrationDescriptor> {
         let events = self.shared.store.read_history(instance, None).await.ok()?;
         events.into_iter().find_map(|event| match event.kind {
@@ -342,30 +361,19 @@ impl Runtime {
     }
 }
 
-/// Asks a store for all it can say; one that can say nothing is asked for something.
-async fn vitals_of(store: &dyn Store) -> Result<Vitals, ProviderError> {
-    let oldest = match store.oldest_waiting().await {
-        Err(error) if error.kind == ProviderErrorKind::Unsupported => {
-            store.state("").await?;
-            OldestWaiting::default()
-        }
-        oldest => oldest?,
-    };
-    let depths = match store.admin() {
-        Some(admin) => Some(admin.get_queue_depths().await?),
-        None => None,
-    };
-    Ok(Vitals { depths, oldest })
-}
-
-/// Who this process is to the store: its node, with the number of this start, or a name of its own.
+/// Returns the owner of this process's sessions: its node with the number of this start, or a random name.
 async fn owner_of(store: &dyn Store, node_id: Option<&str>, random: uuid::Uuid) -> Owner {
     let Some(node_id) = node_id else { return Owner::unnamed(random.simple().to_string()) };
     match store.register_node(node_id).await {
         Ok(incarnation) => Owner { id: node_id.to_owned(), incarnation: Some(incarnation) },
         Err(error) => {
             if error.kind != ProviderErrorKind::Unsupported {
-                tracing::warn!(target: "steadfast::runtime", node_id, %error, "the node could not be registered; an older process of the same name is not fenced");
+                tracing::warn!(
+                    target: "steadfast::runtime",
+                    node_id,
+                    %error,
+                    "the node could not be registered; an older process of the same name is not fenced"
+                );
             }
             Owner::unnamed(node_id)
         }

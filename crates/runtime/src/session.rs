@@ -1,103 +1,38 @@
-//! Sessions of this process: which it holds, what activities keep there, how many it serves, and how each one ends.
+//! Sessions: which sessions this process owns, how each is attached and detached, and what activities keep in
+//! them.
 //!
-//! The store decides who owns a session. What stands here is what the process believes, and it believes no longer than
-//! it can prove: an attachment that could not be renewed in time is given up before its lease ends.
+//! A session is an affinity key: while a process owns it, all activities of the session run there. The store
+//! decides who owns a session; a process *claims* one with a fetch and *releases* it. In the process the
+//! session is *attached* (the application is told, activities may keep state in it) and *detached* (the
+//! application is told, the state is dropped).
+//!
+//! Read the files in this order:
+//!
+//! 1. `local_session.rs`: the state machine of one session, pure. All rules are there, and its test is their
+//!    table.
+//! 2. `table.rs`: all sessions of the process behind one lock; each method is one event of the machine, or a
+//!    question.
+//! 3. `ask.rs`: what a fetch may ask for, so that the process claims no more than it can serve.
+//! 4. `attach.rs`: from the fetch that claimed a session to the activity that may begin.
+//! 5. `renew.rs`: the task that renews the leases and follows the store's answer.
+//! 6. `detach.rs`: the one procedure that ends every attachment.
+//! 7. `hooks.rs`, `handle.rs`, `managed.rs`: what the application sees.
 
 mod ask;
-mod attachment;
+mod attach;
 mod detach;
+mod handle;
 mod hooks;
-mod keep;
+mod local_session;
+mod managed;
+mod renew;
 mod table;
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
-
-use steadfast_core::SessionKey;
-use steadfast_store::Owner;
-use tokio::sync::watch;
-
-pub(crate) use ask::{Asking, Served};
-pub use attachment::Session;
-pub(crate) use detach::{drain, give_up_node, lost, release_for_want_of_handler, tidy};
-pub(crate) use hooks::greet;
+use ask::InFlight;
+pub(crate) use ask::SessionAsk;
+pub(crate) use attach::{WorkSession, attach, claim};
+pub(crate) use detach::{drain, node_replaced, release_unregistered};
+pub use handle::Session;
 pub use hooks::{DetachReason, SessionHooks};
-pub(crate) use keep::keep;
-pub(crate) use table::{Arrival, tell_arrival};
-
-use table::Entry;
-
-/// What the process knows of its sessions.
-#[derive(Debug)]
-pub(crate) struct Sessions {
-    pub(crate) owner: Owner,
-    /// Bounds the sessions with an activity in flight.
-    limit: usize,
-    state: Mutex<State>,
-    /// Rises when what a fetch may take changes.
-    changes: watch::Sender<u64>,
-    /// Rises when an activity of a session ends, a fetch gives its room back, or a session is detached.
-    endings: watch::Sender<u64>,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    in_flight: BTreeMap<SessionKey, usize>,
-    /// Fetches that may claim one more session each.
-    reserved: usize,
-    /// The sessions that are attached here, or are being detached.
-    attached: BTreeMap<SessionKey, Entry>,
-    /// Sessions that fetches leave to others, until a time of the monotonic clock.
-    left_out: BTreeMap<SessionKey, Duration>,
-    /// Takes no more session work: the process is being drained, or another has its name.
-    is_closed: bool,
-    /// Orders the uses of sessions.
-    uses: u64,
-}
-
-impl Sessions {
-    pub(crate) fn new(owner: Owner, limit: usize) -> Self {
-        Self {
-            owner,
-            limit,
-            state: Mutex::default(),
-            changes: watch::Sender::new(0),
-            endings: watch::Sender::new(0),
-        }
-    }
-
-    /// Takes no more session work. False when that was so already.
-    fn close(&self) -> bool {
-        let was_closed = std::mem::replace(&mut self.lock().is_closed, true);
-        self.changed();
-        !was_closed
-    }
-
-    /// Waits until no activity of a session runs here and no fetch may bring one.
-    async fn are_at_rest(&self) {
-        self.until(|state| state.in_flight.is_empty() && state.reserved == 0).await;
-    }
-
-    async fn until(&self, holds: impl Fn(&State) -> bool) {
-        let mut endings = self.endings.subscribe();
-        while !holds(&self.lock()) {
-            if endings.changed().await.is_err() {
-                return;
-            }
-        }
-    }
-
-    /// Tells parked fetches that they may ask for something else now.
-    fn changed(&self) {
-        self.changes.send_modify(|change| *change = change.wrapping_add(1));
-    }
-
-    fn ended(&self) {
-        self.endings.send_modify(|ending| *ending = ending.wrapping_add(1));
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+pub(crate) use renew::keep_leases;
+pub(crate) use table::Sessions;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use steadfast_client::Client;
+use steadfast_client::{Client, ClientError};
+use steadfast_clock::VirtualClock;
 use steadfast_core::{Either2, OrchestrationContext, OrchestrationStatus, RetryPolicy, TagFilter};
 use steadfast_memory::MemoryStore;
 use steadfast_runtime::registry::{ActivityRegistry, ActivityRegistryBuilder, OrchestrationRegistry};
@@ -77,6 +78,37 @@ async fn hello() {
     world.runtime.clone().shutdown(None).await;
     let metrics = world.runtime.metrics_snapshot().expect("counts");
     assert_eq!((metrics.orch_starts, metrics.orch_completions, metrics.activity_success), (1, 1, 1));
+}
+
+#[tokio::test]
+async fn the_client_of_a_runtime_shares_its_store_and_its_clock() {
+    let clock = VirtualClock::new(1_700_000_000_000);
+    let store: Arc<dyn Provider> = Arc::new(MemoryStore::with_clock(Arc::new(clock.clone())));
+    let options = RuntimeOptions { clock: Arc::new(clock.clone()), ..RuntimeOptions::default() };
+    let flow = orchestrations()
+        .register("Hello", |ctx, name| async move { ctx.schedule_activity("Greet", name).await });
+    let runtime =
+        Runtime::start_with_options(Arc::clone(&store), greet().build(), flow.build(), options).await;
+    let client = runtime.client();
+    client.start_orchestration("a", "Hello", "Ada").await.expect("starts");
+    let output = client.wait_for_orchestration_typed::<String>("a", SOON).await.expect("ends");
+    assert_eq!(output, Ok("Hello, Ada".to_owned()));
+    let passing = async {
+        loop {
+            clock.advance(SOON);
+            tokio::task::yield_now().await;
+        }
+    };
+    let end = tokio::select! {
+        end = client.wait_for_orchestration("nobody", 10 * SOON) => end,
+        () = passing => unreachable!("time passes until the wait ends"),
+    };
+    assert!(matches!(end, Err(ClientError::Timeout)), "the wait ends by the runtime's clock: {end:?}");
+    runtime.shutdown(Some(0)).await;
+    let status = client.get_orchestration_status("a").await.expect("answers after the shutdown");
+    assert!(matches!(status, OrchestrationStatus::Completed { .. }), "{status:?}");
+    drop(client);
+    assert_eq!(Arc::strong_count(&store), 1, "the client held the store");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -18,7 +18,7 @@ impl fmt::Display for Explanation {
                     f,
                     "{}: {} ({orchestration} {version}, execution {execution_id})",
                     self.instance,
-                    Status(status)
+                    StatusText(status)
                 )?;
             }
         }
@@ -68,11 +68,11 @@ fn wait_text(f: &mut fmt::Formatter<'_>, wait: &Waiting, now: Now) -> fmt::Resul
         Waiting::Child { event_id, asked_at_ms, name, instance, status } => {
             write!(f, "child '{instance}' ({name}, event {event_id}), {}: ", now.since(*asked_at_ms))?;
             match status {
-                Some(status) => write!(f, "{}", Status(status)),
+                Some(status) => write!(f, "{}", StatusText(status)),
                 None => write!(f, "not begun"),
             }
         }
-        Waiting::SessionMove { session } => write!(f, "the next move of {}", Session(session)),
+        Waiting::SessionMove { session } => write!(f, "the next move of {}", SessionName(session)),
     }
 }
 
@@ -97,17 +97,17 @@ fn place_text(f: &mut fmt::Formatter<'_>, place: &Place, tag: Option<&str>, now:
         }
         Place::Queued(work) => work,
     };
-    let tries = counted(u64::from(work.attempts), "attempt");
+    let deliveries = counted(u64::from(work.attempts), "attempt");
     match &work.phase {
         WorkPhase::Leased { worker_id, until_ms } => {
             let worker = if worker_id.is_empty() { "a worker without a name" } else { worker_id };
             write!(f, "; run by {worker} (attempt {}), leased {}", work.attempts, now.until(*until_ms))?;
         }
         WorkPhase::Delayed { until_ms } => {
-            write!(f, "; held back after {tries}, {}", now.until(*until_ms))?;
+            write!(f, "; held back after {deliveries}, {}", now.until(*until_ms))?;
         }
         WorkPhase::Waiting { since_ms } => {
-            write!(f, "; nobody has taken it, {} ({tries})", now.since(*since_ms))?;
+            write!(f, "; nobody has taken it, {} ({deliveries})", now.since(*since_ms))?;
             match tag {
                 Some(tag) => write!(f, "; only a worker with tag '{tag}' may")?,
                 None => write!(f, "; a worker that takes untagged work may")?,
@@ -123,7 +123,7 @@ fn session_text(
     info: Option<&SessionInfo>,
     now: Now,
 ) -> fmt::Result {
-    write!(f, "; on {}", Session(key))?;
+    write!(f, "; on {}", SessionName(key))?;
     match info.and_then(|info| info.owner.as_ref().map(|owner| (owner, info.locked_until_ms))) {
         Some((owner, until)) if until > now.0 => write!(f, ", held by {}, {}", owner.id, now.until(until)),
         Some((owner, until)) => write!(f, ", held by nobody; last by {}, {}", owner.id, now.until(until)),
@@ -139,9 +139,9 @@ fn counted(count: u64, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
-struct Status<'a>(&'a ExecutionState);
+struct StatusText<'a>(&'a ExecutionState);
 
-impl fmt::Display for Status<'_> {
+impl fmt::Display for StatusText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             ExecutionState::Running => f.write_str("running"),
@@ -152,9 +152,9 @@ impl fmt::Display for Status<'_> {
     }
 }
 
-struct Session<'a>(&'a SessionKey);
+struct SessionName<'a>(&'a SessionKey);
 
-impl fmt::Display for Session<'_> {
+impl fmt::Display for SessionName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0.instance {
             Some(instance) => write!(f, "session '{}' of '{instance}'", self.0.session_id),
@@ -163,7 +163,7 @@ impl fmt::Display for Session<'_> {
     }
 }
 
-/// The time of an explanation, to tell others from.
+/// The time of an explanation. Other times are written relative to it.
 #[derive(Clone, Copy)]
 struct Now(u64);
 
@@ -189,7 +189,7 @@ impl Now {
     }
 }
 
-/// A length of time in its two largest units: `3 d 4 h`, `90 ms`.
+/// Writes a length of time in its two largest units: `3 d 4 h`, `90 ms`.
 fn span(ms: u64) -> String {
     const UNITS: [(u64, &str); 5] =
         [(86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"), (1, "ms")];

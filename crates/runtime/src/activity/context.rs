@@ -1,4 +1,4 @@
-//! What an activity knows and may do.
+//! The context of an activity: what it knows of itself, and how it learns that it should stop.
 
 use std::sync::{Arc, OnceLock};
 
@@ -7,17 +7,17 @@ use tokio_util::sync::CancellationToken;
 
 use crate::session::Session;
 
-/// Gives an activity what it needs to know: who asked, whether to stop, how to reach others.
+/// Gives an activity its identity, its session, its cancellation, a logger and a client. Cheap to clone.
 #[derive(Clone)]
 pub struct ActivityContext {
-    particulars: Arc<Particulars>,
+    info: Arc<ActivityInfo>,
     cancellation: Cancellation,
     client: Client,
 }
 
-/// Who asked for what.
+/// The identity of an activity run.
 #[derive(Debug)]
-pub(crate) struct Particulars {
+pub(crate) struct ActivityInfo {
     pub(crate) instance: String,
     pub(crate) execution_id: u64,
     pub(crate) orchestration_name: String,
@@ -28,22 +28,24 @@ pub(crate) struct Particulars {
     pub(crate) session_id: Option<String>,
     pub(crate) session: Option<Session>,
     pub(crate) tag: Option<String>,
-    pub(crate) attempt: u32,
+    /// How often the work has been leased, from 1.
+    pub(crate) deliveries: u32,
     pub(crate) traceparent: Option<String>,
 }
 
-/// Says why an activity should stop.
+/// Tells why an activity should stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CancelReason {
-    /// The orchestration no longer wants it.
+    /// The orchestration cancelled the activity: its future was dropped, or the instance ended.
     Withdrawn,
-    /// This worker no longer has the right to it: it was withdrawn elsewhere, or the lease ended.
+    /// This worker lost the lease: the orchestration cancelled the activity in another process, or the lease
+    /// expired.
     LeaseLost,
-    /// The runtime stops.
+    /// The runtime shuts down and its time is up. The activity runs again elsewhere.
     Shutdown,
 }
 
-/// Whether and why to stop.
+/// The cancellation of one activity, with its reason.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Cancellation {
     pub(crate) token: CancellationToken,
@@ -51,13 +53,13 @@ pub(crate) struct Cancellation {
 }
 
 impl Cancellation {
-    /// Asks to stop; the first reason counts.
+    /// Cancels the activity. The first reason counts.
     pub(crate) fn cancel(&self, reason: CancelReason) {
         self.reason.get_or_init(|| reason);
         self.token.cancel();
     }
 
-    /// Tells whether the orchestration asked for it, in a commit that has removed the activity.
+    /// Tells whether the orchestration cancelled the activity, in a commit that removed its work.
     pub(crate) fn is_withdrawn(&self) -> bool {
         self.reason.get() == Some(&CancelReason::Withdrawn)
     }
@@ -65,17 +67,17 @@ impl Cancellation {
 
 macro_rules! emit {
     ($level:ident, $context:expr, $message:expr) => {{
-        let particulars = &$context.particulars;
+        let info = &$context.info;
         tracing::event!(
             target: "steadfast::activity",
             tracing::Level::$level,
-            instance_id = %particulars.instance,
-            execution_id = particulars.execution_id,
-            orchestration_name = %particulars.orchestration_name,
-            orchestration_version = %particulars.orchestration_version,
-            activity_name = %particulars.activity_name,
-            activity_id = particulars.activity_id,
-            worker_id = %particulars.worker_id,
+            instance_id = %info.instance,
+            execution_id = info.execution_id,
+            orchestration_name = %info.orchestration_name,
+            orchestration_version = %info.orchestration_version,
+            activity_name = %info.activity_name,
+            activity_id = info.activity_id,
+            worker_id = %info.worker_id,
             "{}",
             $message.into()
         )
@@ -83,81 +85,83 @@ macro_rules! emit {
 }
 
 impl ActivityContext {
-    pub(crate) fn new(particulars: Particulars, cancellation: Cancellation, client: Client) -> Self {
-        Self { particulars: Arc::new(particulars), cancellation, client }
+    pub(crate) fn new(info: Arc<ActivityInfo>, cancellation: Cancellation, client: Client) -> Self {
+        Self { info, cancellation, client }
     }
 
-    /// Returns the id of the instance that asked.
+    /// Returns the id of the instance that scheduled the activity.
     pub fn instance_id(&self) -> &str {
-        &self.particulars.instance
+        &self.info.instance
     }
 
-    /// Returns the number of the execution that asked.
+    /// Returns the execution of that instance, from 1.
     pub fn execution_id(&self) -> u64 {
-        self.particulars.execution_id
+        self.info.execution_id
     }
 
-    /// Returns the name of the orchestration that asked, or `unknown` when it is gone.
+    /// Returns the name of the orchestration that scheduled the activity, or `unknown` if its instance was
+    /// deleted.
     pub fn orchestration_name(&self) -> &str {
-        &self.particulars.orchestration_name
+        &self.info.orchestration_name
     }
 
-    /// Returns the version of the orchestration that asked, or `unknown`.
+    /// Returns the version of that orchestration, or `unknown` if its instance was deleted.
     pub fn orchestration_version(&self) -> &str {
-        &self.particulars.orchestration_version
+        &self.info.orchestration_version
     }
 
     /// Returns the name that the activity is registered under.
     pub fn activity_name(&self) -> &str {
-        &self.particulars.activity_name
+        &self.info.activity_name
     }
 
     /// Returns the id of the event that scheduled the activity: unique within its execution.
     pub fn activity_id(&self) -> u64 {
-        self.particulars.activity_id
+        self.info.activity_id
     }
 
-    /// Returns which attempt this is, from 1.
+    /// Returns how often this activity has been delivered to a worker, from 1.
     pub fn attempt(&self) -> u32 {
-        self.particulars.attempt
+        self.info.deliveries
     }
 
-    /// Returns a text that is the same for every attempt of this activity and for no other: give it to services that
-    /// do a thing once for each key.
+    /// Returns a text that is the same for every delivery of this activity and different for every other
+    /// activity. Pass it to a service that does a thing once for each key.
     pub fn idempotency_key(&self) -> String {
-        let Particulars { instance, execution_id, activity_id, .. } = &*self.particulars;
+        let ActivityInfo { instance, execution_id, activity_id, .. } = &*self.info;
         format!("{instance}/{execution_id}/{activity_id}")
     }
 
-    /// Returns the id of the worker that runs it.
+    /// Returns the name of the worker slot that runs the activity: `work-<slot>-<node>`.
     pub fn worker_id(&self) -> &str {
-        &self.particulars.worker_id
+        &self.info.worker_id
     }
 
-    /// Returns the session that it runs on, as the orchestration wrote it.
+    /// Returns the id of the session that the activity runs on, as the orchestration wrote it.
     pub fn session_id(&self) -> Option<&str> {
-        self.particulars.session_id.as_deref()
+        self.info.session_id.as_deref()
     }
 
-    /// Returns the session that it runs on, as attached to this process.
+    /// Returns the session that the activity runs on, as attached to this process.
     pub fn session(&self) -> Option<&Session> {
-        self.particulars.session.as_ref()
+        self.info.session.as_ref()
     }
 
-    /// Returns the error by which an activity says that it misses what its session should know here. It is recorded as
-    /// such, and [`is_session_lost`](steadfast_core::is_session_lost) recognises it in the orchestration.
+    /// Returns the error text for an activity that does not find the state of its session in this process. It
+    /// is recorded as `AppErrorKind::SessionLost`, and [`is_session_lost`](steadfast_core::is_session_lost)
+    /// recognises it in the orchestration.
     pub fn session_lost(&self, reason: impl std::fmt::Display) -> String {
         steadfast_core::session_lost(reason)
     }
 
-    /// Returns the tag that it was scheduled with.
+    /// Returns the tag that the activity was scheduled with.
     pub fn tag(&self) -> Option<&str> {
-        self.particulars.tag.as_deref()
+        self.info.tag.as_deref()
     }
 
     /// Returns the W3C trace context that the orchestration was started with.
     pub fn traceparent(&self) -> Option<&str> {
-        self.particulars.traceparent.as_deref()
+        self.info.traceparent.as_deref()
     }
 
     /// Logs at level INFO.
@@ -188,22 +192,23 @@ impl ActivityContext {
     /// Waits until the activity should stop.
     ///
     /// # Cancel safety
-    /// Nothing changes by waiting.
+    /// Waits only.
     pub async fn cancelled(&self) {
         self.cancellation.token.cancelled().await;
     }
 
-    /// Returns the token that says when the activity should stop.
+    /// Returns the token that is cancelled when the activity should stop, to pass to other code.
     pub fn cancellation_token(&self) -> CancellationToken {
         self.cancellation.token.clone()
     }
 
-    /// Says why the activity should stop, once it should.
+    /// Tells why the activity should stop. `None` while it should not.
     pub fn cancel_reason(&self) -> Option<CancelReason> {
         self.cancellation.reason.get().copied()
     }
 
-    /// Returns a client of the same store. What it sends carries the trace context of the activity.
+    /// Returns a client of the store that the activity came from. Its messages carry the trace context of the
+    /// activity.
     pub fn get_client(&self) -> Client {
         self.client.clone()
     }
@@ -211,7 +216,7 @@ impl ActivityContext {
 
 impl std::fmt::Debug for ActivityContext {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Particulars { instance, execution_id, activity_name, activity_id, .. } = &*self.particulars;
+        let ActivityInfo { instance, execution_id, activity_name, activity_id, .. } = &*self.info;
         f.debug_struct("ActivityContext")
             .field("instance_id", instance)
             .field("execution_id", execution_id)

@@ -1,4 +1,4 @@
-//! Registering activities. They have no versions: an activity is 1.0.0.
+//! Registering activities. They have no versions: every activity is registered as 1.0.0.
 
 use std::sync::Arc;
 
@@ -11,7 +11,8 @@ use crate::ActivityContext;
 use crate::handler::{ActivityHandler, FnActivity};
 
 impl ActivityRegistryBuilder {
-    /// Registers an activity.
+    /// Registers an activity. A name that is registered already, or that begins with the prefix of the
+    /// engine's own activities, is an error of [`build_result`](super::RegistryBuilder::build_result).
     #[must_use]
     pub fn register<F, Fut>(self, name: impl Into<String>, f: F) -> Self
     where
@@ -21,7 +22,8 @@ impl ActivityRegistryBuilder {
         self.add(name.into(), Arc::new(FnActivity(f)))
     }
 
-    /// Registers an activity with typed input and output.
+    /// Registers an activity whose input and output are encoded as JSON. An input that cannot be decoded
+    /// fails the activity.
     #[must_use]
     pub fn register_typed<In, Out, F, Fut>(self, name: impl Into<String>, f: F) -> Self
     where
@@ -37,18 +39,19 @@ impl ActivityRegistryBuilder {
         self.add(name.into(), Arc::new(FnActivity(handler)))
     }
 
-    /// Begins with what another registry holds.
+    /// Returns a builder with the activities of another registry.
     pub fn from_registry(registry: &ActivityRegistry) -> Self {
         ActivityRegistry::builder_from(registry)
     }
 
-    /// Adds what another registry holds.
+    /// Adds the activities of another registry. A name that is registered already is an error of
+    /// [`build_result`](super::RegistryBuilder::build_result).
     #[must_use]
     pub fn merge(self, other: ActivityRegistry) -> Self {
         self.merge_registry(other, "duplicate activity in merge")
     }
 
-    /// Registers several activities with one function.
+    /// Registers several activities of the same function type.
     #[must_use]
     pub fn register_all<F, Fut>(self, items: Vec<(&str, F)>) -> Self
     where

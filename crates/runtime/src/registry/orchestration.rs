@@ -11,7 +11,8 @@ use super::{FIRST_VERSION, OrchestrationRegistry, OrchestrationRegistryBuilder};
 use crate::handler::FnOrchestration;
 
 impl OrchestrationRegistryBuilder {
-    /// Registers an orchestration as version 1.0.0.
+    /// Registers an orchestration as version 1.0.0. A name that has this version already is an error of
+    /// [`build_result`](super::RegistryBuilder::build_result).
     #[must_use]
     pub fn register<F, Fut>(self, name: impl Into<String>, f: F) -> Self
     where
@@ -21,7 +22,8 @@ impl OrchestrationRegistryBuilder {
         self.add(name.into(), FIRST_VERSION, f)
     }
 
-    /// Registers an orchestration with typed input and output as version 1.0.0, in place of one that is there.
+    /// Registers an orchestration whose input and output are encoded as JSON as version 1.0.0, in place of
+    /// one that is registered already.
     #[must_use]
     pub fn register_typed<In, Out, F, Fut>(mut self, name: impl Into<String>, f: F) -> Self
     where
@@ -34,10 +36,11 @@ impl OrchestrationRegistryBuilder {
         self
     }
 
-    /// Registers a version of an orchestration. Versions of a name are registered in ascending order.
+    /// Registers a version of an orchestration, such as `"1.2.0"`. Versions of a name are registered in
+    /// ascending order.
     ///
     /// # Panics
-    /// When `version` is no semantic version, or not later than the latest one of that name.
+    /// If `version` is not a semantic version, or lower than the latest version of that name.
     /// [`try_register_versioned`](Self::try_register_versioned) collects an error instead.
     #[must_use]
     #[allow(clippy::panic, reason = "the compatible API panics here")]
@@ -76,7 +79,7 @@ impl OrchestrationRegistryBuilder {
         }
     }
 
-    /// Registers a version of an orchestration with typed input and output.
+    /// Registers a version of an orchestration whose input and output are encoded as JSON.
     ///
     /// # Panics
     /// As [`register_versioned`](Self::register_versioned).
@@ -96,13 +99,14 @@ impl OrchestrationRegistryBuilder {
         self.register_versioned(name, version, typed(f))
     }
 
-    /// Adds what another registry holds; policies stay behind.
+    /// Adds the orchestrations of another registry, without its policies. A name and version that are
+    /// registered already are an error of [`build_result`](super::RegistryBuilder::build_result).
     #[must_use]
     pub fn merge(self, other: OrchestrationRegistry) -> Self {
         self.merge_registry(other, "duplicate orchestration in merge")
     }
 
-    /// Registers several orchestrations with one function.
+    /// Registers several orchestrations of the same function type, as version 1.0.0.
     #[must_use]
     pub fn register_all<F, Fut>(self, items: Vec<(&str, F)>) -> Self
     where
@@ -131,17 +135,20 @@ impl OrchestrationRegistryBuilder {
         let latest = self.handlers.get(name).and_then(|versions| versions.last_key_value());
         match latest {
             Some((latest, _)) if version < *latest && !self.has(name, &version) => Err(format!(
-                "non-monotonic orchestration version for {name}: {version} is not later than existing latest {latest}"
+                "non-monotonic orchestration version for {name}: {version} is not later than \
+                 existing latest {latest}"
             )),
             _ => Ok(version),
         }
     }
 }
 
-/// The future of a handler whose types are hidden.
-type Running = std::pin::Pin<Box<dyn Future<Output = Result<String, String>> + Send>>;
+/// The future of a typed handler.
+type HandlerFuture = std::pin::Pin<Box<dyn Future<Output = Result<String, String>> + Send>>;
 
-fn typed<In, Out, F, Fut>(f: F) -> impl Fn(OrchestrationContext, String) -> Running + Send + Sync + 'static
+fn typed<In, Out, F, Fut>(
+    f: F,
+) -> impl Fn(OrchestrationContext, String) -> HandlerFuture + Send + Sync + 'static
 where
     In: DeserializeOwned + Send + 'static,
     Out: Serialize + Send + 'static,

@@ -1,4 +1,7 @@
-//! What a fetch may ask for, so that nothing is fetched only to be given back.
+//! What a fetch may ask for, so that no work is fetched only to be abandoned.
+//!
+//! A fetch either may claim one more session, for which it holds a [`Reservation`], or asks only for work of
+//! the sessions that have an activity running here. Both exclude the sessions that are being detached.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,20 +11,21 @@ use steadfast_core::SessionKey;
 use steadfast_store::{SessionRequest, SessionScope};
 use tokio::sync::watch;
 
-use super::{Sessions, State};
+use super::table::{SessionTable, Sessions};
 
-/// What a fetch may ask for, and the room that it has reserved for a session that it might claim.
-pub(crate) struct Asking {
+/// What one fetch asks the store for, and the capacity that it has reserved for a session that it may claim.
+pub(crate) struct SessionAsk {
+    /// `None` asks for no work of sessions.
     pub(crate) request: Option<SessionRequest>,
-    /// When a session need no longer be left out.
+    /// When the first of the excluded sessions may be asked for again.
     expires: Option<Duration>,
     sessions: Arc<Sessions>,
     pub(super) reservation: Option<Reservation>,
     changes: watch::Receiver<u64>,
 }
 
-impl Asking {
-    /// Waits until another request would be made: the one that is parked is then dropped and made anew.
+impl SessionAsk {
+    /// Waits until another request would be made. The caller then drops the waiting fetch and asks anew.
     pub(crate) async fn is_outdated(&mut self, clock: &dyn Clock) {
         let expires = self
             .expires
@@ -38,14 +42,16 @@ impl Asking {
                 std::future::pending::<()>().await;
             }
             let Some(request) = &self.request else { continue };
-            let state = self.sessions.lock();
-            if state.is_closed || !state.leaves_out().eq(&request.leave_out) {
+            let table = self.sessions.lock();
+            if table.is_draining || !table.all_excluded().eq(&request.leave_out) {
                 return;
             }
-            // A request that may claim takes anything that another could; and while one of the others may, this one need not.
+            // A request that may claim is as wide as a request can be. One that may not claim is asked anew
+            // when no other fetch may claim and there is capacity, or when other sessions have a running
+            // activity.
             if let SessionScope::Only(serving) = &request.scope {
-                let must_claim = state.reserved == 0 && state.has_room(self.sessions.limit);
-                if must_claim || !state.in_flight.keys().eq(serving) {
+                let must_claim = table.reserved == 0 && table.has_capacity(self.sessions.limit);
+                if must_claim || !table.in_flight.keys().eq(serving) {
                     return;
                 }
             }
@@ -54,36 +60,37 @@ impl Asking {
 }
 
 impl Sessions {
-    /// What a fetch may ask for: a claim while there is room for one more session, else only the sessions that are
-    /// served already.
-    pub(crate) fn ask(self: &Arc<Self>, lock_timeout: Duration, now: Duration) -> Asking {
+    /// Returns what a fetch may ask for: a claim while there is capacity for one more session, else only work
+    /// of the sessions that have an activity running here.
+    pub(crate) fn ask(self: &Arc<Self>, lock_timeout: Duration, now: Duration) -> SessionAsk {
         let changes = self.changes.subscribe();
-        let mut state = self.lock();
-        if self.limit == 0 || state.is_closed {
-            drop(state);
+        let mut table = self.lock();
+        if self.limit == 0 || table.is_draining {
+            drop(table);
             let sessions = Arc::clone(self);
-            return Asking { request: None, expires: None, sessions, reservation: None, changes };
+            return SessionAsk { request: None, expires: None, sessions, reservation: None, changes };
         }
-        state.left_out.retain(|_, until| *until > now);
-        let room = state.has_room(self.limit);
-        let scope = if room {
-            state.reserved += 1;
+        table.excluded.retain(|_, until| *until > now);
+        let may_claim = table.has_capacity(self.limit);
+        let scope = if may_claim {
+            table.reserved += 1;
             SessionScope::Claim
         } else {
-            SessionScope::Only(state.in_flight.keys().cloned().collect())
+            SessionScope::Only(table.in_flight.keys().cloned().collect())
         };
-        let reservation = room.then(|| Reservation { sessions: Arc::clone(self) });
-        let leave_out = state.leaves_out().cloned().collect();
+        let reservation = may_claim.then(|| Reservation { sessions: Arc::clone(self) });
+        let leave_out = table.all_excluded().cloned().collect();
         let request = SessionRequest { owner: self.owner.clone(), lock_timeout, scope, leave_out };
-        let expires = state.left_out.values().min().copied();
-        Asking { request: Some(request), expires, sessions: Arc::clone(self), reservation, changes }
+        let expires = table.excluded.values().min().copied();
+        SessionAsk { request: Some(request), expires, sessions: Arc::clone(self), reservation, changes }
     }
 
-    /// Tells parked fetches that room came or went; far from the limit, and while one of them may claim, they all stay as they are.
-    pub(super) fn room_changed(&self) {
+    /// Tells waiting fetches that capacity was taken or returned. Far from the limit, and while one of the
+    /// fetches may claim, all of them stay as they are.
+    pub(super) fn capacity_changed(&self) {
         let near = {
-            let state = self.lock();
-            state.reserved == 0 || state.in_flight.len() + state.reserved + 1 >= self.limit
+            let table = self.lock();
+            table.reserved == 0 || table.in_flight.len() + table.reserved + 1 >= self.limit
         };
         if near {
             self.changed();
@@ -91,19 +98,13 @@ impl Sessions {
     }
 }
 
-impl State {
-    fn has_room(&self, limit: usize) -> bool {
+impl SessionTable {
+    fn has_capacity(&self, limit: usize) -> bool {
         self.in_flight.len() + self.reserved < limit
-    }
-
-    /// Names the sessions that no fetch may bring: those being detached, and those left to others.
-    fn leaves_out(&self) -> impl Iterator<Item = &SessionKey> {
-        let leaving = self.attached.iter().filter(|(_, entry)| entry.is_leaving()).map(|(key, _)| key);
-        leaving.chain(self.left_out.keys())
     }
 }
 
-/// Room for one session that a fetch might claim.
+/// Capacity for one session that a fetch may claim, returned on drop.
 pub(super) struct Reservation {
     sessions: Arc<Sessions>,
 }
@@ -111,29 +112,29 @@ pub(super) struct Reservation {
 impl Drop for Reservation {
     fn drop(&mut self) {
         {
-            let mut state = self.sessions.lock();
-            state.reserved = state.reserved.saturating_sub(1);
+            let mut table = self.sessions.lock();
+            table.reserved = table.reserved.saturating_sub(1);
         }
-        self.sessions.room_changed();
+        self.sessions.capacity_changed();
         self.sessions.ended();
     }
 }
 
-/// One activity of a session, while it runs.
-pub(crate) struct Served {
+/// Counts one activity of a session as running, until it is dropped.
+pub(super) struct InFlight {
     pub(super) sessions: Arc<Sessions>,
     pub(super) key: SessionKey,
 }
 
-impl Drop for Served {
+impl Drop for InFlight {
     fn drop(&mut self) {
-        let mut state = self.sessions.lock();
-        let Some(count) = state.in_flight.get_mut(&self.key) else { return };
+        let mut table = self.sessions.lock();
+        let Some(count) = table.in_flight.get_mut(&self.key) else { return };
         *count -= 1;
         if *count == 0 {
-            state.in_flight.remove(&self.key);
-            drop(state);
-            self.sessions.room_changed();
+            table.in_flight.remove(&self.key);
+            drop(table);
+            self.sessions.capacity_changed();
             self.sessions.ended();
         }
     }

@@ -1,199 +1,186 @@
-//! Detaching a session: one procedure for every reason.
+//! Detaching a session: one procedure for every cause.
+//!
+//! No fetch brings work of the session any more; `on_detach` is called; the managed state is dropped; the
+//! lease is released, so that another process can claim the session at once.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use steadfast_store::{ProviderError, SessionRef};
 
-use super::Session;
-use super::hooks::{self, DetachReason};
-use super::table::Busy;
-use crate::dispatch::given_up;
+use super::local_session::Cause;
+use super::table::Detachment;
+use super::{Session, hooks};
+use crate::dispatch::until_abandon_deadline;
 use crate::runtime::Shared;
 
-/// Why a session is detached, as the log says it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Why {
-    Idle,
-    OverTheLimit,
-    Untaken,
-    UnregisteredHandler,
-    Drain,
-    Shutdown,
-    Lost,
-    Closed,
+/// Detaches claims that this process holds, each on a task of its own. A claim that it does not hold is
+/// passed over, and so is a busy session if the cause spares it.
+pub(super) fn start(shared: &Arc<Shared>, claims: &[SessionRef], cause: Cause) {
+    start_all(shared, claims.iter().filter_map(|claim| shared.sessions.detach(claim, cause)));
 }
 
-impl Why {
-    fn reason(self) -> DetachReason {
-        match self {
-            Self::Idle => DetachReason::Idle,
-            Self::OverTheLimit | Self::Untaken | Self::UnregisteredHandler => DetachReason::Released,
-            Self::Drain | Self::Shutdown => DetachReason::Shutdown,
-            Self::Lost => DetachReason::Lost,
-            Self::Closed => DetachReason::Closed,
-        }
-    }
-
-    fn text(self) -> &'static str {
-        match self {
-            Self::Idle => "idle",
-            Self::OverTheLimit => "over the limit",
-            Self::Untaken => "untaken",
-            Self::UnregisteredHandler => "unregistered handler",
-            Self::Drain => "drain",
-            Self::Shutdown => "shutdown",
-            Self::Lost => "lost",
-            Self::Closed => "closed",
-        }
-    }
-
-    /// What is lost or closed is not ours to release.
-    fn releases(self, shared: &Shared) -> bool {
-        match self {
-            Self::Lost | Self::Closed => false,
-            Self::Shutdown => shared.plan.release_on_shutdown,
-            Self::Idle | Self::OverTheLimit | Self::Untaken | Self::UnregisteredHandler | Self::Drain => true,
-        }
+/// Runs the procedure for each of these, on a task of its own.
+pub(super) fn start_all(shared: &Arc<Shared>, detachments: impl IntoIterator<Item = Detachment>) {
+    for detachment in detachments {
+        let again = Arc::clone(shared);
+        let cause = detachment.cause;
+        shared.tasks.spawn(async move { detach(&again, vec![detachment], cause).await });
     }
 }
 
-/// Detaches held sessions, each on a task of its own. What is not held any more, or is busy and may stay, is passed over.
-pub(super) fn start(shared: &Arc<Shared>, attachments: &[SessionRef], busy: Busy, why: Why) {
-    for attachment in attachments {
-        if let Some((session, used_at)) = shared.sessions.leave(attachment, busy) {
-            run(shared, session, used_at, why);
-        }
-    }
+/// Detaches every session together, and returns when all are.
+pub(super) async fn detach_all(shared: &Arc<Shared>, cause: Cause) {
+    let held = shared.sessions.held();
+    let detachments = held.iter().filter_map(|claim| shared.sessions.detach(claim, cause)).collect();
+    detach(shared, detachments, cause).await;
 }
 
-/// Runs the procedure for sessions that were lost.
-pub(crate) fn lost(shared: &Arc<Shared>, sessions: Vec<Session>) {
-    let now = shared.plan.clock.monotonic();
-    for session in sessions {
-        run(shared, session, now, Why::Lost);
-    }
-}
-
-fn run(shared: &Arc<Shared>, session: Session, used_at: Duration, why: Why) {
-    let again = Arc::clone(shared);
-    shared.tasks.spawn(async move { detach(&again, vec![(session, used_at)], why).await });
-}
-
-/// Detaches every session, together.
-pub(super) async fn all(shared: &Arc<Shared>, why: Why) {
-    let sessions = &shared.sessions;
-    let held = sessions.held();
-    let left = held.iter().filter_map(|held| sessions.leave(held, Busy::Goes)).collect();
-    detach(shared, left, why).await;
-}
-
-/// No fetch brings work of these any more. The application is told, what was kept is dropped, and others may claim.
-async fn detach(shared: &Arc<Shared>, sessions: Vec<(Session, Duration)>, why: Why) {
-    let told: Vec<_> = sessions
+/// The procedure, for sessions that have one cause. The hooks of all sessions run side by side.
+async fn detach(shared: &Arc<Shared>, detachments: Vec<Detachment>, cause: Cause) {
+    let calls: Vec<_> = detachments
         .iter()
-        .map(|(session, _)| {
-            let (shared, session) = (Arc::clone(shared), session.clone());
+        .map(|Detachment { session, was_attached, .. }| {
+            let (shared, session, was_attached) = (Arc::clone(shared), session.clone(), *was_attached);
             let tasks = shared.tasks.clone();
-            tasks.spawn(async move { hooks::dismiss(&shared, &session, why.reason()).await })
+            tasks.spawn(async move {
+                if was_attached {
+                    hooks::detach(&shared, &session, cause.reason()).await;
+                }
+            })
         })
         .collect();
-    for told in told {
-        if let Err(error) = told.await {
+    for call in calls {
+        if let Err(error) = call.await {
             tracing::error!(target: "steadfast::runtime", %error, "a session hook could not be called");
         }
     }
-    for (session, _) in &sessions {
-        session.forget();
+    for detachment in &detachments {
+        detachment.session.drop_state();
     }
-    if why.releases(shared) {
-        let attachments: Vec<SessionRef> = sessions.iter().map(|(session, _)| session.reference()).collect();
-        release(shared, &attachments).await;
+    if cause.releases(shared.plan.release_on_shutdown) {
+        let claims: Vec<SessionRef> =
+            detachments.iter().map(|detachment| detachment.session.reference()).collect();
+        release(shared, &claims).await;
     }
-    for (session, used_at) in &sessions {
-        shared.sessions.left(session);
-        tell(shared, session, *used_at, why);
+    for detachment in &detachments {
+        shared.sessions.detached(&detachment.session);
+        log(shared, detachment);
     }
     shared.metrics().set_attached_sessions(shared.sessions.count());
 }
 
-/// Ends leases, so that others need not wait. A store that does not answer must not keep the process: the leases end.
-pub(super) async fn release(shared: &Shared, attachments: &[SessionRef]) {
-    if attachments.is_empty() {
+/// Releases leases in the store, so that other processes need not wait for them to expire. Waits for the
+/// store at most as long as a lease lasts: a store that hangs must not keep the process, and the leases
+/// expire by themselves.
+pub(super) async fn release(shared: &Shared, claims: &[SessionRef]) {
+    if claims.is_empty() {
         return;
     }
     let released = tokio::select! {
         biased;
-        released = shared.store.release_sessions(&shared.sessions.owner, attachments) => released.map(drop),
+        released = shared.store.release_sessions(&shared.sessions.owner, claims) => released.map(drop),
         () = shared.plan.clock.sleep(shared.plan.session_lease.lasts) => Ok(()),
-        () = given_up(shared) => Ok(()),
+        () = until_abandon_deadline(shared) => Ok(()),
     };
     if let Err(error) = released {
-        tracing::warn!(target: "steadfast::runtime", owner = %shared.sessions.owner.id, %error, "sessions could not be released; their leases will end");
+        tracing::warn!(
+            target: "steadfast::runtime",
+            owner = %shared.sessions.owner.id,
+            %error,
+            "sessions could not be released; their leases will end"
+        );
     }
 }
 
-fn tell(shared: &Shared, session: &Session, used_at: Duration, why: Why) {
+fn log(shared: &Shared, detachment: &Detachment) {
+    let Detachment { session, cause, used_at, .. } = detachment;
     let (session_id, epoch, owner) = (session.id(), session.epoch(), shared.sessions.owner.id.as_str());
-    let reason = why.text();
-    match why {
-        Why::Idle => {
-            let idle_duration = shared.plan.clock.monotonic().saturating_sub(used_at);
-            tracing::info!(target: "steadfast::runtime", session_id, owner, epoch, ?idle_duration, "idle session released");
+    let reason = cause.text();
+    match cause {
+        Cause::Idle => {
+            let idle_duration = shared.plan.clock.monotonic().saturating_sub(*used_at);
+            tracing::info!(
+                target: "steadfast::runtime",
+                session_id,
+                owner,
+                epoch,
+                ?idle_duration,
+                "idle session released"
+            );
         }
-        Why::Lost => {
+        Cause::Lost => {
             shared.metrics().record_session_lost();
             tracing::warn!(target: "steadfast::runtime", session_id, owner, epoch, "session lost");
         }
-        Why::Closed => {
+        Cause::Closed => {
             tracing::info!(target: "steadfast::runtime", session_id, owner, epoch, "session closed");
         }
-        Why::Shutdown if !shared.plan.release_on_shutdown => {
-            tracing::info!(target: "steadfast::runtime", session_id, owner, epoch, "session kept for the next start of this node");
+        Cause::Shutdown if !shared.plan.release_on_shutdown => {
+            tracing::info!(
+                target: "steadfast::runtime",
+                session_id,
+                owner,
+                epoch,
+                "session kept for the next start of this node"
+            );
         }
-        Why::OverTheLimit | Why::Untaken | Why::UnregisteredHandler | Why::Drain | Why::Shutdown => {
-            if why == Why::Untaken {
+        Cause::OverTheLimit
+        | Cause::Untaken
+        | Cause::UnregisteredHandler
+        | Cause::Drain
+        | Cause::Shutdown => {
+            if *cause == Cause::Untaken {
                 shared.metrics().record_session_untaken();
             }
-            tracing::info!(target: "steadfast::runtime", session_id, owner, epoch, reason, "session released");
+            tracing::info!(
+                target: "steadfast::runtime",
+                session_id,
+                owner,
+                epoch,
+                reason,
+                "session released"
+            );
         }
     }
 }
 
-/// Lets go of free sessions that are too many, and of all free ones while the runtime is being drained.
-pub(crate) fn tidy(shared: &Arc<Shared>) {
+/// Detaches idle sessions beyond `max_attached_sessions`, and all idle sessions while the process drains.
+pub(super) fn detach_excess(shared: &Arc<Shared>) {
     let sessions = &shared.sessions;
-    let why = if sessions.is_draining() { Why::Drain } else { Why::OverTheLimit };
-    start(shared, &sessions.too_many(shared.plan.max_attached_sessions), Busy::Stays, why);
+    let cause = if sessions.is_draining() { Cause::Drain } else { Cause::OverTheLimit };
+    start(shared, &sessions.excess(shared.plan.max_attached_sessions), cause);
 }
 
 /// Takes no more session work, and returns when every session is detached.
 pub(crate) async fn drain(shared: &Arc<Shared>) {
-    shared.sessions.close();
-    tidy(shared);
-    // Those that are busy go one by one, each when its last activity ends.
-    shared.sessions.are_at_rest().await;
-    tidy(shared);
-    shared.sessions.are_gone().await;
+    shared.sessions.start_draining();
+    detach_excess(shared);
+    // A busy session is detached when its last activity ends.
+    shared.sessions.until_no_activity_runs().await;
+    detach_excess(shared);
+    shared.sessions.until_all_detached().await;
 }
 
-/// Hands a session on whose activity has no handler here, so that a worker that has it can take both.
-pub(crate) fn release_for_want_of_handler(shared: &Arc<Shared>, session: &Session) {
+/// Releases a session whose activity has no handler here, and excludes it from fetches for
+/// `unregistered_backoff.max_delay`, so that a worker that has the handler can claim it.
+pub(crate) fn release_unregistered(shared: &Arc<Shared>, session: &Session) {
     let until = shared.plan.clock.monotonic().saturating_add(shared.plan.unregistered.max_delay);
-    shared.sessions.leave_out(session.key(), until);
-    start(shared, &[session.reference()], Busy::Goes, Why::UnregisteredHandler);
+    shared.sessions.exclude(session.key(), until);
+    start(shared, &[session.reference()], Cause::UnregisteredHandler);
 }
 
-/// Takes no more session work because another process has started under the name of this one.
-pub(crate) fn give_up_node(shared: &Arc<Shared>, error: &ProviderError) {
-    if shared.sessions.close() {
+/// Takes no more session work and detaches every session as lost: a newer process has started under this
+/// node's name.
+pub(crate) fn node_replaced(shared: &Arc<Shared>, error: &ProviderError) {
+    if shared.sessions.start_draining() {
         tracing::error!(
             target: "steadfast::runtime",
             owner = %shared.sessions.owner.id,
             incarnation = shared.sessions.owner.incarnation,
             %error,
-            "another process has started with the worker_node_id of this one; this one takes no more session work"
+            "another process has started with the worker_node_id of this one; \
+             this one takes no more session work"
         );
     }
-    start(shared, &shared.sessions.held(), Busy::Goes, Why::Lost);
+    start(shared, &shared.sessions.held(), Cause::Lost);
 }

@@ -1,4 +1,4 @@
-//! Telling the application when a session comes and goes.
+//! The application's hooks: what it wants done when a session is attached and when it is detached.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -9,61 +9,74 @@ use tokio_util::task::AbortOnDropHandle;
 use super::Session;
 use crate::runtime::Shared;
 
-/// Is told when a session is attached to this process and when it is detached. Each call may take as long as
-/// `session_hook_timeout` says, and is then dropped.
+/// Runs code of the application when a session is attached to this process and when it is detached.
+///
+/// Each call may take as long as `session_hook_timeout` (5 s by default); then its future is dropped, the
+/// runtime logs a warning and goes on. A hook that panics is logged too. Set the hooks with
+/// `RuntimeOptions::session_hooks`.
+///
+/// # Cancel safety
+/// The runtime drops the future of a hook that takes too long, and of an `on_attach` that runs when a
+/// shutdown stops what runs. `on_detach` is still called after such an `on_attach`.
 #[async_trait]
 pub trait SessionHooks: Debug + Send + Sync + 'static {
-    /// Is called once for each attachment, before its first activity begins.
+    /// Is called once for each attachment, before its first activity begins. Activities of the session wait
+    /// for it.
     async fn on_attach(&self, session: &Session) {
         let _ = session;
     }
 
-    /// Is called once for each attachment that [`on_attach`](Self::on_attach) was called for. State that is kept in the
-    /// session is dropped when this returns, and the session can be claimed elsewhere: now is the time to save.
+    /// Is called once for each attachment that [`on_attach`](Self::on_attach) was called for. When it
+    /// returns, the runtime drops the state that activities kept in the session and releases it, so that
+    /// another worker can claim it: this is the time to save state, unless `reason` is
+    /// [`DetachReason::Lost`].
     async fn on_detach(&self, session: &Session, reason: DetachReason) {
         let _ = (session, reason);
     }
 }
 
-/// Says why a session is detached.
+/// Tells why a session is detached from this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DetachReason {
-    /// It had no work for as long as `session_idle_timeout` says.
+    /// The session had no work for as long as `session_idle_timeout` says.
     Idle,
-    /// It is handed on: more are attached than may be, its work is not taken here, or a handler is missing.
+    /// The session is released to other workers: more sessions are attached than `max_attached_sessions`
+    /// allows, its work is not taken here, or this process has no handler for one of its activities.
     Released,
-    /// It is somebody else's, or may be: the lease could not be renewed in time, or was ended by hand.
+    /// The session may already belong to another worker: its lease was not renewed in time, or an operator
+    /// released it. Do not write state.
     Lost,
-    /// The runtime stops, or is being drained.
+    /// The runtime shuts down or drains.
     Shutdown,
-    /// The orchestration that opened it has closed it.
+    /// The orchestration that opened the session has closed it, or has ended.
     Closed,
 }
 
-/// Calls `on_attach`, unless it was called; activities that come meanwhile wait.
-pub(crate) async fn greet(shared: &Shared, session: &Session) {
-    let Some(hooks) = &shared.plan.session_hooks else { return };
-    let mut greeted = session.greeted().lock().await;
-    if *greeted || session.has_ended() {
+/// Calls `on_attach` for the first activity of a claim. Activities that come while it runs wait until it has
+/// returned.
+pub(super) async fn attach(shared: &Shared, session: &Session) {
+    let Some(hooks) = &shared.plan.session_hooks else {
+        shared.sessions.begin(session);
         return;
+    };
+    let _one_hook_at_a_time = session.hook_lock().lock().await;
+    // The session is attached as the call begins: what a dropped `on_attach` has begun is ended by
+    // `on_detach`.
+    if shared.sessions.begin(session) {
+        let (hooks, attached) = (Arc::clone(hooks), session.clone());
+        bounded(shared, session, "on_attach", async move { hooks.on_attach(&attached).await }).await;
     }
-    // Before the call: one that is given up has begun, and what it began is ended by `on_detach`.
-    *greeted = true;
-    let (hooks, told) = (Arc::clone(hooks), session.clone());
-    bounded(shared, session, "on_attach", async move { hooks.on_attach(&told).await }).await;
 }
 
-/// Calls `on_detach`, if `on_attach` was called.
-pub(super) async fn dismiss(shared: &Shared, session: &Session, reason: DetachReason) {
+/// Calls `on_detach`, after an `on_attach` that still runs has returned.
+pub(super) async fn detach(shared: &Shared, session: &Session, reason: DetachReason) {
     let Some(hooks) = &shared.plan.session_hooks else { return };
-    let greeted = session.greeted().lock().await;
-    if *greeted {
-        let (hooks, told) = (Arc::clone(hooks), session.clone());
-        bounded(shared, session, "on_detach", async move { hooks.on_detach(&told, reason).await }).await;
-    }
+    let _one_hook_at_a_time = session.hook_lock().lock().await;
+    let (hooks, detached) = (Arc::clone(hooks), session.clone());
+    bounded(shared, session, "on_detach", async move { hooks.on_detach(&detached, reason).await }).await;
 }
 
-/// Runs a hook on a task of its own: it may panic or not return.
+/// Runs a hook on a task of its own, because it may panic, and for at most `session_hook_timeout`.
 async fn bounded(
     shared: &Shared,
     session: &Session,
@@ -75,10 +88,23 @@ async fn bounded(
     tokio::select! {
         biased;
         joined = &mut call => if let Err(error) = joined {
-            tracing::error!(target: "steadfast::runtime", session_id, epoch, hook, %error, "a session hook panicked");
+            tracing::error!(
+                target: "steadfast::runtime",
+                session_id,
+                epoch,
+                hook,
+                %error,
+                "a session hook panicked"
+            );
         },
         () = shared.plan.clock.sleep(shared.plan.session_hook_timeout) => {
-            tracing::warn!(target: "steadfast::runtime", session_id, epoch, hook, "a session hook took too long and is dropped");
+            tracing::warn!(
+                target: "steadfast::runtime",
+                session_id,
+                epoch,
+                hook,
+                "a session hook took too long and is dropped"
+            );
         }
     }
 }

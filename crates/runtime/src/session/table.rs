@@ -1,303 +1,415 @@
-//! Which sessions are attached here: entering, proving, and leaving.
+//! All sessions of this process, behind one lock. No method waits under it, and no I/O happens here.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use steadfast_core::SessionKey;
-use steadfast_store::{Appetite, Claim, ClaimedSession, SessionRef, WorkLease};
+use steadfast_store::{Appetite, Owner, SessionRef};
+use tokio::sync::watch;
 
-use super::{Asking, Served, Session, Sessions};
-use crate::runtime::Shared;
+use super::ask::SessionAsk;
+use super::local_session::{Cause, Effect, LocalSession, SessionEvent, SessionState};
+use super::{InFlight, Session};
 
-/// Bounds how many sessions fetches are told to leave out because of missing handlers: each request carries the list.
-const MAX_LEFT_OUT: usize = 1_000;
+/// Bounds how many sessions fetches exclude because of missing handlers: each request carries the list.
+const MAX_EXCLUDED: usize = 1_000;
 
-/// A session that is attached here, or was a moment ago.
+/// The sessions of this process: which it holds, which it serves now, and which it must not fetch.
 #[derive(Debug)]
-pub(super) struct Entry {
-    session: Session,
-    /// Until when the process may believe that it holds the session, by the monotonic clock: a little less than the lease.
-    deadline: Duration,
-    /// Orders the uses of sessions.
-    used: u64,
-    used_at: Duration,
-    phase: Phase,
+pub(crate) struct Sessions {
+    pub(crate) owner: Owner,
+    /// `max_sessions_per_runtime`: bounds the sessions that have an activity running here.
+    pub(super) limit: usize,
+    table: Mutex<SessionTable>,
+    /// Rises when fetches may ask for something else.
+    pub(super) changes: watch::Sender<u64>,
+    /// Rises when an activity of a session ends, a fetch returns its reservation, or a session is detached.
+    endings: watch::Sender<u64>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    Held,
-    /// The detach procedure runs.
-    Detaching,
-    /// The lease could not be proven in time. It may live on in the store, which the next renewal tells.
-    Unproven,
+#[derive(Debug, Default)]
+pub(super) struct SessionTable {
+    tracked: BTreeMap<SessionKey, TrackedSession>,
+    /// Counts the running activities of each session that has one. An activity of a lost session counts until
+    /// it ends.
+    pub(super) in_flight: BTreeMap<SessionKey, usize>,
+    /// Counts the fetches that may claim one more session each.
+    pub(super) reserved: usize,
+    /// Sessions that fetches exclude, until a time of the monotonic clock.
+    pub(super) excluded: BTreeMap<SessionKey, Duration>,
+    /// The process takes no more session work: it drains, it stops, or a newer process has its node's name.
+    pub(super) is_draining: bool,
+    uses: u64,
 }
 
-impl Entry {
-    pub(super) fn is_leaving(&self) -> bool {
-        self.phase != Phase::Held
-    }
-
-    fn is(&self, attachment: &SessionRef) -> bool {
-        self.session.epoch() == attachment.epoch
-    }
+/// A session in the table.
+#[derive(Debug)]
+struct TrackedSession {
+    local: LocalSession,
+    handle: Session,
+    last_use: LastUse,
 }
 
-/// How the activity of a session came in.
-pub(crate) struct Arrival {
-    pub(crate) served: Served,
+#[derive(Debug, Clone, Copy)]
+struct LastUse {
+    /// Orders the uses of all sessions: two may have the same time.
+    order: u64,
+    at: Duration,
+}
+
+/// An activity that runs on a session of this process.
+pub(crate) struct OnSession {
     pub(crate) session: Session,
-    /// The attachment that this one takes the place of: it was lost.
-    pub(crate) replaced: Option<Session>,
+    pub(super) in_flight: InFlight,
 }
 
-/// Tells who reads the log how a session came to be attached here. A store without epochs does not say.
-pub(crate) fn tell_arrival(shared: &Shared, lease: &WorkLease) {
-    let Some(ClaimedSession { key, epoch, claim }) = &lease.session else {
-        return shared.metrics().set_attached_sessions(shared.sessions.count());
-    };
-    let (session_id, epoch, owner) = (key.session_id.as_str(), *epoch, shared.sessions.owner.id.as_str());
-    let from = match claim {
-        Claim::Held => return,
-        Claim::New => None,
-        Claim::Taken { from } => Some(from.as_str()),
-    };
-    let is_reclaim = from == Some(owner);
-    tracing::info!(target: "steadfast::runtime", session_id, owner, epoch, from, is_new_claim = from.is_none(), is_reclaim, "session claimed");
-    shared.metrics().record_session_claim();
-    if let Some(since) = lease.waiting_since_ms {
-        let waited = Duration::from_millis(lease.now_ms.saturating_sub(since));
-        shared.metrics().record_session_claim_wait(waited.as_secs_f64());
-    }
-    if let Some(from) = from.filter(|_| !is_reclaim) {
-        tracing::info!(target: "steadfast::runtime", session_id, owner, epoch, from, "session migrated");
-        shared.metrics().record_session_migration();
-    }
-    shared.metrics().set_attached_sessions(shared.sessions.count());
+/// A session to run the detach procedure for.
+#[derive(Debug)]
+pub(super) struct Detachment {
+    pub(super) session: Session,
+    pub(super) cause: Cause,
+    /// Whether `on_attach` was called, and so whether `on_detach` is due.
+    pub(super) was_attached: bool,
+    pub(super) used_at: Duration,
 }
 
 impl Sessions {
-    /// Enters an activity of a session, and its attachment. None when it must be given back: the session is being
-    /// detached, or would be one too many, which only a store that cannot be told of such things gives.
-    pub(crate) fn enter(
+    pub(crate) fn new(owner: Owner, limit: usize) -> Self {
+        Self {
+            owner,
+            limit,
+            table: Mutex::default(),
+            changes: watch::Sender::new(0),
+            endings: watch::Sender::new(0),
+        }
+    }
+
+    /// Counts an activity that a fetch brought among the running ones, and its session among the claimed
+    /// ones. A claim that replaces an older one also returns the detachment of that.
+    ///
+    /// `None` if the activity must be abandoned: the session is being detached, or would be one too many.
+    /// Only a store without the extended fetch brings such work.
+    pub(super) fn claim(
         self: &Arc<Self>,
-        attachment: SessionRef,
-        asking: Asking,
+        claim: SessionRef,
+        ask: SessionAsk,
         now: Duration,
-        deadline: Duration,
-    ) -> Option<Arrival> {
-        let SessionRef { key, epoch } = attachment;
-        let mut guard = self.lock();
-        let state = &mut *guard;
-        let claimed = usize::from(asking.reservation.is_some());
-        let others = state.in_flight.len() + state.reserved.saturating_sub(claimed);
-        if !state.in_flight.contains_key(&key) && others >= self.limit {
-            return None;
-        }
-        let known = state.attached.get(&key);
-        if known.is_some_and(|entry| {
-            entry.session.epoch() > epoch || (entry.session.epoch() == epoch && entry.is_leaving())
-        }) {
-            return None;
-        }
-        let same = known.filter(|entry| entry.session.epoch() == epoch).map(|entry| entry.session.clone());
-        let session = same.unwrap_or_else(|| Session::new(key.clone(), epoch));
-        state.uses += 1;
-        let entry =
-            Entry { session: session.clone(), deadline, used: state.uses, used_at: now, phase: Phase::Held };
-        let before = state.attached.insert(key.clone(), entry);
-        // One that is leaving has its procedure already.
-        let replaced = before.filter(|before| !before.is_leaving() && !before.session.is_same_as(&session));
-        let replaced = replaced.map(|before| before.session);
-        *state.in_flight.entry(key.clone()).or_insert(0) += 1;
-        drop(guard);
+        proven_until: Duration,
+    ) -> Option<(OnSession, Option<Detachment>)> {
+        let (handle, replaced) = {
+            let mut table = self.lock();
+            let own = usize::from(ask.reservation.is_some());
+            let others = table.in_flight.len() + table.reserved.saturating_sub(own);
+            if !table.in_flight.contains_key(&claim.key) && others >= self.limit {
+                return None;
+            }
+            table.claim(&claim, now, proven_until)?
+        };
         if let Some(replaced) = &replaced {
-            replaced.end();
+            replaced.session.end();
         }
-        self.room_changed();
-        drop(asking);
-        let served = Served { sessions: Arc::clone(self), key };
-        Some(Arrival { served, session, replaced })
+        self.capacity_changed();
+        drop(ask);
+        let in_flight = InFlight { sessions: Arc::clone(self), key: claim.key };
+        Some((OnSession { session: handle, in_flight }, replaced))
+    }
+
+    /// Notes that an activity of a session is about to begin. Returns whether `on_attach` must be called
+    /// first.
+    pub(super) fn begin(&self, session: &Session) -> bool {
+        let mut table = self.lock();
+        if table.current(session).is_none() {
+            return false;
+        }
+        table.on(session.key(), SessionEvent::Begin).contains(&Effect::CallOnAttach)
+    }
+
+    /// Tells whether an activity of this session may begin here now.
+    pub(super) fn may_serve(&self, session: &Session, now: Duration) -> bool {
+        let table = self.lock();
+        table.current(session).is_some_and(|tracked| tracked.local.may_serve(now))
     }
 
     /// Notes that an activity of a session has ended.
-    pub(crate) fn used(&self, session: &Session, now: Duration) {
-        let mut guard = self.lock();
-        let state = &mut *guard;
-        if let Some(entry) = state.attached.get_mut(session.key())
-            && entry.session.is_same_as(session)
-        {
-            state.uses += 1;
-            (entry.used, entry.used_at) = (state.uses, now);
+    pub(super) fn used(&self, session: &Session, now: Duration) {
+        let mut table = self.lock();
+        if table.current(session).is_some() {
+            let last_use = table.next_use(now);
+            if let Some(tracked) = table.tracked.get_mut(session.key()) {
+                tracked.last_use = last_use;
+            }
         }
     }
 
-    /// Tells whether the process can prove that it holds this attachment.
-    pub(crate) fn holds(&self, session: &Session, now: Duration) -> bool {
-        let state = self.lock();
-        state.attached.get(session.key()).is_some_and(|entry| {
-            entry.session.is_same_as(session) && entry.phase == Phase::Held && entry.deadline > now
-        })
-    }
-
-    /// Names what the process holds.
-    pub(super) fn held(&self) -> Vec<SessionRef> {
-        let state = self.lock();
-        let held = state.attached.values().filter(|entry| entry.phase == Phase::Held);
-        held.map(|entry| entry.session.reference()).collect()
-    }
-
-    pub(super) fn count(&self) -> usize {
-        self.lock().attached.values().filter(|entry| entry.phase == Phase::Held).count()
-    }
-
-    /// Waits until nothing is attached here. What was given up need not be waited for.
-    pub(super) async fn are_gone(&self) {
-        self.until(|state| state.attached.values().all(|entry| entry.phase == Phase::Unproven)).await;
-    }
-
-    /// Will the process soon take work of sessions that it does not serve now?
-    pub(super) fn appetite(&self) -> Appetite {
-        let state = self.lock();
-        if state.is_closed || state.in_flight.len() >= self.limit { Appetite::Full } else { Appetite::Hungry }
-    }
-
-    /// Says when the first attachment can no longer be proven.
-    pub(super) fn first_deadline(&self) -> Option<Duration> {
-        let state = self.lock();
-        state.attached.values().filter(|entry| entry.phase == Phase::Held).map(|entry| entry.deadline).min()
-    }
-
-    /// Notes that the store has extended a lease.
-    pub(super) fn proven(&self, attachment: &SessionRef, deadline: Duration) {
-        if let Some(entry) = self.lock().attached.get_mut(&attachment.key)
-            && entry.is(attachment)
-        {
-            entry.deadline = entry.deadline.max(deadline);
+    /// Notes that the store has extended a lease. Returns whether the session must be released there: this
+    /// process has detached it, because the lease was not renewed in time.
+    pub(super) fn renewed(&self, claim: &SessionRef, proven_until: Duration) -> bool {
+        let mut table = self.lock();
+        if !table.holds_claim(claim) {
+            return false;
         }
+        table.on(&claim.key, SessionEvent::Renew { proven_until }).contains(&Effect::Release)
     }
 
-    /// Begins to detach one attachment, if it is held. One that is busy stays when it may.
-    pub(super) fn leave(&self, attachment: &SessionRef, busy: Busy) -> Option<(Session, Duration)> {
-        let left = {
-            let mut guard = self.lock();
-            let state = &mut *guard;
-            let entry = state.attached.get_mut(&attachment.key)?;
-            let stays = busy == Busy::Stays && state.in_flight.contains_key(&attachment.key);
-            if stays || entry.is_leaving() || !entry.is(attachment) {
+    /// Begins to detach one claim of a session. `None` if this process does not hold it, or if it is busy and
+    /// the cause spares busy sessions.
+    pub(super) fn detach(&self, claim: &SessionRef, cause: Cause) -> Option<Detachment> {
+        let detachment = {
+            let mut table = self.lock();
+            if !table.holds_claim(claim) {
                 return None;
             }
-            entry.phase = Phase::Detaching;
-            (entry.session.clone(), entry.used_at)
+            let busy = table.in_flight.contains_key(&claim.key);
+            table.detachment(&claim.key, SessionEvent::Detach { cause, busy })?
         };
-        left.0.end();
+        detachment.session.end();
         self.changed();
-        Some(left)
+        Some(detachment)
     }
 
-    /// Gives up the attachments that can no longer be proven.
-    pub(super) fn give_up_unproven(&self, now: Duration) -> Vec<Session> {
-        let given_up: Vec<Session> = {
-            let mut state = self.lock();
-            let unproven = state
-                .attached
-                .values_mut()
-                .filter(|entry| entry.phase == Phase::Held && entry.deadline <= now);
-            let given_up = unproven.map(|entry| {
-                entry.phase = Phase::Unproven;
-                entry.session.clone()
-            });
-            given_up.collect()
+    /// Detaches the sessions whose lease was not renewed in time.
+    pub(super) fn expire(&self, now: Duration) -> Vec<Detachment> {
+        let expired: Vec<Detachment> = {
+            let mut table = self.lock();
+            let keys: Vec<SessionKey> = table.tracked.keys().cloned().collect();
+            keys.iter().filter_map(|key| table.detachment(key, SessionEvent::Tick { now })).collect()
         };
-        for session in &given_up {
-            session.end();
+        for detachment in &expired {
+            detachment.session.end();
         }
-        if !given_up.is_empty() {
+        if !expired.is_empty() {
             self.changed();
         }
-        given_up
+        expired
     }
 
-    /// Names the attachments that were given up.
-    pub(super) fn unproven(&self) -> Vec<SessionRef> {
-        let state = self.lock();
-        let unproven = state.attached.values().filter(|entry| entry.phase == Phase::Unproven);
-        unproven.map(|entry| entry.session.reference()).collect()
+    /// Forgets a session whose detach procedure has ended.
+    pub(super) fn detached(&self, session: &Session) {
+        {
+            let mut table = self.lock();
+            if table.current(session).is_some() {
+                table.on(session.key(), SessionEvent::Detached);
+            }
+        }
+        self.changed();
+        self.ended();
     }
 
-    /// Forgets the attachments that were given up, once the store has answered.
+    /// Forgets the unproven sessions, once the store has answered a renewal.
     pub(super) fn settle_unproven(&self) {
-        self.lock().attached.retain(|_, entry| entry.phase != Phase::Unproven);
-        self.changed();
-        self.ended();
-    }
-
-    /// Forgets an attachment whose procedure has ended.
-    pub(super) fn left(&self, session: &Session) {
         {
-            let mut state = self.lock();
-            let is_it = |entry: &Entry| entry.session.is_same_as(session) && entry.phase == Phase::Detaching;
-            if state.attached.get(session.key()).is_some_and(is_it) {
-                state.attached.remove(session.key());
+            let mut table = self.lock();
+            let keys: Vec<SessionKey> = table.tracked.keys().cloned().collect();
+            for key in &keys {
+                table.on(key, SessionEvent::Settle);
             }
         }
         self.changed();
         self.ended();
     }
 
-    /// Leaves a session to others for a while.
-    pub(super) fn leave_out(&self, key: &SessionKey, until: Duration) {
+    /// Makes fetches exclude a session for a while, so that another worker takes it.
+    pub(super) fn exclude(&self, key: &SessionKey, until: Duration) {
         {
-            let mut state = self.lock();
-            if state.left_out.len() < MAX_LEFT_OUT {
-                state.left_out.insert(key.clone(), until);
+            let mut table = self.lock();
+            if table.excluded.len() < MAX_EXCLUDED {
+                table.excluded.insert(key.clone(), until);
             }
         }
         self.changed();
     }
 
-    /// Names the held sessions that no activity uses and that are more than may be attached, the least recently used
-    /// first; all of them when the process takes no more.
-    pub(super) fn too_many(&self, max: Option<usize>) -> Vec<SessionRef> {
-        let state = self.lock();
-        let held: Vec<&Entry> = state.attached.values().filter(|entry| entry.phase == Phase::Held).collect();
+    /// Takes no more session work. Returns whether this call was the first.
+    pub(super) fn start_draining(&self) -> bool {
+        let was_draining = std::mem::replace(&mut self.lock().is_draining, true);
+        self.changed();
+        !was_draining
+    }
+
+    /// Tells whether the process takes no more session work.
+    pub(super) fn is_draining(&self) -> bool {
+        self.lock().is_draining
+    }
+
+    /// Tells whether the process takes no more session work and tracks no session, not even one that is being
+    /// detached.
+    pub(super) fn has_drained(&self) -> bool {
+        let table = self.lock();
+        table.is_draining && table.tracked.is_empty()
+    }
+
+    /// Lists the claims that this process holds.
+    pub(super) fn held(&self) -> Vec<SessionRef> {
+        self.lock().held().map(|tracked| tracked.handle.reference()).collect()
+    }
+
+    /// Counts the sessions that this process holds.
+    pub(super) fn count(&self) -> usize {
+        self.lock().held().count()
+    }
+
+    /// Tells the store whether this process will soon take work of sessions that it does not serve now.
+    pub(super) fn appetite(&self) -> Appetite {
+        let table = self.lock();
+        if table.is_draining || table.in_flight.len() >= self.limit {
+            Appetite::Full
+        } else {
+            Appetite::Hungry
+        }
+    }
+
+    /// Returns when the first of the held sessions becomes unproven.
+    pub(super) fn first_expiry(&self) -> Option<Duration> {
+        self.lock().held().map(|tracked| tracked.local.proven_until).min()
+    }
+
+    /// Lists the held sessions without a running activity that are more than `max`, the least recently used
+    /// first; all of them while the process drains.
+    pub(super) fn excess(&self, max: Option<usize>) -> Vec<SessionRef> {
+        let table = self.lock();
+        let held: Vec<&TrackedSession> = table.held().collect();
         let excess = match max {
-            _ if state.is_closed => held.len(),
+            _ if table.is_draining => held.len(),
             Some(max) => held.len().saturating_sub(max),
             None => 0,
         };
-        let mut free: Vec<&Entry> =
-            held.into_iter().filter(|entry| !state.in_flight.contains_key(entry.session.key())).collect();
-        free.sort_by_key(|entry| entry.used);
-        free.into_iter().take(excess).map(|entry| entry.session.reference()).collect()
+        let mut idle: Vec<&TrackedSession> =
+            held.into_iter().filter(|tracked| !table.is_busy(tracked)).collect();
+        idle.sort_by_key(|tracked| tracked.last_use.order);
+        idle.into_iter().take(excess).map(|tracked| tracked.handle.reference()).collect()
     }
 
-    /// Names the held sessions of stores without epochs that have not been used for so long.
+    /// Lists the held sessions of a store without epochs that had no activity for `idle`. Such a store does
+    /// not tell.
     pub(super) fn idle_without_epoch(&self, idle: Duration, now: Duration) -> Vec<SessionRef> {
-        let state = self.lock();
-        let idle = state.attached.values().filter(|entry| {
-            entry.session.epoch() == 0
-                && entry.phase == Phase::Held
-                && entry.used_at.saturating_add(idle) <= now
-                && !state.in_flight.contains_key(entry.session.key())
-        });
-        idle.map(|entry| entry.session.reference()).collect()
+        let table = self.lock();
+        let is_idle = |tracked: &&TrackedSession| {
+            tracked.local.epoch == 0
+                && tracked.last_use.at.saturating_add(idle) <= now
+                && !table.is_busy(tracked)
+        };
+        table.held().filter(is_idle).map(|tracked| tracked.handle.reference()).collect()
     }
 
-    /// Tells whether the process takes no more session work and has nothing attached, not even on its way out.
-    pub(super) fn are_handed_on(&self) -> bool {
-        let state = self.lock();
-        state.is_closed && state.attached.is_empty()
+    /// Waits until no activity of a session runs here and no fetch may bring one.
+    pub(super) async fn until_no_activity_runs(&self) {
+        self.until(|table| table.in_flight.is_empty() && table.reserved == 0).await;
     }
 
-    pub(super) fn is_draining(&self) -> bool {
-        self.lock().is_closed
+    /// Waits until no session is held or being detached. An unproven session is detached already.
+    pub(super) async fn until_all_detached(&self) {
+        self.until(|table| {
+            table.tracked.values().all(|tracked| tracked.local.state == SessionState::Unproven)
+        })
+        .await;
+    }
+
+    async fn until(&self, holds: impl Fn(&SessionTable) -> bool) {
+        let mut endings = self.endings.subscribe();
+        while !holds(&self.lock()) {
+            if endings.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Tells waiting fetches that they may ask for something else now.
+    pub(super) fn changed(&self) {
+        self.changes.send_modify(|change| *change = change.wrapping_add(1));
+    }
+
+    pub(super) fn ended(&self) {
+        self.endings.send_modify(|ending| *ending = ending.wrapping_add(1));
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, SessionTable> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Says what becomes of a session with a running activity that is to be detached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Busy {
-    Stays,
-    Goes,
+impl SessionTable {
+    /// Lets an event happen to a tracked session, and forgets the session when that releases it.
+    fn on(&mut self, key: &SessionKey, event: SessionEvent) -> Vec<Effect> {
+        let Some(tracked) = self.tracked.get_mut(key) else { return Vec::new() };
+        let (next, effects) = tracked.local.on(event);
+        tracked.local = next;
+        if next.state == SessionState::Released {
+            self.tracked.remove(key);
+        }
+        effects
+    }
+
+    /// Lets an event happen to a tracked session, and returns the detachment that it leads to.
+    fn detachment(&mut self, key: &SessionKey, event: SessionEvent) -> Option<Detachment> {
+        let effects = self.on(key, event);
+        self.tracked.get(key)?.detachment(&effects)
+    }
+
+    /// Claims a session for one more running activity. `None` if the activity must be abandoned.
+    fn claim(
+        &mut self,
+        claim: &SessionRef,
+        now: Duration,
+        proven_until: Duration,
+    ) -> Option<(Session, Option<Detachment>)> {
+        let SessionRef { key, epoch } = claim;
+        let known = self.tracked.get(key);
+        let local = known.map_or(LocalSession::FREE, |known| known.local);
+        let (local, effects) = local.on(SessionEvent::Claim { epoch: *epoch, proven_until });
+        if !effects.contains(&Effect::Serve) {
+            return None;
+        }
+        let replaced = known.and_then(|known| known.detachment(&effects));
+        let same = known.filter(|known| known.local.epoch == *epoch).map(|known| known.handle.clone());
+        let handle = same.unwrap_or_else(|| Session::new(key.clone(), *epoch));
+        let tracked = TrackedSession { local, handle: handle.clone(), last_use: self.next_use(now) };
+        self.tracked.insert(key.clone(), tracked);
+        *self.in_flight.entry(key.clone()).or_insert(0) += 1;
+        Some((handle, replaced))
+    }
+
+    fn next_use(&mut self, at: Duration) -> LastUse {
+        self.uses += 1;
+        LastUse { order: self.uses, at }
+    }
+
+    /// Finds a session by its handle. `None` if the handle is of an older claim: that may have the same key,
+    /// and on a store without epochs the same epoch.
+    fn current(&self, session: &Session) -> Option<&TrackedSession> {
+        self.tracked.get(session.key()).filter(|tracked| tracked.handle.is_same_as(session))
+    }
+
+    fn holds_claim(&self, claim: &SessionRef) -> bool {
+        self.tracked.get(&claim.key).is_some_and(|tracked| tracked.local.epoch == claim.epoch)
+    }
+
+    fn held(&self) -> impl Iterator<Item = &TrackedSession> {
+        self.tracked.values().filter(|tracked| tracked.local.is_held())
+    }
+
+    fn is_busy(&self, tracked: &TrackedSession) -> bool {
+        self.in_flight.contains_key(tracked.handle.key())
+    }
+
+    /// Lists the sessions that a fetch must not bring: those that are being detached or are unproven, and
+    /// those that were excluded for a while.
+    pub(super) fn all_excluded(&self) -> impl Iterator<Item = &SessionKey> {
+        let detached = self.tracked.iter().filter(|(_, tracked)| !tracked.local.is_held());
+        detached.map(|(key, _)| key).chain(self.excluded.keys())
+    }
+}
+
+impl TrackedSession {
+    fn detachment(&self, effects: &[Effect]) -> Option<Detachment> {
+        effects.iter().find_map(|effect| match effect {
+            Effect::Detach { cause, was_attached } => Some(Detachment {
+                session: self.handle.clone(),
+                cause: *cause,
+                was_attached: *was_attached,
+                used_at: self.last_use.at,
+            }),
+            Effect::Serve | Effect::Abandon | Effect::CallOnAttach | Effect::Release => None,
+        })
+    }
 }

@@ -1,11 +1,11 @@
-//! What cannot be counted in passing: how many instances run, how much waits.
+//! Gauges that only the store knows: how many instances run, and how much work waits.
 
 use std::sync::Arc;
 
 use crate::dispatch::until_stopped;
 use crate::runtime::Shared;
 
-/// Looks at the store once.
+/// Reads the gauges from the store once.
 pub(crate) async fn read(shared: &Shared) {
     let Some(admin) = shared.store.admin() else { return };
     match admin.get_system_metrics().await {
@@ -29,7 +29,7 @@ pub(crate) async fn read(shared: &Shared) {
     }
 }
 
-/// Looks at the store now and then, until the runtime stops.
+/// Reads the gauges every `gauge_poll_interval`, until the runtime stops.
 pub(crate) async fn poll(shared: Arc<Shared>) {
     let every = shared.plan.observability.gauge_poll_interval;
     if every.is_zero() || shared.store.admin().is_none() {

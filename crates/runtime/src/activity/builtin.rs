@@ -1,4 +1,5 @@
-//! The engine's own activities: values that must be recorded to be the same on replay.
+//! The engine's own activities: a guid, the time, a value of another instance. They are recorded, so that a
+//! replay sees the same values.
 
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use steadfast_core::{SYSCALL_GET_KV_VALUE, SYSCALL_NEW_GUID, SYSCALL_UTC_NOW_MS}
 use crate::handler::FnActivity;
 use crate::registry::{ActivityRegistry, FIRST_VERSION};
 
-/// Adds the engine's own activities to those of the application.
+/// Returns the activities of the application together with the engine's own.
 pub(crate) fn with_builtins(
     registry: &ActivityRegistry,
     clock: Arc<dyn steadfast_clock::Clock>,
@@ -20,8 +21,8 @@ pub(crate) fn with_builtins(
         async move { Ok(now.to_string()) }
     };
     let kv = |ctx: crate::ActivityContext, input: String| async move {
-        let asked: Asked = serde_json::from_str(&input).map_err(|error| error.to_string())?;
-        let value = ctx.get_client().get_kv_value(&asked.instance_id, &asked.key).await;
+        let query: KvQuery = serde_json::from_str(&input).map_err(|error| error.to_string())?;
+        let value = ctx.get_client().get_kv_value(&query.instance_id, &query.key).await;
         let value = value.map_err(|error| error.to_string())?;
         serde_json::to_string(&value).map_err(|error| error.to_string())
     };
@@ -32,7 +33,7 @@ pub(crate) fn with_builtins(
 }
 
 #[derive(Deserialize)]
-struct Asked {
+struct KvQuery {
     instance_id: String,
     key: String,
 }

@@ -1,7 +1,8 @@
-//! Executions that stay in memory between their turns, so that a turn costs what is new and not what is old.
+//! Executions that stay in memory between their turns, so that a turn costs its new events and not the whole
+//! history.
 //!
-//! The cache is a convenience: an execution that is not here is replayed, and decides alike. It is bounded in number
-//! and in estimated bytes; the one that was used longest ago goes first.
+//! The cache is a convenience: an execution that is not in it is replayed, and decides the same. It is
+//! bounded in number and in estimated bytes; the least recently used execution is evicted first.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,101 +10,101 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use steadfast_core::replay::Execution;
 use steadfast_store::{Held, RunId, Warm};
 
-use crate::triage::Standing;
+use super::standing::Standing;
 
 /// An execution between two turns.
-pub(crate) struct Kept {
-    pub(crate) execution: Execution,
-    pub(crate) run: RunId,
-    pub(crate) standing: Standing,
+pub(crate) struct WarmExecution {
+    pub(super) execution: Execution,
+    pub(super) run: RunId,
+    pub(super) standing: Standing,
 }
 
-impl Kept {
+impl WarmExecution {
     fn held(&self) -> Held {
         Held { run: self.run, last_event_id: self.execution.last_event_id() }
     }
 }
 
 /// Keeps executions, by instance.
-pub(crate) struct Cache {
-    limit: Limit,
-    state: Mutex<State>,
+pub(crate) struct WarmCache {
+    limit: WarmLimit,
+    table: Mutex<WarmTable>,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limit {
+pub(crate) struct WarmLimit {
     pub(crate) executions: usize,
     pub(crate) bytes: usize,
 }
 
 #[derive(Default)]
-struct State {
-    entries: HashMap<String, Entry>,
-    /// Who was used when, the oldest first.
+struct WarmTable {
+    entries: HashMap<String, CachedExecution>,
+    /// The instances by their last use, the oldest first.
     order: BTreeMap<u64, String>,
     uses: u64,
     bytes: usize,
 }
 
-struct Entry {
-    kept: Box<Kept>,
+struct CachedExecution {
+    kept: Box<WarmExecution>,
     bytes: usize,
     used: u64,
 }
 
-impl Cache {
-    pub(crate) fn new(limit: Limit) -> Self {
-        Self { limit, state: Mutex::default() }
+impl WarmCache {
+    pub(crate) fn new(limit: WarmLimit) -> Self {
+        Self { limit, table: Mutex::default() }
     }
 
-    /// Takes the execution of an instance out. Whoever has the lease has the right to it.
-    pub(crate) fn take(&self, instance: &str) -> Option<Box<Kept>> {
+    /// Takes the execution of an instance out. Only the holder of the turn's lease may.
+    pub(crate) fn take(&self, instance: &str) -> Option<Box<WarmExecution>> {
         let entry = self.lock().remove(instance)?;
         Some(entry.kept)
     }
 
-    /// Puts an execution in, and lets go of others while there are too many or they are too large.
-    pub(crate) fn put(&self, instance: String, kept: Box<Kept>) {
+    /// Puts an execution in, and evicts others while there are too many or they are too large.
+    pub(crate) fn put(&self, instance: String, kept: Box<WarmExecution>) {
         if self.limit.executions == 0 {
             return;
         }
         let bytes = kept.execution.estimated_bytes().saturating_add(instance.len());
-        let mut gone = Vec::new();
+        let mut evicted = Vec::new();
         {
-            let mut state = self.lock();
-            gone.extend(state.remove(&instance));
-            let used = state.uses;
-            state.uses += 1;
-            state.bytes = state.bytes.saturating_add(bytes);
-            state.order.insert(used, instance.clone());
-            state.entries.insert(instance, Entry { kept, bytes, used });
-            while state.entries.len() > self.limit.executions || state.bytes > self.limit.bytes {
-                let Some((_, oldest)) = state.order.pop_first() else { break };
-                gone.extend(state.remove(&oldest));
+            let mut table = self.lock();
+            evicted.extend(table.remove(&instance));
+            let used = table.uses;
+            table.uses += 1;
+            table.bytes = table.bytes.saturating_add(bytes);
+            table.order.insert(used, instance.clone());
+            table.entries.insert(instance, CachedExecution { kept, bytes, used });
+            while table.entries.len() > self.limit.executions || table.bytes > self.limit.bytes {
+                let Some((_, oldest)) = table.order.pop_first() else { break };
+                evicted.extend(table.remove(&oldest));
             }
         }
         // Outside the lock: dropping an execution runs the destructors of the user's code.
-        drop(gone);
+        drop(evicted);
     }
 
-    /// Counts the executions that are kept.
+    /// Counts the executions in memory.
     pub(crate) fn len(&self) -> usize {
         self.lock().entries.len()
     }
 
-    /// Lets go of all.
+    /// Evicts all executions.
     pub(crate) fn clear(&self) {
-        let gone = std::mem::take(&mut *self.lock());
-        drop(gone);
+        let evicted = std::mem::take(&mut *self.lock());
+        drop(evicted);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, WarmTable> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
-    fn remove(&mut self, instance: &str) -> Option<Entry> {
+impl WarmTable {
+    fn remove(&mut self, instance: &str) -> Option<CachedExecution> {
         let entry = self.entries.remove(instance)?;
         self.order.remove(&entry.used);
         self.bytes = self.bytes.saturating_sub(entry.bytes);
@@ -111,7 +112,7 @@ impl State {
     }
 }
 
-impl Warm for Cache {
+impl Warm for WarmCache {
     fn held(&self, instance: &str) -> Option<Held> {
         self.lock().entries.get(instance).map(|entry| entry.kept.held())
     }
@@ -123,7 +124,7 @@ mod tests {
 
     use super::*;
 
-    fn kept(payload: usize) -> Box<Kept> {
+    fn kept(payload: usize) -> Box<WarmExecution> {
         let identity = Identity {
             instance: "i".to_owned(),
             execution_id: 1,
@@ -136,15 +137,15 @@ mod tests {
             Ok(ctx.schedule_wait("never").await)
         });
         execution.turn(0, Vec::new());
-        Box::new(Kept { execution, run: RunId(1), standing: Standing::default() })
+        Box::new(WarmExecution { execution, run: RunId(1), standing: Standing::default() })
     }
 
-    fn cache(executions: usize, bytes: usize) -> Cache {
-        Cache::new(Limit { executions, bytes })
+    fn cache(executions: usize, bytes: usize) -> WarmCache {
+        WarmCache::new(WarmLimit { executions, bytes })
     }
 
     #[test]
-    fn the_one_that_was_used_longest_ago_goes_first() {
+    fn the_least_recently_used_execution_is_evicted_first() {
         let cache = cache(2, usize::MAX);
         cache.put("a".to_owned(), kept(0));
         cache.put("b".to_owned(), kept(0));
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn large_ones_leave_room_for_fewer() {
+    fn fewer_large_executions_fit() {
         let cache = cache(100, 100_000);
         for n in 0..10 {
             cache.put(n.to_string(), kept(30_000));
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cache_of_none_keeps_none() {
+    fn a_cache_for_no_executions_keeps_none() {
         let cache = cache(0, usize::MAX);
         cache.put("a".to_owned(), kept(0));
         assert_eq!(cache.len(), 0);
@@ -179,8 +180,8 @@ mod tests {
         cache.put("a".to_owned(), kept(10));
         cache.put("a".to_owned(), kept(20));
         assert_eq!(cache.len(), 1);
-        let state = cache.lock();
-        assert_eq!(state.order.len(), 1);
-        assert_eq!(state.bytes, state.entries["a"].bytes);
+        let table = cache.lock();
+        assert_eq!(table.order.len(), 1);
+        assert_eq!(table.bytes, table.entries["a"].bytes);
     }
 }

@@ -1,14 +1,15 @@
-//! A subscriber for applications that have none of their own.
+//! A subscriber for applications without one of their own.
 
 use tracing_subscriber::EnvFilter;
 
 use super::{LogFormat, ObservabilityConfig};
 
-/// Writes log lines to standard output for the rest of the process: what orchestrations and activities log from
-/// `log_level` on, and warnings of everything else. The environment variable `RUST_LOG` replaces that choice.
+/// Writes log lines to standard output for the rest of the process: those of orchestrations and activities
+/// from `log_level` on, and warnings of all other code. The environment variable `RUST_LOG` replaces this
+/// filter.
 ///
 /// # Errors
-/// When the process has a subscriber already, or the filter cannot be read.
+/// If the process has a subscriber already, or the filter is not valid.
 pub fn init_logging(config: &ObservabilityConfig) -> Result<(), String> {
     let lines = tracing_subscriber::fmt().with_env_filter(filter(config)?);
     let installed = match config.log_format {

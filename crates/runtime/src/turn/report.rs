@@ -1,14 +1,13 @@
-//! What a turn tells operators: log lines and counts.
+//! Log lines and metrics of a turn.
 
 use steadfast_core::replay::{AnsweredChild, Identity, Notice, Start, Turn, Verdict};
 use steadfast_core::{ErrorDetails, WorkItem};
 
-use super::Turns;
-use crate::triage::Standing;
+use super::process::LeasedTurn;
 
-impl Turns {
-    /// Tells an operator what the turn noticed.
-    pub(super) fn tell(&self, identity: &Identity, turn: &Turn) {
+impl LeasedTurn {
+    /// Logs what the engine noticed during the turn.
+    pub(super) fn report(&self, identity: &Identity, turn: &Turn) {
         let instance = identity.instance.as_str();
         for notice in &turn.notices {
             match notice {
@@ -16,35 +15,54 @@ impl Turns {
                     tracing::debug!(target: "steadfast::runtime", instance, message, why, "message ignored");
                 }
                 Notice::EarlyEvent { name } => {
-                    tracing::warn!(target: "steadfast::runtime", instance, %name, "event raised while nobody waits for it; not delivered");
+                    tracing::warn!(
+                        target: "steadfast::runtime",
+                        instance,
+                        %name,
+                        "event raised while nobody waits for it; not delivered"
+                    );
                 }
                 Notice::CarryForwardDropped { name, data } => {
-                    tracing::warn!(target: "steadfast::runtime", instance, %name, %data, "Dropping carry-forward event beyond limit");
+                    tracing::warn!(
+                        target: "steadfast::runtime",
+                        instance,
+                        %name,
+                        %data,
+                        "Dropping carry-forward event beyond limit"
+                    );
                 }
                 Notice::InvalidPinnedVersion { version, error } => {
-                    tracing::warn!(target: "steadfast::runtime", instance, %version, %error, "Invalid pinned version; replaying with this engine");
+                    tracing::warn!(
+                        target: "steadfast::runtime",
+                        instance,
+                        %version,
+                        %error,
+                        "Invalid pinned version; replaying with this engine"
+                    );
                 }
                 Notice::Stuck => {
                     self.shared.metrics().record_stuck();
-                    tracing::warn!(target: "steadfast::runtime", instance, "the orchestration waits for nothing that could answer it");
+                    tracing::warn!(
+                        target: "steadfast::runtime",
+                        instance,
+                        "the orchestration waits for nothing that could answer it"
+                    );
                 }
                 Notice::LongHistory { events } => {
-                    tracing::warn!(target: "steadfast::runtime", instance, events, "the history is long; continue-as-new keeps it short");
+                    tracing::warn!(
+                        target: "steadfast::runtime",
+                        instance,
+                        events,
+                        "the history is long; continue-as-new keeps it short"
+                    );
                 }
             }
         }
     }
 
-    /// Counts what a committed turn did: once, because it is committed once (F23).
-    pub(super) fn count(
-        &self,
-        identity: &Identity,
-        verdict: &Verdict,
-        start: Option<&Start>,
-        standing: &Standing,
-        now_ms: u64,
-        events: u64,
-    ) {
+    /// Counts what a committed turn did. A turn is committed once, so it is counted once (F23).
+    pub(super) fn count(&self, identity: &Identity, verdict: &Verdict, start: Option<&Start>, events: u64) {
+        let (standing, now_ms) = (&self.standing, self.now_ms);
         let metrics = self.shared.metrics();
         let Identity { execution_id, name, version, .. } = identity;
         if start.is_some() {
@@ -86,7 +104,8 @@ impl Turns {
         }
     }
 
-    /// Counts the children that a committed turn started, and tells how long those took that answered.
+    /// Counts the children that a committed turn started, and records how long the children took that
+    /// answered.
     pub(super) fn count_children(&self, identity: &Identity, children: &Children) {
         let (metrics, parent) = (self.shared.metrics(), identity.name.as_str());
         for child in &children.started {
@@ -100,9 +119,9 @@ impl Turns {
     }
 }
 
-/// The children that a turn is about.
+/// The children that a turn started, and those that answered in it.
 pub(super) struct Children {
-    /// The orchestrations of those that it starts.
+    /// The names of their orchestrations.
     started: Vec<String>,
     answered: Vec<AnsweredChild>,
 }

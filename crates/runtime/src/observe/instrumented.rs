@@ -1,4 +1,4 @@
-//! A provider that forwards to another and counts: how long calls take, and how many fail.
+//! A provider that forwards to another one, and measures how long calls take and how many fail.
 
 mod store;
 
@@ -19,14 +19,17 @@ use steadfast_store::{
 
 use crate::observability::MetricsProvider;
 
-/// Forwards every call to another provider, and times and counts those that carry the work.
+/// Forwards every call to another provider, and measures the calls that fetch, commit, renew and send.
 ///
 /// A runtime puts one around the store that it is given.
+///
+/// # Cancel safety
+/// A dropped call has the effect that a dropped call of the inner provider has, and is not measured.
 pub struct InstrumentedProvider {
     watched: Watched,
 }
 
-/// What is forwarded to, and what is told about it.
+/// The inner provider, and where its calls are recorded.
 struct Watched {
     inner: Arc<dyn Provider>,
     metrics: Option<Arc<MetricsProvider>>,
@@ -39,7 +42,7 @@ impl InstrumentedProvider {
         Self { watched: Watched { inner, metrics, clock: Arc::new(SystemClock) } }
     }
 
-    /// Times calls by a clock of yours.
+    /// Measures calls by the given clock instead of the clock of the machine.
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.watched.clock = clock;
@@ -52,7 +55,7 @@ impl InstrumentedProvider {
 }
 
 impl Watched {
-    /// Runs a call and tells how long it took and whether it failed. A dropped call is not told.
+    /// Runs a call and records how long it took and whether it failed. A dropped call is not recorded.
     async fn timed<T>(
         &self,
         operation: &str,
@@ -67,7 +70,7 @@ impl Watched {
         self.told(operation, result)
     }
 
-    /// Runs a call that is not timed, and tells whether it failed.
+    /// Runs a call and records whether it failed, but not its time.
     async fn counted<T>(
         &self,
         operation: &str,
@@ -77,7 +80,8 @@ impl Watched {
     }
 
     fn told<T>(&self, operation: &str, result: Result<T, ProviderError>) -> Result<T, ProviderError> {
-        // A lost lease is an answer of the store and no trouble of it: somebody else holds the item, or it was withdrawn.
+        // A lost lease is an answer of the store and not an error of it: another process has the lease, or
+        // the work was cancelled.
         if let (Some(metrics), Err(error)) = (&self.metrics, &result)
             && !error.is_lease_lost()
         {
@@ -87,7 +91,7 @@ impl Watched {
     }
 }
 
-/// Says in the compatible words what kind of error it is.
+/// Returns the kind of an error in the words of the compatible metrics.
 fn error_type(error: &ProviderError) -> &'static str {
     match error.kind {
         ProviderErrorKind::Busy => "deadlock",

@@ -1,13 +1,16 @@
-//! Keeping a lease while its item is processed.
+//! Leases of turns and of work: renewing one while its holder is busy, and abandoning one.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use steadfast_store::LeaseToken;
+use steadfast_store::{Abandon, Attempt, LeaseToken};
 use tokio::task::JoinHandle;
 
 use crate::plan::LeasePlan;
 use crate::runtime::Shared;
+
+/// How soon a renewal is tried again after the store could not be reached.
+pub(crate) const RETRY: Duration = Duration::from_millis(250);
 
 /// Renews a lease until it is dropped.
 pub(crate) struct Keeper {
@@ -15,8 +18,8 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
-    /// Starts renewing. `lost` is called when the store says that the item is gone, or when the lease has ended because
-    /// the store could not be reached in time: a transient error alone loses nothing (F7).
+    /// Starts to renew. `lost` is called when the store answers that the lease is lost, or when the lease
+    /// expires because the store could not be reached in time. A transient error alone loses nothing (F7).
     pub(crate) fn start(
         shared: &Arc<Shared>,
         token: LeaseToken,
@@ -31,7 +34,7 @@ impl Keeper {
         Self { task }
     }
 
-    /// Starts renewing, until what is done under the lease takes too long.
+    /// Starts to renew, but for no longer than the bound allows.
     pub(crate) fn bounded(shared: &Arc<Shared>, token: LeaseToken, plan: LeasePlan, bound: Bound) -> Self {
         let again = Arc::clone(shared);
         let task = shared.tasks.spawn(async move { keep(&again, &token, plan, Some(bound)).await });
@@ -45,14 +48,15 @@ impl Drop for Keeper {
     }
 }
 
-/// Says when a lease is no longer worth keeping.
+/// Ends the renewal of a lease whose holder takes too long.
 pub(crate) struct Bound {
+    /// How long the lease is renewed.
     pub(crate) limit: Duration,
-    /// Asked when the limit is reached; false goes on renewing.
-    pub(crate) is_over: Box<dyn FnOnce() -> bool + Send>,
+    /// Called when the limit is reached. `false` goes on renewing.
+    pub(crate) is_reached: Box<dyn FnOnce() -> bool + Send>,
 }
 
-/// Returns when the lease is lost, or let go.
+/// Renews the lease, and returns when it is lost or its bound is reached.
 async fn keep(shared: &Shared, token: &LeaseToken, plan: LeasePlan, bound: Option<Bound>) {
     let clock = &shared.plan.clock;
     let began = clock.monotonic();
@@ -63,7 +67,7 @@ async fn keep(shared: &Shared, token: &LeaseToken, plan: LeasePlan, bound: Optio
         let due = clock.monotonic().saturating_add(wait);
         if let Some(reached) = bound.take_if(|bound| began.saturating_add(bound.limit) <= due) {
             clock.sleep_until(began.saturating_add(reached.limit)).await;
-            if (reached.is_over)() {
+            if (reached.is_reached)() {
                 return;
             }
         }
@@ -79,7 +83,11 @@ async fn keep(shared: &Shared, token: &LeaseToken, plan: LeasePlan, bound: Optio
                 return;
             }
             Err(error) => {
-                tracing::warn!(target: "steadfast::runtime", %error, "a lease could not be renewed; trying again");
+                tracing::warn!(
+                    target: "steadfast::runtime",
+                    %error,
+                    "a lease could not be renewed; trying again"
+                );
                 wait = RETRY.min(plan.renew_every);
                 if clock.monotonic().saturating_add(wait) >= ends {
                     return;
@@ -89,5 +97,12 @@ async fn keep(shared: &Shared, token: &LeaseToken, plan: LeasePlan, bound: Optio
     }
 }
 
-/// How soon a renewal is tried again.
-pub(crate) const RETRY: Duration = Duration::from_millis(250);
+impl Shared {
+    /// Abandons a lease: the turn or the work can be leased again, after `retry_after` if that is given. If
+    /// the store cannot be reached, the lease expires by itself.
+    pub(crate) async fn abandon(&self, token: &LeaseToken, retry_after: Option<Duration>, attempt: Attempt) {
+        if let Err(error) = self.store.abandon(token, Abandon { retry_after, attempt }).await {
+            tracing::debug!(target: "steadfast::runtime", %error, "abandon failed; the lease will end (S5)");
+        }
+    }
+}

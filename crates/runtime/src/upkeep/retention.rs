@@ -1,4 +1,4 @@
-//! Deleting instances some time after they ended.
+//! Deleting instances `retain_finished_for` after they ended.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,16 +8,20 @@ use steadfast_store::InstanceFilter;
 use crate::dispatch::until_stopped;
 use crate::runtime::Shared;
 
-/// Bounds how much one call deletes, because it is one transaction.
+/// Bounds how many instances one call deletes, because a call is one transaction.
 const BATCH: u32 = 100;
 
-/// Looks for instances that ended long enough ago, and deletes them, until the runtime stops.
-pub(crate) async fn keep(shared: Arc<Shared>, retention: Duration) {
+/// Deletes instances that ended long enough ago, again and again, until the runtime stops.
+pub(crate) async fn delete_ended(shared: Arc<Shared>, retention: Duration) {
     if shared.store.admin().is_none() {
-        tracing::warn!(target: "steadfast::runtime", "finished instances are kept: the store cannot be managed, so retain_finished_for has no effect");
+        tracing::warn!(
+            target: "steadfast::runtime",
+            "finished instances are kept: the store cannot be managed, so retain_finished_for has no effect"
+        );
         return;
     }
-    // Often enough that an instance is deleted at most a tenth too late, within reason.
+    // Often enough that an instance is deleted at most a tenth of the time too late, and at most once a
+    // second.
     let every = (retention / 10).clamp(Duration::from_secs(1), Duration::from_secs(3_600));
     while !shared.stop.is_cancelled() {
         until_stopped(&shared.stop, sweep(&shared, retention)).await;
@@ -38,10 +42,19 @@ async fn sweep(shared: &Shared, retention: Duration) {
         match admin.delete_instance_bulk(filter).await {
             Ok(deleted) if deleted.instances_deleted == 0 => return,
             Ok(deleted) => {
-                tracing::info!(target: "steadfast::runtime", instances = deleted.instances_deleted, events = deleted.events_deleted, "finished instances were deleted");
+                tracing::info!(
+                    target: "steadfast::runtime",
+                    instances = deleted.instances_deleted,
+                    events = deleted.events_deleted,
+                    "finished instances were deleted"
+                );
             }
             Err(error) => {
-                tracing::warn!(target: "steadfast::runtime", %error, "finished instances could not be deleted; trying again later");
+                tracing::warn!(
+                    target: "steadfast::runtime",
+                    %error,
+                    "finished instances could not be deleted; trying again later"
+                );
                 return;
             }
         }

@@ -1,4 +1,4 @@
-//! How long to wait after trouble with the store: longer each time, up to a bound, never all at the same moment.
+//! Waits after errors of the store: longer each time, up to a bound, and not the same for all loops.
 
 use std::time::Duration;
 
@@ -21,7 +21,8 @@ impl Backoff {
         self.failures = 0;
     }
 
-    /// The wait after one more failure in a row. It saturates: an outage may last for days (F5).
+    /// Returns the wait after one more failure in a row. It saturates, because an outage may last for days
+    /// (F5).
     pub(crate) fn next(&mut self) -> Duration {
         self.failures = self.failures.saturating_add(1);
         let doublings = self.failures.min(16);
@@ -29,7 +30,7 @@ impl Backoff {
         wait - wait.mul_f64(0.1 * self.jitter())
     }
 
-    /// A number between 0 and 1 that differs from loop to loop.
+    /// Returns a number between 0 and 1 that differs from loop to loop.
     fn jitter(&mut self) -> f64 {
         self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.seed >> 40) as f64 / (1_u64 << 24) as f64

@@ -1,11 +1,12 @@
-//! The metrics: what each is called, and what it says.
+//! The metrics: the name, the unit and the description of each.
 
 /// Names the metrics and describes them, each in one place.
 macro_rules! catalogue {
     ($($kind:ident $constant:ident = $name:literal, $unit:ident, $says:literal;)+) => {
         $(pub(super) const $constant: &str = $name;)+
 
-        /// Tells the recorder of the process what the metrics mean. One that is installed later is not told.
+        /// Describes the metrics to the recorder of the process. A recorder that is installed later gets no
+        /// descriptions.
         pub(super) fn describe() {
             $(catalogue!(@describe $kind $constant, $unit, $says);)+
         }
@@ -59,14 +60,17 @@ catalogue! {
         "How long a call of the store took; fetches wait for work";
     counter STORE_ERRORS = "steadfast_provider_errors_total", Count, "Calls of the store that failed";
 
-    counter TURNS_FETCHED = "steadfast_orchestration_dispatcher_items_fetched", Count, "Turns that were leased";
+    counter TURNS_FETCHED = "steadfast_orchestration_dispatcher_items_fetched", Count,
+        "Turns that were leased";
     histogram TURN_DURATION = "steadfast_orchestration_dispatcher_processing_duration_ms", Milliseconds,
         "From the lease of a turn to its end";
     counter WORK_FETCHED = "steadfast_worker_dispatcher_items_fetched", Count, "Activities that were leased";
     histogram WORK_DURATION = "steadfast_worker_dispatcher_execution_duration_ms", Milliseconds,
         "From the start of an activity to its recorded outcome";
-    gauge TURN_QUEUE = "steadfast_orchestrator_queue_depth", Count, "Messages that wait for a turn, in the whole store";
-    gauge WORK_QUEUE = "steadfast_worker_queue_depth", Count, "Activities that wait for a worker, in the whole store";
+    gauge TURN_QUEUE = "steadfast_orchestrator_queue_depth", Count,
+        "Messages that wait for a turn, in the whole store";
+    gauge WORK_QUEUE = "steadfast_worker_queue_depth", Count,
+        "Activities that wait for a worker, in the whole store";
 
     counter MESSAGES_DROPPED = "steadfast_messages_dropped_total", Count,
         "Messages that were dropped because their instance does not exist or has ended";
@@ -84,13 +88,15 @@ catalogue! {
         "Sessions that this process took over from another";
     histogram SESSION_CLAIM_WAIT = "steadfast_session_claim_wait_seconds", Seconds,
         "How long the activity waited with which a session was claimed";
-    counter SESSION_RENEWALS = "steadfast_session_renewals_total", Count, "Leases of sessions that were extended";
+    counter SESSION_RENEWALS = "steadfast_session_renewals_total", Count,
+        "Leases of sessions that were extended";
     counter SESSION_RENEWAL_FAILURES = "steadfast_session_renewal_failures_total", Count,
         "Renewals of sessions that failed";
     counter SESSIONS_LOST = "steadfast_sessions_lost_total", Count, "Sessions that this process lost";
     counter SESSIONS_UNTAKEN = "steadfast_sessions_untaken_total", Count,
         "Sessions that were handed on because their work was not taken here";
-    counter SLOTS_RESTARTED = "steadfast_slots_restarted_total", Count, "Slots that panicked and were restarted";
+    counter SLOTS_RESTARTED = "steadfast_slots_restarted_total", Count,
+        "Slots that panicked and were restarted";
     counter SLOTS_REPLACED = "steadfast_slots_replaced_total", Count,
         "Slots whose turn took too long and whose place another took";
 }

@@ -1,5 +1,5 @@
-//! Foreign wake-ups: an orchestration that awaits something which history does not record is told, where it is still in
-//! memory (F20).
+//! Wake-ups from outside: an orchestration that awaits a future which history does not record fails with the
+//! reason, if it is still in memory when that future wakes it (F20).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -15,11 +15,11 @@ struct Alarm {
     shared: Weak<Shared>,
     instance: String,
     tasks: Handle,
-    rung: AtomicBool,
+    has_rung: AtomicBool,
 }
 
-/// Sees to it that a wake of the execution from outside leads to a turn, which fails it with the reason.
-pub(crate) fn set(shared: &Arc<Shared>, instance: &str, execution: &mut Execution) {
+/// Makes a wake-up of the execution from outside lead to a turn, which fails the execution with the reason.
+pub(super) fn set(shared: &Arc<Shared>, instance: &str, execution: &mut Execution) {
     if !shared.plan.keeps_warm() {
         return;
     }
@@ -27,7 +27,7 @@ pub(crate) fn set(shared: &Arc<Shared>, instance: &str, execution: &mut Executio
         shared: Arc::downgrade(shared),
         instance: instance.to_owned(),
         tasks: Handle::current(),
-        rung: AtomicBool::new(false),
+        has_rung: AtomicBool::new(false),
     };
     execution.set_alarm(Waker::from(Arc::new(alarm)));
 }
@@ -38,7 +38,7 @@ impl Wake for Alarm {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        if self.rung.swap(true, Ordering::Relaxed) {
+        if self.has_rung.swap(true, Ordering::Relaxed) {
             return;
         }
         let Some(shared) = self.shared.upgrade().filter(|shared| !shared.stop.is_cancelled()) else { return };
@@ -46,10 +46,18 @@ impl Wake for Alarm {
         let again = Arc::clone(&shared);
         shared.tasks.spawn_on(
             async move {
-                tracing::warn!(target: "steadfast::runtime", %instance, "the orchestration was woken from outside; a turn will say why it fails");
+                tracing::warn!(
+                    target: "steadfast::runtime",
+                    %instance,
+                    "the orchestration was woken from outside; a turn will say why it fails"
+                );
                 let nudge = WorkItem::Nudge { instance };
                 if let Err(error) = again.store.send(vec![nudge.into()]).await {
-                    tracing::warn!(target: "steadfast::runtime", %error, "the turn could not be asked for; the next one will say it");
+                    tracing::warn!(
+                        target: "steadfast::runtime",
+                        %error,
+                        "the turn could not be asked for; the next one will say it"
+                    );
                 }
             },
             &self.tasks,

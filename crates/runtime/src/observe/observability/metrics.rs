@@ -1,4 +1,4 @@
-//! What happened, counted and emitted.
+//! The metrics of a runtime: counted for the snapshot, and emitted.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
@@ -20,10 +20,11 @@ pub struct MetricsProvider {
 }
 
 impl MetricsProvider {
-    /// Begins with nothing counted, and describes the metrics to the recorder of the process.
+    /// Makes metrics that start at zero, and describes them to the recorder of the process. `_config` is for
+    /// compatibility.
     ///
     /// # Errors
-    /// None today.
+    /// No error today.
     pub fn new(_config: &ObservabilityConfig) -> Result<Self, String> {
         Ok(Self::described())
     }
@@ -33,15 +34,18 @@ impl MetricsProvider {
         Self::default()
     }
 
-    /// Ends the counting.
+    /// Does nothing; it is for compatibility.
+    ///
+    /// # Cancel safety
+    /// Nothing to cancel.
     ///
     /// # Errors
-    /// None today.
+    /// No error today.
     pub async fn shutdown(self) -> Result<(), String> {
         Ok(())
     }
 
-    /// Returns the counts so far.
+    /// Returns the counters so far.
     pub fn snapshot(&self) -> MetricsSnapshot {
         self.counters.snapshot()
     }
@@ -58,7 +62,7 @@ impl MetricsProvider {
         .increment(1);
     }
 
-    /// Counts an execution that completed (`orch_completions`), and tells what it took.
+    /// Counts an execution that completed (`orch_completions`), and records its duration, turns and events.
     pub fn record_orchestration_completion(
         &self,
         name: &str,
@@ -72,8 +76,8 @@ impl MetricsProvider {
         self.record_end(name, version, status, duration_seconds, turns, history_events);
     }
 
-    /// Tells how an execution ended, and what it took. In no snapshot: failures and continuations have counts of their own
-    /// there.
+    /// Records how an execution ended, with its duration, turns and events. The snapshot does not have it:
+    /// failures and continuations have counters of their own there.
     pub(crate) fn record_end(
         &self,
         name: &str,
@@ -139,17 +143,17 @@ impl MetricsProvider {
         }
     }
 
-    /// Counts a failure of the application's own (`orch_failures`, `orch_application_errors`).
+    /// Counts a failure that the application's code returned (`orch_failures`, `orch_application_errors`).
     pub fn record_orchestration_application_error(&self) {
         self.record_orchestration_failure(UNKNOWN, UNKNOWN, "app_error", "application");
     }
 
-    /// Counts a failure of the machinery (`orch_failures`, `orch_infrastructure_errors`).
+    /// Counts a failure that the store or the engine caused (`orch_failures`, `orch_infrastructure_errors`).
     pub fn record_orchestration_infrastructure_error(&self) {
         self.record_orchestration_failure(UNKNOWN, UNKNOWN, "infrastructure_error", "infrastructure");
     }
 
-    /// Counts a failure of the deployment (`orch_failures`, `orch_configuration_errors`).
+    /// Counts a failure because code and history do not fit (`orch_failures`, `orch_configuration_errors`).
     pub fn record_orchestration_configuration_error(&self) {
         self.record_orchestration_failure(UNKNOWN, UNKNOWN, "config_error", "configuration");
     }
@@ -171,8 +175,8 @@ impl MetricsProvider {
         .increment(1);
     }
 
-    /// Counts an activity by its outcome: `success`, `app_error`, `infra_error` or `config_error`. Another outcome,
-    /// such as `cancelled`, is emitted and not in the snapshot.
+    /// Counts an activity by its outcome: `success`, `app_error`, `infra_error` or `config_error`. Another
+    /// outcome, such as `cancelled`, is emitted and not in the snapshot.
     pub fn record_activity_execution(
         &self,
         name: &str,
@@ -190,8 +194,8 @@ impl MetricsProvider {
         );
     }
 
-    /// Counts an activity as [`record_activity_execution`](Self::record_activity_execution) does, and tells whether it
-    /// ran on a session.
+    /// Counts an activity as [`record_activity_execution`](Self::record_activity_execution) does, with the
+    /// label whether it ran on a session.
     pub(crate) fn record_activity_run(
         &self,
         name: &str,
@@ -231,12 +235,13 @@ impl MetricsProvider {
         self.counters.activity_success.up();
     }
 
-    /// Counts an activity that returned an error (`activity_app_errors`). Emits nothing: a run has its own metric.
+    /// Counts an activity that returned an error (`activity_app_errors`). Emits nothing: a run has its own
+    /// metric.
     pub fn record_activity_app_error(&self) {
         self.counters.activity_app_errors.up();
     }
 
-    /// Counts an activity whose outcome could not be handed back (`activity_infra_errors`).
+    /// Counts an activity whose outcome the store did not take (`activity_infra_errors`).
     pub fn record_activity_infra_error(&self) {
         self.counters.activity_infra_errors.up();
         counter!(name_of::ACTIVITY_INFRASTRUCTURE_ERRORS).increment(1);
@@ -266,7 +271,7 @@ impl MetricsProvider {
         .increment(1);
     }
 
-    /// Tells how long a child took.
+    /// Records how long a child took, in seconds.
     pub fn record_suborchestration_duration(&self, parent: &str, child: &str, seconds: f64, outcome: &str) {
         histogram!(
             name_of::CHILD_DURATION,
@@ -277,7 +282,7 @@ impl MetricsProvider {
         .record(seconds);
     }
 
-    /// Tells how long a call of the store took.
+    /// Records how long a call of the store took, in seconds.
     pub fn record_provider_operation(&self, operation: &str, seconds: f64, status: &str) {
         histogram!(
             name_of::STORE_DURATION,
@@ -304,7 +309,7 @@ impl MetricsProvider {
         counter!(name_of::TURNS_FETCHED).increment(count);
     }
 
-    /// Tells how long a turn took.
+    /// Records how long a turn took.
     pub fn record_orch_dispatcher_processing_duration(&self, milliseconds: u64) {
         histogram!(name_of::TURN_DURATION).record(milliseconds as f64);
     }
@@ -315,12 +320,12 @@ impl MetricsProvider {
         counter!(name_of::WORK_FETCHED).increment(count);
     }
 
-    /// Tells how long an activity took.
+    /// Records how long an activity took.
     pub fn record_worker_dispatcher_execution_duration(&self, milliseconds: u64) {
         histogram!(name_of::WORK_DURATION).record(milliseconds as f64);
     }
 
-    /// Takes how much waits for a turn and for a worker.
+    /// Sets how many messages wait for a turn and how many activities for a worker.
     pub fn update_queue_depths(&self, orchestrator_queue: u64, worker_queue: u64) {
         self.orchestrator_queue.store(orchestrator_queue, Ordering::Relaxed);
         self.worker_queue.store(worker_queue, Ordering::Relaxed);
@@ -328,50 +333,51 @@ impl MetricsProvider {
         gauge!(name_of::WORK_QUEUE).set(worker_queue as f64);
     }
 
-    /// Returns how much waits for a turn and for a worker, as last told.
+    /// Returns how many messages wait for a turn and how many activities for a worker, as they were last set.
     pub fn get_queue_depths(&self) -> (u64, u64) {
         (self.orchestrator_queue.load(Ordering::Relaxed), self.worker_queue.load(Ordering::Relaxed))
     }
 
-    /// Counts one orchestration more that runs.
+    /// Raises the number of running orchestrations by one.
     pub fn increment_active_orchestrations(&self) {
         self.active_orchestrations.fetch_add(1, Ordering::Relaxed);
         gauge!(name_of::ACTIVE).increment(1.0);
     }
 
-    /// Counts one orchestration fewer that runs.
+    /// Lowers the number of running orchestrations by one.
     pub fn decrement_active_orchestrations(&self) {
         self.active_orchestrations.fetch_sub(1, Ordering::Relaxed);
         gauge!(name_of::ACTIVE).decrement(1.0);
     }
 
-    /// Takes how many orchestrations run.
+    /// Sets the number of running orchestrations.
     pub fn set_active_orchestrations(&self, count: i64) {
         self.active_orchestrations.store(count, Ordering::Relaxed);
         gauge!(name_of::ACTIVE).set(count as f64);
     }
 
-    /// Returns how many orchestrations run, as last told.
+    /// Returns the number of running orchestrations, as it was last set.
     pub fn get_active_orchestrations(&self) -> i64 {
         self.active_orchestrations.load(Ordering::Relaxed)
     }
 
-    /// Takes how many orchestrations stay in memory.
+    /// Sets the number of orchestrations in memory.
     pub(crate) fn set_warm_orchestrations(&self, count: usize) {
         gauge!(name_of::WARM).set(count as f64);
     }
 
-    /// Counts messages that were dropped because their instance has ended. Those without any instance are the store's.
+    /// Counts messages that were dropped because their instance has ended. The store counts those to unknown
+    /// instances.
     pub(crate) fn record_messages_to_ended(&self, count: u64) {
         counter!(name_of::MESSAGES_DROPPED, "reason" => "ended").increment(count);
     }
 
-    /// Counts an orchestration that began to wait for nothing that could answer it.
+    /// Counts an orchestration that became stuck: no message can continue it.
     pub(crate) fn record_stuck(&self) {
         counter!(name_of::STUCK).increment(1);
     }
 
-    /// Counts a turn that went on in memory.
+    /// Counts a turn whose execution was in memory.
     pub(crate) fn record_warm_hit(&self) {
         counter!(name_of::WARM_HITS).increment(1);
     }
@@ -381,7 +387,7 @@ impl MetricsProvider {
         counter!(name_of::WARM_MISSES).increment(1);
     }
 
-    /// Takes how many sessions are attached to this process.
+    /// Sets the number of sessions that this process holds.
     pub(crate) fn set_attached_sessions(&self, count: usize) {
         gauge!(name_of::SESSIONS).set(count as f64);
     }
@@ -396,7 +402,7 @@ impl MetricsProvider {
         counter!(name_of::SESSION_MIGRATIONS).increment(1);
     }
 
-    /// Tells how long an activity waited until its session was claimed with it.
+    /// Records how long an activity waited until its session was claimed, in seconds.
     pub(crate) fn record_session_claim_wait(&self, seconds: f64) {
         histogram!(name_of::SESSION_CLAIM_WAIT).record(seconds);
     }
@@ -416,7 +422,7 @@ impl MetricsProvider {
         counter!(name_of::SESSIONS_LOST).increment(1);
     }
 
-    /// Counts a session that was handed on because its work was not taken here.
+    /// Counts a session that was released because its work was not taken here.
     pub(crate) fn record_session_untaken(&self) {
         counter!(name_of::SESSIONS_UNTAKEN).increment(1);
     }
@@ -426,20 +432,20 @@ impl MetricsProvider {
         counter!(name_of::SLOTS_RESTARTED, "lane" => lane).increment(1);
     }
 
-    /// Counts a slot whose place another takes.
+    /// Counts a slot that got a new task because its turn took too long.
     pub(crate) fn record_slot_replacement(&self, lane: &'static str) {
         counter!(name_of::SLOTS_REPLACED, "lane" => lane).increment(1);
     }
 }
 
-/// Says what chose the worker of an activity.
+/// What chose the worker of an activity: its tag, and whether it runs on a session.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Affinity<'a> {
     pub(crate) tag: Option<&'a str>,
     pub(crate) session: bool,
 }
 
-/// What is said of an orchestration that is not named.
+/// The label of an orchestration whose name is not known.
 const UNKNOWN: &str = "unknown";
 
 fn turn_bucket(turns: u64) -> &'static str {
@@ -462,7 +468,7 @@ fn retry_bucket(retries: u32) -> &'static str {
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
-        /// Counts what a runtime has done.
+        /// Holds the counters of a runtime since its start.
         #[derive(Debug, Default, Clone, PartialEq, Eq)]
         pub struct MetricsSnapshot {
             $($(#[$doc])* pub $name: u64,)*
@@ -488,11 +494,11 @@ counters! {
     orch_completions,
     /// Counts executions that failed, whatever the reason.
     orch_failures,
-    /// Counts failures of the application's own.
+    /// Counts failures that the application's code returned.
     orch_application_errors,
-    /// Counts failures of the machinery.
+    /// Counts failures that the store or the engine caused.
     orch_infrastructure_errors,
-    /// Counts failures of the deployment: code and history do not fit.
+    /// Counts failures because code and history do not fit.
     orch_configuration_errors,
     /// Counts executions that failed because something was poison.
     orch_poison,
@@ -500,9 +506,9 @@ counters! {
     activity_success,
     /// Counts activities that returned an error.
     activity_app_errors,
-    /// Counts activities whose outcome could not be handed back.
+    /// Counts activities whose outcome the store did not take.
     activity_infra_errors,
-    /// Counts activities that were not registered.
+    /// Counts deliveries of activities that were not registered.
     activity_config_errors,
     /// Counts activities that were poison.
     activity_poison,

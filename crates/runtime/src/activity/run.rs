@@ -1,0 +1,209 @@
+//! One run of an activity: its code on a task of its own, while a keeper renews the lease.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use steadfast_client::Client;
+use steadfast_core::{AppErrorKind, ErrorDetails, SESSION_LOST};
+use steadfast_store::{Attempt, LeaseToken, Outcome, WorkLease};
+use tokio::task::JoinError;
+use tokio_util::task::AbortOnDropHandle;
+use tracing::Instrument;
+
+use super::ScheduledActivity;
+use super::context::{ActivityContext, ActivityInfo, CancelReason, Cancellation};
+use super::running::RunningActivity;
+use crate::dispatch::lease::Keeper;
+use crate::handler::ActivityHandler;
+use crate::observability::Affinity;
+use crate::observe::span;
+use crate::runtime::Shared;
+use crate::session::{self, Session};
+
+/// Leased work whose handler is known.
+pub(super) struct ActivityRun<'a> {
+    shared: &'a Arc<Shared>,
+    token: LeaseToken,
+    scheduled: ScheduledActivity,
+    info: Arc<ActivityInfo>,
+    cancellation: Cancellation,
+}
+
+/// Held while the activity may run. The keeper is dropped first.
+struct Guards {
+    _keeper: Keeper,
+    _running: RunningActivity,
+}
+
+/// The task that runs the code.
+type Invocation = AbortOnDropHandle<Result<String, String>>;
+
+/// Why the wait for the code ended.
+enum RunEnd {
+    Returned(Result<Result<String, String>, JoinError>),
+    Cancelled,
+    Aborted,
+}
+
+impl<'a> ActivityRun<'a> {
+    pub(super) fn new(
+        shared: &'a Arc<Shared>,
+        lease: WorkLease,
+        scheduled: ScheduledActivity,
+        session: Option<Session>,
+        worker_id: String,
+    ) -> Self {
+        let info = ActivityInfo {
+            instance: scheduled.instance.clone(),
+            execution_id: scheduled.execution_id,
+            orchestration_name: lease.orchestration,
+            orchestration_version: lease.orchestration_version,
+            activity_name: scheduled.name.clone(),
+            activity_id: scheduled.id,
+            worker_id,
+            session_id: scheduled.session_id.clone(),
+            session,
+            tag: scheduled.tag.clone(),
+            deliveries: lease.attempt,
+            traceparent: lease.traceparent,
+        };
+        let (token, info) = (lease.token, Arc::new(info));
+        Self { shared, token, scheduled, info, cancellation: Cancellation::default() }
+    }
+
+    /// Runs the code and records its outcome, in the span of the activity.
+    pub(super) async fn run(self, handler: Arc<dyn ActivityHandler>) {
+        let span = span::of_activity(&self.info);
+        self.run_in_span(handler).instrument(span).await;
+    }
+
+    async fn run_in_span(self, handler: Arc<dyn ActivityHandler>) {
+        let guards = self.guard();
+        if let Some(session) = &self.info.session
+            && !session::attach(self.shared, session).await
+        {
+            drop(guards);
+            return self.shared.abandon(&self.token, None, Attempt::Uncounted).await;
+        }
+        let clock = Arc::clone(&self.shared.plan.clock);
+        let began = clock.monotonic();
+        let mut invocation = self.invoke(handler);
+        let outcome = match self.wait(&mut invocation).await {
+            RunEnd::Returned(joined) => {
+                self.complete(joined.unwrap_or_else(|error| Err(panic_text(error)))).await
+            }
+            RunEnd::Cancelled => {
+                self.stop(invocation).await;
+                "cancelled"
+            }
+            // The runtime stops what runs: the activity is stopped and its work abandoned at once, uncounted.
+            RunEnd::Aborted => {
+                self.cancellation.cancel(CancelReason::Shutdown);
+                drop(invocation);
+                drop(guards);
+                return self.shared.abandon(&self.token, None, Attempt::Uncounted).await;
+            }
+        };
+        drop(guards);
+        let took = clock.monotonic().saturating_sub(began);
+        let metrics = self.shared.metrics();
+        let retries = self.info.deliveries.saturating_sub(1);
+        let affinity = Affinity { tag: self.scheduled.tag.as_deref(), session: self.info.session.is_some() };
+        metrics.record_activity_run(&self.scheduled.name, outcome, took.as_secs_f64(), retries, affinity);
+        metrics.record_worker_dispatcher_execution_duration(took.as_millis() as u64);
+    }
+
+    /// Renews the lease, and lets a turn that cancels the activity find it.
+    fn guard(&self) -> Guards {
+        let identity = (self.scheduled.instance.clone(), self.scheduled.execution_id, self.scheduled.id);
+        let running = self.shared.running_activities.enter(identity, self.cancellation.clone());
+        let cancellation = self.cancellation.clone();
+        let keeper = Keeper::start(self.shared, self.token.clone(), self.shared.plan.work_lease, move || {
+            cancellation.cancel(CancelReason::LeaseLost);
+        });
+        Guards { _keeper: keeper, _running: running }
+    }
+
+    fn invoke(&self, handler: Arc<dyn ActivityHandler>) -> Invocation {
+        let context = ActivityContext::new(Arc::clone(&self.info), self.cancellation.clone(), self.client());
+        let input = self.scheduled.input.clone();
+        let call = async move { handler.invoke(context, input).await }.in_current_span();
+        AbortOnDropHandle::new(self.shared.tasks.spawn(call))
+    }
+
+    /// A client whose calls belong to the trace of the activity. A stored text that is no trace context is
+    /// not sent.
+    fn client(&self) -> Client {
+        let client = &self.shared.client;
+        let traced = self.info.traceparent.as_ref().map(|traceparent| client.with_traceparent(traceparent));
+        traced.and_then(Result::ok).unwrap_or_else(|| client.clone())
+    }
+
+    async fn wait(&self, invocation: &mut Invocation) -> RunEnd {
+        tokio::select! {
+            joined = invocation => RunEnd::Returned(joined),
+            () = self.cancellation.token.cancelled() => RunEnd::Cancelled,
+            () = self.shared.abort.cancelled() => RunEnd::Aborted,
+        }
+    }
+
+    /// Records the result, and returns how the run is counted.
+    async fn complete(&self, result: Result<String, String>) -> &'static str {
+        if let (Ok(_), Some(session)) = (&result, &self.info.session) {
+            // Before the outcome is recorded: the orchestration may schedule the next activity at once.
+            session.completed();
+        }
+        let succeeded = result.is_ok();
+        let result = result.map_err(|message| {
+            let lost = message.starts_with(SESSION_LOST);
+            let kind = if lost { AppErrorKind::SessionLost } else { AppErrorKind::ActivityFailed };
+            ErrorDetails::Application { kind, message, retryable: false }
+        });
+        let outcome = Outcome::from(self.scheduled.answer(result));
+        match self.shared.record_outcome(&self.token, outcome).await {
+            true if succeeded => "success",
+            true => "app_error",
+            false => "infra_error",
+        }
+    }
+
+    /// Lets a cancelled activity stop by itself for `activity_cancellation_grace_period`, then aborts it.
+    async fn stop(&self, mut invocation: Invocation) {
+        let grace = self.shared.plan.clock.sleep(self.shared.plan.grace);
+        let stopped = tokio::select! {
+            joined = &mut invocation => {
+                // The result is not used, but a panic must be dropped with care.
+                drop(joined.map_err(panic_text));
+                true
+            }
+            () = grace => false,
+            () = self.shared.abort.cancelled() => false,
+        };
+        if !stopped {
+            tracing::warn!(
+                target: "steadfast::runtime",
+                activity = %self.scheduled.name,
+                "a cancelled activity did not stop in time and is aborted"
+            );
+        }
+        drop(invocation);
+        if !self.cancellation.is_withdrawn() {
+            // The lease may live on in a store that could not be reached: the work is not lost, it runs again
+            // (F7).
+            return self.shared.abandon(&self.token, None, Attempt::Counts).await;
+        }
+        if let Err(error) = self.shared.store.finish_work(&self.token, Outcome::default()).await {
+            tracing::debug!(target: "steadfast::runtime", %error, "a cancelled activity was gone already");
+        }
+    }
+}
+
+/// Returns the text of a panic. The payload is the application's: its drop may panic again, and must not end
+/// the slot.
+fn panic_text(error: JoinError) -> String {
+    let text = error.to_string();
+    if let Err(again) = catch_unwind(AssertUnwindSafe(move || drop(error))) {
+        std::mem::forget(again);
+    }
+    text
+}

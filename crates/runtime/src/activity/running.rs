@@ -1,0 +1,55 @@
+//! The activities that run in this process, so that a turn can cancel one at once (F24).
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use steadfast_core::ScheduledActivityIdentifier;
+
+use super::{CancelReason, Cancellation};
+
+/// Instance, execution and event id of an activity.
+type ActivityKey = (String, u64, u64);
+
+/// The cancellations of the activities that run here.
+#[derive(Debug, Default)]
+pub(crate) struct RunningActivities {
+    activities: Mutex<HashMap<ActivityKey, Cancellation>>,
+}
+
+impl RunningActivities {
+    /// Enters an activity. It can be cancelled until the returned guard is dropped.
+    pub(crate) fn enter(self: &Arc<Self>, key: ActivityKey, cancellation: Cancellation) -> RunningActivity {
+        self.lock().insert(key.clone(), cancellation);
+        RunningActivity { all: Arc::clone(self), key }
+    }
+
+    /// Cancels those of the activities that run here.
+    pub(crate) fn cancel(&self, cancelled: &[ScheduledActivityIdentifier]) {
+        if cancelled.is_empty() {
+            return;
+        }
+        let running = self.lock();
+        for activity in cancelled {
+            let key = (activity.instance.clone(), activity.execution_id, activity.activity_id);
+            if let Some(cancellation) = running.get(&key) {
+                cancellation.cancel(CancelReason::Withdrawn);
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<ActivityKey, Cancellation>> {
+        self.activities.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An activity that runs here.
+pub(crate) struct RunningActivity {
+    all: Arc<RunningActivities>,
+    key: ActivityKey,
+}
+
+impl Drop for RunningActivity {
+    fn drop(&mut self) {
+        self.all.lock().remove(&self.key);
+    }
+}

@@ -1,0 +1,5 @@
+//! What a runtime shows of itself: metrics, log set-up, spans, and the store that times and counts its calls.
+
+pub mod instrumented;
+pub mod observability;
+pub(crate) mod span;

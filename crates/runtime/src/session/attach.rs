@@ -1,0 +1,99 @@
+//! From a fetch that claimed a session to an activity that may begin on it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use steadfast_core::SessionKey;
+use steadfast_store::{Claim, ClaimedSession, SessionRef, WorkLease};
+
+use super::ask::SessionAsk;
+use super::table::OnSession;
+use super::{Session, detach, hooks};
+use crate::runtime::Shared;
+
+/// Whether fetched work runs on a session, and whether that can be served here.
+pub(crate) enum WorkSession {
+    /// The work names no session.
+    None,
+    /// The work runs on a session that this process holds.
+    Here(OnSession),
+    /// The work must be abandoned, uncounted: its session is being detached, or would be one too many.
+    Refused,
+}
+
+/// Enters leased work and its session into the table. `session_id` is the id that the orchestration wrote.
+pub(crate) fn claim(
+    shared: &Arc<Shared>,
+    lease: &WorkLease,
+    session_id: Option<&str>,
+    ask: SessionAsk,
+) -> WorkSession {
+    let claimed = lease.session.as_ref();
+    let claimed = claimed.map(|claimed| SessionRef { key: claimed.key.clone(), epoch: claimed.epoch });
+    // A store that counts no epochs knows the session by its id alone.
+    let named = || session_id.map(|id| SessionRef { key: SessionKey::shared(id), epoch: 0 });
+    let Some(claimed) = claimed.or_else(named) else { return WorkSession::None };
+    let now = shared.plan.clock.monotonic();
+    let proven_until = now.saturating_add(shared.plan.session_proof());
+    let Some((on_session, replaced)) = shared.sessions.claim(claimed, ask, now, proven_until) else {
+        return WorkSession::Refused;
+    };
+    log_claim(shared, lease);
+    detach::start_all(shared, replaced);
+    detach::detach_excess(shared);
+    WorkSession::Here(on_session)
+}
+
+/// Calls `on_attach` before the first activity of a claim, and returns whether the activity may begin: the
+/// process can prove that it still holds the session, and does not stop what runs.
+pub(crate) async fn attach(shared: &Shared, session: &Session) -> bool {
+    tokio::select! {
+        biased;
+        () = hooks::attach(shared, session) => {}
+        () = shared.abort.cancelled() => return false,
+    }
+    shared.sessions.may_serve(session, shared.plan.clock.monotonic())
+}
+
+impl OnSession {
+    /// Notes that the activity has ended, and detaches sessions that are too many now.
+    pub(crate) fn end(self, shared: &Arc<Shared>) {
+        shared.sessions.used(&self.session, shared.plan.clock.monotonic());
+        drop(self.in_flight);
+        detach::detach_excess(shared);
+    }
+}
+
+/// Logs and counts how this process came to own the session. A store without epochs does not say.
+fn log_claim(shared: &Shared, lease: &WorkLease) {
+    let Some(ClaimedSession { key, epoch, claim }) = &lease.session else {
+        return shared.metrics().set_attached_sessions(shared.sessions.count());
+    };
+    let (session_id, epoch, owner) = (key.session_id.as_str(), *epoch, shared.sessions.owner.id.as_str());
+    let from = match claim {
+        Claim::Held => return,
+        Claim::New => None,
+        Claim::Taken { from } => Some(from.as_str()),
+    };
+    let is_reclaim = from == Some(owner);
+    tracing::info!(
+        target: "steadfast::runtime",
+        session_id,
+        owner,
+        epoch,
+        from,
+        is_new_claim = from.is_none(),
+        is_reclaim,
+        "session claimed"
+    );
+    shared.metrics().record_session_claim();
+    if let Some(since) = lease.waiting_since_ms {
+        let waited = Duration::from_millis(lease.now_ms.saturating_sub(since));
+        shared.metrics().record_session_claim_wait(waited.as_secs_f64());
+    }
+    if let Some(from) = from.filter(|_| !is_reclaim) {
+        tracing::info!(target: "steadfast::runtime", session_id, owner, epoch, from, "session migrated");
+        shared.metrics().record_session_migration();
+    }
+    shared.metrics().set_attached_sessions(shared.sessions.count());
+}

@@ -1,0 +1,176 @@
+//! Renewing the leases of sessions, and detaching those that were not renewed in time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use steadfast_store::{ProviderErrorKind, RenewSessions, SessionRef, SessionsRenewed};
+
+use super::detach;
+use super::local_session::Cause;
+use crate::dispatch::lease::RETRY;
+use crate::dispatch::until_abandon_deadline;
+use crate::runtime::Shared;
+
+/// Renews the leases of this process's sessions and, every `session_cleanup_interval`, removes ended sessions
+/// from the store. When the runtime stops and no activity of a session runs any more, detaches every session
+/// and returns.
+pub(crate) async fn keep_leases(shared: Arc<Shared>) {
+    let clock = &shared.plan.clock;
+    let mut clean_at = clock.monotonic().saturating_add(shared.plan.session_cleanup);
+    let mut due = clock.monotonic().saturating_add(shared.plan.session_lease.renew_every);
+    loop {
+        let expiry = shared.sessions.first_expiry();
+        let wake = expiry.map_or(due, |expiry| expiry.min(due));
+        tokio::select! {
+            biased;
+            () = until_stopped(&shared) => break,
+            () = clock.sleep_until(wake) => {}
+        }
+        detach::start_all(&shared, shared.sessions.expire(clock.monotonic()));
+        if clock.monotonic() < due {
+            continue;
+        }
+        let wait = tokio::select! {
+            biased;
+            // A store that hangs must not keep the process.
+            () = until_stopped(&shared) => break,
+            wait = renew(&shared) => wait,
+            () = until_first_expiry(&shared) => continue,
+        };
+        due = clock.monotonic().saturating_add(wait);
+        if clock.monotonic() >= clean_at {
+            clean_at = clock.monotonic().saturating_add(shared.plan.session_cleanup);
+            tokio::select! {
+                biased;
+                () = until_stopped(&shared) => break,
+                () = clean_up(&shared) => {}
+            }
+        }
+    }
+    // A session that is claimed from here on is detached when its activity ends.
+    shared.sessions.start_draining();
+    detach::detach_all(&shared, Cause::Shutdown).await;
+}
+
+/// Waits until the runtime stops and no activity of a session runs any more.
+async fn until_stopped(shared: &Shared) {
+    shared.stop.cancelled().await;
+    tokio::select! {
+        () = shared.sessions.until_no_activity_runs() => {}
+        () = until_abandon_deadline(shared) => {}
+    }
+}
+
+/// Waits until the first of the held sessions becomes unproven.
+async fn until_first_expiry(shared: &Shared) {
+    match shared.sessions.first_expiry() {
+        Some(expiry) => shared.plan.clock.sleep_until(expiry).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Renews once, and returns when to renew again.
+async fn renew(shared: &Arc<Shared>) -> Duration {
+    let (plan, sessions) = (&shared.plan, &shared.sessions);
+    if sessions.has_drained() {
+        // A store that cannot release renews by owner: it would extend the leases of sessions that were
+        // detached here.
+        return plan.session_lease.renew_every;
+    }
+    let asked = plan.clock.monotonic();
+    let held = sessions.held();
+    let request = RenewSessions {
+        owner: sessions.owner.clone(),
+        extend_for: plan.session_lease.lasts,
+        idle_timeout: plan.session_idle,
+        untaken_after: plan.session_untaken,
+        tags: plan.tags.clone(),
+        appetite: sessions.appetite(),
+        held: held.clone(),
+    };
+    match shared.store.renew_sessions(request).await {
+        Ok(renewed) => {
+            follow(shared, renewed, &held, asked).await;
+            plan.session_lease.renew_every
+        }
+        Err(error) => {
+            shared.metrics().record_session_renewal_failure();
+            if error.kind == ProviderErrorKind::LeaseLost {
+                detach::node_replaced(shared, &error);
+                return plan.session_lease.renew_every;
+            }
+            tracing::warn!(
+                target: "steadfast::runtime",
+                owner = %sessions.owner.id,
+                %error,
+                "sessions could not be renewed; trying again"
+            );
+            // Soon, because every lease expires at its own time (F7).
+            plan.session_lease.renew_every.min(RETRY)
+        }
+    }
+}
+
+/// Follows the store's answer: which leases it extended, and which sessions to detach.
+async fn follow(shared: &Arc<Shared>, answer: SessionsRenewed, held: &[SessionRef], asked: Duration) {
+    let (plan, sessions) = (&shared.plan, &shared.sessions);
+    let SessionsRenewed { renewed, idle, untaken, lost } = answer;
+    tracing::debug!(
+        target: "steadfast::runtime",
+        owner = %sessions.owner.id,
+        renewed = renewed.len(),
+        idle = idle.len(),
+        untaken = untaken.len(),
+        lost = lost.len(),
+        "sessions renewed"
+    );
+    shared.metrics().record_session_renewals(renewed.len() as u64);
+    // A store without epochs names no session: that it answered means that it extended every live lease.
+    let unnamed = held.iter().filter(|held| held.epoch == 0);
+    let proven_until = asked.saturating_add(plan.session_proof());
+    let mut revived = Vec::new();
+    for claim in renewed.iter().chain(unnamed) {
+        if sessions.renewed(claim, proven_until) {
+            revived.push(claim.clone());
+        }
+    }
+    detach::start(shared, &idle, Cause::Idle);
+    detach::start(shared, &sessions.idle_without_epoch(plan.session_idle, asked), Cause::Idle);
+    detach::start(shared, &untaken, Cause::Untaken);
+    // From here on the store is asked, and this call may be dropped: the next answer then tells again what to
+    // do. A lease that lives on although its session was detached here would block other processes. No fetch
+    // brings such a session before its lease is released.
+    detach::release(shared, &revived).await;
+    sessions.settle_unproven();
+    for claim in lost {
+        let cause = if is_closed(shared, &claim).await { Cause::Closed } else { Cause::Lost };
+        detach::start(shared, &[claim], cause);
+    }
+    detach::detach_excess(shared);
+}
+
+/// Tells whether a lost session was closed: an owned session that the store does not know any more was.
+async fn is_closed(shared: &Shared, claim: &SessionRef) -> bool {
+    claim.key.instance.is_some() && matches!(shared.store.session(&claim.key).await, Ok(None))
+}
+
+async fn clean_up(shared: &Shared) {
+    match shared.store.cleanup_sessions().await {
+        Ok(0) => {}
+        Ok(count) => {
+            tracing::debug!(
+                target: "steadfast::runtime",
+                owner = %shared.sessions.owner.id,
+                count,
+                "ended sessions cleaned up"
+            );
+        }
+        Err(error) => {
+            tracing::warn!(
+                target: "steadfast::runtime",
+                %error,
+                "ended sessions could not be cleaned up; trying again later"
+            );
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! From a turn whose code has run to a committed one, and what to do when the store cannot take it.
+
+use std::time::Duration;
+
+use steadfast_core::WorkItem;
+use steadfast_core::replay::{ParentNotice, SessionChange, Turn, Verdict};
+use steadfast_store::{
+    Attempt, LeaseToken, Message, NewWork, ProviderError, ProviderErrorKind, RunId, TurnCommit,
+};
+
+use super::alarm;
+use super::process::LeasedTurn;
+use super::report::Children;
+use super::step::SteppedTurn;
+use super::warm::WarmExecution;
+use crate::dispatch::until_stopped;
+use crate::runtime::Shared;
+
+/// The waits between the tries of a commit, in milliseconds. After the last one the turn is abandoned and
+/// runs again.
+const RETRIES_MS: [u64; 5] = [10, 20, 40, 80, 160];
+
+/// How a commit ended.
+pub(super) enum CommitEnd {
+    /// The store took the commit. Names the run that the events belong to, if the store tells runs apart.
+    Committed(Option<RunId>),
+    /// Another process decides the turn, or the lease was abandoned: nothing more to do.
+    NotOurs,
+    /// The store will never take it.
+    Refused(ProviderError),
+}
+
+impl LeasedTurn {
+    /// Commits a turn, counts it, and keeps the execution in memory if it waits.
+    pub(super) async fn commit(mut self, stepped: SteppedTurn) {
+        let SteppedTurn { identity, start, mut execution, was_warm, turn, collisions } = stepped;
+        let cancelled = turn.effects.cancelled_activities.clone();
+        let verdict = turn.verdict.clone();
+        let children = Children::of(&turn);
+        let events = execution.last_event_id();
+        let traceparent = self.standing.traceparent();
+        let mut commit = self.shared.commit_of(turn, identity.execution_id, traceparent).await;
+        commit.messages.extend(collisions.iter().cloned().map(Message::from));
+        self.standing.turns += 1;
+        match self.shared.commit(&self.token, commit).await {
+            CommitEnd::Committed(run) => {
+                self.shared.running_activities.cancel(&cancelled);
+                self.count(&identity, &verdict, start.as_ref(), events);
+                self.count_children(&identity, &children);
+                if let (Verdict::Waiting { .. }, Some(run)) = (&verdict, run) {
+                    if !was_warm {
+                        alarm::set(&self.shared, &self.instance, &mut execution);
+                    }
+                    let warm = WarmExecution { execution, run, standing: self.standing };
+                    self.shared.warm.put(self.instance, Box::new(warm));
+                    self.shared.measure_warm();
+                }
+            }
+            CommitEnd::NotOurs => {}
+            CommitEnd::Refused(error) => self.fail_refused(&identity, start, &error, collisions).await,
+        }
+    }
+}
+
+impl Shared {
+    /// Makes a commit of a turn. The messages and the work carry the trace context that the execution started
+    /// with.
+    pub(super) async fn commit_of(
+        &self,
+        turn: Turn,
+        execution_id: u64,
+        traceparent: Option<&str>,
+    ) -> TurnCommit {
+        let traceparent = || traceparent.map(str::to_owned);
+        let traced = |item| Message { item, traceparent: traceparent() };
+        let metadata = turn.metadata();
+        let effects = turn.effects;
+        let watched = effects.sessions.iter().filter_map(|change| match change {
+            SessionChange::Watch { key } => Some(key.clone()),
+            SessionChange::Open { .. } | SessionChange::Close { .. } => None,
+        });
+        let watched = watched.collect();
+        let work = effects.work.into_iter();
+        let mut messages: Vec<Message> = effects.messages.into_iter().map(traced).collect();
+        if let Some(notice) = effects.parent {
+            messages.push(traced(self.addressed(notice).await));
+        }
+        TurnCommit {
+            execution_id,
+            events: turn.events,
+            work: work
+                .map(|work| NewWork { item: work.item, session: work.session, traceparent: traceparent() })
+                .collect(),
+            messages,
+            metadata,
+            cancelled: effects.cancelled_activities,
+            watched,
+        }
+    }
+
+    /// Addresses the notice for a parent. A link that an older engine recorded does not name the parent's
+    /// execution: then it is the parent's current one.
+    async fn addressed(&self, notice: ParentNotice) -> WorkItem {
+        let mut execution_id = 1;
+        if notice.parent.execution_id.is_none()
+            && let Ok(Some(parent)) = self.store.state(&notice.parent.instance).await
+        {
+            execution_id = parent.execution_id;
+        }
+        notice.into_message(execution_id)
+    }
+
+    /// Commits a turn. An error of the store never becomes a failure of the application's (F8): the turn is
+    /// abandoned and runs again.
+    pub(super) async fn commit(&self, token: &LeaseToken, commit: TurnCommit) -> CommitEnd {
+        let mut retries = RETRIES_MS.iter();
+        loop {
+            let error = match self.store.commit_turn(token, commit.clone()).await {
+                Ok(committed) => return CommitEnd::Committed(committed.run),
+                Err(error) => error,
+            };
+            if error.is_lease_lost() || error.kind == ProviderErrorKind::Conflict {
+                tracing::warn!(
+                    target: "steadfast::runtime",
+                    %error,
+                    "the turn was decided by somebody else"
+                );
+                return CommitEnd::NotOurs;
+            }
+            if !error.is_retryable() {
+                return CommitEnd::Refused(error);
+            }
+            match retries.next() {
+                // A runtime that stops what runs does not wait for the store to recover.
+                Some(wait) if !self.abort.is_cancelled() => {
+                    until_stopped(&self.abort, self.plan.clock.sleep(Duration::from_millis(*wait))).await;
+                }
+                _ => {
+                    tracing::warn!(
+                        target: "steadfast::runtime",
+                        %error,
+                        "a turn could not be committed; it is given back and runs again"
+                    );
+                    self.abandon(token, None, Attempt::Uncounted).await;
+                    return CommitEnd::NotOurs;
+                }
+            }
+        }
+    }
+}

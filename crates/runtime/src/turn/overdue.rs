@@ -1,0 +1,57 @@
+//! Turns whose code runs longer than `max_turn_time`, so that their instance does not take one slot after
+//! another.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The instances whose code runs now.
+#[derive(Debug, Default)]
+pub(crate) struct RunningTurns {
+    turns: Mutex<BTreeMap<String, TurnTime>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TurnTime {
+    InTime,
+    Overdue,
+}
+
+impl RunningTurns {
+    /// Enters an instance. Its code runs until the returned guard is dropped.
+    pub(super) fn enter(self: &Arc<Self>, instance: &str) -> RunningTurn {
+        self.lock().insert(instance.to_owned(), TurnTime::InTime);
+        RunningTurn { all: Arc::clone(self), instance: instance.to_owned() }
+    }
+
+    /// Notes that the code of an instance runs for too long. `false` if the code does not run: then the turn
+    /// waits for the store, and its lease is renewed.
+    pub(super) fn mark_overdue(&self, instance: &str) -> bool {
+        match self.lock().get_mut(instance) {
+            Some(time) => {
+                *time = TurnTime::Overdue;
+                true
+            }
+            None => false,
+        }
+    }
+
+    pub(super) fn is_overdue(&self, instance: &str) -> bool {
+        self.lock().get(instance) == Some(&TurnTime::Overdue)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, TurnTime>> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An instance whose code runs.
+pub(super) struct RunningTurn {
+    all: Arc<RunningTurns>,
+    instance: String,
+}
+
+impl Drop for RunningTurn {
+    fn drop(&mut self) {
+        self.all.lock().remove(&self.instance);
+    }
+}

@@ -1,0 +1,193 @@
+//! One leased turn: what is known of its execution, and what triage decides to do with it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use semver::Version;
+use steadfast_core::{Event, KvEntry, WorkItem, kind_of};
+use steadfast_store::{Attempt, History, LeaseToken, Message, RunId, TurnCommit, TurnLease};
+
+use super::commit::CommitEnd;
+use super::standing::Standing;
+use super::triage::{Triage, TurnInput, Wait, triage};
+use super::warm::WarmExecution;
+use crate::runtime::Shared;
+
+/// A leased turn, from the fetch to the commit.
+pub(super) struct LeasedTurn {
+    pub(super) shared: Arc<Shared>,
+    pub(super) token: LeaseToken,
+    pub(super) instance: String,
+    /// The store's time when it leased the turn: the *now* of the turn.
+    pub(super) now_ms: u64,
+    /// How often these messages have been leased, from 1.
+    pub(super) deliveries: u32,
+    pub(super) last_event_id: u64,
+    pub(super) kv: HashMap<String, KvEntry>,
+    /// The summary of the history. Empty if the history cannot be read.
+    pub(super) standing: Standing,
+    /// The kinds and trace contexts of the messages that carry one.
+    pub(super) traces: Vec<(&'static str, String)>,
+}
+
+/// What this process has of an execution before its turn.
+pub(super) enum Known {
+    /// Its events.
+    Cold(Vec<Event>),
+    /// The execution itself, from memory.
+    Warm(Box<WarmExecution>),
+    /// Why its events cannot be read.
+    Unreadable(String),
+}
+
+/// Processes one leased turn to its end: it is committed or abandoned when this returns.
+pub(super) async fn process(shared: &Arc<Shared>, lease: TurnLease) {
+    let kept = shared.warm.take(&lease.instance);
+    shared.measure_warm();
+    let TurnLease { token, instance, name, version, execution_id, run, last_event_id, .. } = lease;
+    let TurnLease { history, messages, attempt: deliveries, kv, now_ms, .. } = lease;
+    if shared.running_turns.is_overdue(&instance) {
+        let delay = shared.plan.turn_lease.lasts;
+        tracing::warn!(
+            target: "steadfast::runtime",
+            %instance,
+            "an earlier turn of the instance still runs here; it is left for later"
+        );
+        return shared.abandon(&token, Some(delay), Attempt::Counts).await;
+    }
+    let Some(known) = Known::of(history, kept, run) else {
+        // The store was told that this process has the execution in memory, and it was evicted since or is
+        // behind. The next lease brings the whole history.
+        return shared.abandon(&token, None, Attempt::Uncounted).await;
+    };
+    let (standing, traces) = (known.standing(), traces_of(&messages));
+    let shared = Arc::clone(shared);
+    let turn =
+        LeasedTurn { shared, token, instance, now_ms, deliveries, last_event_id, kv, standing, traces };
+    let input =
+        TurnInput { instance: turn.instance.clone(), name, version, execution_id, messages, deliveries };
+    turn.decide(input, known).await;
+}
+
+impl LeasedTurn {
+    /// Triages the messages and follows the decision.
+    async fn decide(self, input: TurnInput, known: Known) {
+        let message_count = input.messages.len() as u64;
+        let starts = input.messages.iter().filter(|message| is_start(message)).count();
+        let standing = match &known {
+            Known::Cold(_) | Known::Warm(_) => Ok(&self.standing),
+            Known::Unreadable(error) => Err(error.as_str()),
+        };
+        let runs = |version: &Version| self.shared.plan.versions.contains(version);
+        let decision = triage(input, standing, self.shared.plan.max_attempts, runs);
+        let is_incompatible = matches!(decision, Triage::Wait(Wait::Incompatible { .. }));
+        if !is_incompatible && standing.is_ok_and(|standing| !standing.is_empty) {
+            for _ in 0..starts {
+                tracing::warn!(
+                    target: "steadfast::runtime",
+                    instance = %self.instance,
+                    "a start is ignored: the instance has begun already"
+                );
+            }
+        }
+        match decision {
+            Triage::Run(run) => self.run(run, known).await,
+            Triage::Settle { execution_id, collisions } => {
+                self.settle(execution_id, collisions, message_count).await
+            }
+            Triage::Wait(why) => self.wait(&why).await,
+            Triage::Fail(fail) => self.fail(fail, known).await,
+        }
+    }
+
+    /// Removes messages to an instance that has ended. Parents whose child could not be started are told.
+    async fn settle(&self, execution_id: u64, collisions: Vec<WorkItem>, message_count: u64) {
+        tracing::debug!(
+            target: "steadfast::runtime",
+            instance = %self.instance,
+            "messages dropped: the instance has ended"
+        );
+        let messages = collisions.into_iter().map(Message::from).collect();
+        let commit = TurnCommit { messages, ..TurnCommit::empty(execution_id) };
+        if let CommitEnd::Committed(_) = self.shared.commit(&self.token, commit).await {
+            self.shared.metrics().record_messages_to_ended(message_count);
+        }
+    }
+
+    /// Abandons the turn until its execution can run here or elsewhere.
+    async fn wait(&self, why: &Wait) {
+        let instance = self.instance.as_str();
+        let delay = match why {
+            Wait::Unreadable(error) => {
+                tracing::warn!(
+                    target: "steadfast::runtime",
+                    instance,
+                    %error,
+                    "history cannot be read, abandoning"
+                );
+                Duration::from_secs(1)
+            }
+            Wait::Incompatible { version } => {
+                tracing::warn!(
+                    target: "steadfast::runtime",
+                    instance,
+                    %version,
+                    "Execution pinned at incompatible version, abandoning (runtime-side check)"
+                );
+                Duration::from_secs(1)
+            }
+            Wait::BetweenExecutions => {
+                tracing::warn!(
+                    target: "steadfast::runtime",
+                    instance,
+                    "between two executions, abandoning until the next one starts"
+                );
+                self.shared.plan.unregistered.delay(self.deliveries)
+            }
+            Wait::NotStarted => {
+                tracing::warn!(
+                    target: "steadfast::runtime",
+                    instance,
+                    "not started yet, abandoning until its start is due"
+                );
+                self.shared.plan.unregistered.delay(self.deliveries)
+            }
+        };
+        self.shared.abandon(&self.token, Some(delay), Attempt::Counts).await;
+    }
+}
+
+impl Known {
+    /// Chooses between the history of the lease and the execution in memory. `None` if the lease has only the
+    /// end of the history, and the execution in memory is not the one that this end continues.
+    fn of(history: History, kept: Option<Box<WarmExecution>>, run: Option<RunId>) -> Option<Self> {
+        match (history, kept) {
+            (History::Whole(events), _) => Some(Self::Cold(events)),
+            (History::Tail { after, events }, Some(kept))
+                if events.is_empty() && Some(kept.run) == run && kept.execution.last_event_id() == after =>
+            {
+                Some(Self::Warm(kept))
+            }
+            (History::Tail { .. }, _) => None,
+            (History::Unreadable(error), _) => Some(Self::Unreadable(error)),
+        }
+    }
+
+    fn standing(&self) -> Standing {
+        match self {
+            Self::Cold(events) => Standing::of(events),
+            Self::Warm(kept) => kept.standing.clone(),
+            Self::Unreadable(_) => Standing::default(),
+        }
+    }
+}
+
+fn is_start(message: &Message) -> bool {
+    matches!(message.item, WorkItem::StartOrchestration { .. })
+}
+
+fn traces_of(messages: &[Message]) -> Vec<(&'static str, String)> {
+    let traced = |message: &Message| Some((kind_of(&message.item), message.traceparent.clone()?));
+    messages.iter().filter_map(traced).collect()
+}

@@ -1,0 +1,150 @@
+//! The step of a turn: the code of the orchestration runs on, until it waits again.
+
+use std::sync::Arc;
+
+use semver::Version;
+use steadfast_core::WorkItem;
+use steadfast_core::current_build_version;
+use steadfast_core::replay::{Execution, Identity, Setup, Start, Turn};
+use steadfast_store::Attempt;
+use tracing::Instrument;
+
+use super::process::{Known, LeasedTurn};
+use super::standing::{Ending, RecordedStart, Standing};
+use super::triage::Run;
+use crate::handler::OrchestrationHandler;
+use crate::observe::span;
+
+/// A turn whose code has run and that is not committed yet.
+pub(super) struct SteppedTurn {
+    pub(super) identity: Identity,
+    /// How the execution began, if this is its first turn.
+    pub(super) start: Option<Start>,
+    pub(super) execution: Execution,
+    pub(super) was_warm: bool,
+    pub(super) turn: Turn,
+    /// Messages to parents whose child could not be started.
+    pub(super) collisions: Vec<WorkItem>,
+}
+
+impl LeasedTurn {
+    /// Runs the code and commits what it decided, in the span of the turn.
+    pub(super) async fn run(mut self, run: Run, known: Known) {
+        let Some((version, handler)) = self.resolve(&run) else {
+            return self.unregistered(&run).await;
+        };
+        let (instance, name) = (self.instance.clone(), run.name.clone());
+        let identity =
+            Identity { instance, execution_id: run.execution_id, name, version: version.to_string() };
+        if let Some(start) = &run.start {
+            self.standing = begun(&identity, start, self.now_ms);
+        }
+        let span = span::of_turn(&identity, self.standing.traceparent());
+        span.in_scope(|| {
+            for (message, traceparent) in &self.traces {
+                tracing::debug!(
+                    target: "steadfast::runtime",
+                    message_kind = message,
+                    %traceparent,
+                    "a message came with a trace context"
+                );
+            }
+        });
+        let run = async move {
+            let stepped = self.step(identity, run, known, handler).await;
+            self.report(&stepped.identity, &stepped.turn);
+            self.commit(stepped).await;
+        };
+        run.instrument(span).await;
+    }
+
+    /// Runs the code: the part of a turn that is not interrupted.
+    async fn step(
+        &self,
+        identity: Identity,
+        run: Run,
+        known: Known,
+        handler: Arc<dyn OrchestrationHandler>,
+    ) -> SteppedTurn {
+        let Run { start, arrivals, collisions, .. } = run;
+        let was_warm = matches!(known, Known::Warm(_));
+        let handler = move |ctx, input| async move { handler.invoke(ctx, input).await };
+        // A task of its own notices code that never yields. When such code returns at last, it is not overdue
+        // any more.
+        let _running = self.shared.running_turns.enter(&self.instance);
+        // A turn must not depend on what else ran on this task: no cooperative budget interrupts it.
+        tokio::task::unconstrained(async move {
+            let (mut execution, visited) = match (known, start.clone()) {
+                (Known::Warm(kept), _) => {
+                    self.shared.metrics().record_warm_hit();
+                    let visited = kept.execution.effort().events_visited;
+                    (kept.execution, visited)
+                }
+                (_, Some(start)) => (Execution::start(self.set_up(&identity), start, handler), 0),
+                (Known::Cold(history), None) => {
+                    self.shared.metrics().record_warm_miss();
+                    (Execution::replay(self.set_up(&identity), history, handler), 0)
+                }
+                // Triage runs no execution whose history cannot be read; a replay of no events fails it.
+                (Known::Unreadable(_), None) => {
+                    (Execution::replay(self.set_up(&identity), Vec::new(), handler), 0)
+                }
+            };
+            let turn = execution.turn(self.now_ms, arrivals);
+            let visited = execution.effort().events_visited.saturating_sub(visited);
+            self.shared.events_visited.add(visited);
+            SteppedTurn { identity, start, execution, was_warm, turn, collisions }
+        })
+        .await
+    }
+
+    fn set_up(&self, identity: &Identity) -> Setup {
+        let mut setup = Setup::new(identity.clone());
+        setup.options = self.shared.plan.replay.clone();
+        setup.options.owned_sessions = self.shared.store.supports_owned_sessions();
+        setup.kv = self.kv.clone().into_iter().collect();
+        setup
+    }
+
+    fn resolve(&self, run: &Run) -> Option<(Version, Arc<dyn OrchestrationHandler>)> {
+        match &run.version {
+            Some(version) => {
+                let version = Version::parse(version).ok()?;
+                let handler = self.shared.orchestrations.resolve_handler_exact(&run.name, &version)?;
+                Some((version, handler))
+            }
+            None => self.shared.orchestrations.resolve_handler(&run.name),
+        }
+    }
+
+    /// Delays a turn whose handler is not registered here: a worker of a newer deployment may have it.
+    async fn unregistered(&self, run: &Run) {
+        let delay = self.shared.plan.unregistered.delay(self.deliveries);
+        let left = (u64::from(self.shared.plan.max_attempts) + 1).saturating_sub(u64::from(self.deliveries));
+        let (name, version) = (&run.name, run.version.as_deref().unwrap_or("any"));
+        tracing::warn!(
+            target: "steadfast::runtime",
+            instance = %self.instance,
+            orchestration = %name,
+            version,
+            "Orchestration not registered, abandoning with {:.1}s backoff \
+             (will poison in {left} more attempts); {}",
+            delay.as_secs_f64(),
+            self.shared.orchestrations.instead_of(name),
+        );
+        self.shared.abandon(&self.token, Some(delay), Attempt::Counts).await;
+    }
+}
+
+/// The standing of an execution whose first turn this is.
+fn begun(identity: &Identity, start: &Start, now_ms: u64) -> Standing {
+    let started = RecordedStart {
+        name: identity.name.clone(),
+        version: Some(identity.version.clone()),
+        engine: Some(current_build_version()),
+        parent: start.parent.clone(),
+        at_ms: now_ms,
+        traceparent: start.traceparent.clone(),
+    };
+    Standing { started: Some(started), is_empty: false, ending: Ending::None, turns: 0 }
+}

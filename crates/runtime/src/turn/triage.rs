@@ -1,0 +1,340 @@
+//! What to do with a leased turn: run, settle, wait, or fail. Pure, so that the order of the questions can be
+//! read.
+
+use semver::Version;
+use steadfast_core::replay::{ParentLink, Start};
+use steadfast_core::{AppErrorKind, ErrorDetails, PoisonMessageType, WorkItem};
+use steadfast_store::Message;
+
+use super::standing::{Ending, Standing};
+
+/// A leased turn without its history.
+#[derive(Debug)]
+pub(super) struct TurnInput {
+    pub(super) instance: String,
+    /// The name of the orchestration, from the store's row.
+    pub(super) name: String,
+    /// The version of its handler, from the store's row.
+    pub(super) version: String,
+    pub(super) execution_id: u64,
+    pub(super) messages: Vec<Message>,
+    /// How often the messages have been leased, from 1.
+    pub(super) deliveries: u32,
+}
+
+/// What to do with a leased turn.
+#[derive(Debug)]
+pub(super) enum Triage {
+    /// Run the code.
+    Run(Run),
+    /// Remove the messages: the instance has ended or never starts. Parents whose child could not be started
+    /// are told.
+    Settle { execution_id: u64, collisions: Vec<WorkItem> },
+    /// Abandon the turn until later.
+    Wait(Wait),
+    /// End the execution without running its code.
+    Fail(Fail),
+}
+
+/// Why a turn must wait.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Wait {
+    /// Its history cannot be read.
+    Unreadable(String),
+    /// Its execution continued as new, and the start of the next execution is not among the messages.
+    BetweenExecutions,
+    /// Its start is not among the messages: the start is delayed until a handler is registered.
+    NotStarted,
+    /// This runtime does not run the engine version that the execution began with.
+    Incompatible { version: String },
+}
+
+/// A turn whose code runs.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) execution_id: u64,
+    pub(super) name: String,
+    /// The version that the start names or the history records. `None` leaves it to the registry.
+    pub(super) version: Option<String>,
+    /// How the execution begins, if this is its first turn.
+    pub(super) start: Option<Start>,
+    pub(super) arrivals: Vec<WorkItem>,
+    /// Messages to parents whose child could not be started.
+    pub(super) collisions: Vec<WorkItem>,
+}
+
+/// An execution that ends without its code.
+#[derive(Debug)]
+pub(super) struct Fail {
+    pub(super) execution_id: u64,
+    pub(super) name: String,
+    pub(super) version: String,
+    /// How the execution would have begun, if it has not.
+    pub(super) start: Option<Start>,
+    pub(super) details: ErrorDetails,
+    /// Messages to parents whose child could not be started.
+    pub(super) collisions: Vec<WorkItem>,
+}
+
+/// Decides what to do with a leased turn. `standing` is an error if the history cannot be read.
+pub(super) fn triage(
+    input: TurnInput,
+    standing: Result<&Standing, &str>,
+    max_deliveries: u32,
+    runs: impl Fn(&Version) -> bool,
+) -> Triage {
+    let standing = match standing {
+        Ok(standing) => standing,
+        Err(error) => return triage_unreadable(input, error, max_deliveries),
+    };
+    let poison = Poison::of(&input, max_deliveries);
+    let engine = standing.started.as_ref().and_then(|started| started.engine.as_ref());
+    if let Some(version) = engine.filter(|version| !runs(version)) {
+        return Triage::Wait(Wait::Incompatible { version: version.to_string() });
+    }
+    let TurnInput { instance, name, version, execution_id, messages, .. } = input;
+    let Sorted { opening, arrivals, collisions, terminated } = sort(messages, standing, &instance);
+    if standing.ending == Ending::Ended {
+        return Triage::Settle { execution_id, collisions };
+    }
+    let continues = opening.as_ref().is_some_and(|opening| opening.continues);
+    let between = !continues && standing.ending == Ending::Continued;
+    // The start of the next execution may be delayed for as long as its code is not registered: a termination
+    // and poison do not wait for it.
+    if between && poison.is_none() && terminated.is_none() {
+        return Triage::Wait(Wait::BetweenExecutions);
+    }
+    let (execution_id, begun) =
+        if continues || between { (execution_id + 1, false) } else { (execution_id, !standing.is_empty) };
+    if opening.is_none() && !begun && !between {
+        // Messages that wait with a start which never comes do not poison it: they are dropped after their
+        // own last delivery.
+        return match poison {
+            Some(_) => Triage::Settle { execution_id, collisions },
+            None => Triage::Wait(Wait::NotStarted),
+        };
+    }
+    let details = terminated.or_else(|| {
+        let kind = PoisonMessageType::Orchestration { instance, execution_id };
+        poison.map(|poison| poison.details(kind))
+    });
+    if let Some(details) = details {
+        let (name, start) = match opening {
+            Some(opening) if !begun => (opening.orchestration, Some(opening.start)),
+            None if between => (name, Some(start_of_next(standing))),
+            _ => (name, None),
+        };
+        return Triage::Fail(Fail { execution_id, name, version, start, details, collisions });
+    }
+    let recorded = standing.started.as_ref().filter(|_| begun);
+    let (name, version, start) = match (opening, recorded) {
+        (Some(opening), None) if !begun => (opening.orchestration, opening.version, Some(opening.start)),
+        (_, Some(started)) => (started.name.clone(), started.version.clone(), None),
+        (_, None) => (name, Some(version), None),
+    };
+    Triage::Run(Run { execution_id, name, version, start, arrivals, collisions })
+}
+
+/// Decides about an execution whose history cannot be read: it waits, until it is terminated or poisoned.
+fn triage_unreadable(input: TurnInput, error: &str, max_deliveries: u32) -> Triage {
+    let poison = Poison::of(&input, max_deliveries);
+    let terminated = termination(&input.messages);
+    let TurnInput { instance, name, version, execution_id, .. } = input;
+    let error = error.to_owned();
+    let details = match (terminated, poison) {
+        (Some(details), _) => details,
+        (None, None) => return Triage::Wait(Wait::Unreadable(error)),
+        (None, Some(poison)) => {
+            poison.details(PoisonMessageType::FailedDeserialization { instance, execution_id, error })
+        }
+    };
+    let (start, collisions) = (None, Vec::new());
+    Triage::Fail(Fail { execution_id, name, version, start, details, collisions })
+}
+
+/// Messages that were leased more often than `max_attempts` allows.
+struct Poison {
+    deliveries: u32,
+    max_deliveries: u32,
+    /// The messages, as JSON.
+    text: String,
+}
+
+impl Poison {
+    fn of(input: &TurnInput, max_deliveries: u32) -> Option<Self> {
+        let deliveries = input.deliveries;
+        (deliveries > max_deliveries).then(|| Self {
+            deliveries,
+            max_deliveries,
+            text: texts(&input.messages),
+        })
+    }
+
+    fn details(self, message_type: PoisonMessageType) -> ErrorDetails {
+        ErrorDetails::Poison {
+            attempt_count: self.deliveries,
+            max_attempts: self.max_deliveries,
+            message_type,
+            message: self.text,
+        }
+    }
+}
+
+/// The start of the next execution, if it fails before its start message has come.
+fn start_of_next(standing: &Standing) -> Start {
+    let started = standing.started.as_ref();
+    let parent = started.and_then(|started| started.parent.clone());
+    let traceparent = started.and_then(|started| started.traceparent.clone());
+    Start { parent, traceparent, ..Start::default() }
+}
+
+/// The messages of a turn, by their purpose.
+struct Sorted {
+    opening: Option<Opening>,
+    arrivals: Vec<WorkItem>,
+    collisions: Vec<WorkItem>,
+    terminated: Option<ErrorDetails>,
+}
+
+/// The start of an execution among the messages.
+struct Opening {
+    orchestration: String,
+    version: Option<String>,
+    start: Start,
+    continues: bool,
+}
+
+/// Separates the start from the other messages. A start for an instance that has a history is ignored; if a
+/// parent sent it, the parent is told.
+fn sort(messages: Vec<Message>, standing: &Standing, instance: &str) -> Sorted {
+    let terminated = termination(&messages);
+    let mut sorted = Sorted { opening: None, arrivals: Vec::new(), collisions: Vec::new(), terminated };
+    for Message { item, traceparent } in messages {
+        match item {
+            WorkItem::ActivityExecute { .. }
+            | WorkItem::TerminateInstance { .. }
+            | WorkItem::Nudge { .. } => {}
+            WorkItem::StartOrchestration { parent_instance, parent_id, parent_execution_id, .. }
+                if !standing.is_empty =>
+            {
+                let parent = ParentLink::of(parent_instance.as_deref(), parent_id, parent_execution_id);
+                sorted.collisions.extend(parent.and_then(|parent| collision(parent, standing, instance)));
+            }
+            item => match (opening_of(item), &sorted.opening) {
+                (Ok(mut found), None) => {
+                    found.start.traceparent = traceparent;
+                    sorted.opening = Some(found);
+                }
+                // Another parent uses the id that the first start takes, and must not wait for ever (I7).
+                (Ok(second), Some(first)) if second.start.parent != first.start.parent => {
+                    let parent = second.start.parent;
+                    sorted.collisions.extend(parent.and_then(|parent| collision(parent, standing, instance)));
+                }
+                (Ok(_), Some(_)) => {}
+                (Err(arrival), _) => sorted.arrivals.push(*arrival),
+            },
+        }
+    }
+    sorted
+}
+
+/// The failure that an operator asked for with a termination, if there is one.
+fn termination(messages: &[Message]) -> Option<ErrorDetails> {
+    messages.iter().find_map(|message| match &message.item {
+        WorkItem::TerminateInstance { reason, .. } => Some(ErrorDetails::Application {
+            kind: AppErrorKind::Terminated { reason: reason.clone() },
+            message: String::new(),
+            retryable: false,
+        }),
+        _ => None,
+    })
+}
+
+/// The message that tells a parent that the id of its child is taken. `None` if the running instance is that
+/// child.
+fn collision(parent: ParentLink, standing: &Standing, instance: &str) -> Option<WorkItem> {
+    let own = standing.started.as_ref().and_then(|started| started.parent.as_ref());
+    let is_own = own == Some(&parent) && parent.execution_id.is_some();
+    let has_ended = standing.ending == Ending::Ended;
+    if is_own && !has_ended {
+        return None;
+    }
+    let state = if has_ended { " and is terminal" } else { "" };
+    let message = format!("sub-orchestration instance id '{instance}' already exists{state}");
+    Some(WorkItem::SubOrchFailed {
+        parent_instance: parent.instance,
+        parent_execution_id: parent.execution_id.unwrap_or(1),
+        parent_id: parent.id,
+        details: ErrorDetails::Application {
+            kind: AppErrorKind::OrchestrationFailed,
+            message,
+            retryable: false,
+        },
+    })
+}
+
+/// Takes the start out of a start message. Another message is returned as it is.
+fn opening_of(item: WorkItem) -> Result<Opening, Box<WorkItem>> {
+    let (orchestration, version, start, continues) = match item {
+        WorkItem::StartOrchestration {
+            orchestration,
+            input,
+            version,
+            parent_instance,
+            parent_id,
+            parent_execution_id,
+            ..
+        } => {
+            let parent = ParentLink::of(parent_instance.as_deref(), parent_id, parent_execution_id);
+            (orchestration, version, Start { input, parent, ..Start::default() }, false)
+        }
+        WorkItem::ContinueAsNew {
+            instance,
+            orchestration,
+            input,
+            version,
+            parent_instance,
+            parent_id,
+            parent_execution_id,
+            carry_forward_events,
+            initial_custom_status,
+        } => {
+            // The same start without sessions.
+            return opening_of(WorkItem::ContinueAsNewWithSessions {
+                instance,
+                orchestration,
+                input,
+                version,
+                parent_instance,
+                parent_id,
+                parent_execution_id,
+                carry_forward_events,
+                initial_custom_status,
+                sessions: Vec::new(),
+            });
+        }
+        WorkItem::ContinueAsNewWithSessions {
+            orchestration,
+            input,
+            version,
+            parent_instance,
+            parent_id,
+            parent_execution_id,
+            carry_forward_events: carry_forward,
+            initial_custom_status: custom_status,
+            sessions,
+            ..
+        } => {
+            let parent = ParentLink::of(parent_instance.as_deref(), parent_id, parent_execution_id);
+            let start = Start { input, parent, carry_forward, custom_status, sessions, ..Start::default() };
+            (orchestration, version, start, true)
+        }
+        arrival => return Err(Box::new(arrival)),
+    };
+    Ok(Opening { orchestration, version, start, continues })
+}
+
+fn texts(messages: &[Message]) -> String {
+    let items: Vec<&WorkItem> = messages.iter().map(|message| &message.item).collect();
+    serde_json::to_string(&items).unwrap_or_default()
+}

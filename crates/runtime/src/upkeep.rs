@@ -1,0 +1,6 @@
+//! What runs beside the loops: the health check, the gauges, and the deletion of instances that ended long
+//! ago.
+
+pub(crate) mod gauges;
+pub(crate) mod health;
+pub(crate) mod retention;

@@ -1,0 +1,89 @@
+//! The health of a runtime, for probes and dashboards.
+
+use std::time::Duration;
+
+use steadfast_store::{OldestWaiting, ProviderError, ProviderErrorKind, QueueDepths, Store};
+
+use crate::runtime::Shared;
+
+/// Bounds how long a health check waits for the store: a store that hangs is not reachable.
+const STORE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Tells whether a runtime and its store work, and how much work waits. Made by
+/// [`Runtime::health`](crate::Runtime::health).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Health {
+    /// The store answered within 5 seconds.
+    pub store_reachable: bool,
+    /// The runtime takes new turns and work. False once it shuts down.
+    pub accepting: bool,
+    /// How many slots the runtime should have: `orchestration_concurrency` and `worker_concurrency` together.
+    pub slots: usize,
+    /// How many slots run. Fewer than [`slots`](Self::slots) only for a moment, while one is restarted.
+    pub slots_alive: usize,
+    /// How many slots were restarted after a panic, since the runtime started.
+    pub slots_restarted: u64,
+    /// How many slots got a new task because a turn took longer than `max_turn_time`, since the runtime
+    /// started.
+    pub slots_replaced: u64,
+    /// How many messages wait for a turn in the whole store. `None` if the store cannot tell.
+    pub waiting_messages: Option<usize>,
+    /// How many activities wait for a worker in the whole store. `None` if the store cannot tell.
+    pub waiting_work: Option<usize>,
+    /// How long the longest waiting instance could have had a turn. `None` if no instance could have one now,
+    /// or if the store cannot tell. It grows while too few runtimes run turns.
+    pub oldest_message_waits: Option<Duration>,
+    /// How long the longest waiting activity could have been leased. `None` if no activity could be now, or
+    /// if the store cannot tell. It grows while too few workers serve its tag or its session.
+    pub oldest_work_waits: Option<Duration>,
+}
+
+/// What a store tells about the work that waits.
+#[derive(Default)]
+struct Backlog {
+    depths: Option<QueueDepths>,
+    oldest: OldestWaiting,
+}
+
+/// Asks the store and the slots.
+pub(crate) async fn check(shared: &Shared) -> Health {
+    let answer = tokio::select! {
+        biased;
+        answer = backlog_of(&*shared.store) => answer.ok(),
+        () = shared.plan.clock.sleep(STORE_PATIENCE) => None,
+    };
+    let store_reachable = answer.is_some();
+    let Backlog { depths, oldest } = answer.unwrap_or_default();
+    let waits = |since: Option<u64>| since.map(|at| Duration::from_millis(oldest.now_ms.saturating_sub(at)));
+    let slots = shared.plan.turn_slots + shared.plan.worker_slots;
+    Health {
+        store_reachable,
+        accepting: !shared.stop.is_cancelled(),
+        slots,
+        // A task that was replaced because it does not return still runs, but not as a slot.
+        slots_alive: shared.slots_alive.get().min(slots),
+        slots_replaced: shared.slots_replaced.get(),
+        slots_restarted: shared.slots_restarted.get(),
+        waiting_messages: depths.as_ref().map(|depths| depths.orchestrator_queue),
+        waiting_work: depths.as_ref().map(|depths| depths.worker_queue),
+        oldest_message_waits: waits(oldest.message_ms),
+        oldest_work_waits: waits(oldest.work_ms),
+    }
+}
+
+/// Asks a store for its backlog. A store that cannot tell it is asked for the row of an instance, to see that
+/// it answers.
+async fn backlog_of(store: &dyn Store) -> Result<Backlog, ProviderError> {
+    let oldest = match store.oldest_waiting().await {
+        Err(error) if error.kind == ProviderErrorKind::Unsupported => {
+            store.state("").await?;
+            OldestWaiting::default()
+        }
+        oldest => oldest?,
+    };
+    let depths = match store.admin() {
+        Some(admin) => Some(admin.get_queue_depths().await?),
+        None => None,
+    };
+    Ok(Backlog { depths, oldest })
+}
