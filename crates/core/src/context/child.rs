@@ -6,9 +6,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{OrchestrationContext, result};
-use crate::future::DurableFuture;
-use crate::ledger::Kind;
+use crate::context::future::DurableFuture;
 use crate::operation::child::{PENDING_PREFIX, reserved_id_error};
+use crate::replay::ledger::Kind;
 use crate::{Action, decode, encode, is_auto_generated_sub_orch_id};
 
 /// A child that is about to be asked for.

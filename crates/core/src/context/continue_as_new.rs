@@ -5,7 +5,7 @@ use std::panic::Location;
 use serde::Serialize;
 
 use super::OrchestrationContext;
-use crate::future::DurableFuture;
+use crate::context::future::DurableFuture;
 use crate::{Action, encode};
 
 impl OrchestrationContext {

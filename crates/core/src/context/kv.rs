@@ -7,9 +7,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{OrchestrationContext, result};
-use crate::future::DurableFuture;
-use crate::ledger::Kind;
+use crate::context::future::DurableFuture;
 use crate::replay::Misuse;
+use crate::replay::ledger::Kind;
 use crate::{Action, SYSCALL_GET_KV_VALUE, SystemStats};
 
 impl OrchestrationContext {

@@ -8,8 +8,8 @@ use std::task::{Context, Poll, ready};
 use serde::de::DeserializeOwned;
 
 use super::{OrchestrationContext, data};
-use crate::future::DurableFuture;
-use crate::ledger::Kind;
+use crate::context::future::DurableFuture;
+use crate::replay::ledger::Kind;
 use crate::{Action, decode};
 
 impl OrchestrationContext {

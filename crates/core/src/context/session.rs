@@ -4,10 +4,10 @@ use std::panic::Location;
 use std::time::Duration;
 
 use super::{OrchestrationContext, result};
-use crate::future::DurableFuture;
-use crate::ledger::{Answer, Kind};
+use crate::context::future::DurableFuture;
 use crate::operation::session::check_id;
 use crate::replay::Misuse;
+use crate::replay::ledger::{Answer, Kind};
 use crate::{Action, SessionConcurrency, SessionMigration, SessionOptions};
 
 impl OrchestrationContext {

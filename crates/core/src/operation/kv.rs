@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::ledger::BYTES_PER_ENTRY;
+use crate::replay::ledger::BYTES_PER_ENTRY;
 use crate::{Action, EventKind, KvEntry};
 
 /// What the code sees: the committed state plus the calls of this execution.

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::ledger::BYTES_PER_ENTRY;
+use crate::replay::ledger::BYTES_PER_ENTRY;
 use crate::{Action, EventKind};
 
 pub(crate) fn event(name: &str) -> EventKind {

@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::ledger::Token;
 use crate::limits::MAX_SESSION_ID_BYTES;
+use crate::replay::ledger::Token;
 use crate::replay::{Options, application_error};
 use crate::{
     Action, CarriedSession, ENGINE_SESSION_PREFIX, ErrorDetails, Event, EventKind, SessionConcurrency,

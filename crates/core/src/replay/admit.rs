@@ -1,9 +1,10 @@
 //! Turns what arrived into events, and drops what changes nothing.
 
 use super::decide::Draft;
-use super::{Execution, Notice, Phase};
-use crate::mismatch::nondeterminism;
-use crate::outline::ScheduleFamily;
+use super::execution::Phase;
+use super::{Execution, Notice};
+use crate::replay::mismatch::nondeterminism;
+use crate::replay::outline::ScheduleFamily;
 use crate::{ErrorDetails, Event, EventKind, WorkItem, kind_of};
 
 impl Execution {

@@ -6,17 +6,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::apply::DROPPED_FUTURE;
 use super::decide::{Asked, Draft};
+use super::play::DROPPED_FUTURE;
 use super::{
     CarryForwardOverflow, Effects, Execution, Identity, Notice, ParentLink, ParentNotice, QueuedWork,
     SessionChange, Turn, Verdict, application_error,
 };
-use crate::ledger::DropGroup;
 use crate::limits::{MAX_CARRY_FORWARD_EVENTS, WARN_HISTORY_EVENTS};
-use crate::mismatch::Mismatch;
 use crate::operation::{activity, child, detached, timer};
-use crate::outline::Outline;
+use crate::replay::ledger::DropGroup;
+use crate::replay::mismatch::Mismatch;
+use crate::replay::outline::Outline;
 use crate::{Action, AppErrorKind, ErrorDetails, Event, EventKind, ScheduledActivityIdentifier, WorkItem};
 
 impl Execution {

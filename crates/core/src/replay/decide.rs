@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::apply::Next;
 use super::drive::never_settles;
-use super::{AnsweredChild, Due, Execution, Identity, Notice, SessionChange};
-use crate::ledger::{Call, DropGroup};
+use super::execution::Due;
+use super::play::Next;
+use super::{AnsweredChild, Execution, Identity, Notice, SessionChange};
 use crate::limits::MAX_DECISION_POLLS;
 use crate::operation::{self, activity};
+use crate::replay::ledger::{Call, DropGroup};
 use crate::{Action, Event, EventKind, SessionKey};
 
 /// A turn that is being decided.

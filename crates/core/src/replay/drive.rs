@@ -2,12 +2,13 @@
 
 use std::task::{Context, Poll};
 
+use super::execution::{Due, Verifying};
 use super::turn::panicked;
-use super::{Due, Execution, Misuse, Verifying};
+use super::{Execution, Misuse};
+use crate::context::poll_scope::guarded;
 use crate::limits::MAX_POLLS_PER_POINT;
-use crate::mismatch::{LastMatch, Mismatch, bounded};
-use crate::shared::guarded;
-use crate::version::records_everything;
+use crate::replay::mismatch::{LastMatch, Mismatch, bounded};
+use crate::vocabulary::version::records_everything;
 use crate::{BUILD_VERSION, ErrorDetails, Event, EventKind};
 
 impl Execution {

@@ -2,8 +2,8 @@
 
 use std::panic::Location;
 
-use crate::mismatch::{CallSite, nondeterminism};
 use crate::replay::ParentLink;
+use crate::replay::mismatch::{CallSite, nondeterminism};
 use crate::{
     AppErrorKind, ErrorDetails, Event, EventKind, ExecutionMetadata, ScheduledActivityIdentifier,
     SessionConcurrency, SessionKey, WorkItem,

@@ -1,8 +1,9 @@
 //! Checks a recorded history against the code, without deciding anything.
 
+use super::execution::Verifying;
 use super::refuse::check_sizes;
-use super::{Execution, Setup, Verifying, application_error};
-use crate::mismatch::Mismatch;
+use super::{Execution, Setup, application_error};
+use crate::replay::mismatch::Mismatch;
 use crate::{Action, AppErrorKind, ErrorDetails, Event, EventKind, OrchestrationContext};
 
 /// Runs the code against a recorded history, finished or not, and says where they part.

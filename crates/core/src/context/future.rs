@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use crate::Action;
-use crate::ledger::{Answer, Kind, Polled, Released, Token};
+use crate::context::poll_scope::{Shared, guarded};
 use crate::replay::Misuse;
-use crate::shared::{Shared, guarded};
+use crate::replay::ledger::{Answer, Kind, Polled, Released, Token};
 
 /// Waits for something that history records: an activity, a timer, an event, a child.
 ///

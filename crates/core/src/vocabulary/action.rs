@@ -3,7 +3,7 @@
 //! Mismatch texts embed the `Debug` form of an action, so the order of fields is part of the interface.
 //! Actions are never serialised: history holds the events they become.
 
-use crate::session::SessionConcurrency;
+use crate::vocabulary::session::SessionConcurrency;
 
 /// Describes one thing an orchestration asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -12,32 +12,18 @@
 //! The three steps of a turn are `admit`, `decide` and `conclude`; `drive` holds the poll and
 //! `apply` what each kind of event does.
 
-mod admit;
-mod apply;
-mod conclude;
-mod decide;
-mod drive;
-mod input;
-mod refuse;
-mod turn;
-mod verify;
-
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Waker;
 
-pub use conclude::fail_without_code;
-pub use input::{CarryForwardOverflow, Identity, Options, ParentLink, Start};
-pub use turn::{AnsweredChild, Effects, Notice, ParentNotice, QueuedWork, SessionChange, Turn, Verdict};
-pub(crate) use turn::{Misuse, application_error};
-pub use verify::verify;
-
-use crate::ledger::Ledger;
-use crate::mismatch::{LastMatch, Mismatch, nondeterminism};
+use super::decide;
+use super::{Identity, Misuse, Notice, Options, Start, Turn};
+use crate::context::poll_scope::{Shared, guarded};
 use crate::operation::kv::Kv;
-use crate::outline::Outline;
-use crate::shared::{Shared, guarded};
+use crate::replay::ledger::Ledger;
+use crate::replay::mismatch::{LastMatch, Mismatch, nondeterminism};
+use crate::replay::outline::Outline;
 use crate::{Action, ErrorDetails, Event, EventKind, KvEntry, OrchestrationContext, WorkItem};
 
 /// Runs one execution of one orchestration.
@@ -67,36 +53,36 @@ use crate::{Action, ErrorDetails, Event, EventKind, KvEntry, OrchestrationContex
 /// assert_eq!(second.verdict, Verdict::Completed { output: "Hello, Ada".into() });
 /// ```
 pub struct Execution {
-    identity: Identity,
-    options: Options,
-    shared: Arc<Shared>,
-    root: Root,
-    outline: Outline,
-    phase: Phase,
+    pub(super) identity: Identity,
+    pub(super) options: Options,
+    pub(super) shared: Arc<Shared>,
+    pub(super) root: Root,
+    pub(super) outline: Outline,
+    pub(super) phase: Phase,
     /// The poll that the last event asked for.
-    due: Option<Due>,
-    output: Option<Result<String, String>>,
-    failure: Option<ErrorDetails>,
+    pub(super) due: Option<Due>,
+    pub(super) output: Option<Result<String, String>>,
+    pub(super) failure: Option<ErrorDetails>,
     /// Set when history and code parted; also part of `failure`.
-    mismatch: Option<Mismatch>,
-    last_match: Option<LastMatch>,
-    invalid_stamp: Option<Notice>,
-    verifying: Verifying,
+    pub(super) mismatch: Option<Mismatch>,
+    pub(super) last_match: Option<LastMatch>,
+    pub(super) invalid_stamp: Option<Notice>,
+    pub(super) verifying: Verifying,
     /// The continue-as-new that was called, while a finished history is checked.
-    continued: Option<Action>,
-    effort: Effort,
+    pub(super) continued: Option<Action>,
+    pub(super) effort: Effort,
 }
 
-type Root = Pin<Box<dyn Future<Output = Result<String, String>> + Send>>;
+pub(super) type Root = Pin<Box<dyn Future<Output = Result<String, String>> + Send>>;
 
-enum Phase {
+pub(super) enum Phase {
     Fresh(Start),
     Live,
     Ended,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Verifying {
+pub(super) enum Verifying {
     No,
     Yes,
 }
@@ -124,10 +110,10 @@ impl Seen {
 
 /// When a poll happens, as the code sees it.
 #[derive(Clone, Copy)]
-struct Due {
-    now_ms: u64,
+pub(super) struct Due {
+    pub(super) now_ms: u64,
     /// Does the poll only repeat what an earlier turn decided?
-    replaying: bool,
+    pub(super) replaying: bool,
 }
 
 /// Holds what every execution needs, new or old.
@@ -255,7 +241,7 @@ impl Execution {
         Effort { future_polls: self.shared.lock().future_polls, ..self.effort }
     }
 
-    fn recorded<H, F>(setup: Setup, history: &[Event], handler: H) -> Self
+    pub(super) fn recorded<H, F>(setup: Setup, history: &[Event], handler: H) -> Self
     where
         H: FnOnce(OrchestrationContext, String) -> F + Send + 'static,
         F: Future<Output = Result<String, String>> + Send + 'static,
@@ -302,7 +288,7 @@ impl Execution {
     }
 
     /// Fails the execution because history and code part here.
-    fn part(&mut self, mismatch: Mismatch) {
+    pub(super) fn part(&mut self, mismatch: Mismatch) {
         if self.failure.is_none() {
             let mismatch = mismatch.after(self.last_match.clone());
             self.failure = Some(ErrorDetails::from(&mismatch));

@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Wake, Waker};
 
-use crate::ledger::Ledger;
 use crate::replay::Misuse;
+use crate::replay::ledger::Ledger;
 
 /// The ledger of one execution, shared by its context, its futures and its engine.
 pub(crate) struct Shared {

@@ -2,7 +2,7 @@
 //!
 //! The ledger is the code's side of an execution: calls that are not yet recorded, operations that wait for
 //! an answer, answers that wait to be read, and the state that the code can look at. The other side, the fold
-//! of recorded history, is [`Outline`](crate::outline::Outline). The engine moves things between the two;
+//! of recorded history, is [`Outline`](crate::replay::outline::Outline). The engine moves things between the two;
 //! neither runs user code.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -5,8 +5,8 @@ use std::panic::Location;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::OrchestrationContext;
-use super::activity::Asked;
+use super::super::OrchestrationContext;
+use super::Asked;
 use crate::{Either2, Retry, RetryPolicy, decode, encode};
 
 /// The error of an attempt that took longer than the policy allows.

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use super::drive::is_exact;
-use super::{Due, Execution, Notice, Verifying, admit};
-use crate::ledger::{Answer, DropGroup, Token};
-use crate::mismatch::{Mismatch, bounded};
+use super::execution::{Due, Verifying};
+use super::{Execution, Notice, admit};
 use crate::operation::{self, activity, kv};
-use crate::outline::ScheduleFamily;
+use crate::replay::ledger::{Answer, DropGroup, Token};
+use crate::replay::mismatch::{Mismatch, bounded};
+use crate::replay::outline::ScheduleFamily;
 use crate::{Action, Event, EventKind, SessionMigration};
 
 /// Does an event ask for a poll before the next one?

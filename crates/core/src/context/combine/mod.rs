@@ -3,12 +3,15 @@
 //! The futures are polled in the order in which they are given. A future that has nothing new is not polled,
 //! so a fan-in of N costs a constant number of polls for each of them.
 
+pub(crate) mod either;
+mod wake_set;
+
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use super::OrchestrationContext;
-use crate::children::Children;
 use crate::{Either2, Either3};
+use wake_set::Children;
 
 impl OrchestrationContext {
     /// Waits for all futures and returns their results in the given order.

@@ -118,6 +118,6 @@ pub(crate) fn set_scheduling_event(action: &mut Action, event_id: u64) {
 fn version_matches(asked: Option<&str>, event: &Event) -> bool {
     match event.child_version.as_deref() {
         Some(recorded) => asked == Some(recorded),
-        None => asked.is_none() || !crate::version::records_everything(&event.duroxide_version),
+        None => asked.is_none() || !crate::vocabulary::version::records_everything(&event.duroxide_version),
     }
 }

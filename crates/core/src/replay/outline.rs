@@ -6,11 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::ledger::BYTES_PER_ENTRY;
-use crate::mismatch::Mismatch;
 use crate::operation::queue::Queues;
 use crate::operation::session::Sessions;
 use crate::operation::signal::Signals;
+use crate::replay::ledger::BYTES_PER_ENTRY;
+use crate::replay::mismatch::Mismatch;
 use crate::replay::{AnsweredChild, Identity, ParentLink};
 use crate::{Event, EventKind, build_child_instance_id};
 

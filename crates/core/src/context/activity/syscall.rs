@@ -3,9 +3,9 @@
 use std::panic::Location;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::OrchestrationContext;
-use super::activity::Asked;
-use crate::future::DurableFuture;
+use super::super::OrchestrationContext;
+use super::Asked;
+use crate::context::future::DurableFuture;
 use crate::{SYSCALL_NEW_GUID, SYSCALL_UTC_NOW_MS};
 
 impl OrchestrationContext {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::outline::{Open, Outline};
 use crate::replay::Identity;
+use crate::replay::outline::{Open, Outline};
 use crate::{Event, EventKind, SessionKey};
 
 /// Names something that an execution asked for and that nobody has answered.

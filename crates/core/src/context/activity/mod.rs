@@ -1,13 +1,16 @@
 //! Scheduling activities.
 
+mod retry;
+mod syscall;
+
 use std::panic::Location;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{OrchestrationContext, result};
-use crate::future::DurableFuture;
-use crate::ledger::Kind;
+use crate::context::future::DurableFuture;
+use crate::replay::ledger::Kind;
 use crate::{Action, decode, encode};
 
 /// An activity that is about to be asked for.

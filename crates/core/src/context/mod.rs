@@ -2,29 +2,28 @@
 
 mod activity;
 mod child;
-mod combine;
+pub(crate) mod combine;
 mod continue_as_new;
 mod custom_status;
 mod detached;
+pub(crate) mod future;
 mod kv;
+pub(crate) mod poll_scope;
 mod queue;
-mod retry;
 mod session;
 mod signal;
-mod syscall;
 mod timer;
 mod trace;
 
 use std::panic::Location;
 use std::sync::Arc;
 
-pub use combine::{Select2, Select3};
 pub use queue::TypedDequeue;
 
-use crate::future::DurableFuture;
-use crate::ledger::{Answer, Kind, Ledger};
+use crate::context::future::DurableFuture;
+use crate::context::poll_scope::Shared;
+use crate::replay::ledger::{Answer, Kind, Ledger};
 use crate::replay::{Identity, Misuse};
-use crate::shared::Shared;
 use crate::{Action, Event};
 
 /// Gives an orchestration everything it may do.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::panic::Location;
 
-use crate::ledger::Call;
+use crate::replay::ledger::Call;
 use crate::{Action, ConfigErrorKind, ErrorDetails, Event};
 
 /// Says where a program and its recorded history part, and what each of them has there.
