@@ -12,18 +12,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Wake, Waker};
 
-use crate::replay::Misuse;
+use crate::context::misuse::Misuse;
 use crate::replay::ledger::Ledger;
 
 /// The ledger of one execution, shared by its context, its futures and its engine.
-pub(crate) struct Shared {
+pub(crate) struct PollScope {
     ledger: Mutex<Ledger>,
     root: Arc<RootWaker>,
     /// A context made with `OrchestrationContext::new`: no engine polls it, so any thread may use it.
     standalone: bool,
 }
 
-impl Shared {
+impl PollScope {
     pub(crate) fn driven(ledger: Ledger) -> Arc<Self> {
         Self::with(ledger, false)
     }
@@ -76,13 +76,13 @@ impl Shared {
     /// Runs one poll of the root: wakes inside it are legal and ask for another poll.
     pub(crate) fn polling<R>(&self, poll: impl FnOnce() -> R) -> R {
         self.root.woken.store(false, Ordering::Relaxed);
-        let _scope = Scope::enter(Here::Polling(self.root.id()));
+        let _entered = Entered::enter(Here::Polling(self.root.id()));
         poll()
     }
 
     /// Wakes what an event answered. These wakes come from the engine and are never foreign.
     pub(crate) fn deliver(&self, wakers: impl IntoIterator<Item = Waker>) {
-        let _scope = Scope::enter(Here::Delivering(self.root.id()));
+        let _entered = Entered::enter(Here::Delivering(self.root.id()));
         for waker in wakers {
             // A combinator may bring a waker of its own making: user code like any other.
             if let Err(text) = guarded(|| waker.wake()) {
@@ -194,15 +194,15 @@ thread_local! {
 }
 
 /// Puts back what was there before, also when a poll panics.
-struct Scope(Here);
+struct Entered(Here);
 
-impl Scope {
+impl Entered {
     fn enter(here: Here) -> Self {
         Self(HERE.replace(here))
     }
 }
 
-impl Drop for Scope {
+impl Drop for Entered {
     fn drop(&mut self) {
         HERE.set(self.0);
     }

@@ -7,7 +7,6 @@ use super::OrchestrationContext;
 use crate::Action;
 use crate::context::future::DurableFuture;
 use crate::operation::timer;
-use crate::replay::ledger::Kind;
 
 impl OrchestrationContext {
     /// Waits for `delay`, also across restarts. The time is the store's.
@@ -21,6 +20,6 @@ impl OrchestrationContext {
             scheduling_event_id: 0,
             fire_at_ms: timer::fire_at_ms(ledger.now_ms, delay),
         };
-        self.ask("schedule_timer", at, Kind::Timer, action, drop)
+        self.ask("schedule_timer", at, action, drop)
     }
 }

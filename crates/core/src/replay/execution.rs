@@ -17,14 +17,18 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Waker;
 
-use super::decide;
-use super::{Identity, Misuse, Notice, Options, Start, Turn};
-use crate::context::poll_scope::{Shared, guarded};
+use super::decide::Draft;
+use super::ledger::Ledger;
+use super::mismatch::{LastMatch, Mismatch};
+use super::outline::{Outline, is_closing};
+use super::{Identity, Notice, Options, Start, Turn};
+use crate::context::misuse::Misuse;
+use crate::context::poll_scope::{PollScope, guarded};
+use crate::operation::continue_as_new::Continuation;
 use crate::operation::kv::Kv;
-use crate::replay::ledger::Ledger;
-use crate::replay::mismatch::{LastMatch, Mismatch, nondeterminism};
-use crate::replay::outline::Outline;
-use crate::{Action, ErrorDetails, Event, EventKind, KvEntry, OrchestrationContext, WorkItem};
+use crate::operation::timer;
+use crate::vocabulary::error::nondeterminism;
+use crate::{ErrorDetails, Event, EventKind, KvEntry, OrchestrationContext, WorkItem};
 
 /// Runs one execution of one orchestration.
 ///
@@ -55,7 +59,7 @@ use crate::{Action, ErrorDetails, Event, EventKind, KvEntry, OrchestrationContex
 pub struct Execution {
     pub(super) identity: Identity,
     pub(super) options: Options,
-    pub(super) shared: Arc<Shared>,
+    pub(super) scope: Arc<PollScope>,
     pub(super) root: Root,
     pub(super) outline: Outline,
     pub(super) phase: Phase,
@@ -69,7 +73,7 @@ pub struct Execution {
     pub(super) invalid_stamp: Option<Notice>,
     pub(super) verifying: Verifying,
     /// The continue-as-new that was called, while a finished history is checked.
-    pub(super) continued: Option<Action>,
+    pub(super) continued: Option<Continuation>,
     pub(super) effort: Effort,
 }
 
@@ -97,13 +101,13 @@ struct Seen {
 
 impl Seen {
     fn of(first: &Event) -> Self {
-        match &first.kind {
-            EventKind::OrchestrationStarted { input, initial_custom_status, .. } => Self {
-                input: input.clone(),
-                custom_status: initial_custom_status.clone(),
-                traceparent: first.traceparent.clone(),
-            },
-            _ => Self::default(),
+        let EventKind::OrchestrationStarted { input, initial_custom_status, .. } = &first.kind else {
+            return Self::default();
+        };
+        Self {
+            input: input.clone(),
+            custom_status: initial_custom_status.clone(),
+            traceparent: first.traceparent.clone(),
         }
     }
 }
@@ -169,15 +173,14 @@ impl Execution {
         F: Future<Output = Result<String, String>> + Send + 'static,
     {
         let mut execution = Self::recorded(setup, &history, handler);
-        let finished =
-            history.iter().rev().find(|event| !is_cancel_request(event)).is_some_and(Event::is_terminal);
-        if finished {
-            execution.fold(&history);
+        let has_ended = history.iter().rev().find(|event| !is_closing(event)).is_some_and(Event::is_terminal);
+        if has_ended {
+            execution.play_ended(&history);
             execution.phase = Phase::Ended;
             execution.end();
             return execution;
         }
-        execution.visit_all(history);
+        execution.play_all(history);
         execution
     }
 
@@ -186,13 +189,13 @@ impl Execution {
     /// `now_ms` is the store's time. A message that is a duplicate, or meant for another execution, changes
     /// nothing.
     pub fn turn(&mut self, now_ms: u64, arrivals: Vec<WorkItem>) -> Turn {
-        if matches!(self.phase, Phase::Ended) || self.outline.is_terminal() {
+        if matches!(self.phase, Phase::Ended) || self.outline.has_ended() {
             return Turn::ended();
         }
-        let now_ms = arrivals.iter().filter_map(due_time).fold(now_ms, u64::max);
-        let mut draft = decide::Draft::new(now_ms, self.outline.next_event_id());
-        draft.was_stuck = matches!(self.phase, Phase::Live) && !self.shared.lock().can_be_answered();
-        self.shared.lock().begin_turn();
+        let now_ms = arrivals.iter().filter_map(timer::due_ms).fold(now_ms, u64::max);
+        let mut draft = Draft::new(now_ms, self.outline.next_event_id());
+        draft.was_stuck = matches!(self.phase, Phase::Live) && !self.scope.lock().can_be_answered();
+        self.scope.lock().begin_turn();
         let carried = self.begin(&mut draft);
         let aborted = self.admit(carried.into_iter().chain(arrivals), &mut draft);
         self.note_foreign_wake();
@@ -226,19 +229,19 @@ impl Execution {
     /// future that it awaits, or a call on a context that was kept. The next turn, also an empty one, then
     /// fails the execution and says why.
     pub fn set_alarm(&self, alarm: Waker) {
-        self.shared.set_alarm(alarm);
+        self.scope.set_alarm(alarm);
     }
 
     /// Estimates the memory that the execution holds: its future, what it keeps of history, and payloads that nobody has
     /// read. What the code itself has put on the heap is not seen.
     pub fn estimated_bytes(&self) -> usize {
-        let ledger = self.shared.lock().estimated_bytes();
+        let ledger = self.scope.lock().estimated_bytes();
         size_of::<Self>() + size_of_val(&*self.root) + ledger + self.outline.estimated_bytes()
     }
 
     /// Returns the work done so far.
     pub fn effort(&self) -> Effort {
-        Effort { future_polls: self.shared.lock().future_polls, ..self.effort }
+        Effort { future_polls: self.scope.lock().future_polls, ..self.effort }
     }
 
     pub(super) fn recorded<H, F>(setup: Setup, history: &[Event], handler: H) -> Self
@@ -266,12 +269,12 @@ impl Execution {
         ledger.kv = Kv::seeded(kv);
         ledger.custom_status = custom_status;
         ledger.traceparent = traceparent;
-        let shared = Shared::driven(ledger);
-        let context = OrchestrationContext::over(Arc::clone(&shared));
+        let scope = PollScope::driven(ledger);
+        let context = OrchestrationContext::over(Arc::clone(&scope));
         Self {
             identity,
             options,
-            shared,
+            scope,
             root: Box::pin(async move { handler(context, input).await }),
             outline: Outline::default(),
             phase,
@@ -300,9 +303,9 @@ impl Execution {
         if self.failure.is_some() {
             return;
         }
-        let misuse = self.shared.lock().misuse().map(Misuse::details);
+        let misuse = self.scope.lock().misuse().map(Misuse::details);
         self.failure = misuse.or_else(|| {
-            self.shared.was_woken_from_outside().then(|| {
+            self.scope.was_woken_from_outside().then(|| {
                 nondeterminism(
                     "the orchestration was woken from outside: it awaits something that history does not record \
                      (a tokio timer, channel or task, a request); await durable futures only, and do such work in an \
@@ -314,7 +317,7 @@ impl Execution {
 
     /// Lets go of the code. Its destructors run now and can neither record anything nor take the process down.
     fn end(&mut self) {
-        self.shared.end();
+        self.scope.end();
         let root = std::mem::replace(&mut self.root, Box::pin(std::future::pending()));
         // What a destructor panics with concerns nobody: the execution is over.
         drop(guarded(move || drop(root)));
@@ -334,18 +337,6 @@ impl std::fmt::Debug for Execution {
             .field("last_event_id", &self.outline.last_event_id)
             .field("failure", &self.failure)
             .finish_non_exhaustive()
-    }
-}
-
-fn is_cancel_request(event: &Event) -> bool {
-    matches!(event.kind, EventKind::ActivityCancelRequested { .. })
-}
-
-/// A turn is never earlier than a timer that it consumes.
-fn due_time(message: &WorkItem) -> Option<u64> {
-    match message {
-        WorkItem::TimerFired { fire_at_ms, .. } => Some(*fire_at_ms),
-        _ => None,
     }
 }
 

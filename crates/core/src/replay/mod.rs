@@ -3,23 +3,24 @@
 //! [`Execution`] runs the code of one orchestration against its history; `execution` has the turn on one page.
 
 pub(crate) mod admit;
-pub(crate) mod conclude;
+mod close;
+mod conclude;
 pub(crate) mod decide;
-pub(crate) mod drive;
+mod drive;
 mod execution;
-pub(crate) mod input;
+mod input;
 pub(crate) mod ledger;
 pub(crate) mod mismatch;
 pub(crate) mod open_operations;
 pub(crate) mod outline;
 pub(crate) mod play;
-pub(crate) mod refuse;
-pub(crate) mod turn;
+mod turn;
 mod verify;
 
-pub use conclude::fail_without_code;
+pub use close::fail_without_code;
 pub use execution::{Effort, Execution, Setup};
 pub use input::{CarryForwardOverflow, Identity, Options, ParentLink, Start};
 pub use turn::{AnsweredChild, Effects, Notice, ParentNotice, QueuedWork, SessionChange, Turn, Verdict};
-pub(crate) use turn::{Misuse, application_error};
 pub use verify::verify;
+
+pub use crate::operation::continue_as_new::StartMessage;

@@ -1,328 +1,230 @@
-//! What each kind of event does to the code that waits.
+//! Plays events to the code: recorded ones, which the code must repeat, and answers, which it may wait for.
 
 use std::collections::BTreeSet;
+use std::task::Waker;
 
+use super::Execution;
+use super::admit::is_fatal;
 use super::drive::is_exact;
 use super::execution::{Due, Verifying};
-use super::{Execution, Notice, admit};
-use crate::operation::{self, activity, kv};
-use crate::replay::ledger::{Answer, DropGroup, Token};
-use crate::replay::mismatch::{Mismatch, bounded};
-use crate::replay::outline::ScheduleFamily;
-use crate::{Action, Event, EventKind, SessionMigration};
+use super::ledger::{Answer, Ledger, Token};
+use super::mismatch::{LastMatch, Mismatch, bounded};
+use crate::operation::continue_as_new::Continuation;
+use crate::operation::{Kind, Recorded, Role};
+use crate::{Event, EventKind};
 
-/// Does an event ask for a poll before the next one?
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Next {
-    Poll,
+/// What follows the play of an event.
+pub(crate) enum Next {
+    /// The next event.
     Go,
+    /// A poll of the root before the next event, after these were woken.
+    Poll(Vec<Waker>),
+}
+
+impl Next {
+    pub(crate) fn poll(waker: Option<Waker>) -> Self {
+        Self::Poll(waker.into_iter().collect())
+    }
+
+    /// Answers the schedule of event `id`. An answer asks for a poll even if its future was dropped.
+    pub(crate) fn settle(id: Option<u64>, answer: Answer, ledger: &mut Ledger) -> Self {
+        match id {
+            Some(id) => Self::poll(ledger.settle(id, answer)),
+            None => Self::Go,
+        }
+    }
 }
 
 impl Execution {
-    /// Repeats a recorded event: the code must have asked for it, or be waiting for it.
-    pub(super) fn repeat(&mut self, event: Event, due: Due) -> Result<(), Mismatch> {
-        let answers = self.check_answer(&event);
-        let token = answers.and_then(|()| self.expected_call(&event));
-        let orphans = self.orphans_of(&event);
+    /// Plays a recorded history in one pass.
+    pub(super) fn play_all(&mut self, history: Vec<Event>) {
+        let mut stamp = String::new();
+        for event in history {
+            if event.duroxide_version != stamp {
+                stamp.clone_from(&event.duroxide_version);
+            }
+            self.play(event);
+        }
+        self.poll_due();
+        if self.failure.is_none() && self.verifying == Verifying::No && is_exact(&stamp) {
+            self.check_stands_still();
+        }
+    }
+
+    /// Plays a history that has ended to the outline alone: the code cannot decide anything any more. An
+    /// invalid history is still reported.
+    pub(super) fn play_ended(&mut self, history: &[Event]) {
+        for event in history {
+            self.effort.events_visited += 1;
+            if let Err(corrupted) = self.outline.check(event) {
+                self.part(corrupted);
+            }
+            self.outline.play(event, &self.identity);
+        }
+    }
+
+    fn play(&mut self, event: Event) {
+        self.effort.events_visited += 1;
+        if let Err(corrupted) = self.outline.check(&event) {
+            self.part(corrupted);
+        }
+        if self.failure.is_some() {
+            // The code cannot go on, but what history leaves open must still be known, so that it can be closed.
+            self.outline.play(&event, &self.identity);
+            return;
+        }
+        self.poll_before(&event);
+        let (id, kind) = (event.event_id, event.kind.name());
+        let due = Due { now_ms: event.timestamp_ms, replaying: true };
+        match self.play_recorded(event, due) {
+            // Whether the code comes to the recorded end is judged when all of history has been played.
+            Ok(()) if self.outline.has_ended() => {}
+            Ok(()) => self.last_match = Some(LastMatch { event_id: id, kind }),
+            Err(mismatch) => self.part(mismatch),
+        }
+    }
+
+    /// Polls the root before an event, if an earlier event asked for it. The sessions that a continue-as-new
+    /// carried are known before the code first runs.
+    pub(super) fn poll_before(&mut self, event: &Event) {
+        if !matches!(event.kind, EventKind::SessionsCarried { .. }) {
+            self.poll_due();
+        }
+    }
+
+    /// Plays a recorded event: the code must have made the call, or be waiting for the answer.
+    fn play_recorded(&mut self, event: Event, due: Due) -> Result<(), Mismatch> {
+        let role = event.kind.role();
+        let call = self.check_answer(&event, role).and_then(|()| self.find_call(&event, role));
+        let orphans = self.orphans_of(&event, role);
         // Also where code and history part: the event stands, and what it leaves open is to be closed.
-        self.outline.observe(&event, &self.identity);
-        let token = token?;
-        if self.verifying == Verifying::Yes && admit::is_fatal(&event) {
+        self.outline.play(&event, &self.identity);
+        let call = call?;
+        if self.verifying == Verifying::Yes && is_fatal(&event) {
             // The turn that recorded this ended without running the code again.
             self.output.get_or_insert(Err(String::new()));
         }
-        let next = match token {
-            Some(token) => self.bind(&event, token, &orphans),
-            None => self.apply(event)?,
-        };
-        if next == Next::Poll {
-            self.due = Some(due);
+        match call {
+            Some((kind, token)) => self.play_call(&event, kind, token, &orphans, due),
+            None => self.play_arrival(event, due)?,
         }
         Ok(())
     }
 
-    /// Applies an event that no call of the code stands for.
-    pub(super) fn apply(&mut self, event: Event) -> Result<Next, Mismatch> {
-        let source = event.source_event_id;
-        match event.kind {
-            EventKind::OrchestrationStarted { .. } => Ok(Next::Poll),
-            EventKind::ActivityCompleted { result } | EventKind::SubOrchestrationCompleted { result } => {
-                Ok(self.settle(source, Answer::Result(Ok(result))))
+    /// Plays an event that no call of the code stands for.
+    pub(super) fn play_arrival(&mut self, event: Event, due: Due) -> Result<(), Mismatch> {
+        let next = match event.kind.role() {
+            Role::Begins => Next::Poll(Vec::new()),
+            Role::Answers(kind) => kind.rules().settle(event, &mut self.scope.lock()),
+            Role::Cancels(kind) => {
+                self.check_dropped(kind, &event)?;
+                Next::Go
             }
-            EventKind::ActivityFailed { details } | EventKind::SubOrchestrationFailed { details } => {
-                Ok(self.settle(source, Answer::Result(Err(details.display_message()))))
-            }
-            EventKind::TimerFired { .. } => Ok(self.settle(source, Answer::Fired)),
-            EventKind::ExternalEvent { name, data } => Ok(self.raise(&name, data)),
-            EventKind::QueueEventDelivered { name, data } => Ok(self.enqueue(&name, data)),
-            EventKind::SessionMigrated { session_id, epoch, from, to } => {
-                Ok(self.migrate(SessionMigration { id: session_id, epoch, from, to }))
-            }
-            EventKind::ActivityCancelRequested { ref reason } => {
-                self.check_dropped(DropGroup::Activities, &event, reason)
-            }
-            EventKind::SubOrchestrationCancelRequested { ref reason } => {
-                self.check_dropped(DropGroup::Children, &event, reason)
-            }
-            EventKind::ExternalSubscribedCancelled { ref reason } => {
-                self.check_dropped(DropGroup::Signals, &event, reason)
-            }
-            EventKind::QueueSubscriptionCancelled { ref reason } => {
-                self.check_dropped(DropGroup::Queues, &event, reason)
-            }
-            EventKind::ActivityScheduled { .. }
-            | EventKind::TimerCreated { .. }
-            | EventKind::ExternalSubscribed { .. }
-            | EventKind::QueueSubscribed { .. }
-            | EventKind::SubOrchestrationScheduled { .. }
-            | EventKind::OrchestrationChained { .. }
-            | EventKind::CustomStatusUpdated { .. }
-            | EventKind::KeyValueSet { .. }
-            | EventKind::KeyValueCleared { .. }
-            | EventKind::KeyValuesCleared
-            | EventKind::SessionOpened { .. }
-            | EventKind::SessionClosed { .. }
-            | EventKind::SessionsCarried { .. }
-            | EventKind::OrchestrationCancelRequested { .. }
-            | EventKind::OrchestrationCompleted { .. }
-            | EventKind::OrchestrationFailed { .. }
-            | EventKind::OrchestrationContinuedAsNew { .. } => Ok(Next::Go),
+            Role::Records(_) | Role::Carries | Role::Ends => Next::Go,
+        };
+        self.go_on(next, due);
+        Ok(())
+    }
+
+    /// Plays the event that records the call of `token`.
+    pub(super) fn play_call(
+        &mut self,
+        event: &Event,
+        kind: Kind,
+        token: Token,
+        orphans: &BTreeSet<u64>,
+        due: Due,
+    ) {
+        let mut ledger = self.scope.lock();
+        let is_alive = ledger.record(token, event.event_id);
+        let next = kind.rules().recorded(&Recorded { event, is_alive, orphans }, &mut ledger);
+        drop(ledger);
+        self.go_on(next, due);
+    }
+
+    fn go_on(&mut self, next: Next, due: Due) {
+        if let Next::Poll(wakers) = next {
+            self.scope.deliver(wakers);
+            self.due = Some(due);
         }
     }
 
-    /// Ties the call of `token` to the event that records it. `orphans` are the activities of a session that
-    /// this event closes.
-    pub(super) fn bind(&mut self, event: &Event, token: Token, orphans: &BTreeSet<u64>) -> Next {
-        let id = event.event_id;
-        let mut ledger = self.shared.lock();
-        let alive = ledger.record(token, id);
-        match &event.kind {
-            // A wait that was dropped before its event takes nothing: its cancellation ends the same turn, and
-            // no raise can come between the two.
-            EventKind::ExternalSubscribed { name } if alive => ledger.signals.open(name, id),
-            EventKind::QueueSubscribed { name } => {
-                let served = alive && ledger.queues.join(name, id);
-                let waker = if served { ledger.waker_of_recorded(id) } else { None };
-                drop(ledger);
-                self.shared.deliver(waker);
-                return Next::Poll;
+    /// The open operations that end together with what `event` records.
+    pub(super) fn orphans_of(&self, event: &Event, role: Role) -> BTreeSet<u64> {
+        match role {
+            Role::Records(kind) => kind.rules().orphans(event, &self.outline),
+            Role::Begins | Role::Answers(_) | Role::Cancels(_) | Role::Carries | Role::Ends => {
+                BTreeSet::new()
             }
-            EventKind::KeyValueSet { key, last_updated_at_ms, .. } => {
-                ledger.kv.restore_time(key, *last_updated_at_ms);
-            }
-            EventKind::SessionOpened { session_id, .. } => {
-                let waker = ledger.settle(id, Answer::Result(Ok(session_id.clone())));
-                drop(ledger);
-                self.shared.deliver(waker);
-                return Next::Poll;
-            }
-            EventKind::SessionClosed { session_id } => {
-                let mut wakers = vec![ledger.settle(id, Answer::Result(Ok(String::new())))];
-                for orphan in orphans {
-                    let error = activity::session_closed_error(session_id);
-                    wakers.push(ledger.settle(*orphan, Answer::Result(Err(error))));
-                }
-                drop(ledger);
-                self.shared.deliver(wakers.into_iter().flatten());
-                return Next::Poll;
-            }
-            _ => {}
-        }
-        Next::Go
-    }
-
-    /// The open activities of the session that `event` closes.
-    pub(super) fn orphans_of(&mut self, event: &Event) -> BTreeSet<u64> {
-        match &event.kind {
-            EventKind::SessionClosed { session_id } => self.outline.sessions.activities(session_id),
-            _ => BTreeSet::new(),
         }
     }
 
-    /// Finds the call that `event` records, for the kinds that record one.
-    fn expected_call(&mut self, event: &Event) -> Result<Option<Token>, Mismatch> {
-        let Some(label) = call_label(&event.kind) else { return Ok(None) };
-        let mut ledger = self.shared.lock();
+    /// Takes out the call that `event` records; `None` for events that record no call.
+    fn find_call(&mut self, event: &Event, role: Role) -> Result<Option<(Kind, Token)>, Mismatch> {
+        let Role::Records(kind) = role else { return Ok(None) };
+        let mut ledger = self.scope.lock();
         if self.verifying == Verifying::Yes {
             // A call after continue-as-new is recorded, continue-as-new itself is not.
-            while matches!(ledger.peek_call().map(|call| &call.action), Some(Action::ContinueAsNew { .. })) {
-                let skipped = ledger.next_call();
-                self.continued = self.continued.take().or(skipped.map(|call| call.action));
+            while ledger.peek_call().is_some_and(|call| call.action.kind() == Kind::ContinueAsNew) {
+                let skipped = ledger.next_call().and_then(|call| Continuation::of(call.action));
+                self.continued = self.continued.take().or(skipped);
             }
         }
-        if let EventKind::KeyValueCleared { key } = &event.kind {
-            let run = ledger.calls().take_while(|call| matches!(call.action, Action::ClearKeyValue { .. }));
-            let found = run
-                .enumerate()
-                .find(|(_, call)| kv::clear_matches(&call.action, key))
-                .map(|(index, _)| index);
-            if let Some(call) = found.and_then(|index| ledger.remove_call(index)) {
-                return Ok(Some(call.token));
-            }
+        let rules = kind.rules();
+        if let Some(call) = rules.find_call(event, &ledger).and_then(|index| ledger.remove_call(index)) {
+            return Ok(Some((kind, call.token)));
         }
         match ledger.peek_call() {
-            Some(call) if operation::matches(&call.action, event) => {
-                Ok(ledger.next_call().map(|call| call.token))
-            }
-            Some(call) => Err(Mismatch::between(label, call, event)),
-            None if is_exact(&event.duroxide_version) || is_schedule(label) => Err(no_call(label, event)),
-            // Older engines accepted status and key-value events that no call stands for.
-            None => Ok(None),
+            Some(call) => Err(Mismatch::between(rules.mismatch_label(&event.kind), call, event)),
+            None if rules.may_lack_call() && !is_exact(&event.duroxide_version) => Ok(None),
+            None => Err(Mismatch::at(event, rules.missing_call(&event.kind))),
         }
     }
 
     /// An answer needs an open schedule of its kind, also after the code returned.
-    fn check_answer(&self, event: &Event) -> Result<(), Mismatch> {
-        let (Some(family), Some(source)) = (answered_family(&event.kind), event.source_event_id) else {
-            return Ok(());
-        };
-        match self.outline.family_of(source) {
+    fn check_answer(&self, event: &Event, role: Role) -> Result<(), Mismatch> {
+        let (Role::Answers(kind), Some(source)) = (role, event.source_event_id) else { return Ok(()) };
+        let Some(labels) = kind.rules().answer_labels() else { return Ok(()) };
+        match self.outline.kind_of(source) {
             Some(scheduled) if self.outline.is_open(source) => {
-                if scheduled == family {
+                if scheduled == kind {
                     return Ok(());
                 }
-                let (family, scheduled) = (family.label(), scheduled.label());
-                let text = format!("completion kind mismatch: expected {family}, found {scheduled}");
+                let found = scheduled.rules().answer_labels().map_or("", |labels| labels.schedule);
+                let expected = labels.schedule;
+                let text = format!("completion kind mismatch: expected {expected}, found {found}");
                 Err(Mismatch::at(event, text))
             }
             _ => Err(Mismatch::at(event, format!("completion without open schedule: id={source}"))),
         }
     }
 
-    fn settle(&mut self, source: Option<u64>, answer: Answer) -> Next {
-        let Some(source) = source else { return Next::Go };
-        let waker = self.shared.lock().settle(source, answer);
-        self.shared.deliver(waker);
-        Next::Poll
-    }
-
-    fn raise(&mut self, name: &str, data: String) -> Next {
-        let mut ledger = self.shared.lock();
-        let Some(wait) = ledger.signals.accept(name) else { return Next::Go };
-        let waker = ledger.settle(wait, Answer::Data(data));
-        drop(ledger);
-        self.shared.deliver(waker);
-        Next::Poll
-    }
-
-    fn enqueue(&mut self, name: &str, data: String) -> Next {
-        let mut ledger = self.shared.lock();
-        let taker = ledger.queues.arrive(name, data);
-        let waker = taker.and_then(|taker| ledger.waker_of_recorded(taker));
-        drop(ledger);
-        self.shared.deliver(waker);
-        Next::Poll
-    }
-
-    fn migrate(&mut self, migration: SessionMigration) -> Next {
-        let mut ledger = self.shared.lock();
-        let waiting = ledger.migrations.arrive(migration);
-        let wakers: Vec<_> = waiting.into_iter().filter_map(|token| ledger.waker_of(token)).collect();
-        drop(ledger);
-        self.shared.deliver(wakers);
-        Next::Poll
-    }
-
     /// History says that the code dropped a future: it must have done so again.
-    fn check_dropped(&mut self, group: DropGroup, event: &Event, reason: &str) -> Result<Next, Mismatch> {
-        let Some(source) = event.source_event_id else { return Ok(Next::Go) };
-        let mut ledger = self.shared.lock();
-        let dropped = ledger.dropped(group);
+    fn check_dropped(&mut self, kind: Kind, event: &Event) -> Result<(), Mismatch> {
+        let (Some(source), Some(cancellation)) = (event.source_event_id, kind.rules().cancellation()) else {
+            return Ok(());
+        };
+        let mut ledger = self.scope.lock();
+        let dropped = ledger.dropped(kind);
         dropped.unreported.remove(&source);
         dropped.marked.insert(source);
-        if reason != DROPPED_FUTURE {
-            return Ok(Next::Go);
+        if event.kind != (cancellation.event)(DROPPED_FUTURE.to_owned()) {
+            return Ok(());
         }
         dropped.recorded.insert(source);
         if dropped.all.contains(&source) {
-            return Ok(Next::Go);
+            return Ok(());
         }
         let text = format!(
             "cancellation mismatch ({}): baseline_dropped_future_cancel_requests={} \
              ctx_cancelled_in_replayed_segment={}",
-            group.label(),
+            cancellation.label,
             bounded(&dropped.recorded),
             bounded(&dropped.all),
         );
         Err(Mismatch::at(event, text))
     }
-
-    /// Tells of a raise that nobody waits for, without consuming it.
-    pub(super) fn early_event(&self, event: &Event) -> Option<Notice> {
-        match &event.kind {
-            EventKind::ExternalEvent { name, .. } if !self.shared.lock().signals.is_awaited(name) => {
-                Some(Notice::EarlyEvent { name: name.clone() })
-            }
-            _ => None,
-        }
-    }
 }
 
 /// The reason that is recorded for a future which the code dropped.
-pub(super) const DROPPED_FUTURE: &str = "dropped_future";
-
-const SCHEDULE: &str = "schedule mismatch";
-
-fn is_schedule(label: &str) -> bool {
-    label == SCHEDULE
-}
-
-/// What a disagreement about this kind of event is called; None for events that record no call.
-fn call_label(kind: &EventKind) -> Option<&'static str> {
-    match kind {
-        EventKind::ActivityScheduled { .. }
-        | EventKind::TimerCreated { .. }
-        | EventKind::ExternalSubscribed { .. }
-        | EventKind::QueueSubscribed { .. }
-        | EventKind::SubOrchestrationScheduled { .. }
-        | EventKind::OrchestrationChained { .. }
-        | EventKind::SessionOpened { .. }
-        | EventKind::SessionClosed { .. } => Some(SCHEDULE),
-        EventKind::CustomStatusUpdated { .. } => Some("custom status mismatch"),
-        EventKind::KeyValueSet { .. } => Some("kv set mismatch"),
-        EventKind::KeyValueCleared { .. } => Some("kv clear mismatch"),
-        EventKind::KeyValuesCleared => Some("kv clear_all mismatch"),
-        EventKind::OrchestrationStarted { .. }
-        | EventKind::OrchestrationCompleted { .. }
-        | EventKind::OrchestrationFailed { .. }
-        | EventKind::OrchestrationContinuedAsNew { .. }
-        | EventKind::OrchestrationCancelRequested { .. }
-        | EventKind::ActivityCompleted { .. }
-        | EventKind::ActivityFailed { .. }
-        | EventKind::ActivityCancelRequested { .. }
-        | EventKind::TimerFired { .. }
-        | EventKind::ExternalEvent { .. }
-        | EventKind::ExternalSubscribedCancelled { .. }
-        | EventKind::QueueEventDelivered { .. }
-        | EventKind::QueueSubscriptionCancelled { .. }
-        | EventKind::SubOrchestrationCompleted { .. }
-        | EventKind::SubOrchestrationFailed { .. }
-        | EventKind::SubOrchestrationCancelRequested { .. }
-        | EventKind::SessionMigrated { .. }
-        | EventKind::SessionsCarried { .. } => None,
-    }
-}
-
-fn answered_family(kind: &EventKind) -> Option<ScheduleFamily> {
-    match kind {
-        EventKind::ActivityCompleted { .. } | EventKind::ActivityFailed { .. } => {
-            Some(ScheduleFamily::Activity)
-        }
-        EventKind::TimerFired { .. } => Some(ScheduleFamily::Timer),
-        EventKind::SubOrchestrationCompleted { .. } | EventKind::SubOrchestrationFailed { .. } => {
-            Some(ScheduleFamily::Child)
-        }
-        _ => None,
-    }
-}
-
-fn no_call(label: &str, event: &Event) -> Mismatch {
-    let text = match (&event.kind, label) {
-        (EventKind::OrchestrationChained { .. }, _) => {
-            "history OrchestrationChained but no emitted action".to_owned()
-        }
-        (_, SCHEDULE) => "history schedule but no emitted action".to_owned(),
-        _ => format!("{label}: history {} but no emitted action", event.kind.name()),
-    };
-    Mismatch::at(event, text)
-}
+pub(crate) const DROPPED_FUTURE: &str = "dropped_future";

@@ -1,12 +1,9 @@
 //! What a turn decides.
 
-use std::panic::Location;
-
 use crate::replay::ParentLink;
-use crate::replay::mismatch::{CallSite, nondeterminism};
 use crate::{
-    AppErrorKind, ErrorDetails, Event, EventKind, ExecutionMetadata, ScheduledActivityIdentifier,
-    SessionConcurrency, SessionKey, WorkItem,
+    ErrorDetails, Event, EventKind, ExecutionMetadata, ScheduledActivityIdentifier, SessionConcurrency,
+    SessionKey, WorkItem,
 };
 
 /// Holds all that one turn decided. It takes effect when it is committed, as a whole.
@@ -225,54 +222,5 @@ fn end(metadata: &mut ExecutionMetadata, status: &str, output: String) {
     if metadata.status.is_none() {
         metadata.status = Some(status.to_owned());
         metadata.output = Some(output);
-    }
-}
-
-/// A use of the context that no replay could repeat, or that breaks a limit while the code runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Misuse {
-    OutsidePoll { call: &'static str, at: &'static Location<'static> },
-    TooManyCalls { limit: usize, at: &'static Location<'static> },
-    OnSession { why: &'static str, at: &'static Location<'static> },
-    Encode { what: &'static str, error: String, at: &'static Location<'static> },
-    SessionId { details: ErrorDetails },
-    WakerPanicked { text: String },
-}
-
-impl Misuse {
-    pub(crate) fn details(&self) -> ErrorDetails {
-        match self {
-            Self::OutsidePoll { call, at } => nondeterminism(format!(
-                "{call} at {} was called from outside the orchestration's own code (a spawned task, or a context \
-                 that was kept): such a call cannot be replayed; call it from the handler, or do the work in an activity",
-                CallSite::from(*at)
-            )),
-            Self::TooManyCalls { limit, at } => application_error(format!(
-                "the number of calls in one turn exceeds limit ({limit}); the first beyond it is at {}",
-                CallSite::from(*at)
-            )),
-            Self::OnSession { why, at } => {
-                application_error(format!("on_session() at {} {why}", CallSite::from(*at)))
-            }
-            Self::Encode { what, error, at } => {
-                application_error(format!("{what} at {} cannot be encoded: {error}", CallSite::from(*at)))
-            }
-            Self::SessionId { details } => details.clone(),
-            Self::WakerPanicked { text } => panicked(text.clone()),
-        }
-    }
-}
-
-/// The failure of an execution whose code panicked.
-pub(crate) fn panicked(message: String) -> ErrorDetails {
-    ErrorDetails::Application { kind: AppErrorKind::Panicked, message, retryable: false }
-}
-
-/// The failure of an execution that broke a rule or a limit.
-pub(crate) fn application_error(message: impl Into<String>) -> ErrorDetails {
-    ErrorDetails::Application {
-        kind: AppErrorKind::OrchestrationFailed,
-        message: message.into(),
-        retryable: false,
     }
 }

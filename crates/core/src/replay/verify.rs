@@ -1,10 +1,15 @@
 //! Checks a recorded history against the code, without deciding anything.
 
+use super::conclude::check_events;
 use super::execution::Verifying;
-use super::refuse::check_sizes;
-use super::{Execution, Setup, application_error};
-use crate::replay::mismatch::Mismatch;
-use crate::{Action, AppErrorKind, ErrorDetails, Event, EventKind, OrchestrationContext};
+use super::ledger::Call;
+use super::mismatch::Mismatch;
+use super::{Execution, Setup};
+use crate::operation::Kind;
+use crate::operation::bounds::check_payload;
+use crate::operation::continue_as_new::Continuation;
+use crate::vocabulary::error::application_error;
+use crate::{AppErrorKind, ErrorDetails, Event, EventKind, OrchestrationContext};
 
 /// Runs the code against a recorded history, finished or not, and says where they part.
 ///
@@ -18,18 +23,18 @@ where
     H: FnOnce(OrchestrationContext, String) -> F + Send + 'static,
     F: Future<Output = Result<String, String>> + Send + 'static,
 {
-    let terminal = history.iter().rev().find(|event| event.is_terminal()).cloned();
+    let end = history.iter().rev().find(|event| event.is_terminal()).cloned();
     let mut execution = Execution::recorded(setup, &history, handler);
-    execution.verifying = if terminal.is_some() { Verifying::Yes } else { Verifying::No };
-    let sizes = check_sizes(&history);
-    execution.visit_all(history);
-    if let Some(terminal) = &terminal {
-        let limited = sizes.is_err() || execution.check_keys().is_err();
-        execution.check_end(terminal, limited);
+    execution.verifying = if end.is_some() { Verifying::Yes } else { Verifying::No };
+    let sizes = check_events(&history);
+    execution.play_all(history);
+    if let Some(end) = &end {
+        let limited = sizes.is_err() || execution.scope.lock().kv.check_keys().is_err();
+        execution.check_end(end, limited);
     }
     match (execution.mismatch.take(), execution.failure.take()) {
         (Some(mismatch), _) => Err(mismatch),
-        (None, Some(details)) if !explains(terminal.as_ref(), &details) => Err(Mismatch {
+        (None, Some(details)) if !explains(end.as_ref(), &details) => Err(Mismatch {
             position: execution.last_match.as_ref().map_or(1, |last| last.event_id.saturating_add(1)),
             reason: details.display_message(),
             expected: None,
@@ -44,37 +49,25 @@ where
 impl Execution {
     /// The end that history records must be the end that the code comes to. Where history is `limited`, a limit
     /// may have ended it instead of the code.
-    fn check_end(&mut self, terminal: &Event, limited: bool) {
+    fn check_end(&mut self, end: &Event, limited: bool) {
         if self.failure.is_some() {
             return;
         }
-        let left = {
-            let mut ledger = self.shared.lock();
-            let mut left = None;
-            while let Some(call) = ledger.next_call() {
-                match call.action {
-                    Action::ContinueAsNew { .. } => {
-                        self.continued = self.continued.take().or(Some(call.action))
-                    }
-                    _ => left = left.or(Some(call)),
-                }
-            }
-            left
-        };
-        let stopped = was_stopped(terminal) && !self.returned_error_of(terminal);
+        let left = self.take_calls_left();
+        let stopped = was_stopped(end) && !self.returned_error_of(end);
         if let (Some(call), false) = (&left, stopped) {
-            self.part(Mismatch::between("schedule mismatch", call, terminal));
+            self.part(Mismatch::between("schedule mismatch", call, end));
             return;
         }
         // A call that is left may be the one that a limit refused.
         let limited = limited || left.is_some();
-        let agrees = match &terminal.kind {
+        let agrees = match &end.kind {
             EventKind::OrchestrationCompleted { output } => {
                 self.continued.is_none()
                     && self.output.as_ref().is_some_and(|result| result.as_ref() == Ok(output))
             }
             EventKind::OrchestrationContinuedAsNew { input: recorded } => {
-                matches!(&self.continued, Some(Action::ContinueAsNew { input, .. }) if input == recorded)
+                self.continued.as_ref().is_some_and(|continuation| continuation.input == *recorded)
             }
             EventKind::OrchestrationFailed { details: ErrorDetails::Application { kind, .. } } => {
                 match kind {
@@ -83,7 +76,7 @@ impl Execution {
                     AppErrorKind::OrchestrationFailed => {
                         self.output.is_none()
                             || limited
-                            || self.returned_error_of(terminal)
+                            || self.returned_error_of(end)
                             || self.returned_too_much()
                     }
                     AppErrorKind::ActivityFailed
@@ -101,26 +94,40 @@ impl Execution {
                 (Some(Err(_)), None) => "returns another error",
                 (None, None) => "still waits",
             };
-            let reason = format!("the orchestration {found} where history has {}", terminal.kind.name());
-            self.part(Mismatch::at(terminal, reason));
+            let reason = format!("the orchestration {found} where history has {}", end.kind.name());
+            self.part(Mismatch::at(end, reason));
         }
     }
 
+    /// Takes out the calls that no event records. Returns the first one that is not a continue-as-new.
+    fn take_calls_left(&mut self) -> Option<Call> {
+        let mut ledger = self.scope.lock();
+        let mut left = None;
+        while let Some(call) = ledger.next_call() {
+            if call.action.kind() == Kind::ContinueAsNew {
+                self.continued = self.continued.take().or_else(|| Continuation::of(call.action));
+            } else {
+                left = left.or(Some(call));
+            }
+        }
+        left
+    }
+
     /// Did the code return the error that ends the history?
-    fn returned_error_of(&self, terminal: &Event) -> bool {
-        let EventKind::OrchestrationFailed { details } = &terminal.kind else { return false };
+    fn returned_error_of(&self, end: &Event) -> bool {
+        let EventKind::OrchestrationFailed { details } = &end.kind else { return false };
         matches!(&self.output, Some(Err(error)) if *details == application_error(error.clone()))
     }
 
     fn returned_too_much(&self) -> bool {
         let (Some(Ok(text)) | Some(Err(text))) = &self.output else { return false };
-        self.check_payload("orchestration result", text).is_err()
+        check_payload("orchestration result", text, &self.options).is_err()
     }
 }
 
 /// Was the recorded execution ended by the engine, with calls of the code left unrecorded?
-fn was_stopped(terminal: &Event) -> bool {
-    match &terminal.kind {
+fn was_stopped(end: &Event) -> bool {
+    match &end.kind {
         EventKind::OrchestrationFailed { details: ErrorDetails::Application { kind, .. } } => {
             // A call that a limit refuses is not recorded either.
             !matches!(kind, AppErrorKind::Cancelled { .. })
@@ -132,8 +139,8 @@ fn was_stopped(terminal: &Event) -> bool {
 
 /// Does the recorded end explain the failure that the code ran into? A turn that the engine aborts does not run the
 /// code on its last arrivals; here they are shown to it, and what it makes of them is not recorded.
-fn explains(terminal: Option<&Event>, details: &ErrorDetails) -> bool {
-    match terminal.map(|event| &event.kind) {
+fn explains(end: Option<&Event>, details: &ErrorDetails) -> bool {
+    match end.map(|event| &event.kind) {
         Some(EventKind::OrchestrationFailed { details: recorded @ ErrorDetails::Application { .. } }) => {
             recorded == details
         }

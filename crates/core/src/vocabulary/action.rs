@@ -116,6 +116,27 @@ pub enum Action {
     },
 }
 
+impl Action {
+    /// The name of the variant, for texts that people read.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::CallActivity { .. } => "CallActivity",
+            Self::CreateTimer { .. } => "CreateTimer",
+            Self::WaitExternal { .. } => "WaitExternal",
+            Self::StartOrchestrationDetached { .. } => "StartOrchestrationDetached",
+            Self::StartSubOrchestration { .. } => "StartSubOrchestration",
+            Self::ContinueAsNew { .. } => "ContinueAsNew",
+            Self::UpdateCustomStatus { .. } => "UpdateCustomStatus",
+            Self::DequeueEvent { .. } => "DequeueEvent",
+            Self::SetKeyValue { .. } => "SetKeyValue",
+            Self::ClearKeyValue { .. } => "ClearKeyValue",
+            Self::ClearKeyValues => "ClearKeyValues",
+            Self::OpenSession { .. } => "OpenSession",
+            Self::CloseSession { .. } => "CloseSession",
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
