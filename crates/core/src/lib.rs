@@ -5,6 +5,7 @@
 //! decisions on every machine.
 
 #![deny(clippy::iter_over_hash_type)]
+#![deny(clippy::wildcard_enum_match_arm)]
 
 mod context;
 mod operation;

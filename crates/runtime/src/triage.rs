@@ -1,7 +1,7 @@
 //! What a batch asks for: run, settle, wait, or fail. Pure, so that the order of the questions can be read.
 
 use semver::Version;
-use steadfast_core::replay::{ParentLink, Start};
+use steadfast_core::replay::{ParentLink, Start, StartMessage};
 use steadfast_core::{AppErrorKind, ErrorDetails, Event, EventKind, PoisonMessageType, WorkItem};
 use steadfast_store::Message;
 
@@ -323,62 +323,7 @@ fn collision(parent: ParentLink, standing: &Standing, instance: &str) -> Option<
 
 /// Takes the start out of a message that is one.
 fn opening_of(item: WorkItem) -> Result<Opening, Box<WorkItem>> {
-    let (orchestration, version, start, continues) = match item {
-        WorkItem::StartOrchestration {
-            orchestration,
-            input,
-            version,
-            parent_instance,
-            parent_id,
-            parent_execution_id,
-            ..
-        } => {
-            let parent = ParentLink::of(parent_instance.as_deref(), parent_id, parent_execution_id);
-            (orchestration, version, Start { input, parent, ..Start::default() }, false)
-        }
-        WorkItem::ContinueAsNew {
-            instance,
-            orchestration,
-            input,
-            version,
-            parent_instance,
-            parent_id,
-            parent_execution_id,
-            carry_forward_events,
-            initial_custom_status,
-        } => {
-            // The same start without sessions.
-            return opening_of(WorkItem::ContinueAsNewWithSessions {
-                instance,
-                orchestration,
-                input,
-                version,
-                parent_instance,
-                parent_id,
-                parent_execution_id,
-                carry_forward_events,
-                initial_custom_status,
-                sessions: Vec::new(),
-            });
-        }
-        WorkItem::ContinueAsNewWithSessions {
-            orchestration,
-            input,
-            version,
-            parent_instance,
-            parent_id,
-            parent_execution_id,
-            carry_forward_events: carry_forward,
-            initial_custom_status: custom_status,
-            sessions,
-            ..
-        } => {
-            let parent = ParentLink::of(parent_instance.as_deref(), parent_id, parent_execution_id);
-            let start = Start { input, parent, carry_forward, custom_status, sessions, ..Start::default() };
-            (orchestration, version, start, true)
-        }
-        arrival => return Err(Box::new(arrival)),
-    };
+    let StartMessage { orchestration, version, start, continues } = StartMessage::read(item)?;
     Ok(Opening { orchestration, version, start, continues })
 }
 

@@ -23,9 +23,13 @@ pub struct DurableFuture<T> {
 }
 
 enum Stage<T> {
-    Waiting { handle: Handle, read: Read<T> },
+    Waiting {
+        handle: Handle,
+        read: Read<T>,
+    },
     Ready(T),
-    Done,
+    /// The answer was read, or the call was refused: the future never resolves (again).
+    Answered,
 }
 
 type Read<T> = Box<dyn FnOnce(Answer) -> T + Send>;
@@ -55,20 +59,20 @@ impl<T> DurableFuture<T> {
 
     /// Never resolves: the call that made it was refused, and the orchestration fails for it.
     pub(crate) fn never() -> Self {
-        Self { stage: Stage::Done }
+        Self { stage: Stage::Answered }
     }
 }
 
 impl<T: Send + 'static> DurableFuture<T> {
     /// Changes what the future resolves to. Cancellation on drop and `with_tag` work as before.
     pub fn map<U: Send + 'static>(mut self, f: impl FnOnce(T) -> U + Send + 'static) -> DurableFuture<U> {
-        match std::mem::replace(&mut self.stage, Stage::Done) {
+        match std::mem::replace(&mut self.stage, Stage::Answered) {
             Stage::Waiting { handle, read } => {
                 let read: Read<U> = Box::new(move |answer| f(read(answer)));
                 DurableFuture { stage: Stage::Waiting { handle, read } }
             }
             Stage::Ready(value) => DurableFuture::ready(f(value)),
-            Stage::Done => DurableFuture::never(),
+            Stage::Answered => DurableFuture::never(),
         }
     }
 
@@ -136,7 +140,7 @@ impl<T: Send + 'static> DurableFuture<T> {
         let mut ledger = handle.scope.lock();
         match ledger.fresh_call(handle.token) {
             Some(Action::CallActivity { session_id, tag, .. }) => change(session_id, tag),
-            _ if handle.scope.is_over() => {}
+            _ if handle.scope.has_ended() => {}
             _ => return Err(Refusal::TooLate),
         }
         drop(ledger);
@@ -146,7 +150,7 @@ impl<T: Send + 'static> DurableFuture<T> {
     fn handle(&self) -> Option<&Handle> {
         match &self.stage {
             Stage::Waiting { handle, .. } => Some(handle),
-            Stage::Ready(_) | Stage::Done => None,
+            Stage::Ready(_) | Stage::Answered => None,
         }
     }
 }
@@ -188,7 +192,7 @@ impl<T> Future for DurableFuture<T> {
 
     #[track_caller]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
-        match std::mem::replace(&mut self.stage, Stage::Done) {
+        match std::mem::replace(&mut self.stage, Stage::Answered) {
             Stage::Waiting { mut handle, read } => match handle.poll(cx) {
                 Some(answer) => Poll::Ready(read(answer)),
                 None => {
@@ -197,7 +201,7 @@ impl<T> Future for DurableFuture<T> {
                 }
             },
             Stage::Ready(value) => Poll::Ready(value),
-            Stage::Done => Poll::Pending,
+            Stage::Answered => Poll::Pending,
         }
     }
 }
@@ -223,7 +227,7 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        if self.answered || self.scope.is_over() {
+        if self.answered || self.scope.has_ended() {
             return;
         }
         let Some(mut ledger) = self.scope.enter("the drop of a durable future", Location::caller()) else {

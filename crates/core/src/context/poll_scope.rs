@@ -51,7 +51,7 @@ impl PollScope {
         what: &'static str,
         at: &'static Location<'static>,
     ) -> Option<MutexGuard<'_, Ledger>> {
-        if self.is_over() {
+        if self.has_ended() {
             return None;
         }
         let mut ledger = self.lock();
@@ -112,13 +112,13 @@ impl PollScope {
 
     /// Ends the execution: later calls, drops and wakes change nothing.
     pub(crate) fn end(&self) {
-        self.root.over.store(true, Ordering::Release);
+        self.root.ended.store(true, Ordering::Release);
         let forgotten = self.lock().forget();
         drop(guarded(move || drop(forgotten)));
     }
 
-    pub(crate) fn is_over(&self) -> bool {
-        self.root.over.load(Ordering::Acquire)
+    pub(crate) fn has_ended(&self) -> bool {
+        self.root.ended.load(Ordering::Acquire)
     }
 }
 
@@ -145,7 +145,7 @@ fn text_of(payload: &(dyn Any + Send)) -> String {
 struct RootWaker {
     woken: AtomicBool,
     foreign: AtomicBool,
-    over: AtomicBool,
+    ended: AtomicBool,
     alarm: Mutex<Option<Waker>>,
 }
 
@@ -173,10 +173,11 @@ impl Wake for RootWaker {
         match HERE.get() {
             Here::Polling(polled) if polled == id => self.woken.store(true, Ordering::Relaxed),
             Here::Delivering(delivered) if delivered == id => {}
-            _ if self.over.load(Ordering::Acquire) => {}
-            _ => {
-                self.foreign.store(true, Ordering::Release);
-                self.ring();
+            Here::Elsewhere | Here::Polling(_) | Here::Delivering(_) => {
+                if !self.ended.load(Ordering::Acquire) {
+                    self.foreign.store(true, Ordering::Release);
+                    self.ring();
+                }
             }
         }
     }

@@ -194,30 +194,24 @@ impl Turn {
     pub fn metadata(&self) -> ExecutionMetadata {
         let mut metadata = ExecutionMetadata::default();
         for event in &self.events {
-            match &event.kind {
-                EventKind::OrchestrationStarted { name, version, parent_instance, .. } => {
-                    metadata.orchestration_name = Some(name.clone());
-                    metadata.orchestration_version = Some(version.clone());
-                    metadata.parent_instance_id.clone_from(parent_instance);
-                    metadata.pinned_duroxide_version = event.duroxide_version.parse().ok();
-                }
-                EventKind::OrchestrationCompleted { output } => {
-                    end(&mut metadata, "Completed", output.clone())
-                }
-                EventKind::OrchestrationFailed { details } => {
-                    end(&mut metadata, "Failed", details.display_message())
-                }
-                EventKind::OrchestrationContinuedAsNew { input } => {
-                    end(&mut metadata, "ContinuedAsNew", input.clone())
-                }
-                _ => {}
+            if let EventKind::OrchestrationStarted { name, version, parent_instance, .. } = &event.kind {
+                metadata.orchestration_name = Some(name.clone());
+                metadata.orchestration_version = Some(version.clone());
+                metadata.parent_instance_id.clone_from(parent_instance);
+                metadata.pinned_duroxide_version = event.duroxide_version.parse().ok();
+            } else if let EventKind::OrchestrationCompleted { output } = &event.kind {
+                end(&mut metadata, "Completed", output.clone());
+            } else if let EventKind::OrchestrationFailed { details } = &event.kind {
+                end(&mut metadata, "Failed", details.display_message());
+            } else if let EventKind::OrchestrationContinuedAsNew { input } = &event.kind {
+                end(&mut metadata, "ContinuedAsNew", input.clone());
             }
         }
         metadata
     }
 }
 
-/// The first terminal event counts.
+/// Notes how the execution ended: the first event that says so counts.
 fn end(metadata: &mut ExecutionMetadata, status: &str, output: String) {
     if metadata.status.is_none() {
         metadata.status = Some(status.to_owned());

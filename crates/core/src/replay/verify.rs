@@ -11,10 +11,10 @@ use crate::operation::continue_as_new::Continuation;
 use crate::vocabulary::error::application_error;
 use crate::{AppErrorKind, ErrorDetails, Event, EventKind, OrchestrationContext};
 
-/// Runs the code against a recorded history, finished or not, and says where they part.
+/// Runs the code against a recorded history, ended or not, and reports where they part.
 ///
-/// This is how a change of code is tested before it meets the executions that are under way: export their
-/// histories and check that the new code still repeats them.
+/// Use it to test a change of code before it is deployed: export the histories of executions that are under way
+/// and check that the new code still repeats them. Nothing is recorded and nothing is sent.
 ///
 /// # Errors
 /// The first event that the code does not repeat.
@@ -47,8 +47,8 @@ where
 }
 
 impl Execution {
-    /// The end that history records must be the end that the code comes to. Where history is `limited`, a limit
-    /// may have ended it instead of the code.
+    /// Checks that the code comes to the end that history records. If the history broke a limit (`limited`),
+    /// that limit may have ended it instead of the code.
     fn check_end(&mut self, end: &Event, limited: bool) {
         if self.failure.is_some() {
             return;
@@ -61,31 +61,13 @@ impl Execution {
         }
         // A call that is left may be the one that a limit refused.
         let limited = limited || left.is_some();
-        let agrees = match &end.kind {
-            EventKind::OrchestrationCompleted { output } => {
-                self.continued.is_none()
-                    && self.output.as_ref().is_some_and(|result| result.as_ref() == Ok(output))
-            }
-            EventKind::OrchestrationContinuedAsNew { input: recorded } => {
-                self.continued.as_ref().is_some_and(|continuation| continuation.input == *recorded)
-            }
-            EventKind::OrchestrationFailed { details: ErrorDetails::Application { kind, .. } } => {
-                match kind {
-                    // The code ran to this end without a panic, or it would have failed by now.
-                    AppErrorKind::Panicked => false,
-                    AppErrorKind::OrchestrationFailed => {
-                        self.output.is_none()
-                            || limited
-                            || self.returned_error_of(end)
-                            || self.returned_too_much()
-                    }
-                    AppErrorKind::ActivityFailed
-                    | AppErrorKind::Cancelled { .. }
-                    | AppErrorKind::SessionLost
-                    | AppErrorKind::Terminated { .. } => true,
-                }
-            }
-            _ => true,
+        let agrees = if let EventKind::OrchestrationCompleted { output } = &end.kind {
+            self.continued.is_none()
+                && self.output.as_ref().is_some_and(|result| result.as_ref() == Ok(output))
+        } else if let EventKind::OrchestrationContinuedAsNew { input } = &end.kind {
+            self.continued.as_ref().is_some_and(|continuation| continuation.input == *input)
+        } else {
+            self.agrees_with_failure(end, limited)
         };
         if !agrees {
             let found = match (&self.output, &self.continued) {
@@ -96,6 +78,23 @@ impl Execution {
             };
             let reason = format!("the orchestration {found} where history has {}", end.kind.name());
             self.part(Mismatch::at(end, reason));
+        }
+    }
+
+    /// Can the code have come to the failure that history records? Failures that the engine decides come to
+    /// any code.
+    fn agrees_with_failure(&self, end: &Event, limited: bool) -> bool {
+        let Some(ErrorDetails::Application { kind, .. }) = failure_of(end) else { return true };
+        match kind {
+            // The code ran to this end without a panic, or it would have failed by now.
+            AppErrorKind::Panicked => false,
+            AppErrorKind::OrchestrationFailed => {
+                self.output.is_none() || limited || self.returned_error_of(end) || self.returned_too_much()
+            }
+            AppErrorKind::ActivityFailed
+            | AppErrorKind::Cancelled { .. }
+            | AppErrorKind::SessionLost
+            | AppErrorKind::Terminated { .. } => true,
         }
     }
 
@@ -115,7 +114,7 @@ impl Execution {
 
     /// Did the code return the error that ends the history?
     fn returned_error_of(&self, end: &Event) -> bool {
-        let EventKind::OrchestrationFailed { details } = &end.kind else { return false };
+        let Some(details) = failure_of(end) else { return false };
         matches!(&self.output, Some(Err(error)) if *details == application_error(error.clone()))
     }
 
@@ -125,26 +124,25 @@ impl Execution {
     }
 }
 
-/// Was the recorded execution ended by the engine, with calls of the code left unrecorded?
+/// Was the recorded execution ended by the engine, with calls of the code left unrecorded? A call that a limit
+/// refuses is not recorded either.
 fn was_stopped(end: &Event) -> bool {
-    match &end.kind {
-        EventKind::OrchestrationFailed { details: ErrorDetails::Application { kind, .. } } => {
-            // A call that a limit refuses is not recorded either.
-            !matches!(kind, AppErrorKind::Cancelled { .. })
-        }
-        EventKind::OrchestrationFailed { .. } => true,
-        _ => false,
+    let Some(details) = failure_of(end) else { return false };
+    !matches!(details, ErrorDetails::Application { kind: AppErrorKind::Cancelled { .. }, .. })
+}
+
+/// Does the recorded end explain the failure that the code ran into? A turn that the engine aborts does not
+/// run the code on its last arrivals. Here the code sees them, and what it makes of them is not recorded.
+fn explains(end: Option<&Event>, details: &ErrorDetails) -> bool {
+    match end.and_then(failure_of) {
+        Some(recorded @ ErrorDetails::Application { .. }) => recorded == details,
+        Some(_) => true,
+        None => false,
     }
 }
 
-/// Does the recorded end explain the failure that the code ran into? A turn that the engine aborts does not run the
-/// code on its last arrivals; here they are shown to it, and what it makes of them is not recorded.
-fn explains(end: Option<&Event>, details: &ErrorDetails) -> bool {
-    match end.map(|event| &event.kind) {
-        Some(EventKind::OrchestrationFailed { details: recorded @ ErrorDetails::Application { .. } }) => {
-            recorded == details
-        }
-        Some(EventKind::OrchestrationFailed { .. }) => true,
-        _ => false,
-    }
+/// The failure that ends a history, if a failure does.
+fn failure_of(end: &Event) -> Option<&ErrorDetails> {
+    let EventKind::OrchestrationFailed { details } = &end.kind else { return None };
+    Some(details)
 }
