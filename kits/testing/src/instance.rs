@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use steadfast_core::{
-    CarriedSession, Event, EventKind, KvEntry, WorkItem,
-    replay::{Identity, Options, ParentLink, Setup, Start, Turn},
+    Event, EventKind, KvEntry, WorkItem,
+    replay::{Identity, Options, Setup, Start, StartMessage, Turn},
 };
 
 /// The version of every handler; tests have one.
@@ -124,48 +124,5 @@ impl Instance {
 }
 
 fn start_of(item: &WorkItem) -> Option<Start> {
-    match item {
-        WorkItem::StartOrchestration { input, parent_instance, parent_id, parent_execution_id, .. } => {
-            Some(Start {
-                input: input.clone(),
-                parent: ParentLink::of(parent_instance.as_deref(), *parent_id, *parent_execution_id),
-                ..Start::default()
-            })
-        }
-        WorkItem::ContinueAsNew { .. } => successor(item, Vec::new()),
-        WorkItem::ContinueAsNewWithSessions { sessions, .. } => successor(item, sessions.clone()),
-        _ => None,
-    }
-}
-
-fn successor(item: &WorkItem, sessions: Vec<CarriedSession>) -> Option<Start> {
-    let (WorkItem::ContinueAsNew {
-        input,
-        parent_instance,
-        parent_id,
-        parent_execution_id,
-        carry_forward_events,
-        initial_custom_status,
-        ..
-    }
-    | WorkItem::ContinueAsNewWithSessions {
-        input,
-        parent_instance,
-        parent_id,
-        parent_execution_id,
-        carry_forward_events,
-        initial_custom_status,
-        ..
-    }) = item
-    else {
-        return None;
-    };
-    Some(Start {
-        input: input.clone(),
-        parent: ParentLink::of(parent_instance.as_deref(), *parent_id, *parent_execution_id),
-        carry_forward: carry_forward_events.clone(),
-        custom_status: initial_custom_status.clone(),
-        sessions,
-        ..Start::default()
-    })
+    StartMessage::read(item.clone()).ok().map(|message| message.start)
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steadfast_clock::Clock;
-use steadfast_core::replay::{Execution, Identity, ParentLink, Setup, Start, Turn};
+use steadfast_core::replay::{Execution, Identity, Setup, Start, StartMessage, Turn};
 use steadfast_core::{AppErrorKind, ErrorDetails, Event, OrchestrationContext, TagFilter, WorkItem};
 use steadfast_store::{
     Abandon, Attempt, Cold, History, Message, NewWork, Outcome, Owner, Provider, ProviderError,
@@ -212,62 +212,8 @@ fn split(messages: Vec<Message>, history: &[Event]) -> (Option<Begin>, Vec<WorkI
 }
 
 fn begin_of(item: WorkItem) -> Result<Begin, Box<WorkItem>> {
-    match item {
-        WorkItem::StartOrchestration {
-            orchestration,
-            input,
-            parent_instance,
-            parent_id,
-            parent_execution_id,
-            ..
-        } => {
-            let parent = ParentLink::of(parent_instance.as_deref(), parent_id, parent_execution_id);
-            Ok(Begin { orchestration, start: Start { input, parent, ..Start::default() }, continues: false })
-        }
-        WorkItem::ContinueAsNew {
-            orchestration,
-            input,
-            parent_instance,
-            parent_id,
-            parent_execution_id,
-            carry_forward_events,
-            initial_custom_status,
-            ..
-        } => {
-            let parent = ParentLink::of(parent_instance.as_deref(), parent_id, parent_execution_id);
-            let start = Start {
-                input,
-                parent,
-                carry_forward: carry_forward_events,
-                custom_status: initial_custom_status,
-                ..Start::default()
-            };
-            Ok(Begin { orchestration, start, continues: true })
-        }
-        WorkItem::ContinueAsNewWithSessions {
-            orchestration,
-            input,
-            parent_instance,
-            parent_id,
-            parent_execution_id,
-            carry_forward_events,
-            initial_custom_status,
-            sessions,
-            ..
-        } => {
-            let parent = ParentLink::of(parent_instance.as_deref(), parent_id, parent_execution_id);
-            let start = Start {
-                input,
-                parent,
-                carry_forward: carry_forward_events,
-                custom_status: initial_custom_status,
-                sessions,
-                ..Start::default()
-            };
-            Ok(Begin { orchestration, start, continues: true })
-        }
-        arrival => Err(Box::new(arrival)),
-    }
+    let StartMessage { orchestration, start, continues, .. } = StartMessage::read(item)?;
+    Ok(Begin { orchestration, start, continues })
 }
 
 fn commit_of(turn: Turn, execution_id: u64) -> TurnCommit {

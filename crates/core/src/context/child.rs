@@ -6,13 +6,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{OrchestrationContext, result};
-use crate::future::DurableFuture;
-use crate::ledger::Kind;
+use crate::context::future::DurableFuture;
+use crate::operation::Kind;
 use crate::operation::child::{PENDING_PREFIX, reserved_id_error};
 use crate::{Action, decode, encode, is_auto_generated_sub_orch_id};
 
-/// A child that is about to be asked for.
-struct Asked {
+/// A child that is about to be call for.
+struct ChildCall {
     name: String,
     version: Option<String>,
     /// None leaves the id to the engine.
@@ -28,8 +28,8 @@ impl OrchestrationContext {
         name: impl Into<String>,
         input: impl Into<String>,
     ) -> DurableFuture<Result<String, String>> {
-        let asked = Asked { name: name.into(), version: None, instance: None, input: input.into() };
-        self.ask_child(asked, Location::caller())
+        let call = ChildCall { name: name.into(), version: None, instance: None, input: input.into() };
+        self.ask_child(call, Location::caller())
     }
 
     /// Starts a child with an id of your own and waits for its result. An id that begins with `sub::` could
@@ -41,9 +41,13 @@ impl OrchestrationContext {
         instance: impl Into<String>,
         input: impl Into<String>,
     ) -> DurableFuture<Result<String, String>> {
-        let asked =
-            Asked { name: name.into(), version: None, instance: Some(instance.into()), input: input.into() };
-        self.ask_child(asked, Location::caller())
+        let call = ChildCall {
+            name: name.into(),
+            version: None,
+            instance: Some(instance.into()),
+            input: input.into(),
+        };
+        self.ask_child(call, Location::caller())
     }
 
     /// Starts a child of a given version and waits for its result.
@@ -54,8 +58,8 @@ impl OrchestrationContext {
         version: Option<String>,
         input: impl Into<String>,
     ) -> DurableFuture<Result<String, String>> {
-        let asked = Asked { name: name.into(), version, instance: None, input: input.into() };
-        self.ask_child(asked, Location::caller())
+        let call = ChildCall { name: name.into(), version, instance: None, input: input.into() };
+        self.ask_child(call, Location::caller())
     }
 
     /// Starts a child of a given version with an id of your own and waits for its result.
@@ -67,9 +71,9 @@ impl OrchestrationContext {
         instance: impl Into<String>,
         input: impl Into<String>,
     ) -> DurableFuture<Result<String, String>> {
-        let asked =
-            Asked { name: name.into(), version, instance: Some(instance.into()), input: input.into() };
-        self.ask_child(asked, Location::caller())
+        let call =
+            ChildCall { name: name.into(), version, instance: Some(instance.into()), input: input.into() };
+        self.ask_child(call, Location::caller())
     }
 
     /// Starts a child whose input and output are encoded as JSON.
@@ -113,7 +117,7 @@ impl OrchestrationContext {
     {
         match input {
             Ok(input) => self
-                .ask_child(Asked { name, version: None, instance, input }, at)
+                .ask_child(ChildCall { name, version: None, instance, input }, at)
                 .map(|result| result.and_then(|output| decode(&output))),
             Err(error) => DurableFuture::ready(Err(error)),
         }
@@ -121,13 +125,13 @@ impl OrchestrationContext {
 
     fn ask_child(
         &self,
-        asked: Asked,
+        call: ChildCall,
         at: &'static Location<'static>,
     ) -> DurableFuture<Result<String, String>> {
-        let Some(mut ledger) = self.shared.enter("schedule_sub_orchestration", at) else {
+        let Some(mut ledger) = self.scope.enter("schedule_sub_orchestration", at) else {
             return DurableFuture::never();
         };
-        let Asked { name, version, instance, input } = asked;
+        let ChildCall { name, version, instance, input } = call;
         let instance = match instance {
             Some(id) if is_auto_generated_sub_orch_id(&id) => {
                 ledger.take_token();
@@ -137,8 +141,8 @@ impl OrchestrationContext {
             None => format!("{PENDING_PREFIX}{}", ledger.peek_token().0),
         };
         let action = Action::StartSubOrchestration { scheduling_event_id: 0, name, version, instance, input };
-        let token = ledger.ask(at, action, Kind::Child);
+        let token = ledger.ask(at, action);
         drop(ledger);
-        DurableFuture::waiting(&self.shared, token, Kind::Child, result)
+        DurableFuture::waiting(&self.scope, token, Kind::Child, result)
     }
 }

@@ -5,7 +5,7 @@ use std::panic::Location;
 use serde::Serialize;
 
 use super::OrchestrationContext;
-use crate::future::DurableFuture;
+use crate::context::future::DurableFuture;
 use crate::{Action, encode};
 
 impl OrchestrationContext {
@@ -42,7 +42,7 @@ impl OrchestrationContext {
         version: Option<String>,
         at: &'static Location<'static>,
     ) -> DurableFuture<Result<String, String>> {
-        if let Some(mut ledger) = self.shared.enter("continue_as_new", at) {
+        if let Some(mut ledger) = self.scope.enter("continue_as_new", at) {
             ledger.call(at, Action::ContinueAsNew { input, version });
         }
         DurableFuture::never()

@@ -21,11 +21,11 @@ impl OrchestrationContext {
     /// Returns the status that was last set, also by an earlier execution.
     #[track_caller]
     pub fn get_custom_status(&self) -> Option<String> {
-        self.shared.enter("get_custom_status", Location::caller())?.custom_status.clone()
+        self.scope.enter("get_custom_status", Location::caller())?.custom_status.clone()
     }
 
     fn update_custom_status(&self, status: Option<String>, at: &'static Location<'static>) {
-        if let Some(mut ledger) = self.shared.enter("set_custom_status", at) {
+        if let Some(mut ledger) = self.scope.enter("set_custom_status", at) {
             ledger.custom_status.clone_from(&status);
             ledger.call(at, Action::UpdateCustomStatus { status });
         }

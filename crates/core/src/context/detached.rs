@@ -5,8 +5,8 @@ use std::panic::Location;
 use serde::Serialize;
 
 use super::OrchestrationContext;
+use crate::context::misuse::Misuse;
 use crate::operation::detached::reserved_id_error;
-use crate::replay::Misuse;
 use crate::{Action, encode, uses_reserved_marker};
 
 impl OrchestrationContext {
@@ -129,7 +129,7 @@ impl OrchestrationContext {
         if uses_reserved_marker(&instance) {
             return Err(reserved_id_error(&instance));
         }
-        if let Some(mut ledger) = self.shared.enter("schedule_orchestration", at) {
+        if let Some(mut ledger) = self.scope.enter("schedule_orchestration", at) {
             let scheduling_event_id = 0;
             ledger.call(
                 at,

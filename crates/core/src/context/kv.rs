@@ -7,9 +7,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{OrchestrationContext, result};
-use crate::future::DurableFuture;
-use crate::ledger::Kind;
-use crate::replay::Misuse;
+use crate::context::future::DurableFuture;
+use crate::context::misuse::Misuse;
 use crate::{Action, SYSCALL_GET_KV_VALUE, SystemStats};
 
 impl OrchestrationContext {
@@ -36,7 +35,7 @@ impl OrchestrationContext {
     /// Returns the value of a key.
     #[track_caller]
     pub fn get_kv_value(&self, key: &str) -> Option<String> {
-        self.shared.enter("get_kv_value", Location::caller())?.kv.get(key).map(str::to_owned)
+        self.scope.enter("get_kv_value", Location::caller())?.kv.get(key).map(str::to_owned)
     }
 
     /// Returns the value of a key, decoded from JSON.
@@ -54,7 +53,7 @@ impl OrchestrationContext {
     /// Returns all keys and values.
     #[track_caller]
     pub fn get_kv_all_values(&self) -> HashMap<String, String> {
-        let Some(ledger) = self.shared.enter("get_kv_all_values", Location::caller()) else {
+        let Some(ledger) = self.scope.enter("get_kv_all_values", Location::caller()) else {
             return HashMap::new();
         };
         ledger.kv.iter().map(|(key, entry)| (key.clone(), entry.value.clone())).collect()
@@ -63,7 +62,7 @@ impl OrchestrationContext {
     /// Returns all keys, sorted.
     #[track_caller]
     pub fn get_kv_all_keys(&self) -> Vec<String> {
-        let Some(ledger) = self.shared.enter("get_kv_all_keys", Location::caller()) else {
+        let Some(ledger) = self.scope.enter("get_kv_all_keys", Location::caller()) else {
             return Vec::new();
         };
         ledger.kv.iter().map(|(key, _)| key.clone()).collect()
@@ -72,7 +71,7 @@ impl OrchestrationContext {
     /// Returns the number of keys.
     #[track_caller]
     pub fn get_kv_length(&self) -> usize {
-        self.shared.enter("get_kv_length", Location::caller()).map_or(0, |ledger| ledger.kv.len())
+        self.scope.enter("get_kv_length", Location::caller()).map_or(0, |ledger| ledger.kv.len())
     }
 
     /// Returns None; kept for compatibility. Clients can ask for the stats of an instance.
@@ -85,7 +84,7 @@ impl OrchestrationContext {
     #[track_caller]
     pub fn clear_kv_value(&self, key: impl Into<String>) {
         let at = Location::caller();
-        if let Some(mut ledger) = self.shared.enter("clear_kv_value", at) {
+        if let Some(mut ledger) = self.scope.enter("clear_kv_value", at) {
             let key = key.into();
             ledger.kv.clear(&key);
             ledger.call(at, Action::ClearKeyValue { key });
@@ -96,7 +95,7 @@ impl OrchestrationContext {
     #[track_caller]
     pub fn clear_all_kv_values(&self) {
         let at = Location::caller();
-        if let Some(mut ledger) = self.shared.enter("clear_all_kv_values", at) {
+        if let Some(mut ledger) = self.scope.enter("clear_all_kv_values", at) {
             ledger.kv.clear_all();
             ledger.call(at, Action::ClearKeyValues);
         }
@@ -107,7 +106,7 @@ impl OrchestrationContext {
     #[track_caller]
     pub fn prune_kv_values_updated_before(&self, cutoff_ms: u64) -> usize {
         let at = Location::caller();
-        let Some(mut ledger) = self.shared.enter("prune_kv_values_updated_before", at) else { return 0 };
+        let Some(mut ledger) = self.scope.enter("prune_kv_values_updated_before", at) else { return 0 };
         let old = ledger.kv.older_than(cutoff_ms);
         let count = old.len();
         for key in old {
@@ -148,7 +147,7 @@ impl OrchestrationContext {
     }
 
     fn set_kv(&self, key: String, value: String, at: &'static Location<'static>) {
-        if let Some(mut ledger) = self.shared.enter("set_kv_value", at) {
+        if let Some(mut ledger) = self.scope.enter("set_kv_value", at) {
             let last_updated_at_ms = ledger.now_ms;
             ledger.kv.set(key.clone(), value.clone(), last_updated_at_ms);
             ledger.call(at, Action::SetKeyValue { key, value, last_updated_at_ms });
@@ -169,7 +168,7 @@ impl OrchestrationContext {
             session_id: None,
             tag: None,
         };
-        self.ask("get_kv_value_from_instance", at, Kind::Activity, action, result).map(|result| {
+        self.ask("get_kv_value_from_instance", at, action, result).map(|result| {
             let text = result?;
             serde_json::from_str(&text).map_err(|error| error.to_string())
         })

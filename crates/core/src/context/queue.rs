@@ -8,8 +8,7 @@ use std::task::{Context, Poll, ready};
 use serde::de::DeserializeOwned;
 
 use super::{OrchestrationContext, data};
-use crate::future::DurableFuture;
-use crate::ledger::Kind;
+use crate::context::future::DurableFuture;
 use crate::{Action, decode};
 
 impl OrchestrationContext {
@@ -58,8 +57,7 @@ impl OrchestrationContext {
     }
 
     fn ask_queue(&self, name: String, at: &'static Location<'static>) -> DurableFuture<String> {
-        let kind = Kind::Queue { name: name.clone() };
-        self.ask("dequeue_event", at, kind, |_| Action::DequeueEvent { scheduling_event_id: 0, name }, data)
+        self.ask("dequeue_event", at, |_| Action::DequeueEvent { scheduling_event_id: 0, name }, data)
     }
 }
 

@@ -4,10 +4,11 @@ use std::panic::Location;
 use std::time::Duration;
 
 use super::{OrchestrationContext, result};
-use crate::future::DurableFuture;
-use crate::ledger::{Answer, Kind};
+use crate::context::future::DurableFuture;
+use crate::context::misuse::Misuse;
+use crate::operation::Kind;
 use crate::operation::session::check_id;
-use crate::replay::Misuse;
+use crate::replay::ledger::Answer;
 use crate::{Action, SessionConcurrency, SessionMigration, SessionOptions};
 
 impl OrchestrationContext {
@@ -37,14 +38,14 @@ impl OrchestrationContext {
         let session_id = id.to_owned();
         let action = |_: &_| Action::CloseSession { scheduling_event_id: 0, session_id };
         let done = |answer| result(answer).map(drop);
-        self.ask("close_session", Location::caller(), Kind::Session, action, done)
+        self.ask("close_session", Location::caller(), action, done)
     }
 
     /// Waits until a session is attached to a worker anew, so that its in-memory state is gone.
     #[track_caller]
     pub fn wait_for_session_migration(&self, id: &str) -> DurableFuture<SessionMigration> {
         let at = Location::caller();
-        let Some(mut ledger) = self.shared.enter("wait_for_session_migration", at) else {
+        let Some(mut ledger) = self.scope.enter("wait_for_session_migration", at) else {
             return DurableFuture::never();
         };
         let replaying = ledger.replaying;
@@ -54,11 +55,10 @@ impl OrchestrationContext {
         }
         let token = ledger.take_token();
         let epoch = ledger.migrations.wait(id, token, replaying);
-        let kind = Kind::Migration { session_id: id.to_owned(), epoch };
-        ledger.await_answer(token, kind.clone());
+        ledger.watch(token, Kind::Migration);
         drop(ledger);
         let fallback = SessionMigration { id: id.to_owned(), epoch, from: None, to: String::new() };
-        DurableFuture::waiting(&self.shared, token, kind, move |answer| match answer {
+        DurableFuture::waiting(&self.scope, token, Kind::Migration, move |answer| match answer {
             Answer::Migration(migration) => migration,
             Answer::Result(_) | Answer::Data(_) | Answer::Fired => fallback,
         })
@@ -76,7 +76,7 @@ impl OrchestrationContext {
             idle_timeout_ms: idle_timeout.map(whole_millis),
             concurrency: (concurrency != SessionConcurrency::default()).then_some(concurrency),
         };
-        self.ask("open_session", at, Kind::Session, action, result)
+        self.ask("open_session", at, action, result)
     }
 }
 

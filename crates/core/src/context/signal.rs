@@ -5,8 +5,7 @@ use std::panic::Location;
 use serde::de::DeserializeOwned;
 
 use super::{OrchestrationContext, data};
-use crate::future::DurableFuture;
-use crate::ledger::Kind;
+use crate::context::future::DurableFuture;
 use crate::{Action, decode};
 
 impl OrchestrationContext {
@@ -44,7 +43,6 @@ impl OrchestrationContext {
     }
 
     fn ask_signal(&self, name: String, at: &'static Location<'static>) -> DurableFuture<String> {
-        let kind = Kind::Signal { name: name.clone() };
-        self.ask("schedule_wait", at, kind, |_| Action::WaitExternal { scheduling_event_id: 0, name }, data)
+        self.ask("schedule_wait", at, |_| Action::WaitExternal { scheduling_event_id: 0, name }, data)
     }
 }

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use super::OrchestrationContext;
 use crate::Action;
-use crate::future::DurableFuture;
-use crate::ledger::Kind;
+use crate::context::future::DurableFuture;
 use crate::operation::timer;
 
 impl OrchestrationContext {
@@ -17,10 +16,10 @@ impl OrchestrationContext {
     }
 
     pub(super) fn ask_timer(&self, delay: Duration, at: &'static Location<'static>) -> DurableFuture<()> {
-        let action = |ledger: &crate::ledger::Ledger| Action::CreateTimer {
+        let action = |ledger: &crate::replay::ledger::Ledger| Action::CreateTimer {
             scheduling_event_id: 0,
             fire_at_ms: timer::fire_at_ms(ledger.now_ms, delay),
         };
-        self.ask("schedule_timer", at, Kind::Timer, action, drop)
+        self.ask("schedule_timer", at, action, drop)
     }
 }

@@ -43,7 +43,7 @@ impl OrchestrationContext {
     /// in the field `level`.
     pub fn trace(&self, level: impl Into<String>, message: impl Into<String>) {
         let identity = {
-            let ledger = self.shared.lock();
+            let ledger = self.scope.lock();
             if ledger.replaying {
                 return;
             }

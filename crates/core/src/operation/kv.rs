@@ -5,10 +5,102 @@
 
 use std::collections::BTreeMap;
 
-use crate::ledger::BYTES_PER_ENTRY;
-use crate::{Action, EventKind, KvEntry};
+use super::bounds::check_name;
+use super::{Operation, Record, Recorded, Site};
+use crate::limits::{MAX_KV_KEYS, MAX_KV_VALUE_BYTES};
+use crate::replay::Identity;
+use crate::replay::ledger::{BYTES_PER_ENTRY, Ledger};
+use crate::replay::play::Next;
+use crate::vocabulary::error::application_error;
+use crate::{Action, ErrorDetails, Event, EventKind, KvEntry};
 
-/// What the code sees: the committed state plus the calls of this execution.
+pub(crate) struct KvRules;
+
+impl Operation for KvRules {
+    fn label(&self) -> &'static str {
+        "KeyValue"
+    }
+
+    fn refuse(&self, action: &Action, _event_id: u64, _site: &Site<'_>) -> Result<(), ErrorDetails> {
+        let (Action::SetKeyValue { key, .. } | Action::ClearKeyValue { key }) = action else { return Ok(()) };
+        check_name("KV key", key)
+    }
+
+    fn record(&self, action: &Action, _event_id: u64, _identity: &Identity) -> Option<Record> {
+        let kind = if let Action::SetKeyValue { key, value, last_updated_at_ms } = action {
+            let (key, value) = (key.clone(), value.clone());
+            EventKind::KeyValueSet { key, value, last_updated_at_ms: *last_updated_at_ms }
+        } else if let Action::ClearKeyValue { key } = action {
+            EventKind::KeyValueCleared { key: key.clone() }
+        } else if let Action::ClearKeyValues = action {
+            EventKind::KeyValuesCleared
+        } else {
+            return None;
+        };
+        Some(kind.into())
+    }
+
+    /// Sizes of values are judged at the end of a turn, as the compatible API has it.
+    fn check_events(&self, events: &[Event]) -> Result<(), ErrorDetails> {
+        for event in events {
+            let EventKind::KeyValueSet { key, value, .. } = &event.kind else { continue };
+            let (size, max) = (value.len(), MAX_KV_VALUE_BYTES);
+            if size > max {
+                let text = format!("KV value for key '{key}' ({size} bytes) exceeds limit ({max} bytes)");
+                return Err(application_error(text));
+            }
+        }
+        Ok(())
+    }
+
+    fn matches(&self, action: &Action, event: &Event) -> bool {
+        if let EventKind::KeyValueSet { key, value, .. } = &event.kind {
+            matches!(action, Action::SetKeyValue { key: written, value: given, .. }
+                if written == key && given == value)
+        } else if let EventKind::KeyValueCleared { key } = &event.kind {
+            matches!(action, Action::ClearKeyValue { key: cleared } if cleared == key)
+        } else {
+            matches!(action, Action::ClearKeyValues)
+        }
+    }
+
+    /// The calls of one prune may be recorded in any order: a clear is found anywhere in the run of clears.
+    fn find_call(&self, event: &Event, ledger: &Ledger) -> Option<usize> {
+        let matches = |action: &Action| self.matches(action, event);
+        if matches!(event.kind, EventKind::KeyValueCleared { .. }) {
+            let run = ledger.calls().take_while(|call| matches!(call.action, Action::ClearKeyValue { .. }));
+            return run.enumerate().find(|(_, call)| matches(&call.action)).map(|(index, _)| index);
+        }
+        ledger.peek_call().filter(|call| matches(&call.action)).map(|_| 0)
+    }
+
+    fn mismatch_label(&self, event: &EventKind) -> &'static str {
+        if let EventKind::KeyValueSet { .. } = event {
+            "kv set mismatch"
+        } else if let EventKind::KeyValueCleared { .. } = event {
+            "kv clear mismatch"
+        } else {
+            "kv clear_all mismatch"
+        }
+    }
+
+    fn missing_call(&self, event: &EventKind) -> String {
+        format!("{}: history {} but no emitted action", self.mismatch_label(event), event.name())
+    }
+
+    fn may_lack_call(&self) -> bool {
+        true
+    }
+
+    fn recorded(&self, recorded: &Recorded<'_>, ledger: &mut Ledger) -> Next {
+        if let EventKind::KeyValueSet { key, last_updated_at_ms, .. } = &recorded.event.kind {
+            ledger.kv.restore_time(key, *last_updated_at_ms);
+        }
+        Next::Go
+    }
+}
+
+/// The key-value state that the code sees: the committed state plus the calls of this execution.
 #[derive(Debug, Default)]
 pub(crate) struct Kv {
     entries: BTreeMap<String, KvEntry>,
@@ -59,24 +151,18 @@ impl Kv {
             entry.last_updated_at_ms = recorded_ms;
         }
     }
+
+    /// Judges the number of keys of the instance, whichever turn wrote them (F21).
+    pub(crate) fn check_keys(&self) -> Result<(), ErrorDetails> {
+        let keys = self.len();
+        if keys > MAX_KV_KEYS {
+            return Err(application_error(format!("KV key count ({keys}) exceeds limit ({MAX_KV_KEYS})")));
+        }
+        Ok(())
+    }
 }
 
-pub(crate) fn set_event(key: &str, value: &str, last_updated_at_ms: u64) -> EventKind {
-    EventKind::KeyValueSet { key: key.to_owned(), value: value.to_owned(), last_updated_at_ms }
-}
-
-pub(crate) fn clear_event(key: &str) -> EventKind {
-    EventKind::KeyValueCleared { key: key.to_owned() }
-}
-
-pub(crate) fn set_matches(action: &Action, recorded_key: &str, recorded_value: &str) -> bool {
-    matches!(action, Action::SetKeyValue { key, value, .. } if key == recorded_key && value == recorded_value)
-}
-
-pub(crate) fn clear_matches(action: &Action, recorded_key: &str) -> bool {
-    matches!(action, Action::ClearKeyValue { key } if key == recorded_key)
-}
-
-pub(crate) fn clear_all_matches(action: &Action) -> bool {
-    matches!(action, Action::ClearKeyValues)
+/// Does a turn with these events set a key?
+pub(crate) fn sets_key(events: &[Event]) -> bool {
+    events.iter().any(|event| matches!(event.kind, EventKind::KeyValueSet { .. }))
 }

@@ -1,32 +1,125 @@
 //! Queues: messages sent with `enqueue_event` and taken with `dequeue_event`.
 //!
-//! Messages of a name wait in arrival order; takers of a name stand in line in the order in which history
-//! recorded them. The first message is for the first in line, the second for the second, and a taker that
-//! has not looked yet keeps its place. A taker that leaves gives its place to the next in line; what was
-//! already taken does not move (F18).
+//! The messages of a queue wait in the order in which they were delivered; its takers (the dequeues) stand in
+//! line in the order in which history recorded them. The first message is for the first taker, the second for the
+//! second, and a taker that was not polled yet keeps its place. A taker that is cancelled passes its place to the
+//! next in line; a message that was read does not move (F18).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::task::Waker;
 
-use crate::ledger::BYTES_PER_ENTRY;
-use crate::{Action, EventKind};
+use super::bounds::check_name;
+use super::{Cancellation, CancelledAt, Operation, Record, Recorded, Site};
+use crate::replay::Identity;
+use crate::replay::admit::Judgement;
+use crate::replay::ledger::{Answer, BYTES_PER_ENTRY, Ledger, Place};
+use crate::replay::outline::Outline;
+use crate::replay::play::Next;
+use crate::{Action, ErrorDetails, Event, EventKind, OpenKind, WorkItem};
 
-pub(crate) fn event(name: &str) -> EventKind {
-    EventKind::QueueSubscribed { name: name.to_owned() }
+pub(crate) struct QueueRules;
+
+impl Operation for QueueRules {
+    fn label(&self) -> &'static str {
+        "QueueDequeue"
+    }
+
+    fn refuse(&self, action: &Action, _event_id: u64, _site: &Site<'_>) -> Result<(), ErrorDetails> {
+        let Action::DequeueEvent { name, .. } = action else { return Ok(()) };
+        check_name("queue name", name)
+    }
+
+    fn record(&self, action: &Action, _event_id: u64, _identity: &Identity) -> Option<Record> {
+        let Action::DequeueEvent { name, .. } = action else { return None };
+        Some(EventKind::QueueSubscribed { name: name.clone() }.into())
+    }
+
+    fn matches(&self, action: &Action, event: &Event) -> bool {
+        let EventKind::QueueSubscribed { name } = &event.kind else { return false };
+        matches!(action, Action::DequeueEvent { name: queue, .. } if queue == name)
+    }
+
+    fn recorded(&self, recorded: &Recorded<'_>, ledger: &mut Ledger) -> Next {
+        let EventKind::QueueSubscribed { name } = &recorded.event.kind else { return Next::Go };
+        let taker = recorded.event.event_id;
+        let is_served = recorded.is_alive && ledger.queues.join(name, taker);
+        let waker = if is_served { ledger.waker_of_recorded(taker) } else { None };
+        Next::poll(waker)
+    }
+
+    fn open(&self, event: &Event, _identity: &Identity, outline: &mut Outline) {
+        let EventKind::QueueSubscribed { name } = &event.kind else { return };
+        outline.queues.join(name, event.event_id);
+    }
+
+    fn admit(&self, message: WorkItem, _site: &Site<'_>) -> Judgement {
+        let WorkItem::QueueMessage { name, data, .. } = message else { return Judgement::misaddressed() };
+        Judgement::record(EventKind::QueueEventDelivered { name, data })
+    }
+
+    fn settle(&self, event: Event, ledger: &mut Ledger) -> Next {
+        let EventKind::QueueEventDelivered { name, data } = event.kind else { return Next::Go };
+        let taker = ledger.queues.deliver(&name, data);
+        Next::poll(taker.and_then(|taker| ledger.waker_of_recorded(taker)))
+    }
+
+    /// The outline counts messages and keeps none of their contents.
+    fn close(&self, event: &Event, outline: &mut Outline) {
+        let EventKind::QueueEventDelivered { name, .. } = &event.kind else { return };
+        outline.queues.deliver(name, String::new());
+    }
+
+    fn pull(&self, place: Place, ledger: &mut Ledger) -> Option<Answer> {
+        let taker = place.recorded?;
+        let message = ledger.queues.read(taker)?;
+        ledger.note_read(taker);
+        Some(Answer::Data(message))
+    }
+
+    fn dropped(&self, place: Place, ledger: &mut Ledger) -> Option<Waker> {
+        let heir = ledger.queues.cancel(place.recorded?)?;
+        ledger.waker_of_recorded(heir)
+    }
+
+    fn cancellation(&self) -> Option<Cancellation> {
+        Some(Cancellation {
+            label: "persistent waits",
+            event: |reason| EventKind::QueueSubscriptionCancelled { reason },
+        })
+    }
+
+    fn cancel(&self, event: &Event, outline: &mut Outline) {
+        if let Some(taker) = event.source_event_id {
+            outline.queues.cancel(taker);
+        }
+    }
+
+    fn cancelled_at(&self) -> CancelledAt {
+        CancelledAt::BeforeEnd
+    }
+
+    fn unanswered(&self, outline: &Outline) -> Vec<u64> {
+        outline.queues.unanswered()
+    }
+
+    fn explain(&self, event: &Event, _instance: &str, outline: &Outline) -> Option<OpenKind> {
+        let EventKind::QueueSubscribed { name } = &event.kind else { return None };
+        outline.queues.is_waiting(event.event_id).then(|| OpenKind::Queue { name: name.clone() })
+    }
 }
 
-pub(crate) fn matches(action: &Action, recorded: &str) -> bool {
-    matches!(action, Action::DequeueEvent { name, .. } if name == recorded)
-}
-
+/// The queues of an execution: their unread messages and their takers.
 #[derive(Debug, Default)]
 pub(crate) struct Queues {
     lines: BTreeMap<String, Line>,
-    next_arrival: u64,
+    /// The queue that each taker stands in line of.
+    names: BTreeMap<u64, String>,
+    delivered: u64,
 }
 
 #[derive(Debug, Default)]
 struct Line {
-    /// Messages nobody has taken, each with its place among the arrivals of all names.
+    /// Messages that no taker has read, each with its place among the messages of all queues.
     unread: VecDeque<(u64, String)>,
     /// Takers with a message in reserve: as many as there are unread messages, unless fewer stand in line.
     served: BTreeSet<u64>,
@@ -43,59 +136,71 @@ impl Queues {
         self.lines.iter().map(line).sum()
     }
 
-    /// A taker joins the line. Returns whether a message is there for it already.
+    /// Counts the takers.
+    pub(crate) fn takers(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Adds a taker to the line of its queue. Returns whether a message is there for it already.
     pub(crate) fn join(&mut self, name: &str, taker: u64) -> bool {
+        self.names.insert(taker, name.to_owned());
         let line = self.line(name);
         line.waiting.insert(taker);
         line.serve() == Some(taker)
     }
 
-    /// A message arrives. Returns the taker that can read it, if one was waiting.
-    pub(crate) fn arrive(&mut self, name: &str, data: String) -> Option<u64> {
-        let place = self.next_arrival;
-        self.next_arrival += 1;
+    /// Adds a message. Returns the taker that can read it, if one was waiting.
+    pub(crate) fn deliver(&mut self, name: &str, data: String) -> Option<u64> {
+        let place = self.delivered;
+        self.delivered += 1;
         let line = self.line(name);
         line.unread.push_back((place, data));
         line.serve()
     }
 
-    pub(crate) fn read(&mut self, name: &str, taker: u64) -> Option<String> {
-        let line = self.lines.get_mut(name)?;
+    /// Takes out the message that `taker` has in reserve.
+    pub(crate) fn read(&mut self, taker: u64) -> Option<String> {
+        let line = self.lines.get_mut(self.names.get(&taker)?)?;
         if !line.served.contains(&taker) {
             return None;
         }
         let place = line.served.range(..taker).count();
         line.served.remove(&taker);
+        self.names.remove(&taker);
         line.unread.remove(place).map(|(_, data)| data)
     }
 
-    /// Forgets a taker that has its message, and returns whether it had one here. One that was served only
-    /// because the code dropped an older one stays until history says so: which takers are unanswered follows
-    /// from history alone.
-    pub(crate) fn consume(&mut self, name: &str, taker: u64) -> bool {
-        let Some(line) = self.lines.get_mut(name) else { return false };
-        let served = line.served.remove(&taker);
-        if served {
+    /// Forgets a taker whose message the code has read. A taker that was served only because the code dropped
+    /// an older one stays until history says so: which takers are unanswered follows from history alone.
+    pub(crate) fn consume(&mut self, taker: u64) {
+        let Some(line) = self.names.get(&taker).and_then(|name| self.lines.get_mut(name)) else { return };
+        if line.served.remove(&taker) {
             line.unread.pop_front();
+            self.names.remove(&taker);
         }
-        served
     }
 
-    /// A taker leaves the line. Returns the taker that gets a message because of it.
-    pub(crate) fn cancel(&mut self, name: &str, taker: u64) -> Option<u64> {
-        let line = self.lines.get_mut(name)?;
+    /// Takes a taker out of its line. Returns the taker that gets a message because of it.
+    pub(crate) fn cancel(&mut self, taker: u64) -> Option<u64> {
+        let line = self.lines.get_mut(&self.names.remove(&taker)?)?;
         line.waiting.remove(&taker);
         if line.served.remove(&taker) { line.serve() } else { None }
     }
 
-    /// Every message that no taker has read, in the order of arrival over all names.
-    pub(crate) fn unread(&mut self) -> Vec<(String, String)> {
+    /// Takes out every message that no taker has read, in the order of delivery over all queues.
+    pub(crate) fn take_unread(&mut self) -> Vec<(String, String)> {
         let mut all: Vec<(u64, String, String)> = Vec::new();
         for (name, line) in &mut self.lines {
             all.extend(line.unread.drain(..).map(|(place, data)| (place, name.clone(), data)));
         }
         all.sort_unstable_by_key(|(place, ..)| *place);
         all.into_iter().map(|(_, name, data)| (name, data)).collect()
+    }
+
+    /// Does the taker wait for a message that is not there yet?
+    pub(crate) fn is_waiting(&self, taker: u64) -> bool {
+        let line = self.names.get(&taker).and_then(|name| self.lines.get(name));
+        line.is_some_and(|line| line.waiting.contains(&taker))
     }
 
     /// Takers that no message is there for, oldest first.
@@ -131,7 +236,7 @@ mod tests {
             queues.join("q", *taker);
         }
         for message in messages {
-            queues.arrive("q", (*message).to_owned());
+            queues.deliver("q", (*message).to_owned());
         }
         queues
     }
@@ -139,33 +244,33 @@ mod tests {
     #[test]
     fn a_held_dequeue_keeps_its_place() {
         let mut queues = queue_with(&[1, 2], &["a", "b"]);
-        assert_eq!(queues.read("q", 2).as_deref(), Some("b"));
-        assert_eq!(queues.read("q", 1).as_deref(), Some("a"));
+        assert_eq!(queues.read(2).as_deref(), Some("b"));
+        assert_eq!(queues.read(1).as_deref(), Some("a"));
     }
 
     #[test]
     fn a_dropped_dequeue_gives_its_place_to_the_next() {
         let mut queues = queue_with(&[1, 2], &["a"]);
-        assert_eq!(queues.cancel("q", 1), Some(2));
-        assert_eq!(queues.read("q", 2).as_deref(), Some("a"));
+        assert_eq!(queues.cancel(1), Some(2));
+        assert_eq!(queues.read(2).as_deref(), Some("a"));
     }
 
     #[test]
     fn an_answer_once_given_does_not_move() {
         let mut queues = queue_with(&[1, 2], &["a", "b"]);
-        assert_eq!(queues.read("q", 2).as_deref(), Some("b"));
-        queues.cancel("q", 1);
+        assert_eq!(queues.read(2).as_deref(), Some("b"));
+        queues.cancel(1);
         assert!(queues.join("q", 3));
-        assert_eq!(queues.read("q", 3).as_deref(), Some("a"));
+        assert_eq!(queues.read(3).as_deref(), Some("a"));
     }
 
     #[test]
-    fn unread_messages_come_in_order_of_arrival_over_all_names() {
+    fn unread_messages_come_in_order_of_delivery_over_all_names() {
         let mut queues = Queues::default();
-        queues.arrive("b", "1".into());
-        queues.arrive("a", "2".into());
-        queues.arrive("b", "3".into());
-        let unread: Vec<_> = queues.unread().into_iter().map(|(_, data)| data).collect();
+        queues.deliver("b", "1".into());
+        queues.deliver("a", "2".into());
+        queues.deliver("b", "3".into());
+        let unread: Vec<_> = queues.take_unread().into_iter().map(|(_, data)| data).collect();
         assert_eq!(unread, ["1", "2", "3"]);
     }
 }

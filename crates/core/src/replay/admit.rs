@@ -1,35 +1,34 @@
 //! Turns what arrived into events, and drops what changes nothing.
 
 use super::decide::Draft;
-use super::{Execution, Notice, Phase};
-use crate::mismatch::nondeterminism;
-use crate::outline::ScheduleFamily;
+use super::execution::Phase;
+use super::{Execution, Notice, ParentLink, Start};
+use crate::operation::{Addressee, Kind, Role, Site, child};
+use crate::vocabulary::error::nondeterminism;
 use crate::{ErrorDetails, Event, EventKind, WorkItem, kind_of};
 
 impl Execution {
     /// Records the start of a new execution. Returns the messages that its predecessor left unread.
     pub(super) fn begin(&mut self, draft: &mut Draft) -> Vec<WorkItem> {
         let Phase::Fresh(start) = std::mem::replace(&mut self.phase, Phase::Live) else { return Vec::new() };
-        let carry_forward = start.carry_forward;
-        let (parent_instance, parent_id, parent_execution_id) = match start.parent {
-            Some(parent) => (Some(parent.instance), Some(parent.id), parent.execution_id),
-            None => (None, None, None),
-        };
+        let Start { input, parent, carry_forward, custom_status, sessions, traceparent } = start;
+        let (parent_instance, parent_id, parent_execution_id) = ParentLink::fields(parent);
         let started = EventKind::OrchestrationStarted {
             name: self.identity.name.clone(),
             version: self.identity.version.clone(),
-            input: start.input,
+            input,
             parent_instance,
             parent_id,
             parent_execution_id,
             carry_forward_events: (!carry_forward.is_empty()).then(|| carry_forward.clone()),
-            initial_custom_status: start.custom_status,
+            initial_custom_status: custom_status,
         };
         let mut started = draft.event(&self.identity, None, started);
-        started.traceparent = start.traceparent;
-        self.record(started, draft);
-        if !start.sessions.is_empty() {
-            self.arrive(None, EventKind::SessionsCarried { sessions: start.sessions }, draft);
+        started.traceparent = traceparent;
+        self.record_arrival(started, draft);
+        if !sessions.is_empty() {
+            let carried = draft.event(&self.identity, None, EventKind::SessionsCarried { sessions });
+            self.record_arrival(carried, draft);
         }
         let instance = &self.identity.instance;
         let message = |(name, data)| WorkItem::QueueMessage { instance: instance.clone(), name, data };
@@ -44,142 +43,120 @@ impl Execution {
     ) -> Option<ErrorDetails> {
         let mut aborted = None;
         for message in messages {
-            let kind = kind_of(&message);
+            let name = kind_of(&message);
             match self.judge(message) {
-                Judgement::Record { source, event, fatal } => {
-                    self.arrive(source, event, draft);
-                    aborted = aborted.or(fatal);
+                Judgement::Record { source, event } => {
+                    aborted = aborted.or_else(|| fatal(&event).cloned());
+                    let event = draft.event(&self.identity, source, event);
+                    self.record_arrival(event, draft);
                 }
-                Judgement::Ignore(why) => draft.notices.push(Notice::Ignored { message: kind, why }),
+                Judgement::Ignore(why) => draft.notices.push(Notice::Ignored { message: name, why }),
                 Judgement::Abort(text) => aborted = aborted.or_else(|| Some(nondeterminism(text))),
             }
         }
         aborted
     }
 
-    fn arrive(&mut self, source: Option<u64>, kind: EventKind, draft: &mut Draft) {
-        let event = draft.event(&self.identity, source, kind);
-        self.record(event, draft);
-    }
-
-    fn record(&mut self, event: Event, draft: &mut Draft) {
-        draft.answered.extend(self.outline.child_answered_by(&event));
-        self.outline.observe(&event, &self.identity);
+    fn record_arrival(&mut self, event: Event, draft: &mut Draft) {
+        draft.answered.extend(child::answered_by(&event, &self.outline));
+        self.outline.play(&event, &self.identity);
         draft.events.push(event);
         draft.arrived = draft.events.len();
     }
 
     fn judge(&self, message: WorkItem) -> Judgement {
-        use ScheduleFamily::{Activity, Child, Timer};
-        match message {
-            WorkItem::ActivityCompleted { execution_id, id, result, .. } => {
-                self.answer(execution_id, id, Activity, EventKind::ActivityCompleted { result })
-            }
-            WorkItem::ActivityFailed { execution_id, id, details, .. } => {
-                self.answer(execution_id, id, Activity, EventKind::ActivityFailed { details })
-            }
-            WorkItem::TimerFired { execution_id, id, fire_at_ms, .. } => {
-                self.answer(execution_id, id, Timer, EventKind::TimerFired { fire_at_ms })
-            }
-            WorkItem::SubOrchCompleted { parent_execution_id, parent_id, result, .. } => self.answer(
-                parent_execution_id,
-                parent_id,
-                Child,
-                EventKind::SubOrchestrationCompleted { result },
-            ),
-            WorkItem::SubOrchFailed { parent_execution_id, parent_id, details, .. } => self.answer(
-                parent_execution_id,
-                parent_id,
-                Child,
-                EventKind::SubOrchestrationFailed { details },
-            ),
-            WorkItem::ExternalRaised { name, data, .. } => {
-                Judgement::record(EventKind::ExternalEvent { name, data })
-            }
-            WorkItem::QueueMessage { name, data, .. } => {
-                Judgement::record(EventKind::QueueEventDelivered { name, data })
-            }
-            WorkItem::CancelInstance { reason, .. } if self.outline.cancel_reason.is_none() => {
-                Judgement::record(EventKind::OrchestrationCancelRequested { reason })
-            }
-            WorkItem::CancelInstance { .. } => Judgement::Ignore("a cancellation was requested before"),
-            WorkItem::SessionMigrated { execution_id, session_id, epoch, from, to, .. } => {
-                if execution_id == self.identity.execution_id {
-                    Judgement::record(EventKind::SessionMigrated { session_id, epoch, from, to })
-                } else {
-                    Judgement::Ignore(OTHER_EXECUTION)
-                }
-            }
-            WorkItem::StartOrchestration { .. }
-            | WorkItem::ContinueAsNew { .. }
-            | WorkItem::ContinueAsNewWithSessions { .. } => Judgement::Ignore("the execution has started"),
-            WorkItem::ActivityExecute { .. } => Judgement::Ignore("it is work, not a message"),
-            WorkItem::TerminateInstance { .. } => {
-                Judgement::Ignore("an execution that runs is not terminated by its code")
-            }
-            WorkItem::Nudge { .. } => Judgement::Ignore("it only asks for a turn"),
+        match message.addressee() {
+            Addressee::Operation(kind) => kind.rules().admit(message, &self.site()),
+            Addressee::Execution => self.judge_cancellation(message),
+            Addressee::Nothing(why) => Judgement::Ignore(why),
         }
     }
 
-    /// Judges the answer to a schedule. The first answer in history wins; any later one changes nothing.
-    fn answer(&self, execution_id: u64, id: u64, family: ScheduleFamily, event: EventKind) -> Judgement {
-        if execution_id != self.identity.execution_id {
-            return Judgement::Ignore(OTHER_EXECUTION);
+    fn judge_cancellation(&self, message: WorkItem) -> Judgement {
+        let WorkItem::CancelInstance { reason, .. } = message else { return Judgement::misaddressed() };
+        match self.outline.cancel_reason {
+            None => Judgement::record(EventKind::OrchestrationCancelRequested { reason }),
+            Some(_) => Judgement::Ignore("a cancellation was requested before"),
         }
-        match self.outline.family_of(id) {
-            None => Judgement::Abort(format!("no matching schedule for {} id={id}", unmatched_label(family))),
-            Some(scheduled) if scheduled != family => Judgement::Abort(format!(
-                "completion kind mismatch for id={id}, expected '{}', got '{}'",
-                scheduled.label(),
-                family.label()
-            )),
-            Some(_) if !self.outline.is_open(id) => Judgement::Ignore("it was answered before"),
-            Some(_) => Judgement::Record { source: Some(id), fatal: fatal(&event), event },
-        }
+    }
+
+    pub(super) fn site(&self) -> Site<'_> {
+        Site { identity: &self.identity, options: &self.options, outline: &self.outline }
     }
 }
 
+/// What becomes of a message.
 #[allow(
     clippy::large_enum_variant,
     reason = "one lives at a time, and a box would cost one allocation a message"
 )]
-enum Judgement {
-    Record { source: Option<u64>, event: EventKind, fatal: Option<ErrorDetails> },
+pub(crate) enum Judgement {
+    /// It becomes an event.
+    Record { source: Option<u64>, event: EventKind },
+    /// It changes nothing; the text says why.
     Ignore(&'static str),
+    /// History and message contradict each other, which ends the execution; the text says how.
     Abort(String),
 }
 
 impl Judgement {
-    fn record(event: EventKind) -> Self {
-        Self::Record { source: None, event, fatal: None }
+    pub(crate) fn record(event: EventKind) -> Self {
+        Self::Record { source: None, event }
+    }
+
+    /// The judgement of a message that the rules of another kind are for. No message comes here.
+    pub(crate) fn misaddressed() -> Self {
+        Self::Ignore("it is for another kind of operation")
     }
 }
 
-const OTHER_EXECUTION: &str = "it belongs to another execution";
+pub(crate) const OTHER_EXECUTION: &str = "it belongs to another execution";
 
-fn unmatched_label(family: ScheduleFamily) -> &'static str {
-    match family {
-        ScheduleFamily::Activity => "completion",
-        ScheduleFamily::Timer => "timer",
-        ScheduleFamily::Child => "sub-orchestration",
+/// A message that answers schedule `id` of an execution.
+pub(crate) struct Reply {
+    pub(crate) kind: Kind,
+    pub(crate) execution_id: u64,
+    pub(crate) id: u64,
+}
+
+impl Reply {
+    /// Judges the answer to a schedule. The first answer in history wins; any later one changes nothing.
+    pub(crate) fn judge(self, event: EventKind, site: &Site<'_>) -> Judgement {
+        let Self { kind, execution_id, id } = self;
+        if execution_id != site.identity.execution_id {
+            return Judgement::Ignore(OTHER_EXECUTION);
+        }
+        let labels = |kind: Kind| kind.rules().answer_labels();
+        match site.outline.kind_of(id) {
+            None => {
+                let label = labels(kind).map_or("", |labels| labels.unmatched);
+                Judgement::Abort(format!("no matching schedule for {label} id={id}"))
+            }
+            Some(scheduled) if scheduled != kind => Judgement::Abort(format!(
+                "completion kind mismatch for id={id}, expected '{}', got '{}'",
+                labels(scheduled).map_or("", |labels| labels.schedule),
+                labels(kind).map_or("", |labels| labels.schedule)
+            )),
+            Some(_) if !site.outline.is_open(id) => Judgement::Ignore("it was answered before"),
+            Some(_) => Judgement::Record { source: Some(id), event },
+        }
     }
 }
 
-/// A failure that is not the application's own ends the orchestration that waits for it.
-pub(super) fn fatal(event: &EventKind) -> Option<ErrorDetails> {
-    let (EventKind::ActivityFailed { details } | EventKind::SubOrchestrationFailed { details }) = event
-    else {
-        return None;
-    };
+/// The failure that an event brings, if it is not the application's own. Such a failure ends the orchestration
+/// that waits for the answer.
+fn fatal(event: &EventKind) -> Option<&ErrorDetails> {
+    let Role::Answers(kind) = event.role() else { return None };
+    let details = kind.rules().failure(event)?;
     match details {
         ErrorDetails::Infrastructure { .. }
         | ErrorDetails::Configuration { .. }
-        | ErrorDetails::Poison { .. } => Some(details.clone()),
+        | ErrorDetails::Poison { .. } => Some(details),
         ErrorDetails::Application { .. } => None,
     }
 }
 
-/// The recorded form of [`fatal`], for histories that are checked after the fact.
+/// Does a recorded event bring a failure that ends the orchestration?
 pub(super) fn is_fatal(event: &Event) -> bool {
     fatal(&event.kind).is_some()
 }

@@ -2,16 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use super::apply::Next;
 use super::drive::never_settles;
-use super::{AnsweredChild, Due, Execution, Identity, Notice, SessionChange};
-use crate::ledger::{Call, DropGroup};
+use super::execution::Due;
+use super::ledger::Call;
+use super::{AnsweredChild, Execution, Identity, Notice, SessionChange};
 use crate::limits::MAX_DECISION_POLLS;
-use crate::operation::{self, activity};
-use crate::{Action, Event, EventKind, SessionKey};
+use crate::operation::continue_as_new::Continuation;
+use crate::operation::{Effect, Kind, Role, session};
+use crate::{Event, EventKind};
 
 /// A turn that is being decided.
-pub(super) struct Draft {
+pub(crate) struct Draft {
     pub(super) now_ms: u64,
     pub(super) events: Vec<Event>,
     /// How many of the events were made of arrivals, before the code ran.
@@ -19,22 +20,22 @@ pub(super) struct Draft {
     /// Did the code wait for nothing that could answer it before this turn?
     pub(super) was_stuck: bool,
     /// The first id that belongs to this turn.
-    pub(super) first_event_id: u64,
+    pub(crate) first_event_id: u64,
     next_event_id: u64,
-    /// What the code asked for in this turn, each with the event that records it.
-    pub(super) asked: Vec<Asked>,
-    pub(super) continue_as_new: Option<(String, Option<String>)>,
-    /// Activities to withdraw.
-    pub(super) cancelled: BTreeSet<u64>,
+    /// What this turn causes, in the order of decision.
+    pub(super) effects: Vec<DraftEffect>,
+    pub(super) continuation: Option<Continuation>,
+    /// The schedules of the activities to withdraw.
+    pub(crate) withdrawn: BTreeSet<u64>,
     pub(super) sessions: Vec<SessionChange>,
     pub(super) notices: Vec<Notice>,
     pub(super) answered: Vec<AnsweredChild>,
 }
 
-/// A recorded call, and the session that it means at that point of history.
-pub(super) struct Asked {
-    pub(super) action: Action,
-    pub(super) session: Option<SessionKey>,
+/// An effect, and whether it takes place although the execution ends in the same turn.
+pub(super) struct DraftEffect {
+    pub(super) effect: Effect,
+    pub(super) is_sent_at_end: bool,
 }
 
 impl Draft {
@@ -46,12 +47,20 @@ impl Draft {
             was_stuck: false,
             first_event_id,
             next_event_id: first_event_id,
-            asked: Vec::new(),
-            continue_as_new: None,
-            cancelled: BTreeSet::new(),
+            effects: Vec::new(),
+            continuation: None,
+            withdrawn: BTreeSet::new(),
             sessions: Vec::new(),
             notices: Vec::new(),
             answered: Vec::new(),
+        }
+    }
+
+    /// Adds an effect. A change of a session takes place in any case.
+    pub(crate) fn push_effect(&mut self, effect: Effect, is_sent_at_end: bool) {
+        match effect {
+            Effect::Session(change) => self.sessions.push(change),
+            Effect::Work(_) | Effect::Message(_) => self.effects.push(DraftEffect { effect, is_sent_at_end }),
         }
     }
 
@@ -61,7 +70,7 @@ impl Draft {
         id
     }
 
-    /// Gives back an id that was taken for a continue-as-new when nothing was recorded after it.
+    /// Frees an id that was taken for a continue-as-new when nothing was recorded after it.
     pub(super) fn go_on_after(&mut self, last_event_id: u64) {
         self.next_event_id = last_event_id.saturating_add(1);
     }
@@ -75,35 +84,33 @@ impl Draft {
 
 impl Execution {
     pub(super) fn decide(&mut self, draft: &mut Draft) {
-        self.consume_arrivals(draft);
+        self.play_arrivals(draft);
         self.record_calls(draft);
     }
 
     /// Gives each arrival to the code, with a poll before the next one.
-    fn consume_arrivals(&mut self, draft: &mut Draft) {
+    fn play_arrivals(&mut self, draft: &mut Draft) {
         let due = Due { now_ms: draft.now_ms, replaying: false };
         for index in 0..draft.arrived {
             let Some(event) = draft.events.get(index).cloned() else { return };
             self.effort.events_visited += 1;
-            if !matches!(event.kind, EventKind::SessionsCarried { .. }) {
-                self.poll_due();
+            self.poll_before(&event);
+            if let Role::Answers(kind) = event.kind.role() {
+                draft.notices.extend(kind.rules().notice(&event, &self.scope.lock()));
             }
-            draft.notices.extend(self.early_event(&event));
-            match self.apply(event) {
-                Ok(Next::Poll) => self.due = Some(due),
-                Ok(Next::Go) => {}
-                Err(mismatch) => self.part(mismatch),
+            if let Err(mismatch) = self.play_arrival(event, due) {
+                self.part(mismatch);
             }
         }
     }
 
     /// Records what the code asks for until it asks for nothing more. A call becomes an event, the event is
-    /// treated like a recorded one, and if it asks for a poll, that poll comes before the next call.
+    /// played like a recorded one, and if it asks for a poll, that poll comes before the next call.
     fn record_calls(&mut self, draft: &mut Draft) {
         for _ in 0..MAX_DECISION_POLLS {
             self.poll_due();
             while self.failure.is_none() && (self.due.is_none() || self.output.is_some()) {
-                let call = self.shared.lock().next_call();
+                let call = self.scope.lock().next_call();
                 match call {
                     Some(call) => self.record_call(call, draft),
                     None => return,
@@ -117,65 +124,45 @@ impl Execution {
     }
 
     fn record_call(&mut self, call: Call, draft: &mut Draft) {
-        let Call { token, mut action, .. } = call;
-        if let Err(refused) = self.refuse(&action, draft.next_event_id) {
+        let Call { token, action, .. } = call;
+        let kind = action.kind();
+        if let Err(refused) = kind.rules().refuse(&action, draft.next_event_id, &self.site()) {
             self.failure = Some(refused);
             return;
         }
         // Continue-as-new takes an id too, which stays a gap when something is recorded after it.
         let event_id = draft.take_id();
-        operation::set_scheduling_event(&mut action, event_id);
-        let Some(kind) = operation::event_of(&action, &self.identity, event_id) else {
-            if let Action::ContinueAsNew { input, version } = action {
-                draft.continue_as_new.get_or_insert((input, version));
-            }
+        let Some(record) = kind.rules().record(&action, event_id, &self.identity) else {
+            draft.continuation = draft.continuation.take().or_else(|| Continuation::of(action));
             return;
         };
         let Identity { instance, execution_id, .. } = &self.identity;
-        let mut event = Event::at(draft.now_ms, event_id, instance.clone(), *execution_id, None, kind);
-        event.child_version = operation::requested_version(&action);
-        let orphans = self.orphans_of(&event);
-        let asked_to_stop: BTreeSet<u64> =
-            orphans.iter().copied().filter(|orphan| self.outline.is_cancel_requested(*orphan)).collect();
-        self.outline.observe(&event, &self.identity);
-        if self.bind(&event, token, &orphans) == Next::Poll {
-            self.due = Some(Due { now_ms: draft.now_ms, replaying: false });
+        let mut event = Event::at(draft.now_ms, event_id, instance.clone(), *execution_id, None, record.kind);
+        event.child_version = record.child_version;
+        let orphans = self.orphans_of(&event, Role::Records(kind));
+        let is_running = |orphan: &u64| !self.outline.is_cancel_requested(*orphan);
+        let running: Vec<u64> = orphans.iter().copied().filter(is_running).collect();
+        self.outline.play(&event, &self.identity);
+        self.play_call(&event, kind, token, &orphans, Due { now_ms: draft.now_ms, replaying: false });
+        if let Some(effect) = kind.rules().send(action, &event, &self.site()) {
+            draft.push_effect(effect, kind.rules().is_sent_at_end());
         }
-        draft.sessions.extend(session_change(&event.kind));
         draft.events.push(event);
-        let session = session_of(&action).map(|id| self.outline.sessions.key(&self.identity.instance, id));
-        draft.asked.push(Asked { action, session });
-        for orphan in orphans.difference(&asked_to_stop).copied() {
-            let kind = EventKind::ActivityCancelRequested { reason: activity::CANCELLED_BY_CLOSE.to_owned() };
-            let event = draft.event(&self.identity, Some(orphan), kind);
-            self.outline.observe(&event, &self.identity);
-            draft.events.push(event);
-            draft.cancelled.insert(orphan);
-            let mut ledger = self.shared.lock();
-            let dropped = ledger.dropped(DropGroup::Activities);
+        for orphan in running {
+            self.record_cancellation(Kind::Activity, orphan, session::CLOSED, draft);
+            let mut ledger = self.scope.lock();
+            let dropped = ledger.dropped(Kind::Activity);
             dropped.unreported.remove(&orphan);
             dropped.marked.insert(orphan);
         }
     }
-}
 
-fn session_of(action: &Action) -> Option<&str> {
-    match action {
-        Action::CallActivity { session_id, .. } => session_id.as_deref(),
-        _ => None,
-    }
-}
-
-fn session_change(kind: &EventKind) -> Option<SessionChange> {
-    match kind {
-        EventKind::SessionOpened { session_id, idle_timeout_ms, concurrency } => Some(SessionChange::Open {
-            session_id: session_id.clone(),
-            idle_timeout_ms: *idle_timeout_ms,
-            concurrency: *concurrency,
-        }),
-        EventKind::SessionClosed { session_id } => {
-            Some(SessionChange::Close { session_id: session_id.clone() })
-        }
-        _ => None,
+    /// Records that the operation of schedule `id` is cancelled, and stops it.
+    pub(super) fn record_cancellation(&mut self, kind: Kind, id: u64, reason: &str, draft: &mut Draft) {
+        let Some(cancellation) = kind.rules().cancellation() else { return };
+        let event = draft.event(&self.identity, Some(id), (cancellation.event)(reason.to_owned()));
+        self.outline.play(&event, &self.identity);
+        draft.events.push(event);
+        kind.rules().stop(id, &self.site(), draft);
     }
 }

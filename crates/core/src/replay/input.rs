@@ -49,6 +49,14 @@ impl ParentLink {
     pub fn of(instance: Option<&str>, id: Option<u64>, execution_id: Option<u64>) -> Option<Self> {
         Some(Self { instance: instance?.to_owned(), id: id?, execution_id })
     }
+
+    /// Takes a link apart into the three optional fields that events and work items carry.
+    pub fn fields(link: Option<Self>) -> (Option<String>, Option<u64>, Option<u64>) {
+        match link {
+            Some(Self { instance, id, execution_id }) => (Some(instance), Some(id), execution_id),
+            None => (None, None, None),
+        }
+    }
 }
 
 /// Bounds what an execution may do. Judged when something is first decided, never on replay.

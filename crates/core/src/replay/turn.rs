@@ -1,12 +1,9 @@
 //! What a turn decides.
 
-use std::panic::Location;
-
-use crate::mismatch::{CallSite, nondeterminism};
 use crate::replay::ParentLink;
 use crate::{
-    AppErrorKind, ErrorDetails, Event, EventKind, ExecutionMetadata, ScheduledActivityIdentifier,
-    SessionConcurrency, SessionKey, WorkItem,
+    ErrorDetails, Event, EventKind, ExecutionMetadata, ScheduledActivityIdentifier, SessionConcurrency,
+    SessionKey, WorkItem,
 };
 
 /// Holds all that one turn decided. It takes effect when it is committed, as a whole.
@@ -197,82 +194,27 @@ impl Turn {
     pub fn metadata(&self) -> ExecutionMetadata {
         let mut metadata = ExecutionMetadata::default();
         for event in &self.events {
-            match &event.kind {
-                EventKind::OrchestrationStarted { name, version, parent_instance, .. } => {
-                    metadata.orchestration_name = Some(name.clone());
-                    metadata.orchestration_version = Some(version.clone());
-                    metadata.parent_instance_id.clone_from(parent_instance);
-                    metadata.pinned_duroxide_version = event.duroxide_version.parse().ok();
-                }
-                EventKind::OrchestrationCompleted { output } => {
-                    end(&mut metadata, "Completed", output.clone())
-                }
-                EventKind::OrchestrationFailed { details } => {
-                    end(&mut metadata, "Failed", details.display_message())
-                }
-                EventKind::OrchestrationContinuedAsNew { input } => {
-                    end(&mut metadata, "ContinuedAsNew", input.clone())
-                }
-                _ => {}
+            if let EventKind::OrchestrationStarted { name, version, parent_instance, .. } = &event.kind {
+                metadata.orchestration_name = Some(name.clone());
+                metadata.orchestration_version = Some(version.clone());
+                metadata.parent_instance_id.clone_from(parent_instance);
+                metadata.pinned_duroxide_version = event.duroxide_version.parse().ok();
+            } else if let EventKind::OrchestrationCompleted { output } = &event.kind {
+                end(&mut metadata, "Completed", output.clone());
+            } else if let EventKind::OrchestrationFailed { details } = &event.kind {
+                end(&mut metadata, "Failed", details.display_message());
+            } else if let EventKind::OrchestrationContinuedAsNew { input } = &event.kind {
+                end(&mut metadata, "ContinuedAsNew", input.clone());
             }
         }
         metadata
     }
 }
 
-/// The first terminal event counts.
+/// Notes how the execution ended: the first event that says so counts.
 fn end(metadata: &mut ExecutionMetadata, status: &str, output: String) {
     if metadata.status.is_none() {
         metadata.status = Some(status.to_owned());
         metadata.output = Some(output);
-    }
-}
-
-/// A use of the context that no replay could repeat, or that breaks a limit while the code runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Misuse {
-    OutsidePoll { call: &'static str, at: &'static Location<'static> },
-    TooManyCalls { limit: usize, at: &'static Location<'static> },
-    OnSession { why: &'static str, at: &'static Location<'static> },
-    Encode { what: &'static str, error: String, at: &'static Location<'static> },
-    SessionId { details: ErrorDetails },
-    WakerPanicked { text: String },
-}
-
-impl Misuse {
-    pub(crate) fn details(&self) -> ErrorDetails {
-        match self {
-            Self::OutsidePoll { call, at } => nondeterminism(format!(
-                "{call} at {} was called from outside the orchestration's own code (a spawned task, or a context \
-                 that was kept): such a call cannot be replayed; call it from the handler, or do the work in an activity",
-                CallSite::from(*at)
-            )),
-            Self::TooManyCalls { limit, at } => application_error(format!(
-                "the number of calls in one turn exceeds limit ({limit}); the first beyond it is at {}",
-                CallSite::from(*at)
-            )),
-            Self::OnSession { why, at } => {
-                application_error(format!("on_session() at {} {why}", CallSite::from(*at)))
-            }
-            Self::Encode { what, error, at } => {
-                application_error(format!("{what} at {} cannot be encoded: {error}", CallSite::from(*at)))
-            }
-            Self::SessionId { details } => details.clone(),
-            Self::WakerPanicked { text } => panicked(text.clone()),
-        }
-    }
-}
-
-/// The failure of an execution whose code panicked.
-pub(crate) fn panicked(message: String) -> ErrorDetails {
-    ErrorDetails::Application { kind: AppErrorKind::Panicked, message, retryable: false }
-}
-
-/// The failure of an execution that broke a rule or a limit.
-pub(crate) fn application_error(message: impl Into<String>) -> ErrorDetails {
-    ErrorDetails::Application {
-        kind: AppErrorKind::OrchestrationFailed,
-        message: message.into(),
-        retryable: false,
     }
 }

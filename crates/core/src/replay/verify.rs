@@ -1,14 +1,20 @@
 //! Checks a recorded history against the code, without deciding anything.
 
-use super::refuse::check_sizes;
-use super::{Execution, Setup, Verifying, application_error};
-use crate::mismatch::Mismatch;
-use crate::{Action, AppErrorKind, ErrorDetails, Event, EventKind, OrchestrationContext};
+use super::conclude::check_events;
+use super::execution::Verifying;
+use super::ledger::Call;
+use super::mismatch::Mismatch;
+use super::{Execution, Setup};
+use crate::operation::Kind;
+use crate::operation::bounds::check_payload;
+use crate::operation::continue_as_new::Continuation;
+use crate::vocabulary::error::application_error;
+use crate::{AppErrorKind, ErrorDetails, Event, EventKind, OrchestrationContext};
 
-/// Runs the code against a recorded history, finished or not, and says where they part.
+/// Runs the code against a recorded history, ended or not, and reports where they part.
 ///
-/// This is how a change of code is tested before it meets the executions that are under way: export their
-/// histories and check that the new code still repeats them.
+/// Use it to test a change of code before it is deployed: export the histories of executions that are under way
+/// and check that the new code still repeats them. Nothing is recorded and nothing is sent.
 ///
 /// # Errors
 /// The first event that the code does not repeat.
@@ -17,18 +23,18 @@ where
     H: FnOnce(OrchestrationContext, String) -> F + Send + 'static,
     F: Future<Output = Result<String, String>> + Send + 'static,
 {
-    let terminal = history.iter().rev().find(|event| event.is_terminal()).cloned();
+    let end = history.iter().rev().find(|event| event.is_terminal()).cloned();
     let mut execution = Execution::recorded(setup, &history, handler);
-    execution.verifying = if terminal.is_some() { Verifying::Yes } else { Verifying::No };
-    let sizes = check_sizes(&history);
-    execution.visit_all(history);
-    if let Some(terminal) = &terminal {
-        let limited = sizes.is_err() || execution.check_keys().is_err();
-        execution.check_end(terminal, limited);
+    execution.verifying = if end.is_some() { Verifying::Yes } else { Verifying::No };
+    let sizes = check_events(&history);
+    execution.play_all(history);
+    if let Some(end) = &end {
+        let limited = sizes.is_err() || execution.scope.lock().kv.check_keys().is_err();
+        execution.check_end(end, limited);
     }
     match (execution.mismatch.take(), execution.failure.take()) {
         (Some(mismatch), _) => Err(mismatch),
-        (None, Some(details)) if !explains(terminal.as_ref(), &details) => Err(Mismatch {
+        (None, Some(details)) if !explains(end.as_ref(), &details) => Err(Mismatch {
             position: execution.last_match.as_ref().map_or(1, |last| last.event_id.saturating_add(1)),
             reason: details.display_message(),
             expected: None,
@@ -41,57 +47,27 @@ where
 }
 
 impl Execution {
-    /// The end that history records must be the end that the code comes to. Where history is `limited`, a limit
-    /// may have ended it instead of the code.
-    fn check_end(&mut self, terminal: &Event, limited: bool) {
+    /// Checks that the code comes to the end that history records. If the history broke a limit (`limited`),
+    /// that limit may have ended it instead of the code.
+    fn check_end(&mut self, end: &Event, limited: bool) {
         if self.failure.is_some() {
             return;
         }
-        let left = {
-            let mut ledger = self.shared.lock();
-            let mut left = None;
-            while let Some(call) = ledger.next_call() {
-                match call.action {
-                    Action::ContinueAsNew { .. } => {
-                        self.continued = self.continued.take().or(Some(call.action))
-                    }
-                    _ => left = left.or(Some(call)),
-                }
-            }
-            left
-        };
-        let stopped = was_stopped(terminal) && !self.returned_error_of(terminal);
+        let left = self.take_calls_left();
+        let stopped = was_stopped(end) && !self.returned_error_of(end);
         if let (Some(call), false) = (&left, stopped) {
-            self.part(Mismatch::between("schedule mismatch", call, terminal));
+            self.part(Mismatch::between("schedule mismatch", call, end));
             return;
         }
         // A call that is left may be the one that a limit refused.
         let limited = limited || left.is_some();
-        let agrees = match &terminal.kind {
-            EventKind::OrchestrationCompleted { output } => {
-                self.continued.is_none()
-                    && self.output.as_ref().is_some_and(|result| result.as_ref() == Ok(output))
-            }
-            EventKind::OrchestrationContinuedAsNew { input: recorded } => {
-                matches!(&self.continued, Some(Action::ContinueAsNew { input, .. }) if input == recorded)
-            }
-            EventKind::OrchestrationFailed { details: ErrorDetails::Application { kind, .. } } => {
-                match kind {
-                    // The code ran to this end without a panic, or it would have failed by now.
-                    AppErrorKind::Panicked => false,
-                    AppErrorKind::OrchestrationFailed => {
-                        self.output.is_none()
-                            || limited
-                            || self.returned_error_of(terminal)
-                            || self.returned_too_much()
-                    }
-                    AppErrorKind::ActivityFailed
-                    | AppErrorKind::Cancelled { .. }
-                    | AppErrorKind::SessionLost
-                    | AppErrorKind::Terminated { .. } => true,
-                }
-            }
-            _ => true,
+        let agrees = if let EventKind::OrchestrationCompleted { output } = &end.kind {
+            self.continued.is_none()
+                && self.output.as_ref().is_some_and(|result| result.as_ref() == Ok(output))
+        } else if let EventKind::OrchestrationContinuedAsNew { input } = &end.kind {
+            self.continued.as_ref().is_some_and(|continuation| continuation.input == *input)
+        } else {
+            self.agrees_with_failure(end, limited)
         };
         if !agrees {
             let found = match (&self.output, &self.continued) {
@@ -100,43 +76,73 @@ impl Execution {
                 (Some(Err(_)), None) => "returns another error",
                 (None, None) => "still waits",
             };
-            let reason = format!("the orchestration {found} where history has {}", terminal.kind.name());
-            self.part(Mismatch::at(terminal, reason));
+            let reason = format!("the orchestration {found} where history has {}", end.kind.name());
+            self.part(Mismatch::at(end, reason));
         }
     }
 
+    /// Can the code have come to the failure that history records? Failures that the engine decides come to
+    /// any code.
+    fn agrees_with_failure(&self, end: &Event, limited: bool) -> bool {
+        let Some(ErrorDetails::Application { kind, .. }) = failure_of(end) else { return true };
+        match kind {
+            // The code ran to this end without a panic, or it would have failed by now.
+            AppErrorKind::Panicked => false,
+            AppErrorKind::OrchestrationFailed => {
+                self.output.is_none() || limited || self.returned_error_of(end) || self.returned_too_much()
+            }
+            AppErrorKind::ActivityFailed
+            | AppErrorKind::Cancelled { .. }
+            | AppErrorKind::SessionLost
+            | AppErrorKind::Terminated { .. } => true,
+        }
+    }
+
+    /// Takes out the calls that no event records. Returns the first one that is not a continue-as-new.
+    fn take_calls_left(&mut self) -> Option<Call> {
+        let mut ledger = self.scope.lock();
+        let mut left = None;
+        while let Some(call) = ledger.next_call() {
+            if call.action.kind() == Kind::ContinueAsNew {
+                self.continued = self.continued.take().or_else(|| Continuation::of(call.action));
+            } else {
+                left = left.or(Some(call));
+            }
+        }
+        left
+    }
+
     /// Did the code return the error that ends the history?
-    fn returned_error_of(&self, terminal: &Event) -> bool {
-        let EventKind::OrchestrationFailed { details } = &terminal.kind else { return false };
+    fn returned_error_of(&self, end: &Event) -> bool {
+        let Some(details) = failure_of(end) else { return false };
         matches!(&self.output, Some(Err(error)) if *details == application_error(error.clone()))
     }
 
     fn returned_too_much(&self) -> bool {
         let (Some(Ok(text)) | Some(Err(text))) = &self.output else { return false };
-        self.check_payload("orchestration result", text).is_err()
+        check_payload("orchestration result", text, &self.options).is_err()
     }
 }
 
-/// Was the recorded execution ended by the engine, with calls of the code left unrecorded?
-fn was_stopped(terminal: &Event) -> bool {
-    match &terminal.kind {
-        EventKind::OrchestrationFailed { details: ErrorDetails::Application { kind, .. } } => {
-            // A call that a limit refuses is not recorded either.
-            !matches!(kind, AppErrorKind::Cancelled { .. })
-        }
-        EventKind::OrchestrationFailed { .. } => true,
-        _ => false,
+/// Was the recorded execution ended by the engine, with calls of the code left unrecorded? A call that a limit
+/// refuses is not recorded either.
+fn was_stopped(end: &Event) -> bool {
+    let Some(details) = failure_of(end) else { return false };
+    !matches!(details, ErrorDetails::Application { kind: AppErrorKind::Cancelled { .. }, .. })
+}
+
+/// Does the recorded end explain the failure that the code ran into? A turn that the engine aborts does not
+/// run the code on its last arrivals. Here the code sees them, and what it makes of them is not recorded.
+fn explains(end: Option<&Event>, details: &ErrorDetails) -> bool {
+    match end.and_then(failure_of) {
+        Some(recorded @ ErrorDetails::Application { .. }) => recorded == details,
+        Some(_) => true,
+        None => false,
     }
 }
 
-/// Does the recorded end explain the failure that the code ran into? A turn that the engine aborts does not run the
-/// code on its last arrivals; here they are shown to it, and what it makes of them is not recorded.
-fn explains(terminal: Option<&Event>, details: &ErrorDetails) -> bool {
-    match terminal.map(|event| &event.kind) {
-        Some(EventKind::OrchestrationFailed { details: recorded @ ErrorDetails::Application { .. } }) => {
-            recorded == details
-        }
-        Some(EventKind::OrchestrationFailed { .. }) => true,
-        _ => false,
-    }
+/// The failure that ends a history, if a failure does.
+fn failure_of(end: &Event) -> Option<&ErrorDetails> {
+    let EventKind::OrchestrationFailed { details } = &end.kind else { return None };
+    Some(details)
 }

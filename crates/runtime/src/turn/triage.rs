@@ -2,7 +2,7 @@
 //! read.
 
 use semver::Version;
-use steadfast_core::replay::{ParentLink, Start};
+use steadfast_core::replay::{ParentLink, Start, StartMessage};
 use steadfast_core::{AppErrorKind, ErrorDetails, PoisonMessageType, WorkItem};
 use steadfast_store::Message;
 
@@ -190,18 +190,10 @@ fn start_of_next(standing: &Standing) -> Start {
 
 /// The messages of a turn, by their purpose.
 struct Sorted {
-    opening: Option<Opening>,
+    opening: Option<StartMessage>,
     arrivals: Vec<WorkItem>,
     collisions: Vec<WorkItem>,
     terminated: Option<ErrorDetails>,
-}
-
-/// The start of an execution among the messages.
-struct Opening {
-    orchestration: String,
-    version: Option<String>,
-    start: Start,
-    continues: bool,
 }
 
 /// Separates the start from the other messages. A start for an instance that has a history is ignored; if a
@@ -220,7 +212,7 @@ fn sort(messages: Vec<Message>, standing: &Standing, instance: &str) -> Sorted {
                 let parent = ParentLink::of(parent_instance.as_deref(), parent_id, parent_execution_id);
                 sorted.collisions.extend(parent.and_then(|parent| collision(parent, standing, instance)));
             }
-            item => match (opening_of(item), &sorted.opening) {
+            item => match (StartMessage::read(item), &sorted.opening) {
                 (Ok(mut found), None) => {
                     found.start.traceparent = traceparent;
                     sorted.opening = Some(found);
@@ -271,67 +263,6 @@ fn collision(parent: ParentLink, standing: &Standing, instance: &str) -> Option<
             retryable: false,
         },
     })
-}
-
-/// Takes the start out of a start message. Another message is returned as it is.
-fn opening_of(item: WorkItem) -> Result<Opening, Box<WorkItem>> {
-    let (orchestration, version, start, continues) = match item {
-        WorkItem::StartOrchestration {
-            orchestration,
-            input,
-            version,
-            parent_instance,
-            parent_id,
-            parent_execution_id,
-            ..
-        } => {
-            let parent = ParentLink::of(parent_instance.as_deref(), parent_id, parent_execution_id);
-            (orchestration, version, Start { input, parent, ..Start::default() }, false)
-        }
-        WorkItem::ContinueAsNew {
-            instance,
-            orchestration,
-            input,
-            version,
-            parent_instance,
-            parent_id,
-            parent_execution_id,
-            carry_forward_events,
-            initial_custom_status,
-        } => {
-            // The same start without sessions.
-            return opening_of(WorkItem::ContinueAsNewWithSessions {
-                instance,
-                orchestration,
-                input,
-                version,
-                parent_instance,
-                parent_id,
-                parent_execution_id,
-                carry_forward_events,
-                initial_custom_status,
-                sessions: Vec::new(),
-            });
-        }
-        WorkItem::ContinueAsNewWithSessions {
-            orchestration,
-            input,
-            version,
-            parent_instance,
-            parent_id,
-            parent_execution_id,
-            carry_forward_events: carry_forward,
-            initial_custom_status: custom_status,
-            sessions,
-            ..
-        } => {
-            let parent = ParentLink::of(parent_instance.as_deref(), parent_id, parent_execution_id);
-            let start = Start { input, parent, carry_forward, custom_status, sessions, ..Start::default() };
-            (orchestration, version, start, true)
-        }
-        arrival => return Err(Box::new(arrival)),
-    };
-    Ok(Opening { orchestration, version, start, continues })
 }
 
 fn texts(messages: &[Message]) -> String {

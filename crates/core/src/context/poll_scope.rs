@@ -12,18 +12,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Wake, Waker};
 
-use crate::ledger::Ledger;
-use crate::replay::Misuse;
+use crate::context::misuse::Misuse;
+use crate::replay::ledger::Ledger;
 
 /// The ledger of one execution, shared by its context, its futures and its engine.
-pub(crate) struct Shared {
+pub(crate) struct PollScope {
     ledger: Mutex<Ledger>,
     root: Arc<RootWaker>,
     /// A context made with `OrchestrationContext::new`: no engine polls it, so any thread may use it.
     standalone: bool,
 }
 
-impl Shared {
+impl PollScope {
     pub(crate) fn driven(ledger: Ledger) -> Arc<Self> {
         Self::with(ledger, false)
     }
@@ -51,7 +51,7 @@ impl Shared {
         what: &'static str,
         at: &'static Location<'static>,
     ) -> Option<MutexGuard<'_, Ledger>> {
-        if self.is_over() {
+        if self.has_ended() {
             return None;
         }
         let mut ledger = self.lock();
@@ -76,13 +76,13 @@ impl Shared {
     /// Runs one poll of the root: wakes inside it are legal and ask for another poll.
     pub(crate) fn polling<R>(&self, poll: impl FnOnce() -> R) -> R {
         self.root.woken.store(false, Ordering::Relaxed);
-        let _scope = Scope::enter(Here::Polling(self.root.id()));
+        let _entered = Entered::enter(Here::Polling(self.root.id()));
         poll()
     }
 
     /// Wakes what an event answered. These wakes come from the engine and are never foreign.
     pub(crate) fn deliver(&self, wakers: impl IntoIterator<Item = Waker>) {
-        let _scope = Scope::enter(Here::Delivering(self.root.id()));
+        let _entered = Entered::enter(Here::Delivering(self.root.id()));
         for waker in wakers {
             // A combinator may bring a waker of its own making: user code like any other.
             if let Err(text) = guarded(|| waker.wake()) {
@@ -112,13 +112,13 @@ impl Shared {
 
     /// Ends the execution: later calls, drops and wakes change nothing.
     pub(crate) fn end(&self) {
-        self.root.over.store(true, Ordering::Release);
+        self.root.ended.store(true, Ordering::Release);
         let forgotten = self.lock().forget();
         drop(guarded(move || drop(forgotten)));
     }
 
-    pub(crate) fn is_over(&self) -> bool {
-        self.root.over.load(Ordering::Acquire)
+    pub(crate) fn has_ended(&self) -> bool {
+        self.root.ended.load(Ordering::Acquire)
     }
 }
 
@@ -145,7 +145,7 @@ fn text_of(payload: &(dyn Any + Send)) -> String {
 struct RootWaker {
     woken: AtomicBool,
     foreign: AtomicBool,
-    over: AtomicBool,
+    ended: AtomicBool,
     alarm: Mutex<Option<Waker>>,
 }
 
@@ -173,10 +173,11 @@ impl Wake for RootWaker {
         match HERE.get() {
             Here::Polling(polled) if polled == id => self.woken.store(true, Ordering::Relaxed),
             Here::Delivering(delivered) if delivered == id => {}
-            _ if self.over.load(Ordering::Acquire) => {}
-            _ => {
-                self.foreign.store(true, Ordering::Release);
-                self.ring();
+            Here::Elsewhere | Here::Polling(_) | Here::Delivering(_) => {
+                if !self.ended.load(Ordering::Acquire) {
+                    self.foreign.store(true, Ordering::Release);
+                    self.ring();
+                }
             }
         }
     }
@@ -194,15 +195,15 @@ thread_local! {
 }
 
 /// Puts back what was there before, also when a poll panics.
-struct Scope(Here);
+struct Entered(Here);
 
-impl Scope {
+impl Entered {
     fn enter(here: Here) -> Self {
         Self(HERE.replace(here))
     }
 }
 
-impl Drop for Scope {
+impl Drop for Entered {
     fn drop(&mut self) {
         HERE.set(self.0);
     }

@@ -3,9 +3,9 @@
 use std::panic::Location;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::OrchestrationContext;
-use super::activity::Asked;
-use crate::future::DurableFuture;
+use super::super::OrchestrationContext;
+use super::ActivityCall;
+use crate::context::future::DurableFuture;
 use crate::{SYSCALL_NEW_GUID, SYSCALL_UTC_NOW_MS};
 
 impl OrchestrationContext {
@@ -33,6 +33,6 @@ impl OrchestrationContext {
         name: &str,
         at: &'static Location<'static>,
     ) -> DurableFuture<Result<String, String>> {
-        self.ask_activity(Asked { name: name.to_owned(), input: String::new(), session_id: None }, at)
+        self.ask_activity(ActivityCall { name: name.to_owned(), input: String::new(), session_id: None }, at)
     }
 }

@@ -5,8 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::ErrorDetails;
-use crate::session::CarriedSession;
+use crate::vocabulary::error::ErrorDetails;
+use crate::vocabulary::session::CarriedSession;
 
 /// Carries one message to an instance, or one activity to a worker.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]

@@ -2,29 +2,30 @@
 
 mod activity;
 mod child;
-mod combine;
+pub(crate) mod combine;
 mod continue_as_new;
 mod custom_status;
 mod detached;
+pub(crate) mod future;
 mod kv;
+pub(crate) mod misuse;
+pub(crate) mod poll_scope;
 mod queue;
-mod retry;
 mod session;
 mod signal;
-mod syscall;
 mod timer;
 mod trace;
 
 use std::panic::Location;
 use std::sync::Arc;
 
-pub use combine::{Select2, Select3};
 pub use queue::TypedDequeue;
 
-use crate::future::DurableFuture;
-use crate::ledger::{Answer, Kind, Ledger};
-use crate::replay::{Identity, Misuse};
-use crate::shared::Shared;
+use crate::context::future::DurableFuture;
+use crate::context::misuse::Misuse;
+use crate::context::poll_scope::PollScope;
+use crate::replay::Identity;
+use crate::replay::ledger::{Answer, Ledger};
 use crate::{Action, Event};
 
 /// Gives an orchestration everything it may do.
@@ -35,7 +36,7 @@ use crate::{Action, Event};
 /// such as a spawned task, cannot be repeated and fails the orchestration.
 #[derive(Clone)]
 pub struct OrchestrationContext {
-    shared: Arc<Shared>,
+    scope: Arc<PollScope>,
 }
 
 impl OrchestrationContext {
@@ -56,42 +57,42 @@ impl OrchestrationContext {
             name: orchestration_name,
             version: orchestration_version,
         };
-        Self { shared: Shared::standalone(Ledger::new(identity)) }
+        Self { scope: PollScope::standalone(Ledger::new(identity)) }
     }
 
-    pub(crate) fn over(shared: Arc<Shared>) -> Self {
-        Self { shared }
+    pub(crate) fn over(scope: Arc<PollScope>) -> Self {
+        Self { scope }
     }
 
     /// Returns the id of the instance.
     pub fn instance_id(&self) -> String {
-        self.shared.lock().identity.instance.clone()
+        self.scope.lock().identity.instance.clone()
     }
 
     /// Returns the number of this execution: 1, and one more after each continue-as-new.
     pub fn execution_id(&self) -> u64 {
-        self.shared.lock().identity.execution_id
+        self.scope.lock().identity.execution_id
     }
 
     /// Returns the name that the orchestration is registered under.
     pub fn orchestration_name(&self) -> String {
-        self.shared.lock().identity.name.clone()
+        self.scope.lock().identity.name.clone()
     }
 
     /// Returns the version of the handler that runs.
     pub fn orchestration_version(&self) -> String {
-        self.shared.lock().identity.version.clone()
+        self.scope.lock().identity.version.clone()
     }
 
     /// Returns the W3C trace context that the execution was started with. Recorded with its start, so the same on every
     /// replay; a continue-as-new hands it on.
     pub fn traceparent(&self) -> Option<String> {
-        self.shared.lock().traceparent.clone()
+        self.scope.lock().traceparent.clone()
     }
 
     /// Tells whether the code now only repeats what an earlier turn decided.
     pub fn is_replaying(&self) -> bool {
-        self.shared.lock().replaying
+        self.scope.lock().replaying
     }
 
     /// Returns false; kept for compatibility.
@@ -105,19 +106,19 @@ impl OrchestrationContext {
         &self,
         call: &'static str,
         at: &'static Location<'static>,
-        kind: Kind,
         action: impl FnOnce(&Ledger) -> Action,
         read: impl FnOnce(Answer) -> T + Send + 'static,
     ) -> DurableFuture<T> {
-        let Some(mut ledger) = self.shared.enter(call, at) else { return DurableFuture::never() };
+        let Some(mut ledger) = self.scope.enter(call, at) else { return DurableFuture::never() };
         let action = action(&ledger);
-        let token = ledger.ask(at, action, kind.clone());
+        let kind = action.kind();
+        let token = ledger.ask(at, action);
         drop(ledger);
-        DurableFuture::waiting(&self.shared, token, kind, read)
+        DurableFuture::waiting(&self.scope, token, kind, read)
     }
 
     fn report(&self, call: &'static str, misuse: Misuse, at: &'static Location<'static>) {
-        if let Some(mut ledger) = self.shared.enter(call, at) {
+        if let Some(mut ledger) = self.scope.enter(call, at) {
             ledger.report(misuse);
         }
     }

@@ -8,9 +8,9 @@ mod stamp;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::ErrorDetails;
-use crate::session::{CarriedSession, SessionConcurrency};
-use crate::version::BUILD_VERSION;
+use crate::vocabulary::error::ErrorDetails;
+use crate::vocabulary::session::{CarriedSession, SessionConcurrency};
+use crate::vocabulary::version::BUILD_VERSION;
 
 /// Records one fact of an execution, with its place in history.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]

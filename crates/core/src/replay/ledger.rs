@@ -2,19 +2,21 @@
 //!
 //! The ledger is the code's side of an execution: calls that are not yet recorded, operations that wait for
 //! an answer, answers that wait to be read, and the state that the code can look at. The other side, the fold
-//! of recorded history, is [`Outline`](crate::outline::Outline). The engine moves things between the two;
+//! of recorded history, is [`Outline`](crate::replay::outline::Outline). The engine moves things between the two;
 //! neither runs user code.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::panic::Location;
 use std::task::Waker;
 
+use super::Identity;
+use crate::context::misuse::Misuse;
 use crate::limits::MAX_ACTIONS_PER_TURN;
+use crate::operation::Kind;
 use crate::operation::kv::Kv;
 use crate::operation::queue::Queues;
-use crate::operation::session::Migrations;
+use crate::operation::session::migration::Migrations;
 use crate::operation::signal::Signals;
-use crate::replay::{Identity, Misuse};
 use crate::{Action, SessionMigration};
 
 /// The position of a call among all calls of an execution, from 1.
@@ -29,27 +31,6 @@ pub(crate) struct Call {
     pub(crate) at: &'static Location<'static>,
 }
 
-/// What kind of answer a future waits for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Activity,
-    Timer,
-    Signal {
-        name: String,
-    },
-    Queue {
-        name: String,
-    },
-    Child,
-    /// Opening or closing a session: answered by its own event.
-    Session,
-    /// A change of a session's attachment after `epoch`.
-    Migration {
-        session_id: String,
-        epoch: u64,
-    },
-}
-
 /// What a future resolves to, before the caller's own type is made of it.
 #[derive(Debug)]
 pub(crate) enum Answer {
@@ -59,20 +40,33 @@ pub(crate) enum Answer {
     Migration(SessionMigration),
 }
 
+/// How far an operation is.
 #[derive(Debug)]
-enum State {
+enum Progress {
+    /// The code asked; the event is still to come.
     Asked,
+    /// The code waits for something that no event records.
+    Watching,
     Recorded(u64),
     Settled(u64, Answer),
     /// Dropped before its event was recorded; the event is still to come.
     Dropped,
 }
 
+/// An operation that a future of the code waits for.
 #[derive(Debug)]
 pub(crate) struct Entry {
     kind: Kind,
-    state: State,
+    progress: Progress,
     waker: Option<Waker>,
+}
+
+/// Names the operation of a future to the rules of its kind.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) token: Token,
+    /// The event that recorded the call; `None` if there is none yet, or if the answer is there.
+    pub(crate) recorded: Option<u64>,
 }
 
 /// What a poll of a durable future finds. Old wakers travel out of the lock: dropping one may run user code.
@@ -101,28 +95,7 @@ pub(crate) struct Dropped {
     pub(crate) marked: BTreeSet<u64>,
 }
 
-/// The groups in which dropped futures are reported, in this order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum DropGroup {
-    Activities,
-    Children,
-    Signals,
-    Queues,
-}
-
-impl DropGroup {
-    pub(crate) const ALL: [Self; 4] = [Self::Activities, Self::Children, Self::Signals, Self::Queues];
-
-    pub(crate) fn label(self) -> &'static str {
-        match self {
-            Self::Activities => "activities",
-            Self::Children => "sub-orchestrations",
-            Self::Signals => "external waits",
-            Self::Queues => "persistent waits",
-        }
-    }
-}
-
+/// See the module.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     pub(crate) identity: Identity,
@@ -144,7 +117,7 @@ pub(crate) struct Ledger {
     entries: BTreeMap<Token, Entry>,
     /// Recorded operations that may still be answered and whose future is alive.
     waiting: BTreeMap<u64, Token>,
-    dropped: BTreeMap<DropGroup, Dropped>,
+    dropped: BTreeMap<Kind, Dropped>,
     /// Dequeues that were answered since the engine last asked.
     read: Vec<u64>,
     misuse: Option<Misuse>,
@@ -190,8 +163,6 @@ impl Ledger {
             + self.queues.estimated_bytes()
     }
 
-    // --- called by the code, through the context and its futures
-
     pub(crate) fn take_token(&mut self) -> Token {
         let token = Token(self.next_token);
         self.next_token += 1;
@@ -215,14 +186,16 @@ impl Ledger {
     }
 
     /// Notes a call whose answer a future waits for.
-    pub(crate) fn ask(&mut self, at: &'static Location<'static>, action: Action, kind: Kind) -> Token {
+    pub(crate) fn ask(&mut self, at: &'static Location<'static>, action: Action) -> Token {
+        let kind = action.kind();
         let token = self.call(at, action);
-        self.await_answer(token, kind);
+        self.entries.insert(token, Entry { kind, progress: Progress::Asked, waker: None });
         token
     }
 
-    pub(crate) fn await_answer(&mut self, token: Token, kind: Kind) {
-        self.entries.insert(token, Entry { kind, state: State::Asked, waker: None });
+    /// Notes a wait for something that no event records.
+    pub(crate) fn watch(&mut self, token: Token, kind: Kind) {
+        self.entries.insert(token, Entry { kind, progress: Progress::Watching, waker: None });
     }
 
     /// The call of `token`, while the poll that made it lasts.
@@ -236,23 +209,13 @@ impl Ledger {
 
     pub(crate) fn poll(&mut self, token: Token, waker: &Waker) -> Polled {
         self.future_polls += 1;
-        let Some(entry) = self.entries.get_mut(&token) else { return Polled::Pending(None) };
-        let pulled = match (&entry.kind, &entry.state) {
-            (Kind::Queue { name }, State::Recorded(id)) => {
-                let message = self.queues.read(name, *id);
-                self.read.extend(message.is_some().then_some(*id));
-                message.map(Answer::Data)
-            }
-            (Kind::Migration { session_id, epoch }, _) => {
-                self.migrations.read(session_id, *epoch, token).map(Answer::Migration)
-            }
-            _ => None,
-        };
-        if let Some(answer) = pulled {
-            let entry = self.remove(token);
-            return Polled::Ready(answer, entry);
+        let Some(entry) = self.entries.get(&token) else { return Polled::Pending(None) };
+        let place = Place { token, recorded: entry.recorded() };
+        if let Some(answer) = entry.kind.rules().pull(place, self) {
+            return Polled::Ready(answer, self.remove(token));
         }
-        if !matches!(entry.state, State::Settled(..)) {
+        let Some(entry) = self.entries.get_mut(&token) else { return Polled::Pending(None) };
+        if !matches!(entry.progress, Progress::Settled(..)) {
             let stale = match &entry.waker {
                 Some(kept) if kept.will_wake(waker) => None,
                 _ => entry.waker.replace(waker.clone()),
@@ -260,35 +223,39 @@ impl Ledger {
             return Polled::Pending(stale);
         }
         match self.entries.remove(&token) {
-            Some(Entry { state: State::Settled(_, answer), kind, waker }) => {
-                Polled::Ready(answer, Some(Entry { kind, state: State::Dropped, waker }))
+            Some(Entry { progress: Progress::Settled(_, answer), kind, waker }) => {
+                Polled::Ready(answer, Some(Entry { kind, progress: Progress::Dropped, waker }))
             }
             other => Polled::Pending(other.and_then(|entry| entry.waker)),
         }
     }
 
-    /// A future goes away without having answered.
+    /// The code dropped a future that had not answered.
     pub(crate) fn drop_future(&mut self, token: Token) -> Released {
         let Some(entry) = self.entries.get_mut(&token) else { return Released::default() };
-        match entry.state {
-            State::Asked if !matches!(entry.kind, Kind::Migration { .. }) => {
-                entry.state = State::Dropped;
+        let kind = entry.kind;
+        match entry.progress {
+            Progress::Asked => {
+                entry.progress = Progress::Dropped;
                 Released { stale: entry.waker.take(), ..Released::default() }
             }
-            State::Recorded(id) | State::Settled(id, _) => {
-                let kind = entry.kind.clone();
-                let heir = self.cancel(id, &kind);
+            Progress::Recorded(id) | Progress::Settled(id, _) => {
+                self.waiting.remove(&id);
+                self.note_dropped(kind, id);
+                let heir = kind.rules().dropped(Place { token, recorded: Some(id) }, self);
                 Released { entry: self.remove(token), heir, stale: None }
             }
-            State::Asked | State::Dropped => Released { entry: self.remove(token), ..Released::default() },
+            Progress::Watching => {
+                let heir = kind.rules().dropped(Place { token, recorded: None }, self);
+                Released { entry: self.remove(token), heir, stale: None }
+            }
+            Progress::Dropped => Released { entry: self.remove(token), ..Released::default() },
         }
     }
 
     pub(crate) fn report(&mut self, misuse: Misuse) {
         self.misuse.get_or_insert(misuse);
     }
-
-    // --- called by the engine
 
     pub(crate) fn begin_turn(&mut self) {
         self.calls_this_turn = self.calls.len();
@@ -323,18 +290,16 @@ impl Ledger {
         Some(call)
     }
 
-    /// An event now records the call of `token`. Returns whether its future is still alive.
+    /// Ties the call of `token` to the event that records it. Returns whether its future is still alive.
     pub(crate) fn record(&mut self, token: Token, event_id: u64) -> bool {
         let Some(entry) = self.entries.get_mut(&token) else { return false };
-        if matches!(entry.state, State::Dropped) {
-            let group = group_of(&entry.kind);
+        if matches!(entry.progress, Progress::Dropped) {
+            let kind = entry.kind;
             self.entries.remove(&token);
-            if let Some(group) = group {
-                self.note_dropped(group, event_id);
-            }
+            self.note_dropped(kind, event_id);
             return false;
         }
-        entry.state = State::Recorded(event_id);
+        entry.progress = Progress::Recorded(event_id);
         self.waiting.insert(event_id, token);
         true
     }
@@ -343,7 +308,7 @@ impl Ledger {
     pub(crate) fn settle(&mut self, event_id: u64, answer: Answer) -> Option<Waker> {
         let token = self.waiting.remove(&event_id)?;
         let entry = self.entries.get_mut(&token)?;
-        entry.state = State::Settled(event_id, answer);
+        entry.progress = Progress::Settled(event_id, answer);
         entry.waker.take()
     }
 
@@ -362,8 +327,14 @@ impl Ledger {
         !self.waiting.is_empty() || self.migrations.is_awaited()
     }
 
-    pub(crate) fn dropped(&mut self, group: DropGroup) -> &mut Dropped {
-        self.dropped.entry(group).or_default()
+    /// The dropped futures of a kind.
+    pub(crate) fn dropped(&mut self, kind: Kind) -> &mut Dropped {
+        self.dropped.entry(kind).or_default()
+    }
+
+    /// Notes that the code has read the message of the dequeue `taker`.
+    pub(crate) fn note_read(&mut self, taker: u64) {
+        self.read.push(taker);
     }
 
     pub(crate) fn take_read(&mut self) -> Vec<u64> {
@@ -376,28 +347,11 @@ impl Ledger {
         (std::mem::take(&mut self.entries), std::mem::take(&mut self.calls))
     }
 
-    // --- private
-
-    fn cancel(&mut self, event_id: u64, kind: &Kind) -> Option<Waker> {
-        self.waiting.remove(&event_id);
-        if let Some(group) = group_of(kind) {
-            self.note_dropped(group, event_id);
+    fn note_dropped(&mut self, kind: Kind, event_id: u64) {
+        if kind.rules().cancellation().is_none() {
+            return;
         }
-        match kind {
-            Kind::Signal { name } => {
-                self.signals.cancel(name, event_id);
-                None
-            }
-            Kind::Queue { name } => {
-                let heir = self.queues.cancel(name, event_id)?;
-                self.waker_of_recorded(heir)
-            }
-            _ => None,
-        }
-    }
-
-    fn note_dropped(&mut self, group: DropGroup, event_id: u64) {
-        let dropped = self.dropped.entry(group).or_default();
+        let dropped = self.dropped.entry(kind).or_default();
         dropped.all.insert(event_id);
         if !dropped.marked.contains(&event_id) {
             dropped.unreported.insert(event_id);
@@ -406,22 +360,18 @@ impl Ledger {
 
     fn remove(&mut self, token: Token) -> Option<Entry> {
         let entry = self.entries.remove(&token)?;
-        if let State::Recorded(id) = entry.state {
+        if let Some(id) = entry.recorded() {
             self.waiting.remove(&id);
-        }
-        if let Kind::Migration { session_id, .. } = &entry.kind {
-            self.migrations.forget(session_id, token);
         }
         Some(entry)
     }
 }
 
-fn group_of(kind: &Kind) -> Option<DropGroup> {
-    match kind {
-        Kind::Activity => Some(DropGroup::Activities),
-        Kind::Child => Some(DropGroup::Children),
-        Kind::Signal { .. } => Some(DropGroup::Signals),
-        Kind::Queue { .. } => Some(DropGroup::Queues),
-        Kind::Timer | Kind::Session | Kind::Migration { .. } => None,
+impl Entry {
+    fn recorded(&self) -> Option<u64> {
+        match self.progress {
+            Progress::Recorded(id) => Some(id),
+            Progress::Asked | Progress::Watching | Progress::Settled(..) | Progress::Dropped => None,
+        }
     }
 }

@@ -1,17 +1,19 @@
 //! Scheduling activities.
 
+mod retry;
+mod syscall;
+
 use std::panic::Location;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{OrchestrationContext, result};
-use crate::future::DurableFuture;
-use crate::ledger::Kind;
+use crate::context::future::DurableFuture;
 use crate::{Action, decode, encode};
 
-/// An activity that is about to be asked for.
-pub(super) struct Asked {
+/// An activity that is about to be call for.
+pub(super) struct ActivityCall {
     pub(super) name: String,
     pub(super) input: String,
     pub(super) session_id: Option<String>,
@@ -25,8 +27,8 @@ impl OrchestrationContext {
         name: impl Into<String>,
         input: impl Into<String>,
     ) -> DurableFuture<Result<String, String>> {
-        let asked = Asked { name: name.into(), input: input.into(), session_id: None };
-        self.ask_activity(asked, Location::caller())
+        let call = ActivityCall { name: name.into(), input: input.into(), session_id: None };
+        self.ask_activity(call, Location::caller())
     }
 
     /// Runs an activity whose input and output are encoded as JSON. An input that cannot be encoded, or an
@@ -52,8 +54,9 @@ impl OrchestrationContext {
         input: impl Into<String>,
         session_id: impl Into<String>,
     ) -> DurableFuture<Result<String, String>> {
-        let asked = Asked { name: name.into(), input: input.into(), session_id: Some(session_id.into()) };
-        self.ask_activity(asked, Location::caller())
+        let call =
+            ActivityCall { name: name.into(), input: input.into(), session_id: Some(session_id.into()) };
+        self.ask_activity(call, Location::caller())
     }
 
     /// Runs an activity on a session, with input and output encoded as JSON.
@@ -73,13 +76,13 @@ impl OrchestrationContext {
 
     pub(super) fn ask_activity(
         &self,
-        asked: Asked,
+        call: ActivityCall,
         at: &'static Location<'static>,
     ) -> DurableFuture<Result<String, String>> {
-        let Asked { name, input, session_id } = asked;
+        let ActivityCall { name, input, session_id } = call;
         let action =
             |_: &_| Action::CallActivity { scheduling_event_id: 0, name, input, session_id, tag: None };
-        self.ask("schedule_activity", at, Kind::Activity, action, result)
+        self.ask("schedule_activity", at, action, result)
     }
 
     fn ask_activity_typed<Out>(
@@ -94,7 +97,7 @@ impl OrchestrationContext {
     {
         match input {
             Ok(input) => self
-                .ask_activity(Asked { name, input, session_id }, at)
+                .ask_activity(ActivityCall { name, input, session_id }, at)
                 .map(|result| result.and_then(|output| decode(&output))),
             Err(error) => DurableFuture::ready(Err(error)),
         }

@@ -1,6 +1,6 @@
 //! The state of an instance as clients see it.
 
-use crate::error::ErrorDetails;
+use crate::vocabulary::error::ErrorDetails;
 
 /// Says how far an instance is. The custom status version rises with each commit that touched the status.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -178,6 +178,29 @@ impl AppErrorKind {
     }
 }
 
+/// The failure of an execution that broke a rule or a limit.
+pub(crate) fn application_error(message: impl Into<String>) -> ErrorDetails {
+    ErrorDetails::Application {
+        kind: AppErrorKind::OrchestrationFailed,
+        message: message.into(),
+        retryable: false,
+    }
+}
+
+/// The failure of an execution whose code panicked.
+pub(crate) fn panicked(message: String) -> ErrorDetails {
+    ErrorDetails::Application { kind: AppErrorKind::Panicked, message, retryable: false }
+}
+
+/// The failure of an execution that does not repeat its history.
+pub(crate) fn nondeterminism(message: impl Into<String>) -> ErrorDetails {
+    ErrorDetails::Configuration {
+        kind: ConfigErrorKind::Nondeterminism,
+        resource: String::new(),
+        message: Some(message.into()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -186,7 +209,7 @@ mod tests {
         ErrorDetails::Application { kind, message: "boom".to_owned(), retryable: true }
     }
 
-    fn nondeterminism(message: Option<&str>) -> ErrorDetails {
+    fn mismatch(message: Option<&str>) -> ErrorDetails {
         ErrorDetails::Configuration {
             kind: ConfigErrorKind::Nondeterminism,
             resource: "order".to_owned(),
@@ -213,8 +236,8 @@ mod tests {
 
     #[test]
     fn a_nondeterminism_text_falls_back_to_the_resource() {
-        assert_eq!(nondeterminism(Some("other id")).display_message(), "nondeterministic: other id");
-        assert_eq!(nondeterminism(None).display_message(), "nondeterministic in order");
+        assert_eq!(mismatch(Some("other id")).display_message(), "nondeterministic: other id");
+        assert_eq!(mismatch(None).display_message(), "nondeterministic in order");
     }
 
     #[test]
@@ -264,7 +287,7 @@ mod tests {
         assert!(infrastructure(true).is_retryable());
         assert!(!infrastructure(false).is_retryable());
         assert!(application(AppErrorKind::ActivityFailed).is_retryable());
-        assert!(!nondeterminism(None).is_retryable());
+        assert!(!mismatch(None).is_retryable());
         assert!(!poison(orchestration).is_retryable());
     }
 
@@ -272,7 +295,7 @@ mod tests {
     fn every_error_has_a_category() {
         let orchestration = PoisonMessageType::Orchestration { instance: String::new(), execution_id: 1 };
         assert_eq!(infrastructure(true).category(), "infrastructure");
-        assert_eq!(nondeterminism(None).category(), "configuration");
+        assert_eq!(mismatch(None).category(), "configuration");
         assert_eq!(application(AppErrorKind::Panicked).category(), "application");
         assert_eq!(poison(orchestration).category(), "poison");
     }

@@ -3,12 +3,15 @@
 //! The futures are polled in the order in which they are given. A future that has nothing new is not polled,
 //! so a fan-in of N costs a constant number of polls for each of them.
 
+pub(crate) mod either;
+mod wake_set;
+
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use super::OrchestrationContext;
-use crate::children::Children;
 use crate::{Either2, Either3};
+use wake_set::Children;
 
 impl OrchestrationContext {
     /// Waits for all futures and returns their results in the given order.
@@ -40,7 +43,7 @@ impl OrchestrationContext {
             f1.poll(cx);
             f2.poll(cx);
             match (&mut f1, &mut f2) {
-                (Slot::Done(r1), Slot::Done(r2)) => match (r1.take(), r2.take()) {
+                (Slot::Answered(r1), Slot::Answered(r2)) => match (r1.take(), r2.take()) {
                     (Some(r1), Some(r2)) => Poll::Ready((r1, r2)),
                     _ => Poll::Pending,
                 },
@@ -63,10 +66,12 @@ impl OrchestrationContext {
             f2.poll(cx);
             f3.poll(cx);
             match (&mut f1, &mut f2, &mut f3) {
-                (Slot::Done(r1), Slot::Done(r2), Slot::Done(r3)) => match (r1.take(), r2.take(), r3.take()) {
-                    (Some(r1), Some(r2), Some(r3)) => Poll::Ready((r1, r2, r3)),
-                    _ => Poll::Pending,
-                },
+                (Slot::Answered(r1), Slot::Answered(r2), Slot::Answered(r3)) => {
+                    match (r1.take(), r2.take(), r3.take()) {
+                        (Some(r1), Some(r2), Some(r3)) => Poll::Ready((r1, r2, r3)),
+                        _ => Poll::Pending,
+                    }
+                }
                 _ => Poll::Pending,
             }
         })
@@ -125,7 +130,7 @@ impl OrchestrationContext {
                 return Poll::Ready(Err(error));
             }
             match (&mut f1, &mut f2) {
-                (Slot::Done(r1), Slot::Done(r2)) => match (r1.take(), r2.take()) {
+                (Slot::Answered(r1), Slot::Answered(r2)) => match (r1.take(), r2.take()) {
                     (Some(Ok(r1)), Some(Ok(r2))) => Poll::Ready(Ok((r1, r2))),
                     _ => Poll::Pending,
                 },
@@ -217,7 +222,7 @@ impl<F1: Future, F2: Future, F3: Future> Future for Select3<F1, F2, F3> {
 /// A future of a join until it has answered, then its answer.
 enum Slot<F: Future> {
     Waiting(Pin<Box<F>>),
-    Done(Option<F::Output>),
+    Answered(Option<F::Output>),
 }
 
 impl<F: Future> Slot<F> {
@@ -229,16 +234,14 @@ impl<F: Future> Slot<F> {
         if let Self::Waiting(future) = self
             && let Poll::Ready(result) = future.as_mut().poll(cx)
         {
-            *self = Self::Done(Some(result));
+            *self = Self::Answered(Some(result));
         }
     }
 }
 
 impl<T, E, F: Future<Output = Result<T, E>>> Slot<F> {
     fn take_error(&mut self) -> Option<E> {
-        match self {
-            Self::Done(result) if matches!(result, Some(Err(_))) => result.take().and_then(Result::err),
-            _ => None,
-        }
+        let Self::Answered(result @ Some(Err(_))) = self else { return None };
+        result.take().and_then(Result::err)
     }
 }

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::panic::Location;
 
-use crate::ledger::Call;
-use crate::{Action, ConfigErrorKind, ErrorDetails, Event};
+use super::ledger::Call;
+use crate::vocabulary::error::nondeterminism;
+use crate::{ErrorDetails, Event};
 
 /// Says where a program and its recorded history part, and what each of them has there.
 ///
@@ -76,7 +77,7 @@ impl Mismatch {
     }
 
     pub(crate) fn with_call(mut self, call: &Call) -> Self {
-        self.found = Some(name_of(&call.action));
+        self.found = Some(call.action.name());
         self.call = Some(CallSite::from(call.at));
         self
     }
@@ -125,15 +126,6 @@ impl From<&Location<'_>> for CallSite {
     }
 }
 
-/// The failure of an execution that does not repeat its history.
-pub(crate) fn nondeterminism(message: impl Into<String>) -> ErrorDetails {
-    ErrorDetails::Configuration {
-        kind: ConfigErrorKind::Nondeterminism,
-        resource: String::new(),
-        message: Some(message.into()),
-    }
-}
-
 /// Payloads can be large and error texts are stored: the text of each side has a limit.
 const MAX_SIDE_BYTES: usize = 4096;
 
@@ -167,24 +159,6 @@ impl fmt::Write for Bounded {
         self.text.push_str(&part[..cut]);
         self.left_out += part.len() - cut;
         Ok(())
-    }
-}
-
-fn name_of(action: &Action) -> &'static str {
-    match action {
-        Action::CallActivity { .. } => "CallActivity",
-        Action::CreateTimer { .. } => "CreateTimer",
-        Action::WaitExternal { .. } => "WaitExternal",
-        Action::StartOrchestrationDetached { .. } => "StartOrchestrationDetached",
-        Action::StartSubOrchestration { .. } => "StartSubOrchestration",
-        Action::ContinueAsNew { .. } => "ContinueAsNew",
-        Action::UpdateCustomStatus { .. } => "UpdateCustomStatus",
-        Action::DequeueEvent { .. } => "DequeueEvent",
-        Action::SetKeyValue { .. } => "SetKeyValue",
-        Action::ClearKeyValue { .. } => "ClearKeyValue",
-        Action::ClearKeyValues => "ClearKeyValues",
-        Action::OpenSession { .. } => "OpenSession",
-        Action::CloseSession { .. } => "CloseSession",
     }
 }
 

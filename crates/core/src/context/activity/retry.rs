@@ -5,8 +5,8 @@ use std::panic::Location;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::OrchestrationContext;
-use super::activity::Asked;
+use super::super::OrchestrationContext;
+use super::ActivityCall;
 use crate::{Either2, Retry, RetryPolicy, decode, encode};
 
 /// The error of an attempt that took longer than the policy allows.
@@ -127,7 +127,7 @@ impl OrchestrationContext {
         let input = input?;
         let Some(total) = retry.total_timeout else { return self.attempts(&name, &input, &retry, at).await };
         let attempts = self.attempts(&name, &input, &retry, at);
-        // Asked for after the first attempt, like the timer of an attempt.
+        // ActivityCall for after the first attempt, like the timer of an attempt.
         match self.select2(attempts, async { self.ask_timer(total, at).await }).await {
             Either2::First(result) => result,
             Either2::Second(()) => {
@@ -176,8 +176,8 @@ impl OrchestrationContext {
         at: &'static Location<'static>,
     ) -> Either2<Result<String, String>, ()> {
         let session_id = retry.session_id.clone();
-        let mut activity =
-            self.ask_activity(Asked { name: name.to_owned(), input: input.to_owned(), session_id }, at);
+        let mut activity = self
+            .ask_activity(ActivityCall { name: name.to_owned(), input: input.to_owned(), session_id }, at);
         if let Some(tag) = &retry.tag {
             activity = activity.with_tag(tag);
         }

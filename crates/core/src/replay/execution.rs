@@ -1,44 +1,35 @@
-//! The turn: history, arrivals and now in; events, effects and a verdict out.
+//! One execution of one orchestration, and its turn on one page: [`Execution::turn`].
 //!
-//! An [`Execution`] runs the code of one orchestration against its history. It can be *fed on* (kept between
-//! turns and given only what is new) or *replayed* from the first event; both decide alike, because the
+//! An [`Execution`] runs the code of one orchestration against its history. It is either kept between turns and
+//! given only what is new (*warm*), or replayed from the first event (*cold*). Both decide alike, because the
 //! sequence of polls is a function of history alone:
 //!
-//! - an event that answers something asks for a poll of the root, and that poll happens before the next event
-//!   is looked at;
+//! - an event that answers something asks for a poll of the root (the future of the handler), and that poll
+//!   comes before the next event;
 //! - a poll is repeated while something woke the root during it (a channel between two branches);
-//! - a new decision becomes an event first and is then treated like a recorded one.
+//! - a new decision becomes an event first and is then played like a recorded one.
 //!
-//! The three steps of a turn are `admit`, `decide` and `conclude`; `drive` holds the poll and
-//! `apply` what each kind of event does.
-
-mod admit;
-mod apply;
-mod conclude;
-mod decide;
-mod drive;
-mod input;
-mod refuse;
-mod turn;
-mod verify;
+//! A turn has three steps: `admit` makes events of messages, `decide` runs the code and makes events of its
+//! calls, and `conclude` judges how the execution stands; `close` follows with everything that an end closes.
+//! `play` holds what an event does, `drive` the poll of the code.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Waker;
 
-pub use conclude::fail_without_code;
-pub use input::{CarryForwardOverflow, Identity, Options, ParentLink, Start};
-pub use turn::{AnsweredChild, Effects, Notice, ParentNotice, QueuedWork, SessionChange, Turn, Verdict};
-pub(crate) use turn::{Misuse, application_error};
-pub use verify::verify;
-
-use crate::ledger::Ledger;
-use crate::mismatch::{LastMatch, Mismatch, nondeterminism};
+use super::decide::Draft;
+use super::ledger::Ledger;
+use super::mismatch::{LastMatch, Mismatch};
+use super::outline::{Outline, is_closing};
+use super::{Identity, Notice, Options, Start, Turn};
+use crate::context::misuse::Misuse;
+use crate::context::poll_scope::{PollScope, guarded};
+use crate::operation::continue_as_new::Continuation;
 use crate::operation::kv::Kv;
-use crate::outline::Outline;
-use crate::shared::{Shared, guarded};
-use crate::{Action, ErrorDetails, Event, EventKind, KvEntry, OrchestrationContext, WorkItem};
+use crate::operation::timer;
+use crate::vocabulary::error::nondeterminism;
+use crate::{ErrorDetails, Event, EventKind, KvEntry, OrchestrationContext, WorkItem};
 
 /// Runs one execution of one orchestration.
 ///
@@ -67,36 +58,38 @@ use crate::{Action, ErrorDetails, Event, EventKind, KvEntry, OrchestrationContex
 /// assert_eq!(second.verdict, Verdict::Completed { output: "Hello, Ada".into() });
 /// ```
 pub struct Execution {
-    identity: Identity,
-    options: Options,
-    shared: Arc<Shared>,
-    root: Root,
-    outline: Outline,
-    phase: Phase,
+    pub(super) identity: Identity,
+    pub(super) options: Options,
+    pub(super) scope: Arc<PollScope>,
+    pub(super) root: Root,
+    pub(super) outline: Outline,
+    pub(super) phase: Phase,
     /// The poll that the last event asked for.
-    due: Option<Due>,
-    output: Option<Result<String, String>>,
-    failure: Option<ErrorDetails>,
-    /// Set when history and code parted; also part of `failure`.
-    mismatch: Option<Mismatch>,
-    last_match: Option<LastMatch>,
-    invalid_stamp: Option<Notice>,
-    verifying: Verifying,
-    /// The continue-as-new that was called, while a finished history is checked.
-    continued: Option<Action>,
-    effort: Effort,
+    pub(super) due: Option<Due>,
+    pub(super) output: Option<Result<String, String>>,
+    pub(super) failure: Option<ErrorDetails>,
+    /// Where history and code part; its text is in `failure`.
+    pub(super) mismatch: Option<Mismatch>,
+    pub(super) last_match: Option<LastMatch>,
+    pub(super) invalid_stamp: Option<Notice>,
+    pub(super) verifying: Verifying,
+    /// The continue-as-new that the code called, while [`verify`](super::verify) checks a history that has ended.
+    pub(super) continued: Option<Continuation>,
+    pub(super) effort: Effort,
 }
 
-type Root = Pin<Box<dyn Future<Output = Result<String, String>> + Send>>;
+pub(super) type Root = Pin<Box<dyn Future<Output = Result<String, String>> + Send>>;
 
-enum Phase {
+pub(super) enum Phase {
+    /// No event is recorded yet.
     Fresh(Start),
     Live,
     Ended,
 }
 
+/// Is a history that has ended checked against the code?
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Verifying {
+pub(super) enum Verifying {
     No,
     Yes,
 }
@@ -111,33 +104,33 @@ struct Seen {
 
 impl Seen {
     fn of(first: &Event) -> Self {
-        match &first.kind {
-            EventKind::OrchestrationStarted { input, initial_custom_status, .. } => Self {
-                input: input.clone(),
-                custom_status: initial_custom_status.clone(),
-                traceparent: first.traceparent.clone(),
-            },
-            _ => Self::default(),
+        let EventKind::OrchestrationStarted { input, initial_custom_status, .. } = &first.kind else {
+            return Self::default();
+        };
+        Self {
+            input: input.clone(),
+            custom_status: initial_custom_status.clone(),
+            traceparent: first.traceparent.clone(),
         }
     }
 }
 
 /// When a poll happens, as the code sees it.
 #[derive(Clone, Copy)]
-struct Due {
-    now_ms: u64,
+pub(super) struct Due {
+    pub(super) now_ms: u64,
     /// Does the poll only repeat what an earlier turn decided?
-    replaying: bool,
+    pub(super) replaying: bool,
 }
 
-/// Holds what every execution needs, new or old.
+/// Holds what an execution needs, whether it starts or is replayed.
 #[derive(Debug, Clone)]
 pub struct Setup {
-    /// Names the execution.
+    /// Names the instance, the execution and the handler that runs.
     pub identity: Identity,
-    /// Holds the key-value state that the previous execution left.
+    /// Holds the key-value state before the first event of this execution: what the previous one left.
     pub kv: BTreeMap<String, KvEntry>,
-    /// Bounds what the execution may do.
+    /// Bounds new decisions; replay is not bounded by it.
     pub options: Options,
 }
 
@@ -151,7 +144,7 @@ impl Setup {
 /// Counts the work that an execution did, so that tests can bound it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Effort {
-    /// Counts the events that were looked at.
+    /// Counts the events that were played, recorded and new.
     pub events_visited: u64,
     /// Counts the polls of the handler's future.
     pub root_polls: u64,
@@ -174,44 +167,41 @@ impl Execution {
         Self::new(setup, Phase::Fresh(start), seen, handler)
     }
 
-    /// Repeats a recorded execution, so that its next turn goes on where the last one stopped.
+    /// Replays a recorded execution, so that its next turn goes on where the last one stopped.
     ///
-    /// A history that cannot be repeated is no error here: the next turn fails the execution and says why.
+    /// A history that the code does not repeat is not an error here: the next turn fails the execution, and
+    /// [`mismatch`](Self::mismatch) says where they part.
     pub fn replay<H, F>(setup: Setup, history: Vec<Event>, handler: H) -> Self
     where
         H: FnOnce(OrchestrationContext, String) -> F + Send + 'static,
         F: Future<Output = Result<String, String>> + Send + 'static,
     {
         let mut execution = Self::recorded(setup, &history, handler);
-        let finished =
-            history.iter().rev().find(|event| !is_cancel_request(event)).is_some_and(Event::is_terminal);
-        if finished {
-            execution.fold(&history);
+        let has_ended = history.iter().rev().find(|event| !is_closing(event)).is_some_and(Event::is_terminal);
+        if has_ended {
+            execution.play_ended(&history);
             execution.phase = Phase::Ended;
             execution.end();
             return execution;
         }
-        execution.visit_all(history);
+        execution.play_all(history);
         execution
     }
 
     /// Runs one turn: consumes `arrivals` and decides what follows from them.
     ///
     /// `now_ms` is the store's time. A message that is a duplicate, or meant for another execution, changes
-    /// nothing.
+    /// nothing. An execution that has ended decides nothing and says so with [`Verdict::Ended`](super::Verdict::Ended).
     pub fn turn(&mut self, now_ms: u64, arrivals: Vec<WorkItem>) -> Turn {
-        if matches!(self.phase, Phase::Ended) || self.outline.is_terminal() {
+        if matches!(self.phase, Phase::Ended) || self.outline.has_ended() {
             return Turn::ended();
         }
-        let now_ms = arrivals.iter().filter_map(due_time).fold(now_ms, u64::max);
-        let mut draft = decide::Draft::new(now_ms, self.outline.next_event_id());
-        draft.was_stuck = matches!(self.phase, Phase::Live) && !self.shared.lock().can_be_answered();
-        self.shared.lock().begin_turn();
+        let mut draft = self.draft(now_ms, &arrivals);
         let carried = self.begin(&mut draft);
         let aborted = self.admit(carried.into_iter().chain(arrivals), &mut draft);
         self.note_foreign_wake();
         match aborted {
-            // The failure of an activity that is not the application's own: no user code sees it.
+            // The failure of an activity or a child that is not the application's own: no user code sees it.
             Some(details) => self.failure = Some(details),
             None if self.failure.is_some() => {}
             None => self.decide(&mut draft),
@@ -231,31 +221,31 @@ impl Execution {
         self.outline.last_event_id
     }
 
-    /// Names where history and code parted, once they did.
+    /// Returns where history and code part; `None` while they agree.
     pub fn mismatch(&self) -> Option<&Mismatch> {
         self.mismatch.as_ref()
     }
 
-    /// Sets whom to wake when something outside the engine touches the orchestration between turns: a foreign
-    /// future that it awaits, or a call on a context that was kept. The next turn, also an empty one, then
-    /// fails the execution and says why.
+    /// Sets the waker for a misuse between turns: a future that history does not record wakes the orchestration,
+    /// or a task outside the orchestration calls its context. The waker is called at once if that has happened
+    /// already. The next turn, even one without arrivals, fails the execution and says why.
     pub fn set_alarm(&self, alarm: Waker) {
-        self.shared.set_alarm(alarm);
+        self.scope.set_alarm(alarm);
     }
 
-    /// Estimates the memory that the execution holds: its future, what it keeps of history, and payloads that nobody has
-    /// read. What the code itself has put on the heap is not seen.
+    /// Estimates the memory that the execution holds, in bytes: its future, what it keeps of history, and
+    /// payloads that the code has not read. What the code itself has put on the heap is not counted.
     pub fn estimated_bytes(&self) -> usize {
-        let ledger = self.shared.lock().estimated_bytes();
+        let ledger = self.scope.lock().estimated_bytes();
         size_of::<Self>() + size_of_val(&*self.root) + ledger + self.outline.estimated_bytes()
     }
 
     /// Returns the work done so far.
     pub fn effort(&self) -> Effort {
-        Effort { future_polls: self.shared.lock().future_polls, ..self.effort }
+        Effort { future_polls: self.scope.lock().future_polls, ..self.effort }
     }
 
-    fn recorded<H, F>(setup: Setup, history: &[Event], handler: H) -> Self
+    pub(super) fn recorded<H, F>(setup: Setup, history: &[Event], handler: H) -> Self
     where
         H: FnOnce(OrchestrationContext, String) -> F + Send + 'static,
         F: Future<Output = Result<String, String>> + Send + 'static,
@@ -280,12 +270,12 @@ impl Execution {
         ledger.kv = Kv::seeded(kv);
         ledger.custom_status = custom_status;
         ledger.traceparent = traceparent;
-        let shared = Shared::driven(ledger);
-        let context = OrchestrationContext::over(Arc::clone(&shared));
+        let scope = PollScope::driven(ledger);
+        let context = OrchestrationContext::over(Arc::clone(&scope));
         Self {
             identity,
             options,
-            shared,
+            scope,
             root: Box::pin(async move { handler(context, input).await }),
             outline: Outline::default(),
             phase,
@@ -301,8 +291,17 @@ impl Execution {
         }
     }
 
+    fn draft(&self, now_ms: u64, arrivals: &[WorkItem]) -> Draft {
+        let now_ms = arrivals.iter().filter_map(timer::due_ms).fold(now_ms, u64::max);
+        let mut draft = Draft::new(now_ms, self.outline.next_event_id());
+        let mut ledger = self.scope.lock();
+        draft.was_stuck = matches!(self.phase, Phase::Live) && !ledger.can_be_answered();
+        ledger.begin_turn();
+        draft
+    }
+
     /// Fails the execution because history and code part here.
-    fn part(&mut self, mismatch: Mismatch) {
+    pub(super) fn part(&mut self, mismatch: Mismatch) {
         if self.failure.is_none() {
             let mismatch = mismatch.after(self.last_match.clone());
             self.failure = Some(ErrorDetails::from(&mismatch));
@@ -314,23 +313,23 @@ impl Execution {
         if self.failure.is_some() {
             return;
         }
-        let misuse = self.shared.lock().misuse().map(Misuse::details);
+        let misuse = self.scope.lock().misuse().map(Misuse::details);
         self.failure = misuse.or_else(|| {
-            self.shared.was_woken_from_outside().then(|| {
+            self.scope.was_woken_from_outside().then(|| {
                 nondeterminism(
-                    "the orchestration was woken from outside: it awaits something that history does not record \
-                     (a tokio timer, channel or task, a request); await durable futures only, and do such work in an \
-                     activity",
+                    "the orchestration was woken from outside: it awaits something that history does not \
+                     record (a tokio timer, channel or task, a request); await durable futures only, and do \
+                     such work in an activity",
                 )
             })
         });
     }
 
-    /// Lets go of the code. Its destructors run now and can neither record anything nor take the process down.
+    /// Drops the code. Its destructors run now; they cannot record anything, and their panics are caught.
     fn end(&mut self) {
-        self.shared.end();
+        self.scope.end();
         let root = std::mem::replace(&mut self.root, Box::pin(std::future::pending()));
-        // What a destructor panics with concerns nobody: the execution is over.
+        // The text of such a panic is dropped: the execution has ended and can record no failure.
         drop(guarded(move || drop(root)));
     }
 }
@@ -348,18 +347,6 @@ impl std::fmt::Debug for Execution {
             .field("last_event_id", &self.outline.last_event_id)
             .field("failure", &self.failure)
             .finish_non_exhaustive()
-    }
-}
-
-fn is_cancel_request(event: &Event) -> bool {
-    matches!(event.kind, EventKind::ActivityCancelRequested { .. })
-}
-
-/// A turn is never earlier than a timer that it consumes.
-fn due_time(message: &WorkItem) -> Option<u64> {
-    match message {
-        WorkItem::TimerFired { fire_at_ms, .. } => Some(*fire_at_ms),
-        _ => None,
     }
 }
 

@@ -14,10 +14,8 @@ use serde_json::Value;
 ///
 /// The text of serde's error when the value cannot be JSON.
 pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<String, String> {
-    match serde_json::to_value(value).map_err(|error| error.to_string())? {
-        Value::String(text) => Ok(text),
-        other => Ok(other.to_string()),
-    }
+    let value = serde_json::to_value(value).map_err(|error| error.to_string())?;
+    if let Value::String(text) = value { Ok(text) } else { Ok(value.to_string()) }
 }
 
 /// Reads what [`encode`] wrote: as JSON, or else as the contents of a string.

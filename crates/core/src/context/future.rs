@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use crate::Action;
-use crate::ledger::{Answer, Kind, Polled, Released, Token};
-use crate::replay::Misuse;
-use crate::shared::{Shared, guarded};
+use crate::context::misuse::Misuse;
+use crate::context::poll_scope::{PollScope, guarded};
+use crate::operation::Kind;
+use crate::replay::ledger::{Answer, Polled, Released, Token};
 
 /// Waits for something that history records: an activity, a timer, an event, a child.
 ///
@@ -18,20 +19,24 @@ use crate::shared::{Shared, guarded};
 /// polled with and wakes it when the answer is there, so it works inside any combinator.
 #[must_use = "dropping a durable future cancels what it waits for"]
 pub struct DurableFuture<T> {
-    state: State<T>,
+    stage: Stage<T>,
 }
 
-enum State<T> {
-    Waiting { handle: Handle, read: Read<T> },
+enum Stage<T> {
+    Waiting {
+        handle: Handle,
+        read: Read<T>,
+    },
     Ready(T),
-    Done,
+    /// The answer was read, or the call was refused: the future never resolves (again).
+    Answered,
 }
 
 type Read<T> = Box<dyn FnOnce(Answer) -> T + Send>;
 
 /// Ties a future to its entry in the ledger, and cancels it when it is dropped.
 struct Handle {
-    shared: Arc<Shared>,
+    scope: Arc<PollScope>,
     token: Token,
     kind: Kind,
     answered: bool,
@@ -39,35 +44,35 @@ struct Handle {
 
 impl<T> DurableFuture<T> {
     pub(crate) fn waiting(
-        shared: &Arc<Shared>,
+        scope: &Arc<PollScope>,
         token: Token,
         kind: Kind,
         read: impl FnOnce(Answer) -> T + Send + 'static,
     ) -> Self {
-        let handle = Handle { shared: Arc::clone(shared), token, kind, answered: false };
-        Self { state: State::Waiting { handle, read: Box::new(read) } }
+        let handle = Handle { scope: Arc::clone(scope), token, kind, answered: false };
+        Self { stage: Stage::Waiting { handle, read: Box::new(read) } }
     }
 
     pub(crate) fn ready(value: T) -> Self {
-        Self { state: State::Ready(value) }
+        Self { stage: Stage::Ready(value) }
     }
 
     /// Never resolves: the call that made it was refused, and the orchestration fails for it.
     pub(crate) fn never() -> Self {
-        Self { state: State::Done }
+        Self { stage: Stage::Answered }
     }
 }
 
 impl<T: Send + 'static> DurableFuture<T> {
     /// Changes what the future resolves to. Cancellation on drop and `with_tag` work as before.
     pub fn map<U: Send + 'static>(mut self, f: impl FnOnce(T) -> U + Send + 'static) -> DurableFuture<U> {
-        match std::mem::replace(&mut self.state, State::Done) {
-            State::Waiting { handle, read } => {
+        match std::mem::replace(&mut self.stage, Stage::Answered) {
+            Stage::Waiting { handle, read } => {
                 let read: Read<U> = Box::new(move |answer| f(read(answer)));
-                DurableFuture { state: State::Waiting { handle, read } }
+                DurableFuture { stage: Stage::Waiting { handle, read } }
             }
-            State::Ready(value) => DurableFuture::ready(f(value)),
-            State::Done => DurableFuture::never(),
+            Stage::Ready(value) => DurableFuture::ready(f(value)),
+            Stage::Answered => DurableFuture::never(),
         }
     }
 
@@ -105,7 +110,7 @@ impl<T: Send + 'static> DurableFuture<T> {
     pub fn on_session(self, session_id: impl Into<String>) -> Self {
         let at = Location::caller();
         let wanted = Some(session_id.into());
-        let shared = self.handle().map(|handle| Arc::clone(&handle.shared));
+        let scope = self.handle().map(|handle| Arc::clone(&handle.scope));
         match self.change_activity(|session, _| *session = wanted) {
             Ok(changed) => changed,
             Err(refusal) => {
@@ -113,7 +118,7 @@ impl<T: Send + 'static> DurableFuture<T> {
                     Refusal::NoActivity(_) => "can only be called on activity futures",
                     Refusal::TooLate => "must be called before the activity future is first polled",
                 };
-                if let Some(mut ledger) = shared.as_ref().and_then(|shared| shared.enter("on_session", at)) {
+                if let Some(mut ledger) = scope.as_ref().and_then(|scope| scope.enter("on_session", at)) {
                     ledger.report(Misuse::OnSession { why, at });
                 }
                 Self::never()
@@ -130,12 +135,12 @@ impl<T: Send + 'static> DurableFuture<T> {
             return Ok(self);
         };
         if handle.kind != Kind::Activity {
-            return Err(Refusal::NoActivity(handle.kind.label()));
+            return Err(Refusal::NoActivity(handle.kind.rules().label()));
         }
-        let mut ledger = handle.shared.lock();
+        let mut ledger = handle.scope.lock();
         match ledger.fresh_call(handle.token) {
             Some(Action::CallActivity { session_id, tag, .. }) => change(session_id, tag),
-            _ if handle.shared.is_over() => {}
+            _ if handle.scope.has_ended() => {}
             _ => return Err(Refusal::TooLate),
         }
         drop(ledger);
@@ -143,9 +148,9 @@ impl<T: Send + 'static> DurableFuture<T> {
     }
 
     fn handle(&self) -> Option<&Handle> {
-        match &self.state {
-            State::Waiting { handle, .. } => Some(handle),
-            State::Ready(_) | State::Done => None,
+        match &self.stage {
+            Stage::Waiting { handle, .. } => Some(handle),
+            Stage::Ready(_) | Stage::Answered => None,
         }
     }
 }
@@ -187,16 +192,16 @@ impl<T> Future for DurableFuture<T> {
 
     #[track_caller]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
-        match std::mem::replace(&mut self.state, State::Done) {
-            State::Waiting { mut handle, read } => match handle.poll(cx) {
+        match std::mem::replace(&mut self.stage, Stage::Answered) {
+            Stage::Waiting { mut handle, read } => match handle.poll(cx) {
                 Some(answer) => Poll::Ready(read(answer)),
                 None => {
-                    self.state = State::Waiting { handle, read };
+                    self.stage = Stage::Waiting { handle, read };
                     Poll::Pending
                 }
             },
-            State::Ready(value) => Poll::Ready(value),
-            State::Done => Poll::Pending,
+            Stage::Ready(value) => Poll::Ready(value),
+            Stage::Answered => Poll::Pending,
         }
     }
 }
@@ -207,7 +212,7 @@ impl<T> Unpin for DurableFuture<T> {}
 impl Handle {
     #[track_caller]
     fn poll(&mut self, cx: &Context<'_>) -> Option<Answer> {
-        let mut ledger = self.shared.enter("a durable future's poll", Location::caller())?;
+        let mut ledger = self.scope.enter("a durable future's poll", Location::caller())?;
         let polled = ledger.poll(self.token, cx.waker());
         drop(ledger);
         match polled {
@@ -222,10 +227,10 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        if self.answered || self.shared.is_over() {
+        if self.answered || self.scope.has_ended() {
             return;
         }
-        let Some(mut ledger) = self.shared.enter("the drop of a durable future", Location::caller()) else {
+        let Some(mut ledger) = self.scope.enter("the drop of a durable future", Location::caller()) else {
             return;
         };
         let Released { entry, stale, heir } = ledger.drop_future(self.token);
@@ -239,21 +244,7 @@ impl Drop for Handle {
             }
         });
         if let Err(text) = woken {
-            self.shared.lock().report(Misuse::WakerPanicked { text });
-        }
-    }
-}
-
-impl Kind {
-    fn label(&self) -> &'static str {
-        match self {
-            Self::Activity => "Activity",
-            Self::Timer => "Timer",
-            Self::Signal { .. } => "ExternalWait",
-            Self::Queue { .. } => "QueueDequeue",
-            Self::Child => "SubOrchestration",
-            Self::Session => "Session",
-            Self::Migration { .. } => "SessionMigration",
+            self.scope.lock().report(Misuse::WakerPanicked { text });
         }
     }
 }

@@ -1,10 +1,9 @@
 //! What an execution has asked for and not been answered: the open operations of a history.
 
-use std::collections::BTreeSet;
-
-use crate::outline::{Open, Outline};
-use crate::replay::Identity;
-use crate::{Event, EventKind, SessionKey};
+use super::Identity;
+use super::outline::Outline;
+use crate::operation::Role;
+use crate::{Event, SessionKey};
 
 /// Names something that an execution asked for and that nobody has answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +58,7 @@ pub enum OpenKind {
 /// code no longer waits for is listed until it fires. The history is taken as it is; whether it is sound is not
 /// judged here.
 pub fn open_operations(instance: &str, history: &[Event]) -> Vec<OpenOperation> {
-    // Only the instance matters to the fold: the ids of children follow from it.
+    // Of the identity only the instance matters here: the ids of children follow from it.
     let identity = Identity {
         instance: instance.to_owned(),
         execution_id: 0,
@@ -68,56 +67,23 @@ pub fn open_operations(instance: &str, history: &[Event]) -> Vec<OpenOperation> 
     };
     let mut outline = Outline::default();
     for event in history {
-        outline.observe(event, &identity);
+        outline.play(event, &identity);
     }
-    if outline.is_terminal() {
+    if outline.has_ended() {
         return Vec::new();
     }
-    let awaited: BTreeSet<u64> =
-        outline.unanswered_signals().into_iter().chain(outline.unanswered_queues()).collect();
     let open = |event: &Event| {
-        let kind = match outline.open_at(event.event_id) {
-            Some(open) => scheduled(instance, &event.kind, open)?,
-            None if awaited.contains(&event.event_id) => subscribed(&event.kind)?,
-            None => return None,
-        };
+        let Role::Records(kind) = event.kind.role() else { return None };
+        let kind = kind.rules().explain(event, instance, &outline)?;
         Some(OpenOperation { event_id: event.event_id, asked_at_ms: event.timestamp_ms, kind })
     };
     history.iter().filter_map(open).collect()
 }
 
-fn scheduled(owner: &str, kind: &EventKind, open: &Open) -> Option<OpenKind> {
-    match (kind, open) {
-        (
-            EventKind::ActivityScheduled { name, tag, session_id, .. },
-            Open::Activity { owned_session, cancel_requested: false },
-        ) => {
-            let owned = owned_session.as_ref().map(|id| SessionKey::owned(owner, id));
-            let session = owned.or_else(|| session_id.as_ref().map(SessionKey::shared));
-            Some(OpenKind::Activity { name: name.clone(), tag: tag.clone(), session })
-        }
-        (EventKind::TimerCreated { fire_at_ms }, Open::Timer) => {
-            Some(OpenKind::Timer { fire_at_ms: *fire_at_ms })
-        }
-        (
-            EventKind::SubOrchestrationScheduled { name, .. },
-            Open::Child { instance, cancel_requested: false, .. },
-        ) => Some(OpenKind::Child { name: name.clone(), instance: instance.clone() }),
-        _ => None,
-    }
-}
-
-fn subscribed(kind: &EventKind) -> Option<OpenKind> {
-    match kind {
-        EventKind::ExternalSubscribed { name } => Some(OpenKind::Event { name: name.clone() }),
-        EventKind::QueueSubscribed { name } => Some(OpenKind::Queue { name: name.clone() }),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::EventKind;
 
     fn history(kinds: Vec<(Option<u64>, EventKind)>) -> Vec<Event> {
         let event = |(id, (source, kind))| Event::at(id * 10, id, "order-1", 1, source, kind);

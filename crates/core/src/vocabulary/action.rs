@@ -3,7 +3,7 @@
 //! Mismatch texts embed the `Debug` form of an action, so the order of fields is part of the interface.
 //! Actions are never serialised: history holds the events they become.
 
-use crate::session::SessionConcurrency;
+use crate::vocabulary::session::SessionConcurrency;
 
 /// Describes one thing an orchestration asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,6 +114,27 @@ pub enum Action {
         /// Names the session.
         session_id: String,
     },
+}
+
+impl Action {
+    /// The name of the variant, for texts that people read.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::CallActivity { .. } => "CallActivity",
+            Self::CreateTimer { .. } => "CreateTimer",
+            Self::WaitExternal { .. } => "WaitExternal",
+            Self::StartOrchestrationDetached { .. } => "StartOrchestrationDetached",
+            Self::StartSubOrchestration { .. } => "StartSubOrchestration",
+            Self::ContinueAsNew { .. } => "ContinueAsNew",
+            Self::UpdateCustomStatus { .. } => "UpdateCustomStatus",
+            Self::DequeueEvent { .. } => "DequeueEvent",
+            Self::SetKeyValue { .. } => "SetKeyValue",
+            Self::ClearKeyValue { .. } => "ClearKeyValue",
+            Self::ClearKeyValues => "ClearKeyValues",
+            Self::OpenSession { .. } => "OpenSession",
+            Self::CloseSession { .. } => "CloseSession",
+        }
+    }
 }
 
 #[cfg(test)]

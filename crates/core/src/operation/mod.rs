@@ -1,0 +1,418 @@
+//! The kinds of operations that an orchestration can ask for, one file each.
+//!
+//! A kind's file holds all its rules, as an implementation of [`Operation`]: which calls it refuses, which event
+//! records a call, which recorded event a repeated call matches, what stays open, what settles it, what the drop
+//! of its future means, what it sends, how the end of an execution closes it, and how it is described.
+//!
+//! The engine ([`replay`](crate::replay)) knows no kind. It asks this file for the [`Kind`] of a call, the
+//! [`Role`] of an event or the [`Addressee`] of a message, and hands over to the [rules](Kind::rules) of the kind.
+//! Those three functions are the only exhaustive matches over actions, events and messages that decide something.
+//! A new kind is its vocabulary, one file, one line in the list of kinds, and its arms in these functions.
+//!
+//! How an activity goes through its rules:
+//!
+//! 1. *record*: the code calls the context. `decide` asks [`refuse`](Operation::refuse), makes the event of
+//!    [`record`](Operation::record), keeps it [`open`](Operation::open), and queues what [`send`](Operation::send)
+//!    returns.
+//! 2. *play*: when history is repeated, `play` compares the event with the repeated call by
+//!    [`find_call`](Operation::find_call) and [`matches`](Operation::matches).
+//! 3. *settle*: the completion arrives. [`admit`](Operation::admit) makes an event of the message,
+//!    [`close`](Operation::close) takes it out of what is open, and [`settle`](Operation::settle) answers the future.
+//! 4. *drop*: the code drops the future instead. `conclude` records the event of its
+//!    [`cancellation`](Operation::cancellation) and [`stop`](Operation::stop) withdraws the work.
+//! 5. *explain*: while it is open, [`explain`](Operation::explain) describes it to operators.
+
+pub(crate) mod activity;
+pub(crate) mod bounds;
+pub(crate) mod child;
+pub(crate) mod continue_as_new;
+pub(crate) mod custom_status;
+pub(crate) mod detached;
+pub(crate) mod kv;
+pub(crate) mod queue;
+pub(crate) mod session;
+pub(crate) mod signal;
+pub(crate) mod timer;
+
+use std::collections::BTreeSet;
+use std::task::Waker;
+
+use crate::replay::admit::Judgement;
+use crate::replay::decide::Draft;
+use crate::replay::ledger::{Answer, Ledger, Place};
+use crate::replay::outline::Outline;
+use crate::replay::play::Next;
+use crate::replay::{Effects, Identity, Notice, Options, QueuedWork, SessionChange};
+use crate::vocabulary::version::records_everything;
+use crate::{Action, ErrorDetails, Event, EventKind, OpenKind, WorkItem};
+
+/// Makes the enum of kinds, the list of all of them and the way to their rules out of one list.
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident => $rules:expr,)+) => {
+        /// The kinds of operations.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub(crate) enum Kind {
+            $($(#[$doc])* $kind,)+
+        }
+
+        impl Kind {
+            /// Every kind. A turn judges limits, records dropped futures and closes open waits in this order,
+            /// which is recorded: a new kind goes to the end.
+            pub(crate) const ALL: &'static [Self] = &[$(Self::$kind,)+];
+
+            /// The rules of the kind.
+            pub(crate) fn rules(self) -> &'static dyn Operation {
+                match self {
+                    $(Self::$kind => &$rules,)+
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    CustomStatus => custom_status::CustomStatusRules,
+    Activity => activity::ActivityRules,
+    Child => child::ChildRules,
+    Signal => signal::SignalRules,
+    Queue => queue::QueueRules,
+    Timer => timer::TimerRules,
+    Detached => detached::DetachedRules,
+    Kv => kv::KvRules,
+    /// Opening or closing a session; both are answered by their own event.
+    Session => session::SessionRules,
+    /// Waiting until a session is attached anew. No event records the wait.
+    Migration => session::migration::MigrationRules,
+    ContinueAsNew => continue_as_new::ContinueAsNewRules,
+}
+
+impl Action {
+    pub(crate) fn kind(&self) -> Kind {
+        match self {
+            Self::CallActivity { .. } => Kind::Activity,
+            Self::CreateTimer { .. } => Kind::Timer,
+            Self::WaitExternal { .. } => Kind::Signal,
+            Self::DequeueEvent { .. } => Kind::Queue,
+            Self::StartSubOrchestration { .. } => Kind::Child,
+            Self::StartOrchestrationDetached { .. } => Kind::Detached,
+            Self::UpdateCustomStatus { .. } => Kind::CustomStatus,
+            Self::SetKeyValue { .. } | Self::ClearKeyValue { .. } | Self::ClearKeyValues => Kind::Kv,
+            Self::OpenSession { .. } | Self::CloseSession { .. } => Kind::Session,
+            Self::ContinueAsNew { .. } => Kind::ContinueAsNew,
+        }
+    }
+}
+
+/// What an event is to the execution whose history it stands in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Begins the execution.
+    Begins,
+    /// Records a call of the code.
+    Records(Kind),
+    /// Brings an answer to the code.
+    Answers(Kind),
+    /// Asks for an operation to stop, or says that a wait has ended without an answer.
+    Cancels(Kind),
+    /// Changes what the engine knows, and concerns no operation.
+    Carries,
+    /// Ends the execution.
+    Ends,
+}
+
+impl EventKind {
+    pub(crate) fn role(&self) -> Role {
+        match self {
+            Self::OrchestrationStarted { .. } => Role::Begins,
+            Self::ActivityScheduled { .. } => Role::Records(Kind::Activity),
+            Self::ActivityCompleted { .. } | Self::ActivityFailed { .. } => Role::Answers(Kind::Activity),
+            Self::ActivityCancelRequested { .. } => Role::Cancels(Kind::Activity),
+            Self::TimerCreated { .. } => Role::Records(Kind::Timer),
+            Self::TimerFired { .. } => Role::Answers(Kind::Timer),
+            Self::ExternalSubscribed { .. } => Role::Records(Kind::Signal),
+            Self::ExternalEvent { .. } => Role::Answers(Kind::Signal),
+            Self::ExternalSubscribedCancelled { .. } => Role::Cancels(Kind::Signal),
+            Self::QueueSubscribed { .. } => Role::Records(Kind::Queue),
+            Self::QueueEventDelivered { .. } => Role::Answers(Kind::Queue),
+            Self::QueueSubscriptionCancelled { .. } => Role::Cancels(Kind::Queue),
+            Self::SubOrchestrationScheduled { .. } => Role::Records(Kind::Child),
+            Self::SubOrchestrationCompleted { .. } | Self::SubOrchestrationFailed { .. } => {
+                Role::Answers(Kind::Child)
+            }
+            Self::SubOrchestrationCancelRequested { .. } => Role::Cancels(Kind::Child),
+            Self::OrchestrationChained { .. } => Role::Records(Kind::Detached),
+            Self::CustomStatusUpdated { .. } => Role::Records(Kind::CustomStatus),
+            Self::KeyValueSet { .. } | Self::KeyValueCleared { .. } | Self::KeyValuesCleared => {
+                Role::Records(Kind::Kv)
+            }
+            Self::SessionOpened { .. } | Self::SessionClosed { .. } => Role::Records(Kind::Session),
+            Self::SessionMigrated { .. } => Role::Answers(Kind::Migration),
+            Self::SessionsCarried { .. } | Self::OrchestrationCancelRequested { .. } => Role::Carries,
+            Self::OrchestrationCompleted { .. }
+            | Self::OrchestrationFailed { .. }
+            | Self::OrchestrationContinuedAsNew { .. } => Role::Ends,
+        }
+    }
+}
+
+/// Which part of an execution that runs a message is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Addressee {
+    /// An operation of this kind.
+    Operation(Kind),
+    /// The execution as a whole, which is to be cancelled.
+    Execution,
+    /// No part of it; the text says why.
+    Nothing(&'static str),
+}
+
+impl WorkItem {
+    pub(crate) fn addressee(&self) -> Addressee {
+        match self {
+            Self::ActivityCompleted { .. } | Self::ActivityFailed { .. } => {
+                Addressee::Operation(Kind::Activity)
+            }
+            Self::TimerFired { .. } => Addressee::Operation(Kind::Timer),
+            Self::SubOrchCompleted { .. } | Self::SubOrchFailed { .. } => Addressee::Operation(Kind::Child),
+            Self::ExternalRaised { .. } => Addressee::Operation(Kind::Signal),
+            Self::QueueMessage { .. } => Addressee::Operation(Kind::Queue),
+            Self::SessionMigrated { .. } => Addressee::Operation(Kind::Migration),
+            Self::CancelInstance { .. } => Addressee::Execution,
+            Self::StartOrchestration { .. }
+            | Self::ContinueAsNew { .. }
+            | Self::ContinueAsNewWithSessions { .. } => Addressee::Nothing("the execution has started"),
+            Self::ActivityExecute { .. } => Addressee::Nothing("it is work, not a message"),
+            Self::TerminateInstance { .. } => {
+                Addressee::Nothing("an execution that runs is not terminated by its code")
+            }
+            Self::Nudge { .. } => Addressee::Nothing("it only asks for a turn"),
+        }
+    }
+}
+
+/// The rules of one kind of operation. A method that a kind does not implement means: nothing happens.
+///
+/// Events, actions and messages are those of the kind, as [`Role`], [`Action::kind`] and [`Addressee`] say.
+pub(crate) trait Operation: Sync {
+    /// The name of the kind in errors about its futures.
+    fn label(&self) -> &'static str;
+
+    /// Refuses a call that breaks a rule or a limit; nothing of it is recorded. Judged when the call is made,
+    /// never on replay. `event_id` is the one that its event would have.
+    fn refuse(&self, _action: &Action, _event_id: u64, _site: &Site<'_>) -> Result<(), ErrorDetails> {
+        Ok(())
+    }
+
+    /// The event that records a call, `None` if the end of the execution stands for it.
+    fn record(&self, _action: &Action, _event_id: u64, _identity: &Identity) -> Option<Record> {
+        None
+    }
+
+    /// What a recorded call causes outside its history.
+    fn send(&self, _action: Action, _event: &Event, _site: &Site<'_>) -> Option<Effect> {
+        None
+    }
+
+    /// Is the effect of a call sent although the execution ends in the same turn?
+    fn is_sent_at_end(&self) -> bool {
+        false
+    }
+
+    /// Judges limits that hold for the events of a whole turn.
+    fn check_events(&self, _events: &[Event]) -> Result<(), ErrorDetails> {
+        Ok(())
+    }
+
+    /// Does a repeated call ask for what the event records?
+    fn matches(&self, _action: &Action, _event: &Event) -> bool {
+        false
+    }
+
+    /// The index of the call that the event records: the oldest one, if it matches.
+    fn find_call(&self, event: &Event, ledger: &Ledger) -> Option<usize> {
+        ledger.peek_call().filter(|call| self.matches(&call.action, event)).map(|_| 0)
+    }
+
+    /// What a disagreement about an event of this kind is called.
+    fn mismatch_label(&self, _event: &EventKind) -> &'static str {
+        SCHEDULE_MISMATCH
+    }
+
+    /// The text for an event that the code made no call for.
+    fn missing_call(&self, _event: &EventKind) -> String {
+        "history schedule but no emitted action".to_owned()
+    }
+
+    /// Did engines before 0.2.0 accept events of this kind that no call stands for?
+    fn may_lack_call(&self) -> bool {
+        false
+    }
+
+    /// The open operations that end together with what the event records.
+    fn orphans(&self, _event: &Event, _outline: &Outline) -> BTreeSet<u64> {
+        BTreeSet::new()
+    }
+
+    /// Plays the event that records a call to the code.
+    fn recorded(&self, _recorded: &Recorded<'_>, _ledger: &mut Ledger) -> Next {
+        Next::Go
+    }
+
+    /// Adds what the event records to what is open.
+    fn open(&self, _event: &Event, _identity: &Identity, _outline: &mut Outline) {}
+
+    /// Makes the event of a message, or says why it changes nothing.
+    fn admit(&self, _message: WorkItem, _site: &Site<'_>) -> Judgement {
+        Judgement::Ignore("nothing waits for it")
+    }
+
+    /// How an answer is described that must name an open schedule of its kind; `None` if answers name none.
+    fn answer_labels(&self) -> Option<AnswerLabels> {
+        None
+    }
+
+    /// The failure that an answer brings, if it brings one.
+    fn failure<'a>(&self, _event: &'a EventKind) -> Option<&'a ErrorDetails> {
+        None
+    }
+
+    /// What an operator should know about an answer, judged before the code sees it.
+    fn notice(&self, _event: &Event, _ledger: &Ledger) -> Option<Notice> {
+        None
+    }
+
+    /// Gives an answer to the code.
+    fn settle(&self, _event: Event, _ledger: &mut Ledger) -> Next {
+        Next::Go
+    }
+
+    /// Takes what an answer settles out of what is open.
+    fn close(&self, _event: &Event, _outline: &mut Outline) {}
+
+    /// Forgets what was kept beside the open schedule `id`.
+    fn closed(&self, _id: u64, _outline: &mut Outline) {}
+
+    /// Reads the answer of a future that takes it from a shared place when it is polled.
+    fn pull(&self, _place: Place, _ledger: &mut Ledger) -> Option<Answer> {
+        None
+    }
+
+    /// The code dropped the future. Returns the waker of the future that may read what this one does not.
+    fn dropped(&self, _place: Place, _ledger: &mut Ledger) -> Option<Waker> {
+        None
+    }
+
+    /// How history records that an operation was cancelled; `None` if the kind cannot be cancelled.
+    fn cancellation(&self) -> Option<Cancellation> {
+        None
+    }
+
+    /// Plays a cancellation: what was asked to stop, or a wait that has ended.
+    fn cancel(&self, _event: &Event, _outline: &mut Outline) {}
+
+    /// Stops the operation of schedule `id`, whose cancellation this turn recorded.
+    fn stop(&self, _id: u64, _site: &Site<'_>, _draft: &mut Draft) {}
+
+    /// When the end of an execution cancels what is [unanswered](Self::unanswered).
+    fn cancelled_at(&self) -> CancelledAt {
+        CancelledAt::Never
+    }
+
+    /// The open operations of this kind that have no answer and were not asked to stop, by rising id.
+    fn unanswered(&self, _outline: &Outline) -> Vec<u64> {
+        Vec::new()
+    }
+
+    /// Ends what must not outlive the instance. Not called for continue-as-new, which keeps it.
+    fn end_instance(&self, _end: &InstanceEnd<'_>, _outline: &Outline, _effects: &mut Effects) {}
+
+    /// Describes what the event asked for, if it is still open.
+    fn explain(&self, _event: &Event, _instance: &str, _outline: &Outline) -> Option<OpenKind> {
+        None
+    }
+}
+
+/// What a disagreement about a schedule is called.
+pub(crate) const SCHEDULE_MISMATCH: &str = "schedule mismatch";
+
+/// The execution and the point of its history at which a rule is asked.
+pub(crate) struct Site<'a> {
+    pub(crate) identity: &'a Identity,
+    pub(crate) options: &'a Options,
+    pub(crate) outline: &'a Outline,
+}
+
+/// The part of an event that a kind decides.
+pub(crate) struct Record {
+    pub(crate) kind: EventKind,
+    /// The version that the call asks for, which its event holds beside the compatible fields (F16).
+    pub(crate) child_version: Option<String>,
+}
+
+impl From<EventKind> for Record {
+    fn from(kind: EventKind) -> Self {
+        Self { kind, child_version: None }
+    }
+}
+
+/// A call and the event that now records it.
+pub(crate) struct Recorded<'a> {
+    pub(crate) event: &'a Event,
+    /// Is the future that waits for the answer still alive?
+    pub(crate) is_alive: bool,
+    /// See [`Operation::orphans`].
+    pub(crate) orphans: &'a BTreeSet<u64>,
+}
+
+/// What one call causes outside its history.
+#[derive(Debug)]
+pub(crate) enum Effect {
+    Work(QueuedWork),
+    Message(WorkItem),
+    Session(SessionChange),
+}
+
+/// How an answer is named in errors.
+#[derive(Clone, Copy)]
+pub(crate) struct AnswerLabels {
+    /// Beside an answer of another kind.
+    pub(crate) schedule: &'static str,
+    /// When the history has no such schedule.
+    pub(crate) unmatched: &'static str,
+}
+
+/// How history records that an operation of a kind was cancelled.
+#[derive(Clone, Copy)]
+pub(crate) struct Cancellation {
+    /// Names the operations in a mismatch.
+    pub(crate) label: &'static str,
+    /// Makes the event, of the reason.
+    pub(crate) event: fn(String) -> EventKind,
+}
+
+/// When the end of an execution cancels what is open.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CancelledAt {
+    Never,
+    /// Before the event that ends the execution.
+    BeforeEnd,
+    /// After the event that ends the execution.
+    AfterEnd,
+}
+
+/// The end of an instance, as its open operations see it.
+pub(crate) struct InstanceEnd<'a> {
+    /// The first event id of the turn: what was scheduled from here on was never started.
+    pub(crate) first_event_id: u64,
+    /// The reason that children are cancelled with.
+    pub(crate) reason: &'a str,
+}
+
+/// Compares the version that a call asks for with the recorded one. Histories written before 0.2.0 do not
+/// record the version of a child, so there is nothing to compare.
+fn version_matches(asked: Option<&str>, event: &Event) -> bool {
+    match event.child_version.as_deref() {
+        Some(recorded) => asked == Some(recorded),
+        None => asked.is_none() || !records_everything(&event.duroxide_version),
+    }
+}
