@@ -23,12 +23,12 @@ use crate::observability::MetricsProvider;
 ///
 /// A runtime puts one around the store that it is given.
 pub struct InstrumentedProvider {
-    watched: Watched,
+    watched: Watched<dyn Provider>,
 }
 
 /// What is forwarded to, and what is told about it.
-struct Watched {
-    inner: Arc<dyn Provider>,
+struct Watched<S: ?Sized> {
+    inner: Arc<S>,
     metrics: Option<Arc<MetricsProvider>>,
     clock: Arc<dyn Clock>,
 }
@@ -51,7 +51,7 @@ impl InstrumentedProvider {
     }
 }
 
-impl Watched {
+impl<S: ?Sized> Watched<S> {
     /// Runs a call and tells how long it took and whether it failed. A dropped call is not told.
     async fn timed<T>(
         &self,
@@ -128,8 +128,10 @@ impl Provider for InstrumentedProvider {
     }
 
     /// Offers a store where the wrapped provider has one, and times it alike.
-    fn as_store(&self) -> Option<&dyn Store> {
-        self.inner().as_store().map(|_| &self.watched as &dyn Store)
+    fn into_store(self: Arc<Self>) -> Option<Arc<dyn Store>> {
+        let Watched { inner, metrics, clock } = &self.watched;
+        let inner = Arc::clone(inner).into_store()?;
+        Some(Arc::new(Watched { inner, metrics: metrics.clone(), clock: Arc::clone(clock) }))
     }
 
     async fn fetch_orchestration_item(

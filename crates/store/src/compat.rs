@@ -1,6 +1,7 @@
 //! Every [`Store`] is a [`Provider`]: each compatible method is one call of the typed one.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -29,7 +30,7 @@ impl<S: Store> Provider for S {
         self.admin()
     }
 
-    fn as_store(&self) -> Option<&dyn Store> {
+    fn into_store(self: Arc<Self>) -> Option<Arc<dyn Store>> {
         Some(self)
     }
 

@@ -7,9 +7,9 @@
 
 mod adapter;
 mod admin;
-mod bridge;
 mod compat;
 mod error;
+mod forward;
 mod instance;
 mod lease;
 mod outbox;
@@ -29,15 +29,15 @@ pub use admin::{
     DEFAULT_BULK_LIMIT, DeleteInstanceResult, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceTree,
     ProviderAdmin, PruneOptions, PruneResult, QueueDepths, SystemMetrics,
 };
-pub use bridge::store_of;
 pub use error::{ProviderError, ProviderErrorKind};
+pub use forward::{StoreCall, forwarded};
 pub use instance::{
     Cursor, DEFAULT_PAGE, Envelope, ExecutionState, InstancePage, InstanceQuery, InstanceState, InstanceWait,
     MAX_PAGE, Started, WaitFor, Waited,
 };
 pub use lease::{Abandon, Attempt, LeaseToken};
 pub use outbox::Outbox;
-pub use provider::Provider;
+pub use provider::{Provider, store_of};
 pub use session::{Appetite, RenewSessions, SessionInfo, SessionRef, SessionsRenewed};
 pub use set_aside::{MAX_UNREADABLE_ATTEMPTS, Queue, SetAside, UNREADABLE_RETRY};
 pub use store::{Store, check_message};

@@ -2,21 +2,23 @@
 
 use std::any::Any;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use steadfast_clock::Clock;
 use steadfast_core::{
     DispatcherCapabilityFilter, Event, ExecutionMetadata, ScheduledActivityIdentifier, SystemStats,
     TagFilter, WorkItem,
 };
 
-use crate::{OrchestrationItem, ProviderAdmin, ProviderError, SessionFetchConfig, Store};
+use crate::{Adapter, OrchestrationItem, ProviderAdmin, ProviderError, SessionFetchConfig, Store};
 
 /// Keeps histories, queues, leases, sessions and key-value state, in the compatible form.
 ///
 /// The promises are in `CONTRACT.md`; methods name the clauses. A store of your own implements the required
 /// methods, or implements [`Store`] and gets this trait for free. The runtime uses
-/// [`as_store`](Self::as_store) when it answers, and these methods otherwise: a wrapper that forwards only
+/// [`into_store`](Self::into_store) when it answers, and these methods otherwise: a wrapper that forwards only
 /// what is required sees every fetch, ack, renewal and abandon.
 #[async_trait]
 pub trait Provider: Any + Send + Sync {
@@ -154,9 +156,20 @@ pub trait Provider: Any + Send + Sync {
     /// Measures an instance; `None` when there is none of that id.
     async fn get_instance_stats(&self, instance: &str) -> Result<Option<SystemStats>, ProviderError>;
 
-    /// Returns the store in its full form, if it has one. A wrapper that leaves this out works through the
-    /// compatible methods alone, more slowly; `CONTRACT.md` says what it lacks.
-    fn as_store(&self) -> Option<&dyn Store> {
+    /// Returns the store in its full form, if the provider has one; the runtime and the client then use that.
+    ///
+    /// A [`Store`] answers with itself. A decorator that keeps the full form asks the provider that it decorates
+    /// and puts its own decorator around the answer (see [`forward_store!`](crate::forward_store)). The default
+    /// is `None`: everything then goes through the compatible methods, more slowly; `CONTRACT.md` lists what is
+    /// lacking.
+    fn into_store(self: Arc<Self>) -> Option<Arc<dyn Store>> {
         None
     }
+}
+
+/// Makes a store of a provider: the provider's own where it has one ([`Provider::into_store`]), else an
+/// [`Adapter`] over its compatible methods. The clock is for the adapter, which has no time of its own.
+pub fn store_of(provider: Arc<dyn Provider>, clock: Arc<dyn Clock>) -> Arc<dyn Store> {
+    let store = Arc::clone(&provider).into_store();
+    store.unwrap_or_else(|| Arc::new(Adapter::new(provider, clock)))
 }
