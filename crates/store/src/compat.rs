@@ -1,4 +1,7 @@
-//! Every [`Store`] is a [`Provider`]: each compatible method is one call of the typed one.
+//! Between the two traits: every [`Store`] is a [`Provider`], because each compatible method is one call of
+//! the typed one; and the [`Adapter`] makes a store of a provider that has the compatible methods only.
+
+mod adapter;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -15,6 +18,8 @@ use crate::{
     Provider, ProviderAdmin, ProviderError, RenewSessions, SessionFetchConfig, SessionRequest, SessionScope,
     Store, TurnCommit, TurnLease, TurnRequest, WorkRequest,
 };
+
+pub use adapter::Adapter;
 
 #[async_trait]
 impl<S: Store> Provider for S {
@@ -159,7 +164,7 @@ impl<S: Store> Provider for S {
                 owner: Owner::unnamed(owner),
                 extend_for,
                 idle_timeout,
-                // The compatible call knows no untaken work: it never ends a lease.
+                // The compatible call has no limit for untaken work: it never ends a lease.
                 untaken_after: Duration::MAX,
                 tags: TagFilter::Any,
                 appetite: Appetite::Hungry,

@@ -79,10 +79,11 @@ impl StoreCall<'_> {
 
 /// Implements [`Store`](crate::Store) for a decorator.
 ///
-/// `inner` names the field with the store that is decorated, an `Arc<dyn Store>`. `around` names a method of the
-/// decorator that is given the [`StoreCall`] and the future of the call on the inner store. The future does
-/// nothing until it is awaited: a decorator that does not await it suppresses the call. The methods that are not
-/// asynchronous (`name`, `version`, `admin`, `supports_owned_sessions`) answer what the inner store answers.
+/// `inner` names the field with the store that is decorated, an `Arc<dyn Store>`. `around` names a method of
+/// the decorator that is given the [`StoreCall`] and the future of the call on the inner store. The future
+/// does nothing until it is awaited: a decorator that does not await it suppresses the call. The methods that
+/// are not asynchronous (`name`, `version`, `admin`, `supports_owned_sessions`) answer what the inner store
+/// answers.
 ///
 /// ```
 /// use std::future::Future;

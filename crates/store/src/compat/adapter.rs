@@ -1,6 +1,6 @@
 //! A store made of the compatible methods alone, for providers that have nothing more.
 //!
-//! What is lacking then is listed in `CONTRACT.md`: epochs and incarnations, capacity at the session limit,
+//! `CONTRACT.md` lists what such a store lacks: epochs and incarnations, capacity at the session limit,
 //! wake-ups, tails of histories, starts that are decided in one transaction.
 
 use std::collections::HashMap;
@@ -20,14 +20,18 @@ use crate::{
 };
 
 /// Makes a [`Store`] of any [`Provider`], using its compatible methods only.
+///
+/// Where the compatible methods cannot answer, its methods answer `Unsupported` or do less, as their docs
+/// say.
 pub struct Adapter {
     provider: Arc<dyn Provider>,
     clock: Arc<dyn Clock>,
 }
 
-/// Bounds the pause between two looks at an instance; the first ones are closer together.
+/// Bounds the pause between two looks at an instance; pauses double from [`FIRST_PAUSE`] up to it.
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 
+/// The pause after the first look at an instance, and after a look that found a change.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 
 impl Adapter {
@@ -36,7 +40,8 @@ impl Adapter {
         Self { provider, clock }
     }
 
-    /// Names the orchestration that scheduled an activity, from the history of its instance.
+    /// Returns the name and version of the orchestration that scheduled an activity, from its instance's
+    /// history.
     async fn orchestration_of(&self, item: &WorkItem) -> Result<(String, String), ProviderError> {
         let events = self.provider.read(item.instance()).await?;
         let started = events.into_iter().rev().find_map(|event| match event.kind {
@@ -60,13 +65,13 @@ impl Adapter {
         let (mut pause, mut known) = (FIRST_PAUSE, None);
         loop {
             let state = self.state(wait.instance()).await?;
-            // What has just moved may soon move again.
+            // An instance that has just changed may soon change again.
             let change = state.as_ref().map(|state| state.change);
             if std::mem::replace(&mut known, change) != change {
                 pause = FIRST_PAUSE;
             }
-            if let Some(over) = wait.saw(state) {
-                return Ok(over);
+            if let Some(waited) = wait.saw(state) {
+                return Ok(waited);
             }
             let left = deadline.saturating_sub(self.clock.monotonic());
             if left.is_zero() {
@@ -125,7 +130,8 @@ impl Store for Adapter {
 
     async fn fetch_work(&self, request: WorkRequest) -> Result<Option<WorkLease>, ProviderError> {
         let WorkRequest { lock_timeout, poll_timeout, tags, session, .. } = request;
-        // A full worker asks for no session at all: the compatible fetch cannot name the ones it serves.
+        // A worker that may serve no further session asks for none: the compatible fetch cannot name
+        // sessions.
         let config = session.as_ref().filter(|session| session.scope == SessionScope::Claim);
         let config = config.map(|session| SessionFetchConfig {
             owner_id: session.owner.id.clone(),
@@ -176,14 +182,14 @@ impl Store for Adapter {
         Err(self.unsupported("register_node"))
     }
 
-    /// Renews by owner id. The count that comes back names no session, so nothing is reported as lost.
+    /// Renews by owner id. The compatible answer is a count without names, so no session is reported as lost.
     async fn renew_sessions(&self, request: RenewSessions) -> Result<SessionsRenewed, ProviderError> {
         let owners = [request.owner.id.as_str()];
         self.provider.renew_session_lock(&owners, request.extend_for, request.idle_timeout).await?;
         Ok(SessionsRenewed::default())
     }
 
-    /// Releases nothing: the leases end by themselves.
+    /// Releases no session: there is no compatible method for it, and the leases end by themselves.
     async fn release_sessions(
         &self,
         _owner: &Owner,
@@ -204,7 +210,7 @@ impl Store for Adapter {
         Err(self.unsupported("session"))
     }
 
-    /// Looks first and sends then: two starts at once may both be told that theirs is new.
+    /// Looks first and sends then: of two starts at the same time, both may be told that theirs is new.
     async fn start(&self, start: Envelope, also: Vec<Envelope>) -> Result<Started, ProviderError> {
         let known = !self.provider.read(start.message.item.instance()).await?.is_empty();
         let messages = if known { also } else { std::iter::once(start).chain(also).collect() };
@@ -212,7 +218,7 @@ impl Store for Adapter {
         Ok(if known { Started::Existing } else { Started::New })
     }
 
-    /// Sends one after the other: an error leaves the ones before it sent.
+    /// Sends the messages one by one: after an error, the messages before the failed one are sent.
     async fn send(&self, messages: Vec<Envelope>) -> Result<(), ProviderError> {
         for Envelope { message, delay } in messages {
             self.provider.enqueue_for_orchestrator(message.item, delay).await?;
@@ -224,7 +230,8 @@ impl Store for Adapter {
         self.provider.enqueue_for_worker(work.item).await
     }
 
-    /// Knows no wake-ups: looks at an instance again and again, and for work says at once that it may be there.
+    /// Polls, because there are no wake-ups: looks at an instance again and again, and answers a wait for a
+    /// turn or for work after a pause, saying that there may be some.
     async fn wait(&self, what: WaitFor<'_>, timeout: Duration) -> Result<Waited, ProviderError> {
         match what {
             WaitFor::Turn | WaitFor::Work => {
@@ -241,7 +248,7 @@ impl Store for Adapter {
     async fn state(&self, instance: &str) -> Result<Option<InstanceState>, ProviderError> {
         let events = self.provider.read(instance).await?;
         let Some(mut state) = state_from(instance, &events) else { return Ok(None) };
-        // How an instance stands is told also when its text cannot be read, as the compatible client does.
+        // A custom status that cannot be read does not hide the rest, as in the compatible client.
         if let Ok(Some((status, version))) = self.provider.get_custom_status(instance, 0).await {
             (state.custom_status, state.custom_status_version) = (status, version);
         }
@@ -306,7 +313,7 @@ impl Store for Adapter {
         self.provider.get_instance_stats(instance).await
     }
 
-    /// Lists nothing: what such a provider does with rows that it cannot read is its own affair.
+    /// Lists no rows: there is no compatible method for rows that were set aside.
     async fn set_aside(&self, _after: Option<u64>) -> Result<Vec<SetAside>, ProviderError> {
         Ok(Vec::new())
     }
@@ -338,7 +345,7 @@ fn state_from(instance: &str, events: &[Event]) -> Option<InstanceState> {
     if started.is_none() && ended.is_none() {
         return None;
     }
-    // A history that lost its beginning can still have an end.
+    // A history without its first event can still have an end.
     let (orchestration, version, parent) = started.unwrap_or_default();
     Some(InstanceState {
         instance: instance.to_owned(),
@@ -351,7 +358,7 @@ fn state_from(instance: &str, events: &[Event]) -> Option<InstanceState> {
         parent,
         created_at_ms: first.timestamp_ms,
         updated_at_ms: last.timestamp_ms,
-        // Rises with each event, and with each execution by more than any history is long.
+        // Rises with each event, and with each execution by more than the length of any history.
         change: (last.execution_id << 32).saturating_add(last.event_id),
     })
 }

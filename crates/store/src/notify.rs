@@ -1,8 +1,13 @@
-//! Who waits for what, and whom a commit wakes.
+//! Wake-ups within a process: which waiting calls a commit wakes.
 //!
-//! A commit says what it made runnable. For each such item one waiting fetch is woken, and only one that could take
-//! it. A fetch that was woken and goes away without having looked again passes the wake on. Who waits for an instance is
-//! found by its id: a commit costs those nothing whom it does not concern, however many they are.
+//! A call that finds nothing registers what it waits for ([`Waiters::sit`]: it takes a *seat*) and looks
+//! again when it is *called*. A commit says what it made runnable ([`Woken`]). For each runnable turn or
+//! activity one seat is called, the earliest one that could take it; for a change of an instance all seats
+//! that wait for that instance. Seats are found by what they wait for, so a commit costs nothing for the
+//! others, however many there are.
+//!
+//! A call is an *errand* for its seat: until the seat has looked again and its look was answered, no other
+//! seat looks for the same turn or activity. A seat that is dropped before passes its errand on to the next.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,23 +15,24 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use steadfast_core::TagFilter;
 use tokio::sync::Notify;
 
-/// Says what a transaction made runnable, or changed.
+/// What a transaction made runnable, or changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Woken {
-    /// Counts the instances that became ready.
+    /// The number of instances that became ready for a turn.
     pub turns: usize,
-    /// Holds the tag of each activity that became ready, and whether it belongs to a session.
+    /// The tag of each activity that became ready, and whether the activity belongs to a session.
     pub work: Vec<(Option<String>, bool)>,
-    /// Says that activities of any number and kind may have become somebody else's.
+    /// Set when any number of activities may have become available: a session was released, or work was
+    /// abandoned.
     pub any_work: bool,
-    /// Names the instances that changed and go on.
+    /// Instances that changed and did not end.
     pub instances: Vec<String>,
-    /// Names the instances that changed and may have ended with it, or are gone.
+    /// Instances that may have ended with the change, or were deleted.
     pub ended: Vec<String>,
 }
 
 impl Woken {
-    /// Adds what another transaction made runnable.
+    /// Adds what another transaction made runnable or changed.
     pub fn absorb(&mut self, other: Self) {
         self.turns += other.turns;
         self.work.extend(other.work);
@@ -36,19 +42,19 @@ impl Woken {
     }
 }
 
-/// Says what somebody waits for.
+/// What a waiting call waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Interest {
     /// A turn.
     Turn,
     /// An activity that a fetch accepts.
     Work {
-        /// Says which tags the fetch accepts.
+        /// The tags that the fetch accepts.
         tags: TagFilter,
-        /// Says whether it accepts activities on sessions.
+        /// Whether the fetch accepts activities on sessions.
         sessions: bool,
     },
-    /// An activity of any kind.
+    /// An activity of any tag, with or without a session.
     AnyWork,
     /// A change of this instance.
     Instance(String),
@@ -62,14 +68,14 @@ impl Interest {
     }
 }
 
-/// What becomes runnable, and one of those who could take it must look.
+/// A turn or an activity that became runnable: one of the waiting fetches that could take it must look.
 #[derive(Debug, Clone)]
-enum Item {
+enum Runnable {
     Turn,
     Work { tag: Option<String>, session: bool },
 }
 
-impl Item {
+impl Runnable {
     fn is_for(&self, interest: &Interest) -> bool {
         match (self, interest) {
             (Self::Turn, Interest::Turn) | (Self::Work { .. }, Interest::AnyWork) => true,
@@ -83,60 +89,63 @@ impl Item {
     }
 }
 
-/// Holds everybody who waits.
+/// The calls that wait, one seat each.
 #[derive(Debug, Default)]
 pub struct Waiters {
     seats: Mutex<Seats>,
 }
 
-/// Those who were not called since they last looked, each by the number of its seat. A lower number sat down earlier.
+/// The seats that were not called since they last looked, by number. A lower number waits for longer.
 type Idle = BTreeMap<u64, Arc<Notify>>;
 
 #[derive(Debug, Default)]
 struct Seats {
-    /// Numbers the next seat.
+    /// The number of the next seat.
     next: u64,
-    /// Those who wait for turns and work, one line for each kind of wish.
+    /// Seats that wait for turns and work, one line for each interest.
     lines: Vec<Line>,
-    /// Those who wait for a change of an instance, by its id.
+    /// Seats that wait for a change of an instance, by its id.
     changes: HashMap<String, Idle>,
-    /// Those who wait for the end of an instance, by its id.
+    /// Seats that wait for the end of an instance, by its id.
     ends: HashMap<String, Idle>,
-    /// What a seat was called for, and nobody else, until it looks.
-    errands: HashMap<u64, Item>,
+    /// What a seat was called for and no other seat was, until it looks.
+    errands: HashMap<u64, Runnable>,
 }
 
+/// The seats of one interest.
 #[derive(Debug)]
 struct Line {
     interest: Interest,
-    /// Counts the seats, idle or not. A line without any is removed.
+    /// The number of its seats, called or not. A line without seats is removed.
     seats: usize,
     idle: Idle,
 }
 
 impl Waiters {
-    /// Takes a seat. Whatever is committed from now on is not missed.
+    /// Registers a call that waits. It misses nothing that is committed from now on.
     pub fn sit(self: &Arc<Self>, interest: Interest) -> Waiter {
         let bell = Arc::new(Notify::new());
-        let seat = self.lock().join(&interest, Arc::clone(&bell));
+        let seat = self.lock().add(&interest, Arc::clone(&bell));
         Waiter { waiters: Arc::clone(self), interest, seat, bell }
     }
 
-    /// Wakes whom it concerns: one for each thing that became runnable.
+    /// Calls one seat for each turn and activity that became runnable, and all seats that wait for an
+    /// instance that changed.
     pub fn wake(&self, woken: &Woken) {
         let mut seats = self.lock();
         for _ in 0..woken.turns {
-            if !seats.call_one(&Item::Turn) {
+            if !seats.call_one(&Runnable::Turn) {
                 break;
             }
         }
         for (tag, session) in &woken.work {
-            let item = Item::Work { tag: tag.clone(), session: *session };
-            // Who may have the work of a session is the store's to say: everybody who asks for sessions looks.
+            let runnable = Runnable::Work { tag: tag.clone(), session: *session };
+            // Only the store knows which process may take the work of a session: all that ask for sessions
+            // look.
             if *session {
-                seats.call_all(|interest| item.is_for(interest));
+                seats.call_all(|interest| runnable.is_for(interest));
             } else {
-                seats.call_one(&item);
+                seats.call_one(&runnable);
             }
         }
         if woken.any_work {
@@ -150,7 +159,7 @@ impl Waiters {
         }
     }
 
-    /// Wakes everybody: something changed that this process knows nothing of.
+    /// Calls all seats: another process committed, and what it changed is not known here.
     pub fn wake_all(&self) {
         let mut seats = self.lock();
         seats.call_all(|_| true);
@@ -168,7 +177,7 @@ fn ring(idle: impl IntoIterator<Item = Idle>) {
 }
 
 impl Seats {
-    fn join(&mut self, interest: &Interest, bell: Arc<Notify>) -> u64 {
+    fn add(&mut self, interest: &Interest, bell: Arc<Notify>) -> u64 {
         let seat = self.next;
         self.next += 1;
         if !interest.is_of_one_instance() {
@@ -178,8 +187,8 @@ impl Seats {
         seat
     }
 
-    /// Frees a seat. Called since it last looked, and now it goes: somebody else must look.
-    fn leave(&mut self, interest: &Interest, seat: u64) {
+    /// Removes a seat. If it was called and has not looked since, another seat is called in its place.
+    fn remove(&mut self, interest: &Interest, seat: u64) {
         match interest {
             Interest::Instance(id) => forget(&mut self.changes, id, seat),
             Interest::End(id) => forget(&mut self.ends, id, seat),
@@ -190,17 +199,17 @@ impl Seats {
                 self.lines.retain(|line| line.seats > 0);
             }
         }
-        if let Some(item) = self.errands.remove(&seat) {
-            self.call_one(&item);
+        if let Some(runnable) = self.errands.remove(&seat) {
+            self.call_one(&runnable);
         }
     }
 
-    /// Calls the one who sat down first of those who could take it. False when there is none.
-    fn call_one(&mut self, item: &Item) -> bool {
-        let lines = self.lines.iter_mut().filter(|line| item.is_for(&line.interest));
+    /// Calls the longest waiting seat that could take it. False if there is no such seat.
+    fn call_one(&mut self, runnable: &Runnable) -> bool {
+        let lines = self.lines.iter_mut().filter(|line| runnable.is_for(&line.interest));
         let first = lines.filter_map(|line| line.idle.first_entry()).min_by_key(|entry| *entry.key());
         let Some((seat, bell)) = first.map(|entry| entry.remove_entry()) else { return false };
-        self.errands.insert(seat, item.clone());
+        self.errands.insert(seat, runnable.clone());
         bell.notify_one();
         true
     }
@@ -218,7 +227,8 @@ impl Seats {
         }
     }
 
-    /// The line of a wish, which is made if nobody has the wish yet. There are few: one for each kind of fetch.
+    /// Returns the line of an interest; the first seat of an interest makes it. There are few lines: one for
+    /// each kind of fetch.
     fn line_of(&mut self, interest: &Interest) -> &mut Line {
         let known = self.lines.iter().position(|line| line.interest == *interest);
         let place = known.unwrap_or_else(|| {
@@ -238,7 +248,7 @@ fn forget(waiting: &mut HashMap<String, Idle>, instance: &str, seat: u64) {
     }
 }
 
-/// Waits. Dropping it gives the seat up.
+/// A seat: a call that waits. Dropping it removes the seat and passes an errand on.
 #[derive(Debug)]
 pub struct Waiter {
     waiters: Arc<Waiters>,
@@ -248,15 +258,15 @@ pub struct Waiter {
 }
 
 impl Waiter {
-    /// Waits until it is called.
+    /// Waits until this seat is called.
     ///
     /// # Cancel safety
-    /// A call that came is not lost when the future is dropped.
+    /// A call that arrived is not lost when the future is dropped: the next `called` returns at once.
     pub async fn called(&self) {
         self.bell.notified().await;
     }
 
-    /// Begins to look again: what it was called for up to now is dealt with by that, once the look is answered.
+    /// Begins a look. From here on the seat can be called again; the errand that it has passes to the look.
     pub fn look(&self) -> Looking {
         let mut seats = self.waiters.lock();
         seats.idle_of(&self.interest).insert(self.seat, Arc::clone(&self.bell));
@@ -266,17 +276,17 @@ impl Waiter {
     }
 }
 
-/// A look that is not answered yet. One that is dropped before, because it failed or nobody waits for it any more, is made by
-/// somebody else.
+/// A look that is not answered yet. If it is dropped before it is [`answered`](Self::answered), because the
+/// look failed or its caller was dropped, its errand passes to another seat.
 #[derive(Debug)]
 #[must_use = "a look that is not answered is passed on"]
 pub struct Looking {
     waiters: Arc<Waiters>,
-    errand: Option<Item>,
+    errand: Option<Runnable>,
 }
 
 impl Looking {
-    /// The look has been made, whatever it found.
+    /// Marks the errand as dealt with: the look was made, whatever it found.
     pub fn answered(mut self) {
         self.errand = None;
     }
@@ -284,15 +294,15 @@ impl Looking {
 
 impl Drop for Looking {
     fn drop(&mut self) {
-        if let Some(item) = self.errand.take() {
-            self.waiters.lock().call_one(&item);
+        if let Some(runnable) = self.errand.take() {
+            self.waiters.lock().call_one(&runnable);
         }
     }
 }
 
 impl Drop for Waiter {
     fn drop(&mut self) {
-        self.waiters.lock().leave(&self.interest, self.seat);
+        self.waiters.lock().remove(&self.interest, self.seat);
     }
 }
 
@@ -330,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_calls_who_waits_for_a_change_of_that_instance_and_nobody_else() {
+    fn a_change_calls_only_the_seats_that_wait_for_a_change_of_that_instance() {
         let waiters = Arc::new(Waiters::default());
         let [mine, other] = ["a", "b"].map(|id| waiters.sit(Interest::Instance(id.to_owned())));
         let end = waiters.sit(Interest::End("a".to_owned()));
@@ -339,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_calls_all_who_wait_for_the_instance() {
+    fn an_end_calls_all_seats_that_wait_for_the_instance() {
         let waiters = Arc::new(Waiters::default());
         let change = waiters.sit(Interest::Instance("a".to_owned()));
         let [one, another, other] = ["a", "a", "b"].map(|id| waiters.sit(Interest::End(id.to_owned())));
@@ -348,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn who_looked_is_called_again() {
+    fn a_seat_that_looked_is_called_again() {
         let waiters = Arc::new(Waiters::default());
         let seats = [Interest::End("a".to_owned()), Interest::Turn].map(|interest| waiters.sit(interest));
         let woken = Woken { turns: 1, ..ended("a") };
@@ -362,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn who_sat_down_first_is_called_first_whatever_else_it_accepts() {
+    fn the_longest_waiting_seat_is_called_first_whatever_else_it_accepts() {
         let waiters = Arc::new(Waiters::default());
         let first = waiters.sit(any_tag());
         let second = waiters.sit(no_tag());
@@ -375,11 +385,11 @@ mod tests {
         }
         [&third, &second, &first].into_iter().for_each(|seat| seat.look().answered());
         waiters.wake(&work(None));
-        assert!(is_called(&first), "to have looked does not cost the place");
+        assert!(is_called(&first), "a look does not cost the place in line");
     }
 
     #[test]
-    fn who_was_called_and_goes_passes_the_call_on() {
+    fn a_seat_that_is_dropped_passes_its_errand_on() {
         let waiters = Arc::new(Waiters::default());
         let [first, second, third] = [any_tag(), any_tag(), Interest::Turn].map(|wish| waiters.sit(wish));
         waiters.wake(&work(None));
@@ -388,11 +398,11 @@ mod tests {
         let fourth = waiters.sit(any_tag());
         second.look().answered();
         drop(second);
-        assert!(!is_called(&fourth), "who looked has dealt with it");
+        assert!(!is_called(&fourth), "the errand was dealt with");
     }
 
     #[test]
-    fn a_look_that_is_given_up_is_made_by_another() {
+    fn a_look_that_is_dropped_is_made_by_another_seat() {
         let waiters = Arc::new(Waiters::default());
         let [first, second] = [any_tag(), any_tag()].map(|wish| waiters.sit(wish));
         waiters.wake(&work(None));
@@ -407,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_can_be_called() {
+    fn all_seats_can_be_called() {
         let waiters = Arc::new(Waiters::default());
         let wishes = [Interest::Turn, any_tag(), Interest::AnyWork, Interest::Instance("a".to_owned())];
         let seats = wishes.map(|wish| waiters.sit(wish));
@@ -417,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_left_of_those_who_went() {
+    fn dropped_seats_leave_no_trace() {
         let waiters = Arc::new(Waiters::default());
         for called in [false, true] {
             let wishes = [Interest::Turn, any_tag(), Interest::Instance("a".to_owned())];
@@ -428,9 +438,9 @@ mod tests {
                 end.look().answered();
             }
             drop((seats, end));
-            let left = waiters.lock();
-            assert!(left.lines.is_empty() && left.changes.is_empty());
-            assert!(left.ends.is_empty() && left.errands.is_empty());
+            let seats = waiters.lock();
+            assert!(seats.lines.is_empty() && seats.changes.is_empty());
+            assert!(seats.ends.is_empty() && seats.errands.is_empty());
         }
     }
 }

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-/// Names a lease that a fetch gave. It is the proof a holder shows to commit, renew or abandon.
+/// Proves a lease that a fetch gave. Its holder shows it to commit, renew or abandon.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum LeaseToken {
-    /// Holds an instance for one turn.
+    /// The lease of an instance for one turn.
     Turn(String),
-    /// Holds one piece of work.
+    /// The lease of one activity.
     Work(String),
 }
 
@@ -20,20 +20,22 @@ impl LeaseToken {
     }
 }
 
-/// Says how a lease is given back.
+/// Says how a lease is abandoned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Abandon {
-    /// Holds back what was leased for this long; `None` leaves its visible time as it was.
+    /// Holds the leased messages, or the leased activity, back for this long; `None` leaves their visible
+    /// time as it was, so that the next fetch may take them at once.
     pub retry_after: Option<Duration>,
-    /// Says whether the fetch counts as an attempt.
+    /// Whether the delivery counts. An orchestration or activity that was delivered too often is given up as
+    /// poison.
     pub attempt: Attempt,
 }
 
-/// Says whether a fetch that came to nothing counts as an attempt.
+/// Says whether a delivery that ended without an outcome counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attempt {
     /// It counts: the holder tried and failed.
     Counts,
-    /// It does not: the holder never tried.
+    /// It does not count: the holder did not try.
     Uncounted,
 }
