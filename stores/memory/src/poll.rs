@@ -1,21 +1,22 @@
-//! Waiting: for work, for a change of an instance, for the time at which something becomes runnable.
+//! Polling: a call that finds nothing tries again after each change, and when a row becomes runnable by time.
 
 use std::time::Duration;
 
+use steadfast_store::rules::InstanceWait;
 use steadfast_store::{ProviderError, Waited};
 
 use crate::MemoryStore;
 use crate::state::State;
 
 impl MemoryStore {
-    /// Tries until there is something, or the time is over. `None` means that the time is over.
+    /// Looks until there is a result, or the time-out has passed (`None`).
     ///
-    /// Each try is one transaction, and there is no await between a success and the return: a caller that
-    /// goes away has either taken something and been given it, or taken nothing.
+    /// Each look is one transaction, and there is no await between a result and the return: a caller that is
+    /// dropped has either been given the lease or has none (S5).
     pub(crate) async fn until<R>(
         &self,
         timeout: Duration,
-        mut attempt: impl FnMut(&mut State, u64) -> Result<Option<R>, ProviderError>,
+        mut look: impl FnMut(&mut State, u64) -> Result<Option<R>, ProviderError>,
     ) -> Result<Option<R>, ProviderError> {
         let deadline = self.clock.monotonic().saturating_add(timeout);
         loop {
@@ -24,11 +25,11 @@ impl MemoryStore {
             let now = self.now_ms();
             let (result, next) = {
                 let mut state = self.read();
-                let result = attempt(&mut state, now)?;
+                let result = look(&mut state, now)?;
                 (result, state.next_moment(now))
             };
             if result.is_some() {
-                // What was taken may have sent messages, and has an end that others wait for.
+                // A claim may have sent messages, and the new lease has an end that other calls wait for.
                 self.changed.notify_waiters();
                 return Ok(result);
             }
@@ -44,42 +45,23 @@ impl MemoryStore {
         }
     }
 
-    /// An instance that is gone has changed too, for whoever knew it.
-    pub(crate) async fn until_changed(
+    /// Looks at an instance until the wait for it is over, or the time-out has passed (`None`).
+    pub(crate) async fn watch(
         &self,
-        instance: &str,
-        seen: u64,
+        mut wait: InstanceWait<'_>,
         timeout: Duration,
     ) -> Result<Option<Waited>, ProviderError> {
         let look = |state: &mut State, _| {
-            let found = state.instance_state(instance);
-            let change = found.as_ref().map_or(0, |state| state.change);
-            Ok((change != seen).then(|| Waited::Seen(found.map(Box::new))))
-        };
-        self.until(timeout, look).await
-    }
-
-    /// An instance that was there and is gone has ended too; one that is still to come has not.
-    pub(crate) async fn until_ended(
-        &self,
-        instance: &str,
-        timeout: Duration,
-    ) -> Result<Option<Waited>, ProviderError> {
-        let mut was_there = false;
-        let look = |state: &mut State, _| {
-            let found = state.instance_state(instance);
-            let is_gone = was_there && found.is_none();
-            was_there |= found.is_some();
-            let has_ended = found.as_ref().is_some_and(|state| state.status.is_ended());
-            Ok((has_ended || is_gone).then(|| Waited::Seen(found.map(Box::new))))
+            let found = state.instance_state(wait.instance());
+            Ok(wait.saw(found))
         };
         self.until(timeout, look).await
     }
 }
 
 impl State {
-    /// The next time at which something becomes runnable without anybody doing anything: a message or an
-    /// activity becomes visible, a lease or a session ends.
+    /// Returns the next time at which a row becomes runnable by itself: a message or an activity becomes
+    /// visible, or the lease of a turn, an activity or a session ends.
     fn next_moment(&self, now: u64) -> Option<u64> {
         let messages = self.messages.values().map(|message| message.visible_at_ms);
         let turns = self.turns.values().map(|lock| lock.until_ms);

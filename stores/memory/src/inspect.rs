@@ -1,4 +1,4 @@
-//! Waiting: what is there to tell of messages and activities that nobody has dealt with yet.
+//! Inspection: which messages and activities wait, are held back or are leased, and since when.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ impl State {
             return None;
         }
         let lock = self.turns.get(instance).filter(|lock| lock.is_live(now));
-        let mut told = TurnState {
+        let mut turns = TurnState {
             leased_until_ms: lock.map(|lock| lock.until_ms),
             watched: self.watched_by(instance),
             now_ms: now,
@@ -21,15 +21,15 @@ impl State {
         };
         for message in self.messages.values().filter(|message| message.instance == instance) {
             if self.is_message_leased(message, now) {
-                told.leased += 1;
+                turns.leased += 1;
             } else if message.visible_at_ms > now {
-                told.delayed += 1;
+                turns.delayed += 1;
             } else {
-                told.waiting += 1;
-                told.oldest_ms = told.oldest_ms.into_iter().chain([message.visible_at_ms]).min();
+                turns.waiting += 1;
+                turns.oldest_ms = turns.oldest_ms.into_iter().chain([message.visible_at_ms]).min();
             }
         }
-        Some(told)
+        Some(turns)
     }
 
     fn watched_by(&self, instance: &str) -> Vec<SessionKey> {
@@ -42,13 +42,13 @@ impl State {
 
     pub(crate) fn work_of(&self, instance: &str, execution: u64, now: u64) -> Vec<WorkState> {
         let rows = self.work.values();
-        let mut told: Vec<WorkState> = rows
+        let mut states: Vec<WorkState> = rows
             .filter(|row| row.identity.instance == instance && row.identity.execution_id == execution)
-            .map(|row| row.told(now))
+            .map(|row| row.inspect(now))
             .collect();
-        told.sort_by_key(|work| work.activity_id);
-        told.truncate(MAX_PAGE);
-        told
+        states.sort_by_key(|work| work.activity_id);
+        states.truncate(MAX_PAGE);
+        states
     }
 
     pub(crate) fn oldest_waiting(&self, now: u64) -> OldestWaiting {
@@ -75,7 +75,7 @@ impl State {
             && !self.waits_for_its_start(&message.instance, now)
     }
 
-    /// Since when nobody holds the instance; 0 when nobody did since its messages came.
+    /// Returns since when the instance is not leased; 0 if it was not leased since its messages arrived.
     fn free_since(&self, instance: &str) -> u64 {
         let ended = self.turns.get(instance).map_or(0, |lock| lock.until_ms);
         ended.max(self.freed.get(instance).copied().unwrap_or(0))
@@ -83,7 +83,7 @@ impl State {
 }
 
 impl WorkRow {
-    fn told(&self, now: u64) -> WorkState {
+    fn inspect(&self, now: u64) -> WorkState {
         let name = match &self.item {
             Stored::Readable(WorkItem::ActivityExecute { name, .. }) => Some(name.clone()),
             _ => None,
