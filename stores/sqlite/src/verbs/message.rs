@@ -1,18 +1,17 @@
-//! Messages and activities: how they come into their queues, and what is done with those that cannot be read.
+//! Sending: how messages and activities come into their queues, and what a fetch does with unreadable messages.
 
 use rusqlite::params;
-use serde::Serialize;
-use steadfast_core::{WorkItem, kind_of};
+use steadfast_core::WorkItem;
+use steadfast_store::rules::{check_message, is_start, stored_tag, to_json};
 use steadfast_store::{
-    MAX_UNREADABLE_ATTEMPTS, Message, NewWork, ProviderError, ProviderErrorKind, Queue, Started,
-    UNREADABLE_RETRY,
+    Envelope, MAX_UNREADABLE_ATTEMPTS, Message, NewWork, ProviderError, Queue, Started, UNREADABLE_RETRY,
 };
 
-use crate::db::{Db, sql, text_of};
-use crate::error::{Done, Fault};
+use crate::link::db::{Db, sql, text_of};
+use crate::link::error::{DbResult, Fault};
 
 /// A message as it is stored.
-pub(crate) struct Row {
+pub(crate) struct MessageRow {
     pub(crate) seq: i64,
     pub(crate) item: String,
     pub(crate) attempts: u32,
@@ -20,7 +19,7 @@ pub(crate) struct Row {
     pub(crate) starts: bool,
 }
 
-impl Row {
+impl MessageRow {
     pub(crate) fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
             seq: row.get(0)?,
@@ -32,16 +31,30 @@ impl Row {
     }
 }
 
-/// A message that is ready to be stored.
-pub(crate) struct Letter {
+/// A message to store, already written as JSON, so that the writer only stores it.
+pub(crate) struct NewMessage {
     pub(crate) message: Message,
     pub(crate) text: String,
     pub(crate) delay: Option<std::time::Duration>,
 }
 
+impl NewMessage {
+    pub(crate) fn new(operation: &'static str, envelope: Envelope) -> Result<Self, ProviderError> {
+        let Envelope { message, delay } = envelope;
+        check_message(operation, &message.item)?;
+        let text = to_json(operation, &message.item)?;
+        Ok(Self { message, text, delay })
+    }
+
+    /// Prepares several messages; one that cannot be sent refuses all.
+    pub(crate) fn all(operation: &'static str, envelopes: Vec<Envelope>) -> Result<Vec<Self>, ProviderError> {
+        envelopes.into_iter().map(|envelope| Self::new(operation, envelope)).collect()
+    }
+}
+
 impl Db<'_> {
-    /// The key of an instance; one that nothing referred to gets a row.
-    pub(crate) fn key_of(&self, instance: &str) -> Done<i64> {
+    /// Returns the key of an instance, and inserts a row for an instance that has none.
+    pub(crate) fn key_of(&self, instance: &str) -> DbResult<i64> {
         if let Some(key) = self.maybe(sql!("instance/key"), [instance])? {
             return Ok(key);
         }
@@ -49,15 +62,15 @@ impl Db<'_> {
         Ok(self.last_insert())
     }
 
-    pub(crate) fn send(&self, letters: &[Letter]) -> Done<()> {
-        for letter in letters {
-            let visible_at = self.after(letter.delay.unwrap_or_default());
-            self.insert_message(&letter.message, &letter.text, visible_at)?;
+    pub(crate) fn send(&self, messages: &[NewMessage]) -> DbResult<()> {
+        for new in messages {
+            let visible_at = self.after(new.delay.unwrap_or_default());
+            self.insert_message(&new.message, &new.text, visible_at)?;
         }
         Ok(())
     }
 
-    pub(crate) fn start(&self, start: &Letter, also: &[Letter]) -> Done<Started> {
+    pub(crate) fn start(&self, start: &NewMessage, also: &[NewMessage]) -> DbResult<Started> {
         let known = match self.maybe(sql!("instance/key"), [start.message.item.instance()])? {
             Some(key) => self.exists(key)?,
             None => false,
@@ -69,12 +82,12 @@ impl Db<'_> {
         Ok(if known { Started::Existing } else { Started::New })
     }
 
-    /// Does the instance exist: has it a row, any history, or a start that is still to come (S17)?
-    pub(crate) fn exists(&self, key: i64) -> Done<bool> {
+    /// Tells whether the instance exists: it has a row, any history, or a start that is not consumed yet (S17).
+    pub(crate) fn exists(&self, key: i64) -> DbResult<bool> {
         Ok(self.number(sql!("instance/exists"), [key])? == 1)
     }
 
-    pub(crate) fn insert_message(&self, message: &Message, text: &str, visible_at: i64) -> Done<()> {
+    pub(crate) fn insert_message(&self, message: &Message, text: &str, visible_at: i64) -> DbResult<()> {
         let key = self.key_of(message.item.instance())?;
         let ready = visible_at <= self.now;
         let starts = is_start(&message.item);
@@ -83,19 +96,19 @@ impl Db<'_> {
         if ready {
             self.touch_turn(key, visible_at)?;
         } else {
-            // A parked fetch must learn of the new moment at which it has something to do.
+            // A waiting fetch must learn of the new moment at which it has a turn to lease.
             self.woken.borrow_mut().turns += 1;
         }
         Ok(())
     }
 
-    pub(crate) fn insert_work(&self, work: &NewWork, text: &str) -> Done<()> {
+    pub(crate) fn insert_work(&self, work: &NewWork, text: &str) -> DbResult<()> {
         let WorkItem::ActivityExecute { instance, execution_id, id, tag, .. } = &work.item else {
             return Err(Fault::invalid("enqueue_work", "only activities are work"));
         };
         let key = self.key_of(instance)?;
         let session = work.session_key().map(|session| self.session_number(&session)).transpose()?;
-        let (execution, activity) = (crate::db::time(*execution_id), crate::db::time(*id));
+        let (execution, activity) = (crate::link::db::time(*execution_id), crate::link::db::time(*id));
         let columns = params![
             key,
             execution,
@@ -114,18 +127,23 @@ impl Db<'_> {
         Ok(())
     }
 
-    /// Separates what can be read; the rest is counted, delayed, and in the end set aside (S15).
+    /// Returns the messages that can be read. The others are counted and delayed, and in the end set aside (S15).
     pub(crate) fn pass_over_unreadable_messages(
         &self,
         instance: &str,
-        rows: Vec<Row>,
-    ) -> Done<Vec<(Row, WorkItem)>> {
+        rows: Vec<MessageRow>,
+    ) -> DbResult<Vec<(MessageRow, WorkItem)>> {
         let mut readable = Vec::with_capacity(rows.len());
         for row in rows {
             match serde_json::from_str::<WorkItem>(&row.item) {
                 Ok(item) => readable.push((row, item)),
                 Err(error) if row.attempts + 1 < MAX_UNREADABLE_ATTEMPTS => {
-                    tracing::debug!(target: "steadfast::store", instance, %error, "unreadable message passed over");
+                    tracing::debug!(
+                        target: "steadfast::store",
+                        instance,
+                        %error,
+                        "unreadable message passed over"
+                    );
                     self.run(
                         sql!("message/delay_unreadable"),
                         params![row.seq, self.after(UNREADABLE_RETRY)],
@@ -139,40 +157,4 @@ impl Db<'_> {
         }
         Ok(readable)
     }
-}
-
-pub(crate) fn is_start(item: &WorkItem) -> bool {
-    matches!(
-        item,
-        WorkItem::StartOrchestration { .. }
-            | WorkItem::ContinueAsNew { .. }
-            | WorkItem::ContinueAsNewWithSessions { .. }
-    )
-}
-
-/// Tags as they are stored: no tag is none of the tags that anybody can give.
-pub(crate) fn stored_tag(tag: Option<&str>) -> String {
-    tag.map_or_else(String::new, |tag| format!(":{tag}"))
-}
-
-/// Refuses what is no activity.
-pub(crate) fn check_work(operation: &str, item: &WorkItem) -> Result<(), ProviderError> {
-    match item {
-        WorkItem::ActivityExecute { .. } => Ok(()),
-        other => Err(ProviderError::new(
-            ProviderErrorKind::Invalid,
-            operation,
-            format!("{} is a message to an instance, not work for a worker", kind_of(other)),
-        )),
-    }
-}
-
-pub(crate) fn text(operation: &str, item: &impl Serialize) -> Result<String, ProviderError> {
-    serde_json::to_string(item).map_err(|error| {
-        ProviderError::new(
-            ProviderErrorKind::Invalid,
-            operation,
-            format!("it cannot be written as JSON: {error}"),
-        )
-    })
 }

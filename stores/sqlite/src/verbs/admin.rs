@@ -1,17 +1,18 @@
-//! Management: looking at instances, and removing what has ended (F12, F13).
+//! Management: inspecting instances, and removing those that have ended (F12, F13).
 
 use std::collections::BTreeSet;
 
 use async_trait::async_trait;
 use rusqlite::params;
 use steadfast_core::Event;
+use steadfast_store::rules::{child_left_behind, no_such_execution, no_such_instance, still_running};
 use steadfast_store::{
     DEFAULT_BULK_LIMIT, DeleteInstanceResult, ExecutionInfo, InstanceFilter, InstanceInfo, ProviderAdmin,
-    ProviderError, ProviderErrorKind, PruneOptions, PruneResult, QueueDepths, Store, SystemMetrics,
+    ProviderError, PruneOptions, PruneResult, QueueDepths, Store, SystemMetrics,
 };
 
-use crate::db::{Db, sql, time, unsigned};
-use crate::error::{Done, Fault};
+use crate::link::db::{Db, sql, time, unsigned};
+use crate::link::error::DbResult;
 use crate::store::SqliteProvider;
 
 #[async_trait]
@@ -59,7 +60,7 @@ impl ProviderAdmin for SqliteProvider {
         let instance = instance.to_owned();
         let look = move |db: &Db<'_>| {
             let info = db.one(sql!("admin/instance_info"), [&instance], instance_info)?;
-            info.ok_or_else(|| not_found("get_instance_info", &instance))
+            info.ok_or_else(|| no_such_instance("get_instance_info", &instance).into())
         };
         self.read("get_instance_info", look).await
     }
@@ -73,10 +74,7 @@ impl ProviderAdmin for SqliteProvider {
         let look = move |db: &Db<'_>| {
             let info =
                 db.one(sql!("admin/execution_info"), params![instance, time(execution_id)], execution_info)?;
-            info.ok_or_else(|| {
-                let text = format!("execution {execution_id} of instance '{instance}' was not found");
-                Fault::not_found("get_execution_info", text)
-            })
+            info.ok_or_else(|| no_such_execution("get_execution_info", &instance, execution_id).into())
         };
         self.read("get_execution_info", look).await
     }
@@ -119,7 +117,7 @@ impl ProviderAdmin for SqliteProvider {
         let instance = instance_id.to_owned();
         let look = move |db: &Db<'_>| {
             let parent = db.one(sql!("admin/parent"), [&instance], |row| row.get(0))?;
-            parent.ok_or_else(|| not_found("get_parent_id", &instance))
+            parent.ok_or_else(|| no_such_instance("get_parent_id", &instance).into())
         };
         self.read("get_parent_id", look).await
     }
@@ -151,8 +149,8 @@ impl ProviderAdmin for SqliteProvider {
     ) -> Result<PruneResult, ProviderError> {
         let instance = instance_id.to_owned();
         let prune = move |db: &Db<'_>| {
-            let key = db.maybe(sql!("admin/named_key"), [&instance])?;
-            let key = key.ok_or_else(|| not_found("prune_executions", &instance))?;
+            let key = db.maybe(sql!("admin/prune/named_key"), [&instance])?;
+            let key = key.ok_or_else(|| no_such_instance("prune_executions", &instance))?;
             db.prune(key, &options)
         };
         self.writer.write("prune_executions", prune).await
@@ -168,11 +166,11 @@ impl ProviderAdmin for SqliteProvider {
 }
 
 impl Db<'_> {
-    fn children_of(&self, parent: &str) -> Done<Vec<String>> {
+    fn children_of(&self, parent: &str) -> DbResult<Vec<String>> {
         self.all(sql!("admin/children"), [parent], |row| row.get(0))
     }
 
-    fn tree_of(&self, root: &str) -> Done<BTreeSet<String>> {
+    fn tree_of(&self, root: &str) -> DbResult<BTreeSet<String>> {
         let mut tree = BTreeSet::from([root.to_owned()]);
         let mut next = vec![root.to_owned()];
         while let Some(id) = next.pop() {
@@ -185,51 +183,47 @@ impl Db<'_> {
         Ok(tree)
     }
 
-    /// An instance is alive while its current execution runs, or while the start of its next one waits.
-    fn is_alive(&self, instance: &str) -> Done<bool> {
+    /// Tells whether an instance has not ended: its current execution runs, or the start of its next one waits.
+    fn is_alive(&self, instance: &str) -> DbResult<bool> {
         Ok(self.number(sql!("admin/is_alive"), [instance])? == 1)
     }
 
-    fn check_delete(&self, ids: &BTreeSet<String>, force: bool) -> Done<()> {
-        let refuse =
-            |text| Err(ProviderError::new(ProviderErrorKind::Refused, "delete_instances", text).into());
+    fn check_delete(&self, ids: &BTreeSet<String>, force: bool) -> DbResult<()> {
         for id in ids {
             if !force && self.is_alive(id)? {
-                return refuse(format!("instance '{id}' is still running: cancel it first, or use force"));
+                return Err(still_running(id).into());
             }
             if let Some(child) = self.children_of(id)?.into_iter().find(|child| !ids.contains(child)) {
-                return refuse(format!(
-                    "'{child}' is a child of '{id}' and not in the list: delete the whole tree (tree traversal)"
-                ));
+                return Err(child_left_behind(&child, id).into());
             }
         }
         Ok(())
     }
 
-    fn delete(&self, ids: &BTreeSet<String>) -> Done<DeleteInstanceResult> {
+    fn delete(&self, ids: &BTreeSet<String>) -> DbResult<DeleteInstanceResult> {
         let mut result =
             DeleteInstanceResult { instances_deleted: ids.len() as u64, ..DeleteInstanceResult::default() };
         for id in ids {
             let Some(key) = self.maybe(sql!("instance/key"), [id])? else { continue };
             let key = [key];
-            result.executions_deleted += self.run_for_each(sql!("admin/delete_executions"), &key)?;
-            result.events_deleted += self.run_for_each(sql!("admin/delete_history"), &key)?;
-            result.queue_messages_deleted += self.run_for_each(sql!("admin/delete_messages"), &key)?;
-            for seq in self.all(sql!("admin/work_of"), key, |row| row.get::<_, i64>(0))? {
+            result.executions_deleted += self.run_for_each(sql!("admin/delete/executions"), &key)?;
+            result.events_deleted += self.run_for_each(sql!("admin/delete/history"), &key)?;
+            result.queue_messages_deleted += self.run_for_each(sql!("admin/delete/messages"), &key)?;
+            for seq in self.all(sql!("admin/delete/work"), key, |row| row.get::<_, i64>(0))? {
                 self.remove_work(seq)?;
                 result.queue_messages_deleted += 1;
             }
-            self.run_for_each(sql!("admin/delete_kv"), &key)?;
-            self.run_for_each(sql!("admin/delete_watchers"), &key)?;
+            self.run_for_each(sql!("admin/delete/kv"), &key)?;
+            self.run_for_each(sql!("admin/delete/watchers"), &key)?;
             self.close_sessions_of(id)?;
-            self.run(sql!("admin/delete_set_aside"), [id])?;
-            self.run_for_each(sql!("admin/delete_instance"), &key)?;
+            self.run(sql!("admin/delete/set_aside"), [id])?;
+            self.run_for_each(sql!("admin/delete/instance"), &key)?;
             self.woken.borrow_mut().ended.push(id.clone());
         }
         Ok(result)
     }
 
-    fn delete_bulk(&self, filter: &InstanceFilter) -> Done<DeleteInstanceResult> {
+    fn delete_bulk(&self, filter: &InstanceFilter) -> DbResult<DeleteInstanceResult> {
         let limit = filter.limit.unwrap_or(DEFAULT_BULK_LIMIT) as usize;
         let mut total = DeleteInstanceResult::default();
         let mut roots = 0;
@@ -255,26 +249,26 @@ impl Db<'_> {
         Ok(total)
     }
 
-    /// Instances that match a filter, oldest first. Roots only, when asked for.
-    fn selected(&self, filter: &InstanceFilter, roots: bool) -> Done<Vec<(String, i64)>> {
+    /// Returns the instances that match a filter, oldest first; only roots if asked for.
+    fn selected(&self, filter: &InstanceFilter, roots: bool) -> DbResult<Vec<(String, i64)>> {
         let columns = params![roots, filter.completed_before.map(time)];
         let all = self.all(sql!("admin/selected"), columns, |row| Ok((row.get(0)?, row.get(1)?)))?;
         let named = |(id, _): &(String, i64)| filter.instance_ids.as_ref().is_none_or(|ids| ids.contains(id));
         Ok(all.into_iter().filter(named).collect())
     }
 
-    fn prune(&self, key: i64, options: &PruneOptions) -> Done<PruneResult> {
+    fn prune(&self, key: i64, options: &PruneOptions) -> DbResult<PruneResult> {
         let keep = i64::from(options.keep_last.unwrap_or(1).max(1));
         let mut result = PruneResult { instances_processed: 1, ..PruneResult::default() };
         let columns = params![key, keep, options.completed_before.map(time)];
-        for execution in self.all(sql!("admin/prunable"), columns, |row| row.get::<_, i64>(0))? {
-            result.events_deleted += self.run(sql!("admin/prune_history"), [key, execution])? as u64;
-            result.executions_deleted += self.run(sql!("admin/prune_execution"), [key, execution])? as u64;
+        for execution in self.all(sql!("admin/prune/prunable"), columns, |row| row.get::<_, i64>(0))? {
+            result.events_deleted += self.run(sql!("admin/prune/history"), [key, execution])? as u64;
+            result.executions_deleted += self.run(sql!("admin/prune/execution"), [key, execution])? as u64;
         }
         Ok(result)
     }
 
-    fn prune_bulk(&self, filter: &InstanceFilter, options: &PruneOptions) -> Done<PruneResult> {
+    fn prune_bulk(&self, filter: &InstanceFilter, options: &PruneOptions) -> DbResult<PruneResult> {
         let limit = filter.limit.unwrap_or(DEFAULT_BULK_LIMIT) as usize;
         let mut total = PruneResult::default();
         for (_, key) in self.selected(filter, false)?.into_iter().take(limit) {
@@ -310,8 +304,4 @@ fn execution_info(row: &rusqlite::Row<'_>) -> rusqlite::Result<ExecutionInfo> {
         completed_at: row.get::<_, Option<i64>>(4)?.map(unsigned),
         event_count: usize::try_from(row.get::<_, i64>(5)?).unwrap_or(usize::MAX),
     })
-}
-
-fn not_found(operation: &'static str, instance: &str) -> Fault {
-    Fault::not_found(operation, format!("instance '{instance}' was not found"))
 }

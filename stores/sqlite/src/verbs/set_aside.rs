@@ -2,10 +2,11 @@
 
 use rusqlite::params;
 use steadfast_core::WorkItem;
+use steadfast_store::rules::no_such_row;
 use steadfast_store::{MAX_PAGE, Message, NewWork, Queue, SetAside};
 
-use crate::db::{Db, sql, time, unsigned};
-use crate::error::{Done, Fault};
+use crate::link::db::{Db, sql, time, unsigned};
+use crate::link::error::DbResult;
 
 impl Db<'_> {
     pub(crate) fn put_aside(
@@ -15,22 +16,27 @@ impl Db<'_> {
         payload: &str,
         reason: &serde_json::Error,
         attempts: u32,
-    ) -> Done<()> {
+    ) -> DbResult<()> {
         let id = self.next()?;
-        tracing::warn!(target: "steadfast::store", id, ?queue, instance, %reason, attempts, "unreadable row set aside");
+        tracing::warn!(
+            target: "steadfast::store",
+            id, ?queue, instance, %reason, attempts,
+            "unreadable row set aside"
+        );
         let columns =
             params![id, number_of(queue), instance, payload, reason.to_string(), attempts, self.now];
         self.run(sql!("set_aside/insert"), columns)?;
         Ok(())
     }
 
-    pub(crate) fn set_aside(&self, after: Option<u64>) -> Done<Vec<SetAside>> {
+    pub(crate) fn set_aside(&self, after: Option<u64>) -> DbResult<Vec<SetAside>> {
         let page = i64::try_from(MAX_PAGE).unwrap_or(i64::MAX);
         self.all(sql!("set_aside/page"), params![after.map_or(-1, time), page], read)
     }
 
-    /// Puts a row back. One that can still not be read is met again by the next fetch, with no attempts counted.
-    pub(crate) fn retry_set_aside(&self, id: u64) -> Done<()> {
+    /// Puts a row back into its queue with an attempt count of 0. If it still cannot be read, the next fetch meets it
+    /// again.
+    pub(crate) fn retry_set_aside(&self, id: u64) -> DbResult<()> {
         let row = self
             .one(sql!("set_aside/show"), [time(id)], read)?
             .ok_or_else(|| no_such_row("retry_set_aside", id))?;
@@ -58,9 +64,9 @@ impl Db<'_> {
         }
     }
 
-    pub(crate) fn drop_set_aside(&self, id: u64) -> Done<()> {
+    pub(crate) fn drop_set_aside(&self, id: u64) -> DbResult<()> {
         match self.run(sql!("set_aside/delete"), [time(id)])? {
-            0 => Err(no_such_row("drop_set_aside", id)),
+            0 => Err(no_such_row("drop_set_aside", id).into()),
             _ => Ok(()),
         }
     }
@@ -83,8 +89,4 @@ fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<SetAside> {
         attempts: row.get(5)?,
         at_ms: unsigned(row.get(6)?),
     })
-}
-
-fn no_such_row(operation: &'static str, id: u64) -> Fault {
-    Fault::not_found(operation, format!("row {id} was not found among those set aside"))
 }

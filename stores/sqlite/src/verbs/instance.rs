@@ -1,22 +1,24 @@
-//! Instances: what can be said of them without reading a history.
+//! Instances: how they stand, without reading a history where a row tells.
 
 use rusqlite::{params, params_from_iter};
 use steadfast_core::{ErrorDetails, Event, EventKind, SystemStats};
+use steadfast_store::rules::{self, ROWLESS, no_such_cursor};
 use steadfast_store::{Cursor, ExecutionState, InstancePage, InstanceQuery, InstanceState};
 
-use crate::db::{Db, sql, unsigned};
-use crate::error::{Done, Fault};
+use crate::link::db::{Db, sql, unsigned};
+use crate::link::error::DbResult;
 
 impl Db<'_> {
-    pub(crate) fn state(&self, instance: &str) -> Done<Option<InstanceState>> {
+    pub(crate) fn state(&self, instance: &str) -> DbResult<Option<InstanceState>> {
         match self.one(sql!("instance/state"), [instance], read)? {
             Some(state) => Ok(Some(state)),
             None => self.rowless_state(instance),
         }
     }
 
-    /// History can exist without a row: appended by hand, or committed without saying whose it is.
-    fn rowless_state(&self, instance: &str) -> Done<Option<InstanceState>> {
+    /// Returns the state of an instance that has a history and no row: the history was appended without a lease, or
+    /// committed without the name of the orchestration.
+    fn rowless_state(&self, instance: &str) -> DbResult<Option<InstanceState>> {
         let Some(key) = self.maybe(sql!("instance/key"), [instance])? else { return Ok(None) };
         let execution = self.latest_execution(key)?;
         let Some(text) =
@@ -49,17 +51,14 @@ impl Db<'_> {
             parent: parent_instance,
             created_at_ms: times.iter().copied().min().unwrap_or(0),
             updated_at_ms: times.iter().copied().max().unwrap_or(0),
-            // Never equal to the change of a row, so that whoever waits notices when the row appears.
             change: last.map_or(0, unsigned) | ROWLESS,
         }))
     }
 
-    pub(crate) fn instances(&self, query: &InstanceQuery) -> Done<InstancePage> {
+    pub(crate) fn instances(&self, query: &InstanceQuery) -> DbResult<InstancePage> {
         let before = match &query.after {
             None => i64::MAX,
-            Some(Cursor(text)) => text
-                .parse()
-                .map_err(|_| Fault::invalid("instances", format!("'{text}' is no cursor of this store")))?,
+            Some(Cursor(text)) => text.parse().map_err(|_| no_such_cursor(text))?,
         };
         let limit = i64::try_from(query.page_size()).unwrap_or(i64::MAX);
         let prefix = query.id_prefix.as_deref();
@@ -81,7 +80,7 @@ impl Db<'_> {
         Ok(InstancePage { instances: rows.into_iter().map(|(state, _)| state).collect(), next })
     }
 
-    pub(crate) fn stats(&self, instance: &str) -> Done<Option<SystemStats>> {
+    pub(crate) fn stats(&self, instance: &str) -> DbResult<Option<SystemStats>> {
         let Some(key) = self.maybe(sql!("instance/key"), [instance])? else { return Ok(None) };
         let known = self.number(sql!("instance/is_known"), [key])? == 1;
         if !known {
@@ -106,7 +105,11 @@ impl Db<'_> {
     }
 
     /// Runs a statement once for each id, and adds up what it changed.
-    pub(crate) fn run_for_each<'a>(&self, sql: &str, keys: impl IntoIterator<Item = &'a i64>) -> Done<u64> {
+    pub(crate) fn run_for_each<'a>(
+        &self,
+        sql: &str,
+        keys: impl IntoIterator<Item = &'a i64>,
+    ) -> DbResult<u64> {
         let mut changed = 0;
         for key in keys {
             changed += self.run(sql, params_from_iter([key]))? as u64;
@@ -117,9 +120,6 @@ impl Db<'_> {
 
 /// The column of a page that holds the order, behind those of a state.
 const ORDER: usize = 14;
-
-/// Marks the change of an instance that has no row.
-const ROWLESS: u64 = 1 << 63;
 
 fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<InstanceState> {
     Ok(InstanceState {
@@ -142,18 +142,6 @@ fn execution_state(row: &rusqlite::Row<'_>) -> rusqlite::Result<ExecutionState> 
 }
 
 fn state_of(status: Option<String>, output: Option<String>, failure: Option<String>) -> ExecutionState {
-    let output = output.unwrap_or_default();
-    match status.as_deref() {
-        Some("Completed") => ExecutionState::Completed(output),
-        Some("Failed") => {
-            let details = failure.and_then(|text| serde_json::from_str::<ErrorDetails>(&text).ok());
-            ExecutionState::Failed(details.unwrap_or(ErrorDetails::Infrastructure {
-                operation: "commit_turn".to_owned(),
-                message: output,
-                retryable: false,
-            }))
-        }
-        Some("ContinuedAsNew") => ExecutionState::ContinuedAsNew,
-        _ => ExecutionState::Running,
-    }
+    let failure = failure.and_then(|text| serde_json::from_str::<ErrorDetails>(&text).ok());
+    rules::execution_state(status.as_deref(), output, failure)
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use rusqlite::wal::CheckpointMode;
 
-use crate::options::SqliteOptions;
+use crate::link::options::SqliteOptions;
 
 /// A log of this many times its bound is emptied even if readers must be waited for: they let go of it one by one,
 /// and rarely all at once.

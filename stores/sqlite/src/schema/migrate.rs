@@ -3,21 +3,21 @@
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use sha2::{Digest, Sha256};
 
-use crate::connection::Place;
-use crate::db::sql;
-use crate::open::OpenError;
+use crate::link::connection::Location;
+use crate::link::db::sql;
+use crate::link::open::OpenError;
 
 /// The migrations of this build, in order; the first is version 1.
 const MIGRATIONS: &[&str] = &[sql!("migrations/0001_tables"), sql!("migrations/0002_waiting")];
 
 /// Brings a database to the schema of this build.
-pub(crate) fn migrate(connection: &mut Connection, place: &Place) -> Result<(), OpenError> {
+pub(crate) fn migrate(connection: &mut Connection, place: &Location) -> Result<(), OpenError> {
     apply(connection, place, MIGRATIONS)
 }
 
 pub(crate) fn apply(
     connection: &mut Connection,
-    place: &Place,
+    place: &Location,
     migrations: &[&str],
 ) -> Result<(), OpenError> {
     let known = migrations.len() as i64;
@@ -44,7 +44,7 @@ pub(crate) fn apply(
 }
 
 /// Refuses a database that is somebody else's.
-fn check_owner(connection: &Connection, place: &Place) -> Result<(), OpenError> {
+fn check_owner(connection: &Connection, place: &Location) -> Result<(), OpenError> {
     let tables = tables_of(connection).map_err(|error| explain(place, error))?;
     let has = |name: &str| tables.iter().any(|table| table == name);
     if tables.is_empty() || has("steadfast_migrations") {
@@ -63,7 +63,7 @@ fn tables_of(connection: &Connection) -> rusqlite::Result<Vec<String>> {
 }
 
 /// Returns the newest version that was applied, after checking that what was applied is what this build has.
-fn check_ledger(connection: &Connection, place: &Place, migrations: &[&str]) -> Result<i64, OpenError> {
+fn check_ledger(connection: &Connection, place: &Location, migrations: &[&str]) -> Result<i64, OpenError> {
     let newest: Option<i64> =
         connection.query_row(sql!("schema/newest"), [], |row| row.get(0)).map_err(OpenError::driver)?;
     for (version, migration) in (1..).zip(migrations) {
@@ -82,9 +82,9 @@ fn hash(migration: &str) -> String {
     Sha256::digest(migration.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn explain(place: &Place, error: rusqlite::Error) -> OpenError {
+fn explain(place: &Location, error: rusqlite::Error) -> OpenError {
     match place {
-        Place::Memory => OpenError::driver(error),
-        Place::File(path) => OpenError::file(path, error),
+        Location::Memory => OpenError::driver(error),
+        Location::File(path) => OpenError::file(path, error),
     }
 }

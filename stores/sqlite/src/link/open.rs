@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::ErrorCode;
 
-use crate::connection::Place;
+use crate::link::connection::Location;
 
 /// Says why a store cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -152,11 +152,11 @@ impl OpenError {
 }
 
 /// Reads a URL and checks what can be checked before SQLite is asked.
-pub(crate) fn place_of(url: &str) -> Result<Place, OpenError> {
+pub(crate) fn location_of(url: &str) -> Result<Location, OpenError> {
     let bad = || OpenError::Url { url: url.to_owned() };
     let rest = url.strip_prefix("sqlite:").ok_or_else(bad)?;
     if rest == ":memory:" || rest == "//:memory:" {
-        return Ok(Place::Memory);
+        return Ok(Location::Memory);
     }
     let path = rest.strip_prefix("//").unwrap_or(rest);
     // Parameters of other drivers, such as ?mode=rwc, say what happens here anyway.
@@ -172,11 +172,11 @@ pub(crate) fn place_of(url: &str) -> Result<Place, OpenError> {
         Some(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => {
             Err(OpenError::MissingFolder { folder: folder.to_path_buf() })
         }
-        _ => Ok(Place::File(path)),
+        _ => Ok(Location::File(path)),
     }
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for Location {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Memory => write!(f, "the in-memory database"),

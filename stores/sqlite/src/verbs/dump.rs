@@ -1,11 +1,14 @@
-//! A look at everything, for people who debug.
+//! A dump of all rows, for debugging.
 
-use crate::db::{Db, sql};
-use crate::error::Done;
+use crate::link::db::{Db, sql};
+use crate::link::error::DbResult;
 use crate::store::SqliteProvider;
 
 impl SqliteProvider {
-    /// Describes what the database holds, table by table, without payloads.
+    /// Describes the rows of the database, table by table, without payloads. For debugging: the text has no fixed form.
+    ///
+    /// # Cancel safety
+    /// It only reads.
     pub async fn debug_dump(&self) -> String {
         match self.read("debug_dump", |db| db.dump()).await {
             Ok(text) => text,
@@ -15,14 +18,14 @@ impl SqliteProvider {
 }
 
 impl Db<'_> {
-    fn dump(&self) -> Done<String> {
+    fn dump(&self) -> DbResult<String> {
         let mut text = String::new();
         for (title, statement) in [
-            ("instances", sql!("admin/dump_instances")),
-            ("executions", sql!("admin/dump_executions")),
-            ("messages", sql!("admin/dump_messages")),
-            ("work", sql!("admin/dump_work")),
-            ("sessions", sql!("admin/dump_sessions")),
+            ("instances", sql!("admin/dump/instances")),
+            ("executions", sql!("admin/dump/executions")),
+            ("messages", sql!("admin/dump/messages")),
+            ("work", sql!("admin/dump/work")),
+            ("sessions", sql!("admin/dump/sessions")),
         ] {
             let rows = self.all(statement, [], |row| row.get::<_, String>(0))?;
             text.push_str(&format!("{title}: {}\n", rows.len()));

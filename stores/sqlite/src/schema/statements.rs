@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-use crate::connection::Place;
-use crate::migrate::migrate;
+use crate::link::connection::Location;
+use crate::schema::migrate::migrate;
 
 fn database() -> Connection {
     let mut connection = Connection::open_in_memory().expect("a database in memory");
-    migrate(&mut connection, &Place::Memory).expect("the schema of this build");
+    migrate(&mut connection, &Location::Memory).expect("the schema of this build");
     connection
 }
 
@@ -18,22 +18,21 @@ fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
 }
 
+/// Every file below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
 /// Every statement by its name, which is its path without the ending.
 fn statements() -> BTreeMap<String, String> {
-    let mut found = BTreeMap::new();
-    for group in std::fs::read_dir(folder("sql")).expect("the statements") {
-        let group = group.expect("a folder of statements").path();
-        for file in std::fs::read_dir(&group).expect("a folder of statements") {
-            let file = file.expect("a statement").path();
-            let name = format!(
-                "{}/{}",
-                group.file_name().expect("a name").to_string_lossy(),
-                file.file_stem().expect("a name").to_string_lossy()
-            );
-            found.insert(name, std::fs::read_to_string(&file).expect("a statement is text"));
-        }
-    }
-    found
+    let sql = folder("sql");
+    let named = |file: PathBuf| {
+        let name = file.strip_prefix(&sql).expect("a path below the folder").with_extension("");
+        let text = std::fs::read_to_string(&file).expect("a statement is text");
+        (name.to_str().expect("a name is text").to_owned(), text)
+    };
+    files(&sql).into_iter().map(named).collect()
 }
 
 fn is_script(name: &str) -> bool {
@@ -60,8 +59,7 @@ fn every_statement_says_what_it_does() {
 #[test]
 fn every_statement_is_used_and_every_use_has_a_statement() {
     let mut used = BTreeSet::new();
-    for file in std::fs::read_dir(folder("src")).expect("the sources") {
-        let path = file.expect("a source").path();
+    for path in files(&folder("src")) {
         if path.file_name().is_some_and(|name| name == "statements.rs") {
             continue;
         }
@@ -108,28 +106,28 @@ fn hot_statements_walk_over_no_table() {
 
 #[test]
 fn the_oldest_ready_instance_is_one_look_at_its_index() {
-    let steps = plan(&database(), &statements()["turn/oldest_ready"]);
+    let steps = plan(&database(), &statements()["turn/ready/oldest"]);
     assert_eq!(steps, ["SEARCH instances USING COVERING INDEX instances_ready (pin=?)"]);
 }
 
 #[test]
 fn the_oldest_free_activity_is_one_look_at_its_index() {
-    let steps = plan(&database(), &statements()["work/oldest_free"]);
+    let steps = plan(&database(), &statements()["work/ready/oldest_free"]);
     assert_eq!(steps, ["SEARCH work USING INDEX work_free (tag=?)"]);
 }
 
 #[test]
 fn the_oldest_activity_of_a_session_is_one_look_at_its_index() {
-    let steps = plan(&database(), &statements()["work/heads"]);
+    let steps = plan(&database(), &statements()["work/ready/heads"]);
     assert_eq!(steps, ["SEARCH heads USING COVERING INDEX heads_by_tag (owner=? AND tag=?)"]);
 }
 
 #[test]
 fn the_longest_wait_is_one_look_at_an_index_for_each_kind() {
     let (database, statements) = (database(), statements());
-    let turns = plan(&database, &statements["turn/waiting_since"]);
+    let turns = plan(&database, &statements["turn/ready/waiting_since"]);
     assert_eq!(turns, ["SCAN instances USING COVERING INDEX instances_since"]);
-    let work = plan(&database, &statements["work/waiting_since"]);
+    let work = plan(&database, &statements["work/ready/waiting_since"]);
     for look in ["SEARCH work USING INDEX work_since", "SEARCH heads USING COVERING INDEX heads_since"] {
         assert!(work.iter().any(|step| step == look), "{look}: {work:?}");
     }
@@ -144,7 +142,7 @@ fn what_waits_for_an_instance_is_found_by_its_key() {
             "work/of_execution",
             ["USING INDEX work_identity (key=? AND execution=?)", "USING INTEGER PRIMARY KEY"],
         ),
-        ("session/watched_by", ["USING COVERING INDEX watchers_of (key=? AND execution=?)", ""]),
+        ("session/watch/watched_by", ["USING COVERING INDEX watchers_of (key=? AND execution=?)", ""]),
     ] {
         let steps = plan(&database, &statements[name]);
         for look in looks {

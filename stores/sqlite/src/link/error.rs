@@ -3,14 +3,15 @@
 use rusqlite::{Error, ErrorCode};
 use steadfast_store::{ProviderError, ProviderErrorKind};
 
-/// What goes wrong inside a transaction.
+/// A failure inside a transaction: of SQLite, or a refusal of the store.
 #[derive(Debug)]
 pub(crate) enum Fault {
     Sqlite(Error),
     Refused(ProviderError),
 }
 
-pub(crate) type Done<T> = Result<T, Fault>;
+/// The result of a step inside a transaction.
+pub(crate) type DbResult<T> = Result<T, Fault>;
 
 impl From<Error> for Fault {
     fn from(error: Error) -> Self {
@@ -29,11 +30,7 @@ impl Fault {
         ProviderError::new(ProviderErrorKind::Invalid, operation, text).into()
     }
 
-    pub(crate) fn not_found(operation: &'static str, text: impl Into<String>) -> Self {
-        ProviderError::new(ProviderErrorKind::NotFound, operation, text).into()
-    }
-
-    /// Names the operation that met the fault.
+    /// Returns the fault as an error of the operation that met it.
     pub(crate) fn of(self, operation: &str) -> ProviderError {
         match self {
             Self::Sqlite(error) => provider_error(operation, error),
@@ -42,7 +39,7 @@ impl Fault {
     }
 }
 
-/// Decides by code, never by text.
+/// Returns the kind of a SQLite error, by its code and never by its text.
 pub(crate) fn kind_of(error: &Error) -> ProviderErrorKind {
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => ProviderErrorKind::Busy,

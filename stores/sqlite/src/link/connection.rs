@@ -8,23 +8,23 @@ use rusqlite::trace::{TraceEvent, TraceEventCodes};
 use rusqlite::{Connection, OpenFlags};
 use steadfast_store::{ProviderError, ProviderErrorKind};
 
-use crate::error::Done;
-use crate::open::OpenError;
-use crate::options::{Durability, SqliteOptions};
-use crate::watch::DATA_VERSION;
+use crate::link::error::DbResult;
+use crate::link::open::OpenError;
+use crate::link::options::{Durability, SqliteOptions};
+use crate::merge::others::DATA_VERSION;
 
 /// Where a database lives.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Location {
     Memory,
     File(std::path::PathBuf),
 }
 
 /// Opens the one writing connection.
-pub(crate) fn open_writer(place: &Place, options: &SqliteOptions) -> Result<Connection, OpenError> {
+pub(crate) fn open_writer(place: &Location, options: &SqliteOptions) -> Result<Connection, OpenError> {
     let mut connection = match place {
-        Place::Memory => Connection::open_in_memory().map_err(OpenError::driver)?,
-        Place::File(path) => {
+        Location::Memory => Connection::open_in_memory().map_err(OpenError::driver)?,
+        Location::File(path) => {
             let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
                 | OpenFlags::SQLITE_OPEN_CREATE
                 | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -32,7 +32,7 @@ pub(crate) fn open_writer(place: &Place, options: &SqliteOptions) -> Result<Conn
         }
     };
     set(&mut connection, options).map_err(|error| place.explain(error))?;
-    if let Place::File(path) = place {
+    if let Location::File(path) = place {
         let mode: String = connection
             .query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
             .map_err(|error| OpenError::file(path, error))?;
@@ -70,7 +70,7 @@ pub(crate) fn open_reader(path: &Path, options: &SqliteOptions) -> Result<Connec
 }
 
 /// Writes the log back into the file and empties it.
-pub(crate) fn checkpoint(connection: &Connection) -> Done<()> {
+pub(crate) fn checkpoint(connection: &Connection) -> DbResult<()> {
     let busy: i64 = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
     if busy == 0 {
         return Ok(());
@@ -79,7 +79,7 @@ pub(crate) fn checkpoint(connection: &Connection) -> Done<()> {
     Err(ProviderError::new(ProviderErrorKind::Busy, "checkpoint", text).into())
 }
 
-impl Place {
+impl Location {
     fn explain(&self, error: rusqlite::Error) -> OpenError {
         match self {
             Self::Memory => OpenError::driver(error),
@@ -150,7 +150,7 @@ mod tests {
         };
         for (durability, synchronous) in [(Durability::PowerLoss, 2), (Durability::ProcessCrash, 1)] {
             let options = SqliteOptions { durability, ..SqliteOptions::default() };
-            let writer = open_writer(&Place::File(path.clone()), &options).expect("a writer");
+            let writer = open_writer(&Location::File(path.clone()), &options).expect("a writer");
             let reader = open_reader(&path, &options).expect("a reader");
             assert_eq!(setting(&writer, "synchronous"), synchronous);
             assert_eq!((setting(&writer, "foreign_keys"), setting(&reader, "query_only")), (1, 1));

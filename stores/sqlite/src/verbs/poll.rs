@@ -1,21 +1,22 @@
-//! Waiting: for a commit that concerns the caller, for the next moment at which something becomes runnable by
-//! itself, or for the end of the caller's patience.
+//! Polling: a call that finds nothing looks again after a commit that concerns it, and when a row becomes runnable
+//! by time, until its time-out has passed.
 
 use std::time::Duration;
 
 use steadfast_store::{InstanceWait, Interest, ProviderError, Store, Waited, Waiter};
 
-use crate::db::{Db, sql};
-use crate::error::Done;
+use crate::link::db::{Db, sql};
+use crate::link::error::DbResult;
+use crate::merge::request::Undo;
+use crate::merge::writer::Taken;
 use crate::store::SqliteProvider;
-use crate::turn::Fetched;
-use crate::writer::{Taken, Undo};
+use crate::verbs::turn::Fetched;
 
-/// Is there something to fetch, and when will there be something by itself?
-type Look = fn(&Db<'_>) -> Done<(bool, Option<i64>)>;
+/// A look: whether there is something to fetch, and at which time there will be by itself.
+type FetchLook = fn(&Db<'_>) -> DbResult<(bool, Option<i64>)>;
 
 impl SqliteProvider {
-    /// Fetches until there is something, or the time is over.
+    /// Fetches until there is a lease, or the time-out has passed (`None`).
     pub(crate) async fn until<L, F, Fut>(
         &self,
         timeout: Duration,
@@ -44,11 +45,11 @@ impl SqliteProvider {
         }
     }
 
-    /// Looks until there is something to fetch, or the time is over.
+    /// Looks until there is something to fetch, or the time-out has passed.
     pub(crate) async fn look_until(
         &self,
         interest: Interest,
-        look: Look,
+        look: FetchLook,
         timeout: Duration,
     ) -> Result<Waited, ProviderError> {
         let deadline = self.clock.clock().monotonic().saturating_add(timeout);
@@ -66,7 +67,7 @@ impl SqliteProvider {
         }
     }
 
-    /// Looks at an instance until the wait is over, or the time is.
+    /// Looks at an instance until the wait for it is over, or the time-out has passed.
     pub(crate) async fn watch(
         &self,
         mut wait: InstanceWait<'_>,
@@ -78,8 +79,8 @@ impl SqliteProvider {
             let looking = waiter.look();
             let seen = self.state(wait.instance()).await?;
             looking.answered();
-            if let Some(over) = wait.saw(seen) {
-                return Ok(over);
+            if let Some(waited) = wait.saw(seen) {
+                return Ok(waited);
             }
             if !self.rest(&waiter, None, deadline).await {
                 return Ok(Waited::TimedOut);
@@ -87,7 +88,7 @@ impl SqliteProvider {
         }
     }
 
-    /// Waits until a look may find something. False when the time is over.
+    /// Waits until a look may find something. False if the time-out has passed.
     pub(crate) async fn rest(&self, waiter: &Waiter, next: Option<i64>, deadline: Duration) -> bool {
         let clock = self.clock.clock();
         let monotonic = clock.monotonic();
@@ -106,13 +107,13 @@ impl SqliteProvider {
 }
 
 impl Db<'_> {
-    /// The next time at which a turn becomes runnable without anybody doing anything.
-    pub(crate) fn next_turn_moment(&self) -> Done<Option<i64>> {
-        self.maybe(sql!("turn/next_moment"), [self.now])
+    /// Returns the next time at which a turn becomes runnable by itself.
+    pub(crate) fn next_turn_moment(&self) -> DbResult<Option<i64>> {
+        self.maybe(sql!("turn/ready/next_moment"), [self.now])
     }
 
-    /// The next time at which an activity becomes runnable without anybody doing anything.
-    pub(crate) fn next_work_moment(&self) -> Done<Option<i64>> {
-        self.maybe(sql!("work/next_moment"), [self.now])
+    /// Returns the next time at which an activity becomes runnable by itself.
+    pub(crate) fn next_work_moment(&self) -> DbResult<Option<i64>> {
+        self.maybe(sql!("work/ready/next_moment"), [self.now])
     }
 }

@@ -1,8 +1,8 @@
-//! Noticing what other processes commit: a look at the file's data version, at a modest interval.
+//! Noticing the commits of other processes: a look at the file's data version, at a modest interval.
 //!
-//! It is the only statement that an idle store runs, and only when something was written to the log since it was last
-//! quiet: otherwise a look at the file's size and time is enough. The writing connection looks, because what it commits
-//! itself does not change the version that it sees: only the commits of others wake anybody.
+//! It is the only statement that an idle store runs, and only if the log was written to since the last look: a look
+//! at the size and time of the log tells. The writing connection looks, because its own commits do not change the
+//! version that it sees: only the commits of other processes wake the waiting calls.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,53 +11,53 @@ use std::time::{Duration, SystemTime};
 use rusqlite::Connection;
 use steadfast_clock::Clock;
 
-use crate::connection::Place;
-use crate::options::SqliteOptions;
+use crate::link::connection::Location;
+use crate::link::options::SqliteOptions;
 
 /// The statement by which another connection's commits are noticed.
 pub(crate) const DATA_VERSION: &str = "PRAGMA data_version";
 
 /// Knows the data version that was seen last, and when to look again.
 #[derive(Debug)]
-pub(crate) struct Watch {
-    /// None when nobody else can write: a database in memory, or one that is said to be alone.
+pub(crate) struct OtherProcesses {
+    /// `None` if no other process can write: a database in memory, or an option that says so.
     interval: Option<Duration>,
     due: Duration,
     seen: Option<i64>,
-    /// When somebody last committed, here or elsewhere.
+    /// When a process last committed, this one included.
     stirred: Duration,
     log: PathBuf,
-    trace: Option<Trace>,
+    trace: Option<LogTrace>,
 }
 
 /// How long after the last commit the looks stay frequent.
 const LIVELY: Duration = Duration::from_secs(10);
 
-/// How much rarer they are after that: an idle process should cost nothing that anybody could measure.
+/// How much rarer they are after that: an idle process should cost next to nothing.
 const CALM: u32 = 4;
 
-/// What can be seen of the log from outside, and since when it looks so.
+/// The size and time of the log, and since when they are so.
 #[derive(Debug)]
-struct Trace {
+struct LogTrace {
     length: u64,
     written: SystemTime,
     since: Duration,
 }
 
-/// How long the log must look the same before its looks are trusted: file times have steps, and a second write within one
-/// step does not show.
+/// How long the size and time of the log must stay the same before they are trusted: file times have steps, and a
+/// second write within one step does not show.
 const QUIET: Duration = Duration::from_millis(100);
 
-impl Watch {
-    pub(crate) fn of(place: &Place, options: &SqliteOptions) -> Self {
-        let interval = options.other_processes.filter(|_| *place != Place::Memory);
+impl OtherProcesses {
+    pub(crate) fn of(place: &Location, options: &SqliteOptions) -> Self {
+        let interval = options.other_processes.filter(|_| *place != Location::Memory);
         let log = match place {
-            Place::File(file) => {
+            Location::File(file) => {
                 let mut name = file.clone().into_os_string();
                 name.push("-wal");
                 name.into()
             }
-            Place::Memory => PathBuf::new(),
+            Location::Memory => PathBuf::new(),
         };
         Self { interval, due: Duration::ZERO, seen: None, stirred: Duration::ZERO, log, trace: None }
     }
@@ -70,12 +70,12 @@ impl Watch {
         }
     }
 
-    /// Notes that this process has committed something: where one is at work, others may be.
+    /// Call this after a commit of this process: while one process works, others may, and the looks are frequent.
     pub(crate) fn stir(&mut self, clock: &Arc<dyn Clock>) {
         self.stirred = clock.monotonic();
     }
 
-    /// Looks, if it is time to. True when others have committed since the last look.
+    /// Looks, if it is time to. True if other processes have committed since the last look.
     pub(crate) fn sees_others(&mut self, connection: &Connection, clock: &Arc<dyn Clock>) -> bool {
         let Some(interval) = self.interval else { return false };
         let now = clock.monotonic();
@@ -97,13 +97,17 @@ impl Watch {
                 others
             }
             Err(error) => {
-                tracing::debug!(target: "steadfast::store", %error, "the data version cannot be read; the next look may");
+                tracing::debug!(
+                    target: "steadfast::store",
+                    %error,
+                    "the data version cannot be read; the next look may"
+                );
                 false
             }
         }
     }
 
-    /// Tells whether nobody has written to the log for a while.
+    /// Tells whether the log was not written to for a while.
     fn is_quiet(&mut self, now: Duration) -> bool {
         let Ok(found) = std::fs::metadata(&self.log) else { return false };
         let Ok(written) = found.modified() else { return false };
@@ -112,7 +116,7 @@ impl Watch {
                 now.saturating_sub(trace.since) > QUIET
             }
             _ => {
-                self.trace = Some(Trace { length: found.len(), written, since: now });
+                self.trace = Some(LogTrace { length: found.len(), written, since: now });
                 false
             }
         }

@@ -1,23 +1,26 @@
-//! Bringing a history over from another engine.
+//! Importing a history of another engine.
 
 use steadfast_core::{Event, EventKind, ExecutionMetadata};
+use steadfast_store::rules::to_json;
 use steadfast_store::{ProviderError, ProviderErrorKind};
 
-use crate::db::{Db, sql, time};
-use crate::error::{Done, Fault};
-use crate::message::text;
+use crate::link::db::{Db, sql, time};
+use crate::link::error::{DbResult, Fault};
 use crate::store::SqliteProvider;
 
 impl SqliteProvider {
-    /// Brings one execution of an instance over from its compatible JSON: an array of events, as the compatible API
-    /// reads them. The instance then stands as its history says, and goes on when its next message arrives: an
-    /// activity or timer that was open there must be sent again, because queues do not travel.
+    /// Imports one execution of an instance from its compatible JSON: an array of events, as the compatible API
+    /// reads them. The instance then stands as its history says, and continues when its next message arrives. Queues
+    /// are not imported: the completion of an activity or timer that was open must be sent again.
     ///
     /// Import executions in ascending order; the last one is the current one.
     ///
     /// # Errors
-    /// `Invalid` when the text is no history of one execution, `Conflict` when the execution is here already; nothing
-    /// is changed.
+    /// `Invalid` if the text is no history of one execution, `Conflict` if the store has the execution already;
+    /// nothing is changed then.
+    ///
+    /// # Cancel safety
+    /// One transaction: a future that is dropped before it returned has had all of its effect or none.
     pub async fn import_history(
         &self,
         instance: &str,
@@ -30,7 +33,7 @@ impl SqliteProvider {
             invalid(format!("the events of '{instance}' are no compatible JSON: {error}"))
         })?;
         let metadata = metadata_of(&events).map_err(invalid)?;
-        let texts = events.iter().map(|event| text(OPERATION, event)).collect::<Result<Vec<_>, _>>()?;
+        let texts = events.iter().map(|event| to_json(OPERATION, event)).collect::<Result<Vec<_>, _>>()?;
         let instance = instance.to_owned();
         let import = Import { instance, execution_id, events, texts, metadata };
         self.writer.write(OPERATION, move |db| db.import(&import)).await
@@ -46,7 +49,7 @@ struct Import {
 }
 
 impl Db<'_> {
-    fn import(&self, import: &Import) -> Done<()> {
+    fn import(&self, import: &Import) -> DbResult<()> {
         let Import { instance, execution_id, events, texts, metadata } = import;
         let key = self.key_of(instance)?;
         let execution = time(*execution_id);
@@ -60,13 +63,13 @@ impl Db<'_> {
         }
         self.record_import(key, execution, events, metadata)?;
         self.append("import_history", key, instance, *execution_id, events, texts)?;
-        self.apply_kv(key, events, metadata.status.is_some())?;
+        self.record_kv(key, events, metadata.status.is_some())?;
         self.woken.borrow_mut().ended.push(instance.clone());
         Ok(())
     }
 }
 
-/// What the events say of their execution.
+/// Returns what the events say of their execution.
 fn metadata_of(events: &[Event]) -> Result<ExecutionMetadata, String> {
     let Some(Event {
         kind: EventKind::OrchestrationStarted { name, version, parent_instance, .. },

@@ -1,23 +1,24 @@
-//! Waiting: what is there to tell of messages and activities that nobody has dealt with yet.
+//! Inspection: which messages and activities wait, are held back or are leased, and since when.
 
 use rusqlite::params;
 use steadfast_core::{SessionKey, WorkItem};
+use steadfast_store::rules::tag_of;
 use steadfast_store::{MAX_PAGE, OldestWaiting, TurnState, WorkPhase, WorkState};
 
-use crate::db::{Db, sql, time, unsigned};
-use crate::error::Done;
+use crate::link::db::{Db, sql, time, unsigned};
+use crate::link::error::DbResult;
 
 impl Db<'_> {
-    pub(crate) fn turn_of(&self, instance: &str) -> Done<Option<TurnState>> {
+    pub(crate) fn turn_of(&self, instance: &str) -> DbResult<Option<TurnState>> {
         let Some(key) = self.maybe(sql!("instance/key"), [instance])? else { return Ok(None) };
         if !self.exists(key)? {
             return Ok(None);
         }
-        let lease = self.one(sql!("turn/live_lease"), [key, self.now], |row| {
+        let lease = self.one(sql!("turn/lease/live"), [key, self.now], |row| {
             Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?))
         })?;
         let (token, until) = lease.unzip();
-        let told = self.one(sql!("turn/messages_of"), params![key, self.now, token], |row| {
+        let turns = self.one(sql!("turn/messages_of"), params![key, self.now, token], |row| {
             Ok(TurnState {
                 leased: unsigned(row.get(0)?),
                 waiting: unsigned(row.get(1)?),
@@ -29,18 +30,21 @@ impl Db<'_> {
             })
         })?;
         let columns = [key, self.latest_execution(key)?];
-        let watched =
-            self.all(sql!("session/watched_by"), columns, |row| Ok(session_key(row.get(0)?, row.get(1)?)))?;
-        Ok(told.map(|told| TurnState { watched, ..told }))
+        let watched = self.all(sql!("session/watch/watched_by"), columns, |row| {
+            Ok(session_key(row.get(0)?, row.get(1)?))
+        })?;
+        Ok(turns.map(|turns| TurnState { watched, ..turns }))
     }
 
-    pub(crate) fn work_of(&self, instance: &str, execution_id: u64) -> Done<Vec<WorkState>> {
+    pub(crate) fn work_of(&self, instance: &str, execution_id: u64) -> DbResult<Vec<WorkState>> {
         let Some(key) = self.maybe(sql!("instance/key"), [instance])? else { return Ok(Vec::new()) };
         let page = i64::try_from(MAX_PAGE).unwrap_or(i64::MAX);
-        self.all(sql!("work/of_execution"), params![key, time(execution_id), page], |row| self.told(row))
+        self.all(sql!("work/of_execution"), params![key, time(execution_id), page], |row| {
+            self.work_state(row)
+        })
     }
 
-    fn told(&self, row: &rusqlite::Row<'_>) -> rusqlite::Result<WorkState> {
+    fn work_state(&self, row: &rusqlite::Row<'_>) -> rusqlite::Result<WorkState> {
         let name = match serde_json::from_str::<WorkItem>(&row.get::<_, String>(1)?) {
             Ok(WorkItem::ActivityExecute { name, .. }) => Some(name),
             _ => None,
@@ -55,32 +59,32 @@ impl Db<'_> {
                 until_ms: unsigned(locked_until),
             },
             _ if visible_at > self.now => WorkPhase::Delayed { until_ms: unsigned(visible_at) },
-            // Its time has come, or its lease has ended, and no fetch has moved it yet.
+            // The activity's time has come, or its lease has ended, and no fetch has moved the row yet.
             _ => WorkPhase::Waiting { since_ms: unsigned(visible_at.max(locked_until)) },
         };
         Ok(WorkState {
             activity_id: unsigned(row.get(0)?),
             name,
-            tag: row.get::<_, String>(2)?.strip_prefix(':').map(str::to_owned),
+            tag: tag_of(&row.get::<_, String>(2)?).map(str::to_owned),
             session: session.map(|(instance, id)| session_key(instance, id)),
             attempts: row.get(5)?,
             phase,
         })
     }
 
-    /// Moves what became runnable by time alone, as a fetch does, so that the indexes hold all that is runnable.
-    pub(crate) fn oldest_waiting(&self) -> Done<OldestWaiting> {
+    /// Moves the rows that became runnable by time, as a fetch does, so that the indexes hold all that is runnable.
+    pub(crate) fn oldest_waiting(&self) -> DbResult<OldestWaiting> {
         self.sweep_turns()?;
         self.sweep_work()?;
         Ok(OldestWaiting {
             message_ms: self.longest_waiting_turn()?.map(unsigned),
-            work_ms: self.maybe(sql!("work/waiting_since"), [])?.map(unsigned),
+            work_ms: self.maybe(sql!("work/ready/waiting_since"), [])?.map(unsigned),
             now_ms: unsigned(self.now),
         })
     }
 }
 
-/// The state of an activity that can be taken, as it is stored.
+/// The stored state of an activity that can be leased.
 const READY: i64 = 1;
 
 fn session_key(instance: String, session_id: String) -> SessionKey {

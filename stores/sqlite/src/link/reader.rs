@@ -6,12 +6,12 @@ use rusqlite::Connection;
 use steadfast_store::{ProviderError, ProviderErrorKind, StoreClock};
 use tokio::sync::{Semaphore, oneshot};
 
-use crate::connection::{Place, open_reader};
-use crate::db::Db;
-use crate::error::Done;
-use crate::open::OpenError;
-use crate::options::SqliteOptions;
-use crate::writer::Writer;
+use crate::link::connection::{Location, open_reader};
+use crate::link::db::Db;
+use crate::link::error::DbResult;
+use crate::link::open::OpenError;
+use crate::link::options::SqliteOptions;
+use crate::merge::writer::Writer;
 
 /// Reads a database: on its own connections, or through the writer when there can be no second connection.
 #[derive(Debug)]
@@ -21,8 +21,12 @@ pub(crate) enum Reader {
 }
 
 impl Reader {
-    pub(crate) fn open(place: &Place, options: &SqliteOptions, clock: StoreClock) -> Result<Self, OpenError> {
-        let Place::File(path) = place else { return Ok(Self::ThroughWriter) };
+    pub(crate) fn open(
+        place: &Location,
+        options: &SqliteOptions,
+        clock: StoreClock,
+    ) -> Result<Self, OpenError> {
+        let Location::File(path) = place else { return Ok(Self::ThroughWriter) };
         let count = options.readers.max(1);
         let connections = (0..count).map(|_| open_reader(path, options)).collect::<Result<Vec<_>, _>>()?;
         Ok(Self::Own {
@@ -41,7 +45,7 @@ impl Reader {
     ) -> Result<R, ProviderError>
     where
         R: Send + 'static,
-        F: FnOnce(&Db<'_>) -> Done<R> + Send + 'static,
+        F: FnOnce(&Db<'_>) -> DbResult<R> + Send + 'static,
     {
         let Self::Own { idle, free, clock } = self else { return writer.write(operation, look).await };
         let closed = || ProviderError::new(ProviderErrorKind::Unavailable, operation, "the store is closed");
@@ -66,8 +70,8 @@ impl Reader {
 fn in_one_view<R>(
     connection: &Connection,
     clock: &StoreClock,
-    look: impl FnOnce(&Db<'_>) -> Done<R>,
-) -> Done<R> {
+    look: impl FnOnce(&Db<'_>) -> DbResult<R>,
+) -> DbResult<R> {
     connection.prepare_cached("BEGIN")?.execute([])?;
     let result = look(&Db::new(connection, clock.now_ms()));
     connection.prepare_cached("ROLLBACK")?.execute([])?;
