@@ -1,17 +1,18 @@
 //! The embedded store: one SQLite file, durable and fast.
 //!
-//! One thread owns the one writing connection and commits the requests that wait together (group commit): each
-//! request runs in its own savepoint, and all are answered after the commit. Reads have connections of their own. A
-//! fetch that finds nothing waits until this process commits a row for it, or until the next moment at which a row
-//! becomes runnable by time; commits of other processes are noticed by looking at the file.
+//! One thread owns the one writing connection and commits the requests that wait together (group commit):
+//! each request runs in its own savepoint, and all are answered after the commit. Reads have connections of
+//! their own. A fetch that finds nothing waits until this process commits a row for it, or until the next
+//! moment at which a row becomes runnable by time; commits of other processes are noticed by looking at the
+//! file.
 //!
-//! The clock of the store (S16) is that of the process: the wall time at which the store is opened, moved on by
-//! monotonic time. Processes that share a file share a machine, and so its clock. Acknowledged commits survive power
-//! loss (`synchronous = FULL`); [`Durability`] offers less, explicitly.
+//! The clock of the store (S16) is that of the process: the wall time at which the store is opened, moved on
+//! by monotonic time. Processes that share a file share a machine, and so its clock. Acknowledged commits
+//! survive power loss (`synchronous = FULL`); [`Durability`] offers less, explicitly.
 //!
-//! The rooms: `link` is how statements reach SQLite, `merge` is the writer that runs requests together, `schema` is
-//! the tables and their migrations, and `verbs` is what the store does, one file for each word. The trait is in
-//! `store.rs`.
+//! The rooms: `link` is how statements reach SQLite, `merge` is the writer that runs requests together,
+//! `schema` is the tables and their migrations, and `verbs` is what the store does, one file for each word.
+//! The trait is in `store.rs`.
 
 mod link;
 mod merge;

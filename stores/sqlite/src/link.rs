@@ -1,4 +1,5 @@
-//! How statements reach SQLite: opening a file, the connections and their settings, one transaction, its errors.
+//! How statements reach SQLite: opening a file, the connections and their settings, one transaction, its
+//! errors.
 
 pub(crate) mod connection;
 pub(crate) mod db;

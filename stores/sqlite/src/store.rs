@@ -34,7 +34,8 @@ use crate::verbs::work::LeasedWork;
 /// Several processes of one machine may open the same file; a network file system is not supported by SQLite.
 ///
 /// # Cancel safety
-/// Each method is one transaction: a future that is dropped before it returned has had all of its effect or none.
+/// Each method is one transaction: a future that is dropped before it returned has had all of its effect or
+/// none.
 #[derive(Debug)]
 pub struct SqliteProvider {
     pub(crate) writer: Writer,
@@ -44,7 +45,8 @@ pub struct SqliteProvider {
 }
 
 impl SqliteProvider {
-    /// Opens a database: `sqlite:./app.db`, `sqlite:/path/app.db` or `sqlite::memory:`. A missing file is created.
+    /// Opens a database: `sqlite:./app.db`, `sqlite:/path/app.db` or `sqlite::memory:`. A missing file is
+    /// created.
     ///
     /// # Errors
     /// Says what is wrong with the URL, the folder, the file or its schema; the database is left as it was.
@@ -94,8 +96,8 @@ impl SqliteProvider {
         self.reader.read(&self.writer, operation, look).await
     }
 
-    /// Completes a lease with what is read beside the writer: the events that the caller does not hold, and the
-    /// key-value state. The lease keeps both from changing.
+    /// Completes a lease with what is read beside the writer: the events that the caller does not hold, and
+    /// the key-value state. The lease keeps both from changing.
     async fn complete(
         &self,
         leased: &LeasedTurn,

@@ -1,2 +1,2 @@
--- The execution is over: its changes are merged.
+-- At the end of an execution: removes its changes, which the statements before this one have merged.
 DELETE FROM kv WHERE key = ?1 AND layer = 1

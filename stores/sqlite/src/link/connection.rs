@@ -1,4 +1,5 @@
-//! Connections and their settings. Every setting is read back: SQLite takes unknown values without a word (F10).
+//! Connections and their settings. Every setting is read back: SQLite takes unknown values without a word
+//! (F10).
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -13,7 +14,7 @@ use crate::link::open::OpenError;
 use crate::link::options::{Durability, SqliteOptions};
 use crate::merge::others::DATA_VERSION;
 
-/// Where a database lives.
+/// Where a database is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Location {
     Memory,
@@ -44,7 +45,7 @@ pub(crate) fn open_writer(place: &Location, options: &SqliteOptions) -> Result<C
         pragma(&connection, "synchronous", name, number)?;
     }
     pragma(&connection, "foreign_keys", "ON", 1)?;
-    // What a savepoint needs to roll back is small and soon forgotten: not worth a file.
+    // What a savepoint needs to roll back is small and short-lived: not worth a file.
     pragma(&connection, "temp_store", "MEMORY", 2)?;
     if let Some(pages) = options.max_pages {
         pragma(&connection, "max_page_count", &pages.to_string(), i64::from(pages))?;
@@ -88,12 +89,13 @@ impl Location {
     }
 }
 
-/// Statements are prepared once and kept; there are about a hundred of them.
+/// Bounds the prepared statements that a connection keeps: more than there are, so that each is prepared
+/// once.
 const STATEMENTS: usize = 256;
 
 fn set(connection: &mut Connection, options: &SqliteOptions) -> rusqlite::Result<()> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
-    // Otherwise SQLite prepares some of them again for every value, in search of a better plan.
+    // Without this SQLite prepares some statements again for every value, in search of a better plan.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     if let Some(steps) = options.count_steps.clone() {
         let count = move || {
@@ -133,7 +135,7 @@ fn expect(name: &str, expected: &str, found: &str) -> Result<(), OpenError> {
 mod tests {
     use super::*;
 
-    /// F10: a value that SQLite does not know is taken without a word, and means something else.
+    /// F10: SQLite accepts a value that it does not know silently, and sets another one.
     #[test]
     fn a_setting_that_is_not_taken_fails_the_start() {
         let connection = Connection::open_in_memory().expect("a database in memory");

@@ -73,16 +73,16 @@ impl<'c> Db<'c> {
         self.connection.last_insert_rowid()
     }
 
-    /// Returns the end of a lease that is granted now. The store records its longest lease: a lease that ends later
-    /// than that allows was granted by a clock that has been set back since, and counts as ended (S16).
+    /// Returns the end of a lease that is granted now. The store records its longest lease: a lease that ends
+    /// later than that allows was granted by a clock that has been set back since, and counts as ended (S16).
     pub(crate) fn lease_until(&self, lasts: std::time::Duration) -> DbResult<i64> {
         let until = self.after(lasts);
         self.run(sql!("schema/longer_lease"), [until.saturating_sub(self.now)])?;
         Ok(until)
     }
 
-    /// Returns the latest time at which a lease can have been granted; with the length of the longest lease added,
-    /// no lease ends later.
+    /// Returns the latest time at which a lease can have been granted; with the length of the longest lease
+    /// added, no lease ends later.
     pub(crate) fn latest_grant(&self) -> i64 {
         self.now.saturating_add(CLOCK_TOLERANCE_MS)
     }
@@ -93,13 +93,14 @@ impl<'c> Db<'c> {
     }
 }
 
-/// How far apart the clocks of two processes may be before a lease of one is impossible for the other. Each takes
-/// the wall time once, when its store is opened, and then follows monotonic time; a larger difference is a wall clock
-/// that was set in between.
+/// How far apart the clocks of two processes may be before a lease of one is impossible for the other. Each
+/// takes the wall time once, when its store is opened, and then follows monotonic time; a larger difference
+/// is a wall clock that was set in between.
 const CLOCK_TOLERANCE_MS: i64 = 10_000;
 
-/// Reads a stored text. Bytes that are not UTF-8 become replacement characters, with one in front, so that the text
-/// is not valid JSON: such a row is unreadable like any other, and the statement does not fail (S15).
+/// Reads a stored text. Bytes that are not UTF-8 become replacement characters, with one in front, so that
+/// the text is not valid JSON: such a row is unreadable like any other, and the statement does not fail
+/// (S15).
 pub(crate) fn text_of(row: &Row<'_>, column: usize) -> rusqlite::Result<String> {
     let bytes = row.get_ref(column)?.as_bytes()?;
     Ok(match std::str::from_utf8(bytes) {

@@ -1,4 +1,4 @@
-//! Opening a store: from a URL to a place, and what can be wrong with it.
+//! Opening a store: from a URL to a file, and what can be wrong with it.
 
 use std::path::{Path, PathBuf};
 
@@ -6,128 +6,129 @@ use rusqlite::ErrorCode;
 
 use crate::link::connection::Location;
 
-/// Says why a store cannot be opened.
+/// Why a store cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The URL names no place.
+    /// The URL names neither a file nor `:memory:`.
     #[error("'{url}' is no SQLite URL: use sqlite:./app.db, sqlite:/path/app.db or sqlite::memory:")]
     Url {
-        /// Holds the URL.
+        /// The URL as it was given.
         url: String,
     },
     /// The folder of the file does not exist.
     #[error("the folder {} does not exist: create it first, or open a file elsewhere", folder.display())]
     MissingFolder {
-        /// Names the folder.
+        /// The folder that is missing.
         folder: PathBuf,
     },
-    /// The place is a folder.
+    /// The path is a folder.
     #[error("{} is a folder, not a file", path.display())]
     IsFolder {
-        /// Names it.
+        /// The path of the folder.
         path: PathBuf,
     },
     /// The file cannot be written.
     #[error("{} cannot be written: the file or its folder is read-only", path.display())]
     ReadOnly {
-        /// Names the file.
+        /// The path of the file.
         path: PathBuf,
-        /// Holds the driver's error.
+        /// The error of SQLite.
         #[source]
         source: rusqlite::Error,
     },
-    /// The file holds something else.
+    /// The file is no SQLite database.
     #[error("{} is no SQLite database", path.display())]
     NotADatabase {
-        /// Names the file.
+        /// The path of the file.
         path: PathBuf,
-        /// Holds the driver's error.
+        /// The error of SQLite.
         #[source]
         source: rusqlite::Error,
     },
-    /// There is no room for the file.
+    /// The disk is full.
     #[error("there is no room left for {}", path.display())]
     Full {
-        /// Names the file.
+        /// The path of the file.
         path: PathBuf,
-        /// Holds the driver's error.
+        /// The error of SQLite.
         #[source]
         source: rusqlite::Error,
     },
-    /// Another process holds the file.
+    /// Another process keeps the file locked.
     #[error("{} is locked by another process", path.display())]
     Busy {
-        /// Names the file.
+        /// The path of the file.
         path: PathBuf,
-        /// Holds the driver's error.
+        /// The error of SQLite.
         #[source]
         source: rusqlite::Error,
     },
     /// The database belongs to `duroxide`.
     #[error(
-        "{place} was written by duroxide, whose tables are its own. Open a new file, read the histories with duroxide \
-         (read_with_execution, as JSON), and bring each over with SqliteProvider::import_history(instance, execution, \
-         events)"
+        "{place} was written by duroxide, whose tables are its own. Open a new file, read the histories with \
+         duroxide (read_with_execution, as JSON), and bring each over with \
+         SqliteProvider::import_history(instance, execution, events)"
     )]
     Duroxide {
-        /// Names the place.
+        /// The file, or the database in memory.
         place: String,
     },
-    /// The database has tables that are not ours.
+    /// The database has tables of another program.
     #[error("{place} holds the tables of another program ({found}): give Steadfast a file of its own")]
     Foreign {
-        /// Names the place.
+        /// The file, or the database in memory.
         place: String,
-        /// Names a table.
+        /// The name of one of its tables.
         found: String,
     },
-    /// The database was written by a newer version.
+    /// The database was written by a newer version of this store.
     #[error(
         "{place} has schema version {found}, and this build knows versions up to {known}: use a newer build"
     )]
     TooNew {
-        /// Names the place.
+        /// The file, or the database in memory.
         place: String,
-        /// Holds the version of the file.
+        /// The schema version of the file.
         found: i64,
-        /// Holds the newest version that this build knows.
+        /// The newest schema version that this build knows.
         known: i64,
     },
     /// A migration that was applied differs from the one that this build has.
     #[error(
-        "migration {version} of {place} differs from the one of this build: the file or the build was tampered with"
+        "migration {version} of {place} differs from the one of this build: \
+         the file or the build was tampered with"
     )]
     Changed {
-        /// Names the place.
+        /// The file, or the database in memory.
         place: String,
-        /// Numbers the migration.
+        /// The number of the migration, from 1.
         version: i64,
     },
     /// A migration failed; the database is as it was.
     #[error("migration {version} of {place} failed, and the database was left as it was")]
     Migration {
-        /// Names the place.
+        /// The file, or the database in memory.
         place: String,
-        /// Numbers the migration.
+        /// The number of the migration, from 1.
         version: i64,
-        /// Holds the driver's error.
+        /// The error of SQLite.
         #[source]
         source: rusqlite::Error,
     },
     /// SQLite did not take a setting.
     #[error("SQLite did not take the setting {name}: asked for {expected}, found {found}")]
     Setting {
-        /// Names the setting.
+        /// The name of the PRAGMA.
         name: String,
-        /// Holds what was asked for.
+        /// The value that was asked for.
         expected: String,
-        /// Holds what is in force.
+        /// The value that is in force.
         found: String,
     },
     /// The writing thread could not be started.
     #[error("the writing thread could not be started")]
     Thread(#[from] std::io::Error),
-    /// SQLite failed otherwise.
+    /// SQLite failed in another way.
     #[error("SQLite failed")]
     Driver(#[source] rusqlite::Error),
 }
@@ -137,7 +138,7 @@ impl OpenError {
         Self::Driver(error)
     }
 
-    /// Says what is wrong with a file.
+    /// Returns what is wrong with a file, by SQLite's code.
     pub(crate) fn file(path: &Path, source: rusqlite::Error) -> Self {
         let path = path.to_path_buf();
         match source.sqlite_error_code() {
@@ -159,7 +160,7 @@ pub(crate) fn location_of(url: &str) -> Result<Location, OpenError> {
         return Ok(Location::Memory);
     }
     let path = rest.strip_prefix("//").unwrap_or(rest);
-    // Parameters of other drivers, such as ?mode=rwc, say what happens here anyway.
+    // Parameters of other drivers, such as ?mode=rwc, ask for what happens here anyway.
     let path = path.split_once('?').map_or(path, |(path, _)| path);
     if path.is_empty() || path.contains('\0') {
         return Err(bad());

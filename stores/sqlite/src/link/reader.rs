@@ -1,4 +1,4 @@
-//! Reading beside the writer: connections of their own, so that looking never delays work.
+//! Reading beside the writer, on connections of its own, so that a read never delays a commit.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,7 +13,7 @@ use crate::link::open::OpenError;
 use crate::link::options::SqliteOptions;
 use crate::merge::writer::Writer;
 
-/// Reads a database: on its own connections, or through the writer when there can be no second connection.
+/// Reads a database on its own connections, or through the writer if there can be no second connection.
 #[derive(Debug)]
 pub(crate) enum Reader {
     Own { idle: Arc<Mutex<Vec<Connection>>>, free: Arc<Semaphore>, clock: StoreClock },
@@ -36,7 +36,7 @@ impl Reader {
         })
     }
 
-    /// Runs a look at the last committed state.
+    /// Runs a function on the last committed state.
     pub(crate) async fn read<R, F>(
         &self,
         writer: &Writer,
@@ -53,12 +53,12 @@ impl Reader {
         let connection = idle.lock().unwrap_or_else(PoisonError::into_inner).pop().ok_or_else(closed)?;
         let (idle, clock) = (Arc::clone(idle), clock.clone());
         let (reply, answer) = oneshot::channel();
-        // A statement can take as long as the disk does: not on a thread of the async runtime.
+        // A statement can take as long as the disk does, so it runs on a blocking thread.
         let job = move || {
             let result = in_one_view(&connection, &clock, look);
             idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
             drop(permit);
-            // Nobody may be listening any more; a look changes nothing.
+            // The caller may have been dropped; a read changes nothing.
             drop(reply.send(result.map_err(|fault| fault.of(operation))));
         };
         drop(tokio::task::spawn_blocking(job));
@@ -66,7 +66,7 @@ impl Reader {
     }
 }
 
-/// All statements of a look see one state.
+/// Runs a function in one read transaction, so that all its statements see one state.
 fn in_one_view<R>(
     connection: &Connection,
     clock: &StoreClock,

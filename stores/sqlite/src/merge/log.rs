@@ -1,4 +1,5 @@
-//! Keeping the write-ahead log bounded: it is written back after a commit is answered, so that nobody waits for it.
+//! Keeping the write-ahead log bounded: it is written back after a commit is answered, so that nobody waits
+//! for it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,14 +10,15 @@ use rusqlite::wal::CheckpointMode;
 
 use crate::link::options::SqliteOptions;
 
-/// A log of this many times its bound is emptied even if readers must be waited for: they let go of it one by one,
-/// and rarely all at once.
+/// A log of this many times its bound is emptied even if readers must be waited for: they let go of it one by
+/// one, and rarely all at once.
 const LONG: u32 = 3;
 
-/// Bounds the wait for readers. Writers wait as long; a reader that takes longer is tried again after more commits.
+/// Bounds the wait for readers. Writers wait as long; a reader that takes longer is tried again after more
+/// commits.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Knows how long the log is.
+/// The length of the write-ahead log, and when it is written back.
 #[derive(Debug)]
 pub(crate) struct Log {
     pages: Arc<AtomicU32>,
@@ -27,7 +29,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Takes the place of SQLite's own checkpoints, which happen inside a commit.
+    /// Replaces SQLite's own checkpoints, which happen inside a commit.
     pub(crate) fn watch(connection: &mut Connection, options: &SqliteOptions) -> rusqlite::Result<Self> {
         let pages = Arc::new(AtomicU32::new(0));
         let length = Arc::clone(&pages);
@@ -39,7 +41,7 @@ impl Log {
         Ok(Self { pages, bound, next: bound, busy_timeout: options.busy_timeout })
     }
 
-    /// Writes a long log back, so that the next commit can begin it anew.
+    /// Writes a long log back, so that the next commit can start it from the beginning.
     pub(crate) fn tidy(&mut self, connection: &Connection) {
         let pages = self.pages.load(Ordering::Relaxed);
         if pages < self.bound {
@@ -55,7 +57,12 @@ impl Log {
             self.empty(connection)
         };
         if let Err(error) = written {
-            tracing::debug!(target: "steadfast::store", %error, pages, "the log could not be written back yet");
+            tracing::debug!(
+                target: "steadfast::store",
+                %error,
+                pages,
+                "the log could not be written back yet"
+            );
         }
     }
 

@@ -1,8 +1,8 @@
 //! Noticing the commits of other processes: a look at the file's data version, at a modest interval.
 //!
-//! It is the only statement that an idle store runs, and only if the log was written to since the last look: a look
-//! at the size and time of the log tells. The writing connection looks, because its own commits do not change the
-//! version that it sees: only the commits of other processes wake the waiting calls.
+//! It is the only statement that an idle store runs, and only if the log was written to since the last look:
+//! a look at the size and time of the log tells. The writing connection looks, because its own commits do not
+//! change the version that it sees: only the commits of other processes wake the waiting calls.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -44,8 +44,8 @@ struct LogTrace {
     since: Duration,
 }
 
-/// How long the size and time of the log must stay the same before they are trusted: file times have steps, and a
-/// second write within one step does not show.
+/// How long the size and time of the log must stay the same before they are trusted: file times have steps,
+/// and a second write within one step does not show.
 const QUIET: Duration = Duration::from_millis(100);
 
 impl OtherProcesses {
@@ -70,7 +70,8 @@ impl OtherProcesses {
         }
     }
 
-    /// Call this after a commit of this process: while one process works, others may, and the looks are frequent.
+    /// Call this after a commit of this process: while one process works, others may, and the looks are
+    /// frequent.
     pub(crate) fn stir(&mut self, clock: &Arc<dyn Clock>) {
         self.stirred = clock.monotonic();
     }

@@ -21,7 +21,8 @@ pub(super) trait Request: Send {
         false
     }
 
-    /// Tells whether the request must still run: false if its caller was dropped and the effect would be undone.
+    /// Tells whether the request must still run: false if its caller was dropped and the effect would be
+    /// undone.
     fn is_wanted(&self) -> bool;
 
     /// Runs the request. After an error its savepoint is rolled back.

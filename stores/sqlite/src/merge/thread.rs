@@ -30,8 +30,8 @@ enum Next {
     Closed,
 }
 
-/// Bounds the looks for the next request before the thread sleeps. A caller that was just answered often asks again
-/// at once, and waking a thread takes longer than these looks.
+/// Bounds the looks for the next request before the thread sleeps. A caller that was just answered often asks
+/// again at once, and waking a thread takes longer than these looks.
 const LOOKS: u32 = 300;
 
 /// The requests that wait for the thread.
@@ -117,7 +117,8 @@ impl WriterThread {
         self.commit(undone, &mut inbox);
     }
 
-    /// Runs a group in one transaction and answers all of it. Returns the requests that undo what was not taken.
+    /// Runs a group in one transaction and answers all of it. Returns the requests that undo what was not
+    /// taken.
     fn commit(&self, mut group: Vec<Box<dyn Request>>, inbox: &mut Inbox) -> Vec<Box<dyn Request>> {
         group.retain_mut(|request| request.is_wanted() && !request.run_outside(&self.connection));
         if group.is_empty() {
@@ -178,15 +179,16 @@ impl WriterThread {
         }
     }
 
-    /// Runs one request of a group. Returns what it made runnable, or `None` if it failed and was rolled back; an
-    /// error if the whole transaction was rolled back.
+    /// Runs one request of a group. Returns what it made runnable, or `None` if it failed and was rolled
+    /// back; an error if the whole transaction was rolled back.
     fn run_one(&self, request: &mut Box<dyn Request>, alone: bool) -> Result<Option<Woken>, ProviderError> {
         let db = Db::new(&self.connection, self.clock.now_ms());
         if !alone {
             self.execute("SAVEPOINT request").map_err(|error| self.roll_back(error))?;
         }
         let outcome = request.run(&db);
-        // A full disk or an I/O error may have rolled back everything: then nothing of the group is committed.
+        // A full disk or an I/O error may have rolled back everything: then nothing of the group is
+        // committed.
         if self.connection.is_autocommit() {
             let kind = outcome.err().unwrap_or(ProviderErrorKind::Unavailable);
             let text =

@@ -21,7 +21,8 @@ use crate::link::options::SqliteOptions;
 #[derive(Debug)]
 pub(crate) struct Writer {
     requests: Option<mpsc::Sender<Box<dyn Request>>>,
-    /// Requests that undo a lease whose caller was dropped. Unbounded: each one stands for a call that has ended.
+    /// Requests that undo a lease whose caller was dropped. Unbounded: each one stands for a call that has
+    /// ended.
     undos: mpsc::UnboundedSender<Box<dyn Request>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -72,8 +73,8 @@ impl Writer {
         answer.await.unwrap_or_else(|_| Err(stopped(operation)))
     }
 
-    /// Runs a transaction that takes a lease. The lease is undone if the caller is dropped, or drops it without
-    /// keeping it.
+    /// Runs a transaction that takes a lease. The lease is undone if the caller is dropped, or drops it
+    /// without keeping it.
     pub(crate) async fn take<R, F>(&self, operation: &'static str, work: F) -> Result<Taken<R>, ProviderError>
     where
         R: Undo,
@@ -145,8 +146,8 @@ struct Awaited<'a, R: Undo> {
 
 impl<R: Undo> Drop for Awaited<'_, R> {
     fn drop(&mut self) {
-        // From here on the writer sees the closed channel and undoes by itself; an answer that it sent before is
-        // undone here.
+        // From here on the writer sees the closed channel and undoes by itself; an answer that it sent before
+        // is undone here.
         self.answer.close();
         if let Ok(Ok(value)) = self.answer.try_recv() {
             undo_later(self.undos, self.operation, value);

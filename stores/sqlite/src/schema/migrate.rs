@@ -1,4 +1,4 @@
-//! Migrations: forward only, each in its own transaction, each known by its hash (F10).
+//! Migrations: forward only, each in its own transaction, each recorded with the hash of its text (F10).
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use sha2::{Digest, Sha256};
@@ -22,7 +22,8 @@ pub(crate) fn apply(
 ) -> Result<(), OpenError> {
     let known = migrations.len() as i64;
     loop {
-        // The lock is taken before the look, so that two processes that start at once do not both migrate.
+        // The lock is taken before the look, so that of two processes that start at the same time one
+        // migrates.
         let transaction = connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(|error| explain(place, error))?;
@@ -43,7 +44,7 @@ pub(crate) fn apply(
     }
 }
 
-/// Refuses a database that is somebody else's.
+/// Refuses a database that another program made.
 fn check_owner(connection: &Connection, place: &Location) -> Result<(), OpenError> {
     let tables = tables_of(connection).map_err(|error| explain(place, error))?;
     let has = |name: &str| tables.iter().any(|table| table == name);
@@ -62,7 +63,8 @@ fn tables_of(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     names.collect()
 }
 
-/// Returns the newest version that was applied, after checking that what was applied is what this build has.
+/// Returns the newest version that was applied, after checking that every applied migration is the one of
+/// this build.
 fn check_ledger(connection: &Connection, place: &Location, migrations: &[&str]) -> Result<i64, OpenError> {
     let newest: Option<i64> =
         connection.query_row(sql!("schema/newest"), [], |row| row.get(0)).map_err(OpenError::driver)?;

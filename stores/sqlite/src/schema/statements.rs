@@ -1,4 +1,5 @@
-//! Checks of every statement against a fresh schema: each has a file, a comment, a use, and a plan that suits it.
+//! Checks of every statement against a fresh schema: each has a file, a comment, a use, and a plan that suits
+//! it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -81,7 +82,7 @@ fn plan(database: &Connection, text: &str) -> Vec<String> {
     rows.collect::<Result<_, _>>().expect("a plan")
 }
 
-/// S20: what a fetch, a commit and a finish run finds its rows by index, whatever else is stored.
+/// S20: the statements of a fetch, a commit and a finish find their rows by index, whatever else is stored.
 #[test]
 fn hot_statements_walk_over_no_table() {
     let database = database();

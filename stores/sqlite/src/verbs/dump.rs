@@ -5,7 +5,8 @@ use crate::link::error::DbResult;
 use crate::store::SqliteProvider;
 
 impl SqliteProvider {
-    /// Describes the rows of the database, table by table, without payloads. For debugging: the text has no fixed form.
+    /// Describes the rows of the database, table by table, without payloads. For debugging: the text has no
+    /// fixed form.
     ///
     /// # Cancel safety
     /// It only reads.

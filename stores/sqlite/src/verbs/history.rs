@@ -47,7 +47,8 @@ impl Db<'_> {
     }
 }
 
-/// Makes a history of stored texts: those after `known`, the last event that the caller holds, or all (S2, S15).
+/// Makes a history of stored texts: those after `known`, the last event that the caller holds, or all (S2,
+/// S15).
 pub(crate) fn history_of(texts: &[String], known: Option<u64>) -> History {
     history_after(events_of(texts), known)
 }

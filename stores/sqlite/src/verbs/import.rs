@@ -9,15 +9,16 @@ use crate::link::error::{DbResult, Fault};
 use crate::store::SqliteProvider;
 
 impl SqliteProvider {
-    /// Imports one execution of an instance from its compatible JSON: an array of events, as the compatible API
-    /// reads them. The instance then stands as its history says, and continues when its next message arrives. Queues
-    /// are not imported: the completion of an activity or timer that was open must be sent again.
+    /// Imports one execution of an instance from its compatible JSON: an array of events, as the compatible
+    /// API reads them. The instance then stands as its history says, and continues when its next message
+    /// arrives. Queues are not imported: the completion of an activity or timer that was open must be sent
+    /// again.
     ///
     /// Import executions in ascending order; the last one is the current one.
     ///
     /// # Errors
-    /// `Invalid` if the text is no history of one execution, `Conflict` if the store has the execution already;
-    /// nothing is changed then.
+    /// `Invalid` if the text is no history of one execution, `Conflict` if the store has the execution
+    /// already; nothing is changed then.
     ///
     /// # Cancel safety
     /// One transaction: a future that is dropped before it returned has had all of its effect or none.

@@ -72,7 +72,8 @@ impl Db<'_> {
         })
     }
 
-    /// Moves the rows that became runnable by time, as a fetch does, so that the indexes hold all that is runnable.
+    /// Moves the rows that became runnable by time, as a fetch does, so that the indexes hold all that is
+    /// runnable.
     pub(crate) fn oldest_waiting(&self) -> DbResult<OldestWaiting> {
         self.sweep_turns()?;
         self.sweep_work()?;

@@ -16,8 +16,8 @@ impl Db<'_> {
         }
     }
 
-    /// Returns the state of an instance that has a history and no row: the history was appended without a lease, or
-    /// committed without the name of the orchestration.
+    /// Returns the state of an instance that has a history and no row: the history was appended without a
+    /// lease, or committed without the name of the orchestration.
     fn rowless_state(&self, instance: &str) -> DbResult<Option<InstanceState>> {
         let Some(key) = self.maybe(sql!("instance/key"), [instance])? else { return Ok(None) };
         let execution = self.latest_execution(key)?;

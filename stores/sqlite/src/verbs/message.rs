@@ -1,4 +1,5 @@
-//! Sending: how messages and activities come into their queues, and what a fetch does with unreadable messages.
+//! Sending: how messages and activities come into their queues, and what a fetch does with unreadable
+//! messages.
 
 use rusqlite::params;
 use steadfast_core::WorkItem;
@@ -82,7 +83,8 @@ impl Db<'_> {
         Ok(if known { Started::Existing } else { Started::New })
     }
 
-    /// Tells whether the instance exists: it has a row, any history, or a start that is not consumed yet (S17).
+    /// Tells whether the instance exists: it has a row, any history, or a start that is not consumed yet
+    /// (S17).
     pub(crate) fn exists(&self, key: i64) -> DbResult<bool> {
         Ok(self.number(sql!("instance/exists"), [key])? == 1)
     }
@@ -127,7 +129,8 @@ impl Db<'_> {
         Ok(())
     }
 
-    /// Returns the messages that can be read. The others are counted and delayed, and in the end set aside (S15).
+    /// Returns the messages that can be read. The others are counted and delayed, and in the end set aside
+    /// (S15).
     pub(crate) fn pass_over_unreadable_messages(
         &self,
         instance: &str,

@@ -1,5 +1,5 @@
-//! Polling: a call that finds nothing looks again after a commit that concerns it, and when a row becomes runnable
-//! by time, until its time-out has passed.
+//! Polling: a call that finds nothing looks again after a commit that concerns it, and when a row becomes
+//! runnable by time, until its time-out has passed.
 
 use std::time::Duration;
 

@@ -260,7 +260,8 @@ impl Db<'_> {
         Ok(outcome)
     }
 
-    /// Tells whether a session is idle: none of its activities runs, and its last work is older than the time-out.
+    /// Tells whether a session is idle: none of its activities runs, and its last work is older than the
+    /// time-out.
     fn is_idle(&self, session: &SessionRow, request: &RenewSessions) -> DbResult<bool> {
         let timeout = match session.key.instance {
             Some(_) => session.idle_timeout,
@@ -270,8 +271,8 @@ impl Db<'_> {
         Ok(idle && !self.is_running(session.id)?)
     }
 
-    /// Tells whether a session has had work for longer than `untaken_after` that its owner will not take, while none
-    /// of its activities runs.
+    /// Tells whether a session has had work for longer than `untaken_after` that its owner will not take,
+    /// while none of its activities runs.
     fn is_untaken(&self, session: &SessionRow, request: &RenewSessions) -> DbResult<bool> {
         let patience = i64::try_from(request.untaken_after.as_millis()).unwrap_or(i64::MAX);
         let before = self.now.saturating_sub(patience);
@@ -312,8 +313,9 @@ impl Db<'_> {
         Ok(released)
     }
 
-    /// Removes shared sessions without a live lease and without work, and sessions whose instance does not exist. No
-    /// caller notices: epochs come from one counter, so a session that is claimed again has a higher one.
+    /// Removes shared sessions without a live lease and without work, and sessions whose instance does not
+    /// exist. No caller notices: epochs come from one counter, so a session that is claimed again has a
+    /// higher one.
     pub(crate) fn cleanup_sessions(&self) -> DbResult<usize> {
         let removed = self.run(sql!("session/cleanup"), [self.now])?;
         self.run(sql!("session/cleanup_names"), [])?;

@@ -34,8 +34,8 @@ impl Db<'_> {
         self.all(sql!("set_aside/page"), params![after.map_or(-1, time), page], read)
     }
 
-    /// Puts a row back into its queue with an attempt count of 0. If it still cannot be read, the next fetch meets it
-    /// again.
+    /// Puts a row back into its queue with an attempt count of 0. If it still cannot be read, the next fetch
+    /// meets it again.
     pub(crate) fn retry_set_aside(&self, id: u64) -> DbResult<()> {
         let row = self
             .one(sql!("set_aside/show"), [time(id)], read)?

@@ -95,8 +95,8 @@ impl Db<'_> {
         Ok(None)
     }
 
-    /// Ends leases that no clock of now can have granted. A fetch looks for them only if it finds nothing else,
-    /// because they are rare.
+    /// Ends leases that no clock of now can have granted. A fetch looks for them only if it finds nothing
+    /// else, because they are rare.
     fn end_impossible_turns(&self) -> DbResult<bool> {
         let found = self.all(sql!("turn/lease/impossible"), params![self.latest_grant(), SWEEP], |row| {
             row.get::<_, i64>(0)
@@ -107,8 +107,8 @@ impl Db<'_> {
         Ok(!found.is_empty())
     }
 
-    /// Moves the rows that became runnable by time: messages whose time has come, and instances whose lease has
-    /// ended.
+    /// Moves the rows that became runnable by time: messages whose time has come, and instances whose lease
+    /// has ended.
     pub(crate) fn sweep_turns(&self) -> DbResult<()> {
         let due = self.all(sql!("turn/ready/due_messages"), params![self.now, SWEEP], |row| {
             Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
@@ -173,8 +173,9 @@ impl Db<'_> {
         Ok(version.is_none_or(|version| filter.is_compatible(&version)))
     }
 
-    /// Leases an instance that has ready messages. `None` if it has nothing to deliver after all: the instance does
-    /// not exist and its messages are dropped, or they wait for a delayed start, or they cannot be read.
+    /// Leases an instance that has ready messages. `None` if it has nothing to deliver after all: the
+    /// instance does not exist and its messages are dropped, or they wait for a delayed start, or they cannot
+    /// be read.
     fn try_lease(&self, key: i64, lock_timeout: std::time::Duration) -> DbResult<Option<LeasedTurn>> {
         let Some((instance, name, version, execution)) = self.identity_row(key)? else { return Ok(None) };
         match self.footing(key, name.is_some())? {
@@ -191,7 +192,8 @@ impl Db<'_> {
         let rows = self.batch(key)?;
         let count = rows.len();
         let readable = self.pass_over_unreadable_messages(&instance, rows)?;
-        // An unreadable message may be the start: the others then wait for it, or their instance does not exist.
+        // An unreadable message may be the start: the others then wait for it, or their instance does not
+        // exist.
         let is_firm = readable.len() == count || self.footing(key, name.is_some())? == Footing::Firm;
         if readable.is_empty() || !is_firm {
             self.free_turn(key, self.now)?;

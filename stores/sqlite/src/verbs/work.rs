@@ -27,7 +27,8 @@ pub(crate) struct LeasedWork {
     pub(crate) now: i64,
 }
 
-/// Abandons the activity, and releases the session if this fetch claimed it: a dropped fetch leaves no lease (S5).
+/// Abandons the activity, and releases the session if this fetch claimed it: a dropped fetch leaves no lease
+/// (S5).
 impl Undo for LeasedWork {
     fn undo(self, db: &Db<'_>) -> DbResult<()> {
         let how = Abandon { retry_after: None, attempt: Attempt::Uncounted };
@@ -87,8 +88,8 @@ impl Db<'_> {
         Ok(None)
     }
 
-    /// Ends leases that no clock of now can have granted. A fetch looks for them only if it finds nothing else,
-    /// because they are rare.
+    /// Ends leases that no clock of now can have granted. A fetch looks for them only if it finds nothing
+    /// else, because they are rare.
     fn end_impossible_work(&self) -> DbResult<bool> {
         let found =
             self.all(sql!("work/lease/impossible"), params![self.latest_grant(), SWEEP], became_ready)?;
@@ -117,7 +118,8 @@ impl Db<'_> {
         session.map_or(Ok(()), |session| self.refresh_head(session, tag))
     }
 
-    /// Returns the oldest activity that the request accepts: one look at an index for each tag and kind (S18, S20).
+    /// Returns the oldest activity that the request accepts: one look at an index for each tag and kind (S18,
+    /// S20).
     fn oldest_work(&self, request: &WorkRequest) -> DbResult<Option<i64>> {
         let tags = stored_tags(&request.tags);
         let mut oldest = match &tags {
@@ -153,7 +155,8 @@ impl Db<'_> {
         }
     }
 
-    /// Returns the oldest ready activity over all sessions of an owner, except the sessions that are left out.
+    /// Returns the oldest ready activity over all sessions of an owner, except the sessions that are left
+    /// out.
     fn oldest_head(&self, owner: &str, tags: Option<&[String]>, left_out: &[i64]) -> DbResult<Option<i64>> {
         // A session has one head for a tag, so one row more than there are sessions left out is enough.
         let bound = time(left_out.len() as u64) + 1;
@@ -167,7 +170,8 @@ impl Db<'_> {
             });
             return min_of(heads);
         }
-        // A session may have many heads of different tags: all heads of a session that is left out are skipped.
+        // A session may have many heads of different tags: all heads of a session that is left out are
+        // skipped.
         let mut after = 0;
         loop {
             let rows = self.all(sql!("work/ready/heads_of_any"), params![owner, bound, after], read)?;
@@ -263,7 +267,8 @@ impl Db<'_> {
         place.map_or(Ok(()), |(session, tag)| self.work_is_ready(session, &tag))
     }
 
-    /// Removes an activity, queued or running. The holder of a running one learns of it at its next renewal (S12).
+    /// Removes an activity, queued or running. The holder of a running one learns of it at its next renewal
+    /// (S12).
     pub(crate) fn withdraw(&self, activity: &ScheduledActivityIdentifier) -> DbResult<()> {
         let Some(key) = self.maybe(sql!("instance/key"), [&activity.instance])? else { return Ok(()) };
         let identity = params![key, time(activity.execution_id), time(activity.activity_id)];

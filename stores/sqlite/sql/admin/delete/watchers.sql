@@ -1,2 +1,2 @@
--- Ends what an instance watches.
+-- Removes the watches of an instance: it is told of no session from then on.
 DELETE FROM watchers WHERE key = ?1

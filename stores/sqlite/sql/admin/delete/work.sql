@@ -1,2 +1,2 @@
--- Finds the activities of an instance.
+-- Lists the activities of an instance, so that each can be removed with its place in line.
 SELECT seq FROM work WHERE key = ?1

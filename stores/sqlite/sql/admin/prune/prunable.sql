@@ -1,4 +1,5 @@
--- Finds executions of an instance that may be removed: not the highest ?2, not the current one, none that runs.
+-- Lists executions of an instance that may be removed: not the newest ?2, not the current one, and not one
+-- that runs; with ?3 only those that ended before that time.
 SELECT execution FROM executions
 WHERE key = ?1
   AND execution NOT IN (SELECT execution FROM executions WHERE key = ?1 ORDER BY execution DESC LIMIT ?2)

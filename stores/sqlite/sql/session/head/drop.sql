@@ -1,2 +1,2 @@
--- A session has no ready activity of a tag.
+-- Removes the head of a session for a tag: it has no ready activity of that tag.
 DELETE FROM heads WHERE session = ?1 AND tag = ?2

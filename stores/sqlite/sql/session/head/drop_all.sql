@@ -1,2 +1,2 @@
--- A session has no ready activity.
+-- Removes all heads of a session.
 DELETE FROM heads WHERE session = ?1

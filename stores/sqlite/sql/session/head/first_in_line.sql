@@ -1,2 +1,3 @@
--- Finds the first activity of a session, in whatever state; one that could not be read is passed over.
+-- Finds the first activity of a serial session in whatever state; activities that could not be read are
+-- skipped.
 SELECT seq, state, tag FROM work WHERE session = ?1 AND unreadable = 0 ORDER BY seq LIMIT 1

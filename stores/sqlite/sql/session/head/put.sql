@@ -1,5 +1,5 @@
--- Notes the oldest ready activity of a session and tag, and since when one of them could have been taken: of a serial
--- session (?5) only the first can be.
+-- Writes the head of a session for a tag: its oldest ready activity, and since when one of them could have
+-- been leased; in a serial session (?5) only the first could.
 INSERT INTO heads (session, tag, head, owner, since)
 VALUES (?1, ?2, ?3, ?4, coalesce(iif(?5,
     (SELECT work.since FROM work WHERE work.seq = ?3),

@@ -1,2 +1,2 @@
--- Extends an attachment, by a fetch of its owner.
+-- Extends the lease of a session by a fetch of its owner (S13).
 UPDATE sessions SET locked_until = ?2, last_activity = ?3 WHERE id = ?1

@@ -1,2 +1,2 @@
--- Finds the newest start of a node.
+-- Reads the number of the newest start of a node.
 SELECT incarnation FROM nodes WHERE node = ?1

@@ -1,4 +1,5 @@
--- Moves the last activity of a session, if the holder of an activity still has the attachment it had.
+-- Moves the last activity of the session of an activity, if the epoch of its holder is still the session's
+-- (S13).
 UPDATE sessions
 SET last_activity = ?2
 WHERE id = (SELECT session FROM work WHERE seq = ?1)

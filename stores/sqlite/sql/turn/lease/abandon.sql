@@ -1,4 +1,5 @@
--- Gives leased messages back (S6): ?3 attempts are uncounted; with a time in ?4 they wait until then.
+-- Abandons the lease of an instance: its leased messages are available again (S6). ?3 deliveries are
+-- uncounted; with a time in ?4 they wait until then.
 UPDATE messages
 SET token = NULL,
     attempts = max(attempts - ?3, 0),

@@ -1,2 +1,2 @@
--- Moves a delayed message to the ready ones.
+-- Makes a delayed message ready.
 UPDATE messages SET state = 1 WHERE seq = ?1

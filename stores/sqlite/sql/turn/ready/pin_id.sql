@@ -1,2 +1,3 @@
--- Numbers an engine version, giving it a number if it has none.
-INSERT INTO pins (version) VALUES (?1) ON CONFLICT (version) DO UPDATE SET version = excluded.version RETURNING id
+-- Returns the number of an engine version, and numbers a version that has none.
+INSERT INTO pins (version) VALUES (?1) ON CONFLICT (version) DO UPDATE
+    SET version = excluded.version RETURNING id

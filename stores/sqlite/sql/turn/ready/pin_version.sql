@@ -1,2 +1,2 @@
--- Names an engine version.
+-- Reads the engine version of a number.
 SELECT version FROM pins WHERE id = ?1

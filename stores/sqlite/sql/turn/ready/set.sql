@@ -1,5 +1,5 @@
--- Frees an instance: it is ready if it has a ready message, and has nothing to do otherwise. It could have been leased
--- since ?3, or since earlier: it had ready messages before, or its lease has ended.
+-- Ends the lease of an instance, if it has one: with a ready message ?2 it is ready, else idle. A ready
+-- instance could have been leased since ?3, or since earlier if it was ready before.
 UPDATE instances
 SET turn = iif(?2 IS NULL, 0, 1), head = ?2, token = NULL, locked_until = NULL,
     since = CASE

@@ -1,2 +1,2 @@
--- Finds the oldest ready activity of a session for each tag.
+-- Lists the heads of a session, one for each tag.
 SELECT tag, head FROM heads WHERE session = ?1
