@@ -1,4 +1,4 @@
-//! Connections and their settings. Every setting is read back: SQLite takes unknown values without a word
+//! Connections and their settings. Every setting is read back, because SQLite ignores unknown values silently
 //! (F10).
 
 use std::path::Path;

@@ -73,8 +73,8 @@ pub enum Durability {
     /// Survives power loss: each commit is synced before it is acknowledged (`synchronous = FULL`).
     #[default]
     PowerLoss,
-    /// Survives a crash of the process, not of the machine (`synchronous = NORMAL`). A power cut or a crash
-    /// of the system can lose the commits since the last checkpoint, acknowledged ones too. The file stays
-    /// sound.
+    /// Survives a crash of the process, but not of the machine (`synchronous = NORMAL`). A power cut or a
+    /// crash of the system can lose the commits since the last checkpoint, acknowledged ones too. The file
+    /// stays valid.
     ProcessCrash,
 }

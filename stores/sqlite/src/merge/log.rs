@@ -1,5 +1,5 @@
-//! Keeping the write-ahead log bounded: it is written back after a commit is answered, so that nobody waits
-//! for it.
+//! Keeping the write-ahead log bounded: it is written back after a commit is answered, so that no caller
+//! waits for it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,12 +10,11 @@ use rusqlite::wal::CheckpointMode;
 
 use crate::link::options::SqliteOptions;
 
-/// A log of this many times its bound is emptied even if readers must be waited for: they let go of it one by
-/// one, and rarely all at once.
+/// A log of this many times its bound is emptied even if the writer must wait for readers: they stop using it
+/// one by one, and rarely all at the same time.
 const LONG: u32 = 3;
 
-/// Bounds the wait for readers. Writers wait as long; a reader that takes longer is tried again after more
-/// commits.
+/// Bounds the wait for readers. Commits wait as long. After a failure the next try is after more commits.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// The length of the write-ahead log, and when it is written back.
