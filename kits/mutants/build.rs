@@ -1,8 +1,8 @@
 //! Copies the memory store with every mutant in it.
 //!
-//! A copy for each mutant would take minutes to compile. So there is one copy, and each function that a mutant changes
-//! has one more body for it: the name of the mutant that runs chooses the body. A mutant whose place is not found
-//! exactly once, in the body of a function, fails the build: the list follows the store.
+//! A copy for each mutant would take minutes to compile. So there is one copy, and each function that a
+//! mutant changes has one more body for it: the name of the mutant that runs chooses the body. A mutant whose
+//! place is not found exactly once, in the body of a function, fails the build: the list follows the store.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -72,8 +72,8 @@ fn place(text: &str, mutant: &Mutant) -> Result<Range<usize>, String> {
         .ok_or_else(|| format!("{:?} is not in the body of a function", mutant.find))
 }
 
-/// Finds the lines between the braces of the function around a place. The text is formatted: the line with the opening
-/// brace and the one with the closing brace are indented like the `fn`.
+/// Finds the lines between the braces of the function around a place. The text is formatted: the line with
+/// the opening brace and the one with the closing brace are indented like the `fn`.
 fn body_around(text: &str, place: Range<usize>) -> Option<Range<usize>> {
     let mut lines = Vec::new();
     let mut start = 0;

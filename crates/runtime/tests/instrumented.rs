@@ -14,10 +14,10 @@ use steadfast_store::{LeaseToken, Outcome, Provider};
 async fn errors_of_both_forms_are_counted() {
     let metrics = Arc::new(MetricsProvider::default());
     let inner: Arc<dyn Provider> = Arc::new(MemoryStore::new());
-    let provider = InstrumentedProvider::new(Arc::clone(&inner), Some(Arc::clone(&metrics)));
+    let provider = Arc::new(InstrumentedProvider::new(Arc::clone(&inner), Some(Arc::clone(&metrics))));
     assert_eq!((provider.name(), provider.version()), (inner.name(), inner.version()));
     assert!(provider.as_management_capability().is_some());
-    let store = provider.as_store().expect("the memory store has the full form");
+    let store = Arc::clone(&provider).into_store().expect("the memory store has the full form");
 
     let start = WorkItem::StartOrchestration {
         instance: "i".to_owned(),

@@ -1,4 +1,4 @@
-//! Management: looking at instances and removing what has ended.
+//! Management: inspecting instances, and removing those that have ended.
 
 use std::any::Any;
 
@@ -7,80 +7,88 @@ use steadfast_core::Event;
 
 use crate::{ProviderError, ProviderErrorKind};
 
-/// Inspects and cleans a store.
+/// Inspects a store and removes instances and executions from it.
+///
+/// # Cancel safety
+/// Each required method is one transaction: a future that is dropped before it returned has had all of its
+/// effect or none. [`delete_instance`](Self::delete_instance) reads the tree first and then deletes it in one
+/// transaction.
 #[async_trait]
 pub trait ProviderAdmin: Any + Send + Sync {
-    /// Lists all instances, newest first.
+    /// Lists the ids of all instances, newest first.
     async fn list_instances(&self) -> Result<Vec<String>, ProviderError>;
 
-    /// Lists the instances whose current execution has this status, newest first; none for an unknown word.
+    /// Lists the instances whose current execution has this status (`Running`, `Completed`, `Failed`,
+    /// `ContinuedAsNew`), newest first; the
+    /// list is empty for a word that is no status.
     async fn list_instances_by_status(&self, status: &str) -> Result<Vec<String>, ProviderError>;
 
-    /// Lists the executions of an instance, ascending; none for an unknown one.
+    /// Lists the numbers of an instance's executions, ascending; empty for an unknown instance.
     async fn list_executions(&self, instance: &str) -> Result<Vec<u64>, ProviderError>;
 
-    /// Reads the events of one execution.
+    /// Reads the events of one execution; empty if there are none.
     async fn read_history_with_execution_id(
         &self,
         instance: &str,
         execution_id: u64,
     ) -> Result<Vec<Event>, ProviderError>;
 
-    /// Reads the events of the latest execution.
+    /// Reads the events of the latest execution; empty if there are none.
     async fn read_history(&self, instance: &str) -> Result<Vec<Event>, ProviderError>;
 
     /// Returns the number of the latest execution, 1 if there is none.
     async fn latest_execution_id(&self, instance: &str) -> Result<u64, ProviderError>;
 
-    /// Describes an instance.
+    /// Describes an instance and its current execution.
     ///
     /// # Errors
-    /// `NotFound` when there is none of that id.
+    /// `NotFound` if there is no such instance.
     async fn get_instance_info(&self, instance: &str) -> Result<InstanceInfo, ProviderError>;
 
-    /// Describes an execution.
+    /// Describes one execution.
     ///
     /// # Errors
-    /// `NotFound` when there is no such execution.
+    /// `NotFound` if there is no such execution.
     async fn get_execution_info(
         &self,
         instance: &str,
         execution_id: u64,
     ) -> Result<ExecutionInfo, ProviderError>;
 
-    /// Counts what the store holds.
+    /// Counts instances, executions and events.
     async fn get_system_metrics(&self) -> Result<SystemMetrics, ProviderError>;
 
-    /// Counts what waits and is not leased, future timers included.
+    /// Counts the messages and activities that are not leased, future timers included.
     async fn get_queue_depths(&self) -> Result<QueueDepths, ProviderError>;
 
-    /// Lists the direct children of an instance; none for an unknown one.
+    /// Lists the direct children of an instance; empty for an unknown instance.
     async fn list_children(&self, instance_id: &str) -> Result<Vec<String>, ProviderError>;
 
-    /// Names the parent of an instance.
+    /// Returns the id of the parent of an instance; `None` for a root.
     ///
     /// # Errors
-    /// `NotFound` when there is no such instance.
+    /// `NotFound` if there is no such instance.
     async fn get_parent_id(&self, instance_id: &str) -> Result<Option<String>, ProviderError>;
 
     /// Deletes exactly these instances, all or none.
     ///
     /// # Errors
-    /// `Refused` without `force` when one is alive, and always when a child of one is not in the list.
+    /// `Refused` if one has not ended and `force` is not set, and always if a child of one is not in the
+    /// list.
     async fn delete_instances_atomic(
         &self,
         ids: &[String],
         force: bool,
     ) -> Result<DeleteInstanceResult, ProviderError>;
 
-    /// Lists an instance and all below it; just the id itself when it is unknown.
+    /// Lists an instance and all its descendants; only the id itself for an unknown instance.
     async fn get_instance_tree(&self, instance_id: &str) -> Result<InstanceTree, ProviderError> {
         let mut all_ids = vec![instance_id.to_owned()];
         let mut next = 0;
         while let Some(id) = all_ids.get(next).cloned() {
             next += 1;
             for child in self.list_children(&id).await? {
-                // A child may carry any id, also one that is its own ancestor's.
+                // A child may have any id, even that of one of its ancestors.
                 if !all_ids.contains(&child) {
                     all_ids.push(child);
                 }
@@ -89,16 +97,17 @@ pub trait ProviderAdmin: Any + Send + Sync {
         Ok(InstanceTree { root_id: instance_id.to_owned(), all_ids })
     }
 
-    /// Deletes an instance and all below it.
+    /// Deletes an instance and all its descendants.
     ///
     /// # Errors
-    /// `Refused` for a child (delete its root instead) and, without `force`, for one that is alive; `NotFound`.
+    /// `Refused` for a child (delete its root instead) and, without `force`, for an instance that has not
+    /// ended; `NotFound` if there is no such instance.
     async fn delete_instance(
         &self,
         instance_id: &str,
         force: bool,
     ) -> Result<DeleteInstanceResult, ProviderError> {
-        // A child whose parent is gone is a root of its own: there is nothing else to delete it by.
+        // A child whose parent was deleted counts as a root: nothing else would ever delete it.
         if let Some(parent) = self.get_parent_id(instance_id).await?
             && !self.list_executions(&parent).await?.is_empty()
         {
@@ -106,7 +115,8 @@ pub trait ProviderAdmin: Any + Send + Sync {
                 ProviderErrorKind::Refused,
                 "delete_instance",
                 format!(
-                    "'{instance_id}' is a sub-orchestration of '{parent}': delete the root orchestration instead"
+                    "'{instance_id}' is a sub-orchestration of '{parent}': \
+                     delete the root orchestration instead"
                 ),
             ));
         }
@@ -114,17 +124,17 @@ pub trait ProviderAdmin: Any + Send + Sync {
         self.delete_instances_atomic(&tree.all_ids, force).await
     }
 
-    /// Deletes roots that have ended and match the filter, each with all below it. What is alive stays. A child
-    /// whose parent is gone counts as a root.
+    /// Deletes roots that match the filter, each with all its descendants, if the whole tree has ended. A
+    /// child whose parent was deleted counts as a root.
     async fn delete_instance_bulk(
         &self,
         filter: InstanceFilter,
     ) -> Result<DeleteInstanceResult, ProviderError>;
 
-    /// Removes old executions of an instance, never the current one and never one that runs.
+    /// Removes old executions of an instance; never the current one, and never one that has not ended.
     ///
     /// # Errors
-    /// `NotFound` when there is no such instance.
+    /// `NotFound` if there is no such instance.
     async fn prune_executions(
         &self,
         instance_id: &str,
@@ -139,137 +149,139 @@ pub trait ProviderAdmin: Any + Send + Sync {
     ) -> Result<PruneResult, ProviderError>;
 }
 
-/// Bounds bulk operations that do not say their own limit.
+/// How many instances a bulk operation selects if its filter gives no limit.
 pub const DEFAULT_BULK_LIMIT: u32 = 1_000;
 
-/// Describes an instance.
+/// An instance and its current execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InstanceInfo {
-    /// Names it.
+    /// The id that the caller of the start chose.
     pub instance_id: String,
-    /// Names the orchestration.
+    /// The name of the orchestration.
     pub orchestration_name: String,
-    /// Names the version of its handler.
+    /// The version of the handler that runs it.
     pub orchestration_version: String,
-    /// Numbers its current execution.
+    /// The number of the current execution, from 1.
     pub current_execution_id: u64,
-    /// Holds the status of that execution.
+    /// One of `Running`, `Completed`, `Failed`, `ContinuedAsNew`.
     pub status: String,
-    /// Holds the output of that execution, or its failure as text.
+    /// The output of a completed execution, or the failure as text; `None` while it runs.
     pub output: Option<String>,
-    /// Holds the time of the first commit, in milliseconds since the Unix epoch.
+    /// When the first commit was, in milliseconds since the Unix epoch.
     pub created_at: u64,
-    /// Holds the time of the last commit, in milliseconds since the Unix epoch.
+    /// When the last commit was, in milliseconds since the Unix epoch.
     pub updated_at: u64,
-    /// Names the parent of a child.
+    /// The id of the instance that started this one as a child; `None` for a root.
     pub parent_instance_id: Option<String>,
 }
 
-/// Describes an execution.
+/// One execution of an instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecutionInfo {
-    /// Numbers it.
+    /// The number of the execution, from 1.
     pub execution_id: u64,
-    /// Holds its status.
+    /// One of `Running`, `Completed`, `Failed`, `ContinuedAsNew`.
     pub status: String,
-    /// Holds its output, or its failure as text.
+    /// The output of a completed execution, or the failure as text; `None` while it runs.
     pub output: Option<String>,
-    /// Holds the time of its first commit, in milliseconds since the Unix epoch.
+    /// When its first commit was, in milliseconds since the Unix epoch.
     pub started_at: u64,
-    /// Holds the time of its end, in milliseconds since the Unix epoch.
+    /// When it ended, in milliseconds since the Unix epoch; `None` while it runs.
     pub completed_at: Option<u64>,
-    /// Counts its events.
+    /// The length of its history.
     pub event_count: usize,
 }
 
-/// Counts what a store holds.
+/// Counts of a whole store.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SystemMetrics {
-    /// Counts the instances.
+    /// Instances that have a row: at least one commit named their orchestration.
     pub total_instances: u64,
-    /// Counts the executions.
+    /// Executions of all instances, ended ones included.
     pub total_executions: u64,
-    /// Counts the instances whose current execution runs.
+    /// Instances whose current execution has not ended.
     pub running_instances: u64,
-    /// Counts the instances whose current execution completed.
+    /// Instances whose current execution completed.
     pub completed_instances: u64,
-    /// Counts the instances whose current execution failed.
+    /// Instances whose current execution failed.
     pub failed_instances: u64,
-    /// Counts the events.
+    /// Events of all executions.
     pub total_events: u64,
 }
 
-/// Counts what waits in a store.
+/// How many rows wait in the queues of a store.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct QueueDepths {
-    /// Counts the messages.
+    /// Messages that are not leased, future timers included.
     pub orchestrator_queue: usize,
-    /// Counts the activities.
+    /// Activities that are not leased.
     pub worker_queue: usize,
-    /// Holds 0: timers are messages.
+    /// Always 0: timers are messages and count in `orchestrator_queue`.
     pub timer_queue: usize,
 }
 
-/// Selects instances; what is given must all hold.
+/// Selects instances. Every condition that is given must hold; the default selects all, up to the limit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InstanceFilter {
-    /// Selects by id; an empty list selects nothing.
+    /// The ids to select from; an empty list selects no instance.
     pub instance_ids: Option<Vec<String>>,
-    /// Selects what ended before this time, in milliseconds since the Unix epoch.
+    /// Selects instances whose current execution ended before this time, in milliseconds since the Unix
+    /// epoch.
     pub completed_before: Option<u64>,
     /// Bounds how many are selected; [`DEFAULT_BULK_LIMIT`] if absent.
     pub limit: Option<u32>,
 }
 
-/// Selects executions to remove; what is given must all hold.
+/// Selects executions to remove. Every condition that is given must hold; the default keeps only the current
+/// one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PruneOptions {
-    /// Keeps this many of the highest executions; the current one is always kept.
+    /// Keeps this many of the newest executions; `None` and 0 mean 1, because the current one is always kept.
     pub keep_last: Option<u32>,
-    /// Selects what ended before this time, in milliseconds since the Unix epoch.
+    /// Selects executions that ended before this time, in milliseconds since the Unix epoch.
     pub completed_before: Option<u64>,
 }
 
-/// Counts what a deletion removed.
+/// What a deletion removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeleteInstanceResult {
-    /// Counts the instances.
+    /// The number of instances, unknown ids that were named included.
     pub instances_deleted: u64,
-    /// Counts the executions.
+    /// The number of their executions.
     pub executions_deleted: u64,
-    /// Counts the events.
+    /// The number of their events.
     pub events_deleted: u64,
-    /// Counts the messages and activities.
+    /// The number of their queued messages and activities.
     pub queue_messages_deleted: u64,
 }
 
-/// Counts what a pruning removed.
+/// What a pruning removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PruneResult {
-    /// Counts the instances that were looked at.
+    /// The number of instances that were looked at, whether or not something was removed.
     pub instances_processed: u64,
-    /// Counts the executions.
+    /// The number of executions removed.
     pub executions_deleted: u64,
-    /// Counts the events.
+    /// The number of events removed.
     pub events_deleted: u64,
 }
 
-/// Lists an instance and all below it.
+/// An instance and all its descendants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InstanceTree {
-    /// Names the root.
+    /// The id of the instance that was asked for.
     pub root_id: String,
-    /// Holds all ids, the root first.
+    /// The ids of the instance and its descendants, the instance first, parents before their children.
     pub all_ids: Vec<String>,
 }
 
 impl InstanceTree {
-    /// Tells whether the root has no children.
+    /// Tells whether the instance has no children.
     pub fn is_root_only(&self) -> bool {
         self.all_ids.len() == 1
     }
 
-    /// Counts the instances.
+    /// Returns the number of instances in the tree.
     pub fn size(&self) -> usize {
         self.all_ids.len()
     }

@@ -1,6 +1,10 @@
-//! Every [`Store`] is a [`Provider`]: each compatible method is one call of the typed one.
+//! Between the two traits: every [`Store`] is a [`Provider`], because each compatible method is one call of
+//! the typed one; and the [`Adapter`] makes a store of a provider that has the compatible methods only.
+
+mod adapter;
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -14,6 +18,8 @@ use crate::{
     Provider, ProviderAdmin, ProviderError, RenewSessions, SessionFetchConfig, SessionRequest, SessionScope,
     Store, TurnCommit, TurnLease, TurnRequest, WorkRequest,
 };
+
+pub use adapter::Adapter;
 
 #[async_trait]
 impl<S: Store> Provider for S {
@@ -29,7 +35,7 @@ impl<S: Store> Provider for S {
         self.admin()
     }
 
-    fn as_store(&self) -> Option<&dyn Store> {
+    fn into_store(self: Arc<Self>) -> Option<Arc<dyn Store>> {
         Some(self)
     }
 
@@ -158,7 +164,7 @@ impl<S: Store> Provider for S {
                 owner: Owner::unnamed(owner),
                 extend_for,
                 idle_timeout,
-                // The compatible call knows no untaken work: it never ends a lease.
+                // The compatible call has no limit for untaken work: it never ends a lease.
                 untaken_after: Duration::MAX,
                 tags: TagFilter::Any,
                 appetite: Appetite::Hungry,

@@ -1,58 +1,57 @@
-//! Store errors: what a store answers when it cannot do what it was asked.
+//! Store errors: the answer of a store that cannot do what it was asked.
 
 use std::error::Error;
 use std::sync::Arc;
 
 use steadfast_core::ErrorDetails;
 
-/// Says that a store operation failed, how, and whether another try may succeed.
-///
-/// Code decides by [`kind`](Self::kind); the text is for people.
+/// A store operation failed. Code decides by [`kind`](Self::kind); the text is for people.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{operation}: {message}")]
 pub struct ProviderError {
-    /// Names the operation that failed.
+    /// The method that failed, such as `commit_turn`.
     pub operation: String,
-    /// Says how.
+    /// What went wrong, for people.
     pub message: String,
-    /// Tells whether another try may succeed.
+    /// Whether the same call may succeed later; follows from the kind.
     pub retryable: bool,
-    /// Says what kind of failure it is.
+    /// What kind of failure it is; callers decide by it.
     pub kind: ProviderErrorKind,
-    /// Holds the error underneath, if there is one.
+    /// The error of the driver or the operating system that caused this one; not compared by `==`.
     #[source]
     pub source: Option<Arc<dyn Error + Send + Sync>>,
 }
 
-/// Says what kind of failure a store met.
+/// What kind of failure a store met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ProviderErrorKind {
-    /// Others hold what is needed; trying again soon may succeed.
+    /// Another transaction or process holds a lock that the call needs; another try soon may succeed.
     Busy,
     /// The store cannot be reached, or did not answer in time.
     Unavailable,
-    /// The lease ended, was replaced, or never was; somebody else may hold the item.
+    /// The lease has ended, was replaced, or was never given. Another worker may hold the instance or the
+    /// activity: do nothing further with it.
     LeaseLost,
-    /// Something that must be unique is there already.
+    /// The call would store something again that must be unique, such as an event id.
     Conflict,
-    /// What was named does not exist.
+    /// The instance, execution or row that the call names does not exist.
     NotFound,
-    /// The store understood and does not do it: it would break a rule.
+    /// The call would break a rule, such as deleting an instance that runs; the message says which.
     Refused,
-    /// There is no room left.
+    /// There is no room left, on the disk or in a bounded queue; another try later may succeed.
     Full,
-    /// What is stored cannot be read.
+    /// A stored row cannot be read.
     Corrupt,
-    /// What was asked makes no sense: a bad value or a bad combination.
+    /// An argument has a bad value, or arguments do not go together.
     Invalid,
-    /// This store cannot do it.
+    /// The store does not implement the call.
     Unsupported,
-    /// Anything else.
+    /// Any other failure; another try will not help.
     Other,
 }
 
 impl ProviderErrorKind {
-    /// Tells whether another try may succeed.
+    /// Tells whether the same call may succeed later: true for `Busy`, `Unavailable` and `Full`.
     pub fn is_retryable(self) -> bool {
         match self {
             Self::Busy | Self::Unavailable | Self::Full => true,
@@ -69,42 +68,44 @@ impl ProviderErrorKind {
 }
 
 impl ProviderError {
-    /// Builds an error of a kind, which says whether another try may succeed.
+    /// Builds an error of a kind; the kind decides whether it is retryable.
     pub fn new(kind: ProviderErrorKind, operation: impl Into<String>, message: impl Into<String>) -> Self {
         let (operation, message) = (operation.into(), message.into());
         Self { operation, message, retryable: kind.is_retryable(), kind, source: None }
     }
 
-    /// Builds an error that another try may cure, such as a lost connection.
+    /// Builds a retryable error of the kind `Unavailable`, such as a lost connection.
     pub fn retryable(operation: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new(ProviderErrorKind::Unavailable, operation, message)
     }
 
-    /// Builds an error that no other try will cure.
+    /// Builds an error of the kind `Other`, which is not retryable.
     pub fn permanent(operation: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new(ProviderErrorKind::Other, operation, message)
     }
 
-    /// Builds the answer to a token that holds nothing: it was never given, has ended, or was replaced.
+    /// Builds the answer to a token whose lease was never given, has ended, or was replaced (S4).
     pub fn lease_lost(operation: impl Into<String>, why: impl std::fmt::Display) -> Self {
         Self::new(ProviderErrorKind::LeaseLost, operation, format!("Invalid lock token: {why}"))
     }
 
-    /// Adds the error underneath.
+    /// Adds the error that caused this one.
     #[must_use]
     pub fn with_source(mut self, source: impl Error + Send + Sync + 'static) -> Self {
         self.source = Some(Arc::new(source));
         self
     }
 
-    /// Tells whether another try may succeed.
+    /// Tells whether the same call may succeed later.
     pub fn is_retryable(&self) -> bool {
         self.retryable
     }
 
-    /// Tells whether somebody else may hold the item now: whoever is told so does nothing further.
+    /// Tells whether another worker may hold the instance or the activity now; the caller then does nothing
+    /// further with it.
     ///
-    /// Errors made by code that knows no kinds are recognised by the text that the compatible contract fixes.
+    /// An error of the kind `Other`, as foreign code makes them, counts if it has the text that the
+    /// compatible contract fixes (`Invalid lock token`).
     pub fn is_lease_lost(&self) -> bool {
         match self.kind {
             ProviderErrorKind::LeaseLost => true,
@@ -123,7 +124,7 @@ impl ProviderError {
     }
 }
 
-/// Two errors are equal when they say the same; what lies underneath does not count.
+/// Errors are equal if all fields but the source are equal.
 impl PartialEq for ProviderError {
     fn eq(&self, other: &Self) -> bool {
         self.operation == other.operation
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_underneath_can_be_asked_for() {
+    fn the_source_can_be_asked_for_and_is_not_compared() {
         let error =
             ProviderError::retryable("fetch", "down").with_source(std::io::Error::other("socket closed"));
         assert_eq!(error.source().map(ToString::to_string).as_deref(), Some("socket closed"));

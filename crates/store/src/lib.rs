@@ -1,55 +1,36 @@
 //! What a store promises.
 //!
-//! A store keeps everything that must survive: histories, queues, leases, sessions, key-value state. There are
-//! two traits. [`Store`] is typed and complete; the runtime and the client use it. [`Provider`] is the
+//! A store keeps everything that must survive: histories, queues, leases, sessions, key-value state. There
+//! are two traits. [`Store`] is typed and complete; the runtime and the client use it. [`Provider`] is the
 //! compatible one; every `Store` is a `Provider`, and [`store_of`] makes a `Store` of any `Provider`. The
 //! promises are in `CONTRACT.md`, as numbered clauses, and `steadfast-conformance` proves them.
+//!
+//! For those who write a store: [`rules`] has what every store decides alike, [`Waiters`] wakes the fetches
+//! that wait, [`StoreClock`] tells the time, and [`forward_store!`] writes a decorator.
 
-mod adapter;
 mod admin;
-mod bridge;
 mod compat;
 mod error;
-mod instance;
-mod lease;
+mod forward;
+mod notify;
 mod outbox;
 mod provider;
-mod session;
-mod set_aside;
+pub mod rules;
 mod store;
 mod store_clock;
-mod stray;
-mod turn;
-mod waiters;
-mod waiting;
-mod work;
+mod vocabulary;
 
-pub use adapter::Adapter;
 pub use admin::{
     DEFAULT_BULK_LIMIT, DeleteInstanceResult, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceTree,
     ProviderAdmin, PruneOptions, PruneResult, QueueDepths, SystemMetrics,
 };
-pub use bridge::store_of;
+pub use compat::Adapter;
 pub use error::{ProviderError, ProviderErrorKind};
-pub use instance::{
-    Cursor, DEFAULT_PAGE, Envelope, ExecutionState, InstancePage, InstanceQuery, InstanceState, InstanceWait,
-    MAX_PAGE, Started, WaitFor, Waited,
-};
-pub use lease::{Abandon, Attempt, LeaseToken};
+pub use forward::{StoreCall, forwarded};
+pub use notify::{Interest, Looking, Waiter, Waiters, Woken};
 pub use outbox::Outbox;
-pub use provider::Provider;
-pub use session::{Appetite, RenewSessions, SessionInfo, SessionRef, SessionsRenewed};
-pub use set_aside::{MAX_UNREADABLE_ATTEMPTS, Queue, SetAside, UNREADABLE_RETRY};
-pub use store::{Store, check_message};
+pub use provider::{Provider, store_of};
+pub use rules::{InstanceWait, check_message, tell_of_strays};
+pub use store::Store;
 pub use store_clock::StoreClock;
-pub use stray::tell_of_strays;
-pub use turn::{
-    Cold, Committed, Held, History, MAX_TURN_MESSAGES, Message, NewWork, OrchestrationItem, RunId,
-    TurnCommit, TurnLease, TurnRequest, Warm,
-};
-pub use waiters::{Interest, Looking, Waiter, Waiters, Woken};
-pub use waiting::{OldestWaiting, TurnState, WorkPhase, WorkState};
-pub use work::{
-    Claim, ClaimedSession, Outcome, Owner, SessionFetchConfig, SessionRequest, SessionScope, WorkLease,
-    WorkRequest,
-};
+pub use vocabulary::*;

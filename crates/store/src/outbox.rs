@@ -1,16 +1,19 @@
-//! Sending as part of somebody else's transaction.
+//! Sending as part of a transaction of the application.
 
 use async_trait::async_trait;
 
 use crate::{Envelope, ProviderError, Started};
 
-/// Takes messages to instances into a transaction of the caller's: they are sent when that is committed, and never were when it
-/// is rolled back.
+/// Sends messages to instances as part of a transaction of the caller: they are delivered after the caller
+/// commits it, and never if the caller rolls it back.
 ///
-/// A store that shares its database with the application offers one; a client sends through it.
+/// A store that shares its database with the application offers an outbox, and a client sends through it.
+///
+/// # Cancel safety
+/// A future that is dropped before it returned may have had its effect within the transaction; roll it back.
 #[async_trait]
 pub trait Outbox: Send + Sync {
-    /// Starts an instance if there is none of that id, as [`Store::start`](crate::Store::start).
+    /// Starts an instance unless one of that id exists, as [`Store::start`](crate::Store::start).
     async fn start(&self, start: Envelope, also: Vec<Envelope>) -> Result<Started, ProviderError>;
 
     /// Sends messages to instances, as [`Store::send`](crate::Store::send).

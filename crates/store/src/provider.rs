@@ -2,36 +2,43 @@
 
 use std::any::Any;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use steadfast_clock::Clock;
 use steadfast_core::{
     DispatcherCapabilityFilter, Event, ExecutionMetadata, ScheduledActivityIdentifier, SystemStats,
     TagFilter, WorkItem,
 };
 
-use crate::{OrchestrationItem, ProviderAdmin, ProviderError, SessionFetchConfig, Store};
+use crate::{Adapter, OrchestrationItem, ProviderAdmin, ProviderError, SessionFetchConfig, Store};
 
 /// Keeps histories, queues, leases, sessions and key-value state, in the compatible form.
 ///
 /// The promises are in `CONTRACT.md`; methods name the clauses. A store of your own implements the required
-/// methods, or implements [`Store`] and gets this trait for free. The runtime uses
-/// [`as_store`](Self::as_store) when it answers, and these methods otherwise: a wrapper that forwards only
-/// what is required sees every fetch, ack, renewal and abandon.
+/// methods, or implements [`Store`] and gets this trait for free. The runtime uses the store that
+/// [`into_store`](Self::into_store) returns, and these methods if it returns `None`: a wrapper that forwards
+/// only the required methods sees every fetch, ack, renewal and abandon.
+///
+/// # Cancel safety
+/// Each method is one transaction: a future that is dropped before it returned has had all of its effect or
+/// none. A dropped fetch leaves no lease and counts no attempt.
 #[async_trait]
 pub trait Provider: Any + Send + Sync {
-    /// Names the kind of store.
+    /// Returns a name for the kind of store, for logs; `unknown` by default.
     fn name(&self) -> &str {
         "unknown"
     }
 
-    /// Names the version of the store.
+    /// Returns the version of the store's code, for logs; `0.0.0` by default.
     fn version(&self) -> &str {
         "0.0.0"
     }
 
-    /// Leases the instance with the oldest visible message (S1, S2, S5, S9, S15, S17, S18). Returns it with its
-    /// lock token and the highest attempt count of its messages. Waits at most `poll_timeout`, or not at all.
+    /// Leases the instance with the oldest visible message (S1, S2, S5, S9, S15, S17, S18). Returns it with
+    /// its lock token and the highest attempt count of its messages. Waits at most `poll_timeout`; zero means
+    /// not at all.
     async fn fetch_orchestration_item(
         &self,
         lock_timeout: Duration,
@@ -55,7 +62,8 @@ pub trait Provider: Any + Send + Sync {
         cancelled_activities: Vec<ScheduledActivityIdentifier>,
     ) -> Result<(), ProviderError>;
 
-    /// Gives a leased instance back (S4, S6).
+    /// Abandons the lease of an instance: its messages can be fetched again, after `delay` if there is one.
+    /// With `ignore_attempt` the fetch does not count (S4, S6).
     async fn abandon_orchestration_item(
         &self,
         lock_token: &str,
@@ -63,7 +71,7 @@ pub trait Provider: Any + Send + Sync {
         ignore_attempt: bool,
     ) -> Result<(), ProviderError>;
 
-    /// Extends the lease of an instance (S4).
+    /// Extends the lease of an instance: it ends `extend_for` from now (S4).
     async fn renew_orchestration_item_lock(
         &self,
         token: &str,
@@ -80,7 +88,7 @@ pub trait Provider: Any + Send + Sync {
         execution_id: u64,
     ) -> Result<Vec<Event>, ProviderError>;
 
-    /// Appends events without a lease; nothing else changes (S8).
+    /// Appends events without a lease; no row but the history changes (S8).
     async fn append_with_execution(
         &self,
         instance: &str,
@@ -88,7 +96,7 @@ pub trait Provider: Any + Send + Sync {
         new_events: Vec<Event>,
     ) -> Result<(), ProviderError>;
 
-    /// Queues an activity.
+    /// Queues an activity that no turn scheduled.
     async fn enqueue_for_worker(&self, item: WorkItem) -> Result<(), ProviderError>;
 
     /// Leases the oldest activity that the caller may run (S5, S9, S13, S14, S15, S18). Returns it with its
@@ -101,13 +109,14 @@ pub trait Provider: Any + Send + Sync {
         tag_filter: &TagFilter,
     ) -> Result<Option<(WorkItem, String, u32)>, ProviderError>;
 
-    /// Removes an activity and sends its completion, together (S4, S11).
+    /// Removes an activity and sends its completion, in one transaction (S4, S11).
     async fn ack_work_item(&self, token: &str, completion: Option<WorkItem>) -> Result<(), ProviderError>;
 
-    /// Extends the lease of an activity (S4, S12).
+    /// Extends the lease of an activity: it ends `extend_for` from now (S4, S12).
     async fn renew_work_item_lock(&self, token: &str, extend_for: Duration) -> Result<(), ProviderError>;
 
-    /// Gives a leased activity back (S4, S6).
+    /// Abandons the lease of an activity: it can be fetched again, after `delay` if there is one. With
+    /// `ignore_attempt` the fetch does not count (S4, S6).
     async fn abandon_work_item(
         &self,
         token: &str,
@@ -115,7 +124,8 @@ pub trait Provider: Any + Send + Sync {
         ignore_attempt: bool,
     ) -> Result<(), ProviderError>;
 
-    /// Extends the leases of the sessions that these owners hold and that are not idle; returns how many (S13).
+    /// Extends the leases of the sessions that these owners hold and that are not idle; returns how many
+    /// there were (S13).
     async fn renew_session_lock(
         &self,
         owner_ids: &[&str],
@@ -123,7 +133,7 @@ pub trait Provider: Any + Send + Sync {
         idle_timeout: Duration,
     ) -> Result<usize, ProviderError>;
 
-    /// Removes sessions that have ended and have no work; returns how many (S13).
+    /// Removes sessions whose lease has ended and that have no work; returns how many there were (S13).
     async fn cleanup_orphaned_sessions(&self, idle_timeout: Duration) -> Result<usize, ProviderError>;
 
     /// Sends a message to an instance, now or after `delay` (S7, S9, S17).
@@ -133,30 +143,42 @@ pub trait Provider: Any + Send + Sync {
         delay: Option<Duration>,
     ) -> Result<(), ProviderError>;
 
-    /// Returns the management interface, if the store has one.
+    /// Returns the management interface; `None` by default, and listing and deleting then answer an error.
     fn as_management_capability(&self) -> Option<&dyn ProviderAdmin> {
         None
     }
 
-    /// Returns the custom status and its version, if that is newer than `last_seen_version`.
+    /// Returns the custom status and its version, if the version is above `last_seen_version`.
     async fn get_custom_status(
         &self,
         instance: &str,
         last_seen_version: u64,
     ) -> Result<Option<(Option<String>, u64)>, ProviderError>;
 
-    /// Reads one key of an instance.
+    /// Reads the value of one key of an instance; `None` if it is not set.
     async fn get_kv_value(&self, instance: &str, key: &str) -> Result<Option<String>, ProviderError>;
 
-    /// Reads all keys of an instance.
+    /// Reads all keys of an instance with their values.
     async fn get_kv_all_values(&self, instance: &str) -> Result<HashMap<String, String>, ProviderError>;
 
-    /// Measures an instance; `None` when there is none of that id.
+    /// Returns the sizes of an instance's history, queues and key-value state; `None` if there is no such
+    /// instance.
     async fn get_instance_stats(&self, instance: &str) -> Result<Option<SystemStats>, ProviderError>;
 
-    /// Returns the store in its full form, if it has one. A wrapper that leaves this out works through the
-    /// compatible methods alone, more slowly; `CONTRACT.md` says what it lacks.
-    fn as_store(&self) -> Option<&dyn Store> {
+    /// Returns the store in its full form, if the provider has one; the runtime and the client then use that.
+    ///
+    /// A [`Store`] answers with itself. A decorator that keeps the full form asks the provider that it
+    /// decorates and puts its own decorator around the answer (see [`forward_store!`](crate::forward_store)).
+    /// The default is `None`: everything then goes through the compatible methods, more slowly; `CONTRACT.md`
+    /// lists what is lacking.
+    fn into_store(self: Arc<Self>) -> Option<Arc<dyn Store>> {
         None
     }
+}
+
+/// Makes a store of a provider: the provider's own where it has one ([`Provider::into_store`]), else an
+/// [`Adapter`] over its compatible methods. The clock is for the adapter, which has no time of its own.
+pub fn store_of(provider: Arc<dyn Provider>, clock: Arc<dyn Clock>) -> Arc<dyn Store> {
+    let store = Arc::clone(&provider).into_store();
+    store.unwrap_or_else(|| Arc::new(Adapter::new(provider, clock)))
 }

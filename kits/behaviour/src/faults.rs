@@ -1,17 +1,9 @@
 //! A store that fails, hangs or loses answers on demand.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use async_trait::async_trait;
-use steadfast::{Event, SessionKey, SystemStats};
-use steadfast_store::{
-    Abandon, Committed, Envelope, InstancePage, InstanceQuery, InstanceState, LeaseToken, NewWork,
-    OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, RenewSessions, SessionInfo, SessionRef,
-    SessionsRenewed, SetAside, Started, Store, TurnCommit, TurnLease, TurnRequest, TurnState, WaitFor,
-    Waited, WorkLease, WorkRequest, WorkState,
-};
+use steadfast_store::{ProviderError, Store, StoreCall, forward_store};
 
 /// Says what goes wrong in a [`Faulty`] store, and counts its calls. Clones share one list.
 ///
@@ -119,67 +111,21 @@ impl Faulty {
     }
 }
 
-macro_rules! forward {
-    ($($(#[$meta:meta])* async fn $name:ident(&self $(, $argument:ident: $type:ty)*) -> $answer:ty;)+) => {
-        #[async_trait]
-        impl Store for Faulty {
-            fn name(&self) -> &str {
-                self.inner.name()
-            }
-
-            fn version(&self) -> &str {
-                self.inner.version()
-            }
-
-            fn admin(&self) -> Option<&dyn ProviderAdmin> {
-                self.inner.admin()
-            }
-
-            fn supports_owned_sessions(&self) -> bool {
-                self.inner.supports_owned_sessions()
-            }
-
-            $(async fn $name(&self $(, $argument: $type)*) -> Result<$answer, ProviderError> {
-                match self.faults.meet(stringify!($name)) {
-                    None => self.inner.$name($($argument),*).await,
-                    Some(Fault::Refuse(error)) => Err(error),
-                    Some(Fault::LoseAnswer(error)) => self.inner.$name($($argument),*).await.and(Err(error)),
-                    Some(Fault::Hang) => std::future::pending().await,
-                    Some(Fault::Panic) => panic!("'{}' was told to panic", stringify!($name)),
-                }
-            })+
+impl Faulty {
+    /// Lets a call through, unless it is to meet a fault.
+    async fn meet<T>(
+        &self,
+        call: StoreCall<'_>,
+        future: impl Future<Output = Result<T, ProviderError>>,
+    ) -> Result<T, ProviderError> {
+        match self.faults.meet(call.method()) {
+            None => future.await,
+            Some(Fault::Refuse(error)) => Err(error),
+            Some(Fault::LoseAnswer(error)) => future.await.and(Err(error)),
+            Some(Fault::Hang) => std::future::pending().await,
+            Some(Fault::Panic) => panic!("'{}' was told to panic", call.method()),
         }
-    };
+    }
 }
 
-forward! {
-    async fn fetch_turn(&self, request: TurnRequest<'_>) -> Option<TurnLease>;
-    async fn commit_turn(&self, lease: &LeaseToken, commit: TurnCommit) -> Committed;
-    async fn fetch_work(&self, request: WorkRequest) -> Option<WorkLease>;
-    async fn finish_work(&self, lease: &LeaseToken, outcome: Outcome) -> ();
-    async fn renew(&self, lease: &LeaseToken, extend_for: Duration) -> ();
-    async fn abandon(&self, lease: &LeaseToken, how: Abandon) -> ();
-    async fn register_node(&self, node_id: &str) -> u64;
-    async fn renew_sessions(&self, request: RenewSessions) -> SessionsRenewed;
-    async fn release_sessions(&self, owner: &Owner, sessions: &[SessionRef]) -> Vec<SessionRef>;
-    async fn cleanup_sessions(&self) -> usize;
-    async fn sessions(&self, after: Option<&SessionKey>) -> Vec<SessionInfo>;
-    async fn session(&self, key: &SessionKey) -> Option<SessionInfo>;
-    async fn start(&self, start: Envelope, also: Vec<Envelope>) -> Started;
-    async fn send(&self, messages: Vec<Envelope>) -> ();
-    async fn enqueue_work(&self, work: NewWork) -> ();
-    async fn wait(&self, what: WaitFor<'_>, timeout: Duration) -> Waited;
-    async fn state(&self, instance: &str) -> Option<InstanceState>;
-    async fn instances(&self, query: &InstanceQuery) -> InstancePage;
-    async fn read_history(&self, instance: &str, execution_id: Option<u64>) -> Vec<Event>;
-    async fn append_history(&self, instance: &str, execution_id: u64, events: Vec<Event>) -> ();
-    async fn kv_value(&self, instance: &str, key: &str) -> Option<String>;
-    async fn kv_values(&self, instance: &str) -> HashMap<String, String>;
-    async fn stats(&self, instance: &str) -> Option<SystemStats>;
-    async fn set_aside(&self, after: Option<u64>) -> Vec<SetAside>;
-    async fn retry_set_aside(&self, id: u64) -> ();
-    async fn drop_set_aside(&self, id: u64) -> ();
-    async fn turn_of(&self, instance: &str) -> Option<TurnState>;
-    async fn work_of(&self, instance: &str, execution_id: u64) -> Vec<WorkState>;
-    async fn oldest_waiting(&self) -> OldestWaiting;
-}
+forward_store!(Faulty { inner: inner, around: meet });

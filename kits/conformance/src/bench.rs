@@ -28,6 +28,7 @@ pub(crate) const DAWN_MS: u64 = 1_700_000_000_000;
 /// Gives a case a fresh store and its clock.
 pub struct Bench {
     open: OpenStore,
+    store: Option<Arc<dyn Store>>,
     clock: VirtualClock,
 }
 
@@ -46,7 +47,8 @@ impl Bench {
     pub(crate) async fn open(subject: Arc<dyn Subject>) -> Result<Self, BoxError> {
         let clock = VirtualClock::new(DAWN_MS);
         let open = OpenStore::new(&subject, Arc::new(clock.clone())).await?;
-        Ok(Self { open, clock })
+        let store = Arc::clone(open.provider()).into_store();
+        Ok(Self { open, store, clock })
     }
 
     /// Returns the store in its compatible form.
@@ -56,7 +58,7 @@ impl Bench {
 
     /// Returns the store in its full form, if it has one.
     pub fn store(&self) -> Option<&dyn Store> {
-        self.provider().as_store()
+        self.store.as_deref()
     }
 
     /// Returns the management interface, if the store has one.
@@ -86,10 +88,11 @@ impl Bench {
 
     /// Opens the store again, as after a restart of the process.
     pub async fn reopen(self) -> Option<Self> {
-        let Self { open, clock } = self;
+        let Self { open, clock, .. } = self;
         let reopened = open.reopen(Arc::new(clock.clone())).await?;
         let open = reopened.unwrap_or_else(|error| panic!("the store could not be opened again: {error}"));
-        Some(Self { open, clock })
+        let store = Arc::clone(open.provider()).into_store();
+        Some(Self { open, store, clock })
     }
 
     /// Counts the store's work so far, if it can.

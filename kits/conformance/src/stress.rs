@@ -183,7 +183,7 @@ async fn check_nothing_is_left(crew: &Crew) -> Result<(), String> {
     }
     SystemClock.sleep(crew.plan.lease).await;
     crew.provider.cleanup_orphaned_sessions(crew.plan.lease).await.map_err(failed)?;
-    if let Some(store) = crew.provider.as_store() {
+    if let Some(store) = Arc::clone(&crew.provider).into_store() {
         let left = store.sessions(None).await.map_err(failed)?;
         if !left.is_empty() {
             return Err(format!("sessions are left that nobody needs: {left:?}"));

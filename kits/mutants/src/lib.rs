@@ -1,11 +1,11 @@
-//! The memory store, broken in one place each.
+//! Mutants: the memory store, broken in one place each.
 //!
-//! The conformance kit is only worth something if it notices when a clause is broken. Each mutant is the memory store
-//! with one place changed, as the list in `list.rs` says; the test `caught` runs the cases of the broken clause on it,
-//! and one of them must fail.
+//! The conformance kit is only worth something if it notices when a clause is broken. Each mutant is the
+//! memory store with one place changed, as the list in `list.rs` says; the test `caught` runs the cases of
+//! the broken clause on it, and one of them must fail.
 //!
-//! The build script makes one copy of the store with all mutants in it. A store and the case that tries it run on one
-//! thread, and the thread knows which mutant it runs.
+//! The build script makes one copy of the store with all mutants in it. A store and the case that tries it
+//! run on one thread, and the thread knows which mutant it runs.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -22,7 +22,7 @@ include!(concat!(env!("OUT_DIR"), "/broken.rs"));
 /// A mutant with the store that it is.
 pub type Broken = (&'static Mutant, Arc<dyn Subject>);
 
-/// Returns every mutant.
+/// Returns every mutant, as a store that the kit can prove.
 pub fn all() -> Vec<Broken> {
     MUTANTS
         .iter()
@@ -30,7 +30,7 @@ pub fn all() -> Vec<Broken> {
         .collect()
 }
 
-/// Returns the copy with no mutant in it: it must keep the contract, or what is caught proves nothing.
+/// Returns the copy without a mutant. It must keep the contract: otherwise a caught mutant proves nothing.
 pub fn whole() -> Arc<dyn Subject> {
     Arc::new(Variant { mutant: "none" })
 }
@@ -39,12 +39,12 @@ thread_local! {
     static RUNNING: Cell<&'static str> = const { Cell::new("none") };
 }
 
-/// Names the mutant that this thread runs.
+/// Returns the name of the mutant that this thread runs.
 fn running() -> &'static str {
     RUNNING.get()
 }
 
-/// The copy of the store, with one mutant awake.
+/// The copy of the store, with one mutant switched on.
 struct Variant {
     mutant: &'static str,
 }
@@ -60,7 +60,7 @@ impl Subject for Variant {
         Ok(Arc::new(broken::MemoryStore::with_clock(clock)))
     }
 
-    /// Here the calls that do not return are those to be found, and a store in memory needs no time for the others.
+    /// Short, because a store in memory answers at once: a call that takes longer is caught.
     fn patience(&self) -> Duration {
         Duration::from_secs(3)
     }

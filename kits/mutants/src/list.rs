@@ -67,22 +67,29 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a_refused_commit_has_taken_its_messages",
         clause: "S3",
         file: "turn.rs",
-        find: "for work in &commit.work {",
-        replace: "self.messages.retain(|_, message| message.token.as_deref() != Some(token));\n        for work in &commit.work {",
+        find: "commit.check()?;",
+        replace: "self.messages.retain(|_, message| message.token.as_deref() != Some(token));\n\
+                  commit.check()?;",
     },
     Mutant {
         name: "a_refused_commit_has_changed_the_instance",
         clause: "S3",
         file: "turn.rs",
-        find: "for message in &commit.messages {",
-        replace: "self.record(&instance, &commit, now);\n        for message in &commit.messages {",
+        find: "commit.check()?;",
+        replace: "self.record(&instance, &commit, now);\ncommit.check()?;",
     },
     Mutant {
         name: "messages_are_sent_until_one_is_bad",
         clause: "S3",
         file: "message.rs",
-        find: "check_message(\"send\", &sent.message.item)?;",
-        replace: "let is_good = |sent: &&Envelope| check_message(\"send\", &sent.message.item).is_ok();\n            if let Err(error) = check_message(\"send\", &sent.message.item) {\n                for sent in messages.iter().take_while(is_good) {\n                    self.push_message(sent.message.clone(), now);\n                }\n                return Err(error);\n            }",
+        find: "check_message(\"send\", &envelope.message.item)?;",
+        replace: "let is_good = |sent: &&Envelope| check_message(\"send\", &sent.message.item).is_ok();\n\
+                  if let Err(error) = check_message(\"send\", &envelope.message.item) {\n\
+                  for sent in messages.iter().take_while(is_good) {\n\
+                  self.push_message(sent.message.clone(), now);\n\
+                  }\n\
+                  return Err(error);\n\
+                  }",
     },
     Mutant {
         name: "an_expired_turn_token_still_holds",
@@ -102,7 +109,7 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a_deleted_instance_keeps_its_lease",
         clause: "S4",
         file: "admin.rs",
-        find: "self.turns.retain(|id, _| !gone.contains(id.as_str()));",
+        find: "self.turns.retain(|id, _| !named.contains(id.as_str()));",
         replace: "",
     },
     Mutant {
@@ -122,9 +129,9 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a_dropped_fetch_leaves_its_lease",
         clause: "S5",
-        file: "wait.rs",
+        file: "poll.rs",
         find: "return Ok(result);",
-        replace: "tokio::task::yield_now().await;\n                return Ok(result);",
+        replace: "tokio::task::yield_now().await;\nreturn Ok(result);",
     },
     Mutant {
         name: "an_abandon_touches_what_was_not_leased",
@@ -152,7 +159,8 @@ pub const MUTANTS: &[Mutant] = &[
         clause: "S7",
         file: "message.rs",
         find: "self.messages.insert(place, row);",
-        replace: "let token = self.turns.get(&row.instance).map(|lock| lock.token.clone());\n        self.messages.insert(place, MessageRow { token, ..row });",
+        replace: "let token = self.turns.get(&row.instance).map(|lock| lock.token.clone());\n\
+                  self.messages.insert(place, MessageRow { token, ..row });",
     },
     Mutant {
         name: "a_repeated_event_replaces_the_first",
@@ -165,13 +173,13 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a_timer_is_visible_at_once",
         clause: "S9",
         file: "turn.rs",
-        find: "fire_at_ms, .. } => *fire_at_ms,",
-        replace: "fire_at_ms, .. } => (*fire_at_ms).min(now),",
+        find: "fires_at_ms(&message.item).unwrap_or(now)",
+        replace: "fires_at_ms(&message.item).unwrap_or(now).min(now)",
     },
     Mutant {
         name: "a_waiting_fetch_sleeps_past_a_timer",
         clause: "S9",
-        file: "wait.rs",
+        file: "poll.rs",
         find: "messages.chain(turns)",
         replace: "turns",
     },
@@ -183,7 +191,7 @@ pub const MUTANTS: &[Mutant] = &[
         replace: ".entry((instance.to_owned(), execution.min(1)))",
     },
     Mutant {
-        name: "finished_work_stays_in_the_queue",
+        name: "completed_work_stays_in_the_queue",
         clause: "S11",
         file: "work.rs",
         find: "self.work.remove(&place);",
@@ -194,14 +202,17 @@ pub const MUTANTS: &[Mutant] = &[
         clause: "S11",
         file: "work.rs",
         find: "self.push_message(completion, now);",
-        replace: "if self.exists(completion.item.instance()) {\n                self.push_message(completion, now);\n            }",
+        replace: "if self.exists(completion.item.instance()) {\nself.push_message(completion, now);\n}",
     },
     Mutant {
         name: "work_cancelled_by_its_own_commit_runs",
         clause: "S12",
         file: "turn.rs",
-        find: "for new in work {\n            self.push_work(new, now);\n        }\n        self.withdraw(&cancelled);",
-        replace: "self.withdraw(&cancelled);\n        for new in work {\n            self.push_work(new, now);\n        }",
+        find: "for new in work {\n            \
+               self.push_work(new, now);\n        \
+               }\n        \
+               self.withdraw(&cancelled);",
+        replace: "self.withdraw(&cancelled);\nfor new in work {\nself.push_work(new, now);\n}",
     },
     Mutant {
         name: "running_work_is_not_cancelled",
@@ -218,7 +229,7 @@ pub const MUTANTS: &[Mutant] = &[
         replace: "",
     },
     Mutant {
-        name: "a_live_session_is_claimed_by_anybody",
+        name: "a_live_session_is_claimed_by_any_process",
         clause: "S13",
         file: "session.rs",
         find: "held || session.is_none_or(",
@@ -256,7 +267,7 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a_release_ignores_the_epoch",
         clause: "S13",
         file: "session.rs",
-        find: "&& session.epoch == attachment.epoch",
+        find: "&& session.epoch == claim.epoch",
         replace: "",
     },
     Mutant {
@@ -284,8 +295,11 @@ pub const MUTANTS: &[Mutant] = &[
         name: "continue_as_new_closes_the_sessions",
         clause: "S13",
         file: "session.rs",
-        find: "EventKind::OrchestrationCompleted { .. } |",
-        replace: "EventKind::OrchestrationContinuedAsNew { .. } | EventKind::OrchestrationCompleted { .. } |",
+        find: "for key in &commit.watched {",
+        replace: "if commit.metadata.status.as_deref() == Some(\"ContinuedAsNew\") {\n\
+                  self.close_sessions_of(instance);\n\
+                  }\n\
+                  for key in &commit.watched {",
     },
     Mutant {
         name: "the_tag_filter_is_ignored",
@@ -305,14 +319,14 @@ pub const MUTANTS: &[Mutant] = &[
         name: "an_unreadable_message_vanishes_in_the_end",
         clause: "S15",
         file: "set_aside.rs",
-        find: "self.put_aside(Row::Message(row), now);",
+        find: "self.put_aside(AsideRow::Message(row), now);",
         replace: "drop(row);",
     },
     Mutant {
         name: "unreadable_work_is_never_set_aside",
         clause: "S15",
         file: "set_aside.rs",
-        find: "self.put_aside(Row::Work(row), now);",
+        find: "self.put_aside(AsideRow::Work(row), now);",
         replace: "self.work.insert(place, row);",
     },
     Mutant {
@@ -320,21 +334,29 @@ pub const MUTANTS: &[Mutant] = &[
         clause: "S15",
         file: "work.rs",
         find: "self.pass_over_unreadable_work(request, now);",
-        replace: "if self.work.values().any(|row| !row.is_readable() && row.is_waiting(now)) {\n            return Err(ProviderError::new(ProviderErrorKind::Corrupt, \"fetch_work\", \"a row cannot be read\"));\n        }",
+        replace: "if self.work.values().any(|row| !row.is_readable() && row.is_waiting(now)) {\n\
+                  let kind = steadfast_store::ProviderErrorKind::Corrupt;\n\
+                  return Err(ProviderError::new(kind, \"fetch_work\", \"a row cannot be read\"));\n\
+                  }",
     },
     Mutant {
         name: "unreadable_messages_are_counted_without_a_pause",
         clause: "S15",
         file: "set_aside.rs",
-        find: "self.messages.remove(&place) else { continue };\n            row.attempts += 1;\n            row.visible_at_ms = after(now, Some(UNREADABLE_RETRY));",
-        replace: "self.messages.remove(&place) else { continue };\n            row.attempts += 1;",
+        find: "self.messages.remove(&place) else { continue };\n            \
+               row.attempts += 1;\n            \
+               row.visible_at_ms = after(now, Some(UNREADABLE_RETRY));",
+        replace: "self.messages.remove(&place) else { continue };\nrow.attempts += 1;",
     },
     Mutant {
         name: "unreadable_history_is_shown_as_empty",
         clause: "S15",
         file: "execution.rs",
-        find: "(Err(reason), _) => History::Unreadable(reason)",
-        replace: "(Err(_), _) => History::Whole(Vec::new())",
+        find: "history_after(readable(rows), known)",
+        replace: "match readable(rows) {\n\
+                  Ok(events) => history_after(Ok::<_, String>(events), known),\n\
+                  Err(_) => History::Whole(Vec::new()),\n\
+                  }",
     },
     Mutant {
         name: "leases_follow_the_wall_clock",
@@ -351,11 +373,13 @@ pub const MUTANTS: &[Mutant] = &[
         replace: "return None;",
     },
     Mutant {
-        name: "messages_to_a_finished_instance_are_dropped",
+        name: "messages_to_an_ended_instance_are_dropped",
         clause: "S17",
         file: "turn.rs",
         find: "if self.exists(&instance) {",
-        replace: "let key = (instance.clone(), self.current_execution(&instance));\n            let over = self.executions.get(&key).is_some_and(|row| row.completed_at_ms.is_some());\n            if self.exists(&instance) && (!over || self.has_pending_start(&instance)) {",
+        replace: "let key = (instance.clone(), self.current_execution(&instance));\n\
+                  let ended = self.executions.get(&key).is_some_and(|row| row.completed_at_ms.is_some());\n\
+                  if self.exists(&instance) && (!ended || self.has_pending_start(&instance)) {",
     },
     Mutant {
         name: "strays_that_are_held_back_are_settled_at_once",
@@ -375,8 +399,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a_pending_start_is_started_again",
         clause: "Api",
         file: "message.rs",
-        find: "self.exists(instance)",
-        replace: "self.instances.contains_key(instance)",
+        find: "self.exists(start.message.item.instance())",
+        replace: "self.instances.contains_key(start.message.item.instance())",
     },
     Mutant {
         name: "a_parent_is_deleted_without_its_children",
@@ -404,7 +428,12 @@ pub const MUTANTS: &[Mutant] = &[
         clause: "Api",
         file: "kv.rs",
         find: "self.committed.iter().map(|(key, entry)| (key.clone(), entry.clone())).collect()",
-        replace: "{\n            let set = self.overlay.iter().filter_map(|(key, set)| set.as_ref().map(|entry| (key, entry)));\n            self.committed.iter().chain(set).map(|(key, entry)| (key.clone(), entry.clone())).collect()\n        }",
+        replace: "{\n\
+                  let set = self.overlay.iter().filter_map(|(key, set)| set.as_ref().map(|entry| (key, \
+                  entry)));\n\
+                  self.committed.iter().chain(set).map(|(key, entry)| (key.clone(), \
+                  entry.clone())).collect()\n\
+                  }",
     },
     Mutant {
         name: "clearing_all_spares_what_earlier_executions_left",
@@ -418,59 +447,96 @@ pub const MUTANTS: &[Mutant] = &[
         clause: "Api",
         file: "turn.rs",
         find: "row.custom_status_version += 1;",
-        replace: "let is_update = |event: &&Event| matches!(event.kind, EventKind::CustomStatusUpdated { .. });\n                row.custom_status_version += commit.events.iter().filter(is_update).count() as u64;",
+        replace: "let is_update = |event: &&steadfast_core::Event| {\n\
+                  matches!(event.kind, steadfast_core::EventKind::CustomStatusUpdated { .. })\n\
+                  };\n\
+                  row.custom_status_version += commit.events.iter().filter(is_update).count() as u64;",
     },
     Mutant {
         name: "a_wait_misses_a_deletion",
         clause: "Api",
-        file: "wait.rs",
-        find: "(change != seen)",
-        replace: "(change > seen)",
+        file: "poll.rs",
+        find: "Ok(wait.saw(found))",
+        replace: "if found.is_none()\n\
+                  && matches!(wait.interest(), steadfast_store::Interest::Instance(_))\n\
+                  {\n\
+                  return Ok(None);\n\
+                  }\n\
+                  Ok(wait.saw(found))",
     },
     Mutant {
-        name: "the_end_of_an_instance_wakes_nobody",
+        name: "the_end_of_an_instance_wakes_no_waiting_call",
         clause: "Api",
         file: "store.rs",
         find: "self.change(|state, now| state.commit_turn(lease.as_str(), commit, now))",
-        replace: "if commit.ends_instance() {\n            let now = self.now_ms();\n            return self.read().commit_turn(lease.as_str(), commit, now);\n        }\n        self.change(|state, now| state.commit_turn(lease.as_str(), commit, now))",
+        replace: "if commit.ends_instance() {\n\
+                  let now = self.now_ms();\n\
+                  return self.read().commit_turn(lease.as_str(), commit, now);\n\
+                  }\n\
+                  self.change(|state, now| state.commit_turn(lease.as_str(), commit, now))",
     },
     Mutant {
         name: "a_wait_for_the_end_ends_with_any_commit",
         clause: "Api",
-        file: "wait.rs",
-        find: "state.status.is_ended()",
-        replace: "{ let _ = state; true }",
+        file: "poll.rs",
+        find: "Ok(wait.saw(found))",
+        replace: "if found.is_some()\n\
+                  && matches!(wait.interest(), steadfast_store::Interest::End(_))\n\
+                  {\n\
+                  return Ok(Some(Waited::Seen(found.map(Box::new))));\n\
+                  }\n\
+                  Ok(wait.saw(found))",
     },
     Mutant {
         name: "a_wait_for_the_end_ends_between_two_executions",
         clause: "Api",
-        file: "wait.rs",
-        find: "|state| state.status.is_ended()",
-        replace: "|state| state.status != steadfast_store::ExecutionState::Running",
+        file: "poll.rs",
+        find: "Ok(wait.saw(found))",
+        replace: "if found.as_ref().is_some_and(|state| state.status.label() == \"ContinuedAsNew\")\n\
+                  && matches!(wait.interest(), steadfast_store::Interest::End(_))\n\
+                  {\n\
+                  return Ok(Some(Waited::Seen(found.map(Box::new))));\n\
+                  }\n\
+                  Ok(wait.saw(found))",
     },
     Mutant {
         name: "a_wait_for_the_end_takes_a_failure_for_no_end",
         clause: "Api",
-        file: "wait.rs",
-        find: "found.as_ref().is_some_and(|state| state.status.is_ended())",
-        replace: "found.as_ref().is_some_and(|state| state.status.label() == \"Completed\")",
+        file: "poll.rs",
+        find: "Ok(wait.saw(found))",
+        replace: "if found.as_ref().is_some_and(|state| state.status.label() == \"Failed\")\n\
+                  && matches!(wait.interest(), steadfast_store::Interest::End(_))\n\
+                  {\n\
+                  return Ok(None);\n\
+                  }\n\
+                  Ok(wait.saw(found))",
     },
     Mutant {
         name: "a_wait_for_the_end_outlasts_the_instance",
         clause: "Api",
-        file: "wait.rs",
-        find: "was_there && found.is_none()",
-        replace: "false",
+        file: "poll.rs",
+        find: "Ok(wait.saw(found))",
+        replace: "if found.is_none()\n\
+                  && matches!(wait.interest(), steadfast_store::Interest::End(_))\n\
+                  {\n\
+                  return Ok(None);\n\
+                  }\n\
+                  Ok(wait.saw(found))",
     },
     Mutant {
         name: "a_wait_for_the_end_does_not_wait_for_the_beginning",
         clause: "Api",
-        file: "wait.rs",
-        find: "let is_gone = was_there",
-        replace: "let is_gone = true",
+        file: "poll.rs",
+        find: "Ok(wait.saw(found))",
+        replace: "if found.is_none()\n\
+                  && matches!(wait.interest(), steadfast_store::Interest::End(_))\n\
+                  {\n\
+                  return Ok(Some(Waited::Seen(found.map(Box::new))));\n\
+                  }\n\
+                  Ok(wait.saw(found))",
     },
     Mutant {
-        name: "a_page_repeats_the_last_item_of_the_one_before",
+        name: "a_page_repeats_the_last_instance_of_the_one_before",
         clause: "Api",
         file: "instance.rs",
         find: "row.order >= before",
@@ -479,19 +545,19 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "leased_messages_are_told_to_wait",
         clause: "S2",
-        file: "waiting.rs",
+        file: "inspect.rs",
         find: "if self.is_message_leased(message, now) {",
         replace: "if false {",
     },
     Mutant {
-        name: "nobody_learns_who_runs_an_activity",
+        name: "the_worker_of_an_activity_is_not_told",
         clause: "S5",
         file: "work.rs",
         find: "request.worker_id.clone()",
         replace: "String::new()",
     },
     Mutant {
-        name: "a_leased_activity_forgets_that_it_was_given_back",
+        name: "a_leased_activity_forgets_that_it_was_abandoned",
         clause: "S5",
         file: "work.rs",
         find: "row.waiting_since()",
@@ -507,28 +573,28 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "messages_that_are_held_back_are_told_to_wait",
         clause: "S9",
-        file: "waiting.rs",
+        file: "inspect.rs",
         find: "message.visible_at_ms > now {",
         replace: "false {",
     },
     Mutant {
         name: "the_longest_wait_counts_the_time_of_leases",
         clause: "S18",
-        file: "waiting.rs",
+        file: "inspect.rs",
         find: "oldest.max(self.free_since(instance))",
         replace: "{ let _ = instance; oldest }",
     },
     Mutant {
         name: "a_leased_instance_is_told_to_wait",
         clause: "S18",
-        file: "waiting.rs",
+        file: "inspect.rs",
         find: "&& !self.is_leased(&message.instance, now)",
         replace: "",
     },
     Mutant {
         name: "what_cannot_be_taken_from_a_serial_session_is_told_to_wait",
         clause: "S13",
-        file: "waiting.rs",
+        file: "inspect.rs",
         find: "&& self.is_its_turn(**place, row, now)",
         replace: "&& { let _ = place; true }",
     },

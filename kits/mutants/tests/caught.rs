@@ -7,8 +7,8 @@ use std::thread;
 use steadfast_conformance::{Clause, all_cases, prove};
 use steadfast_mutants::Broken;
 
-/// Bounds the cases that are tried before a look at whether the mutant is caught. A case that fails may wait for half a
-/// minute before it says so, so few are tried when one has failed.
+/// Bounds the cases that are tried before a look at whether the mutant is caught. A case that fails may wait
+/// for half a minute before it says so, so few are tried when one has failed.
 const AT_ONCE: usize = 6;
 
 #[test]
@@ -32,7 +32,8 @@ fn every_broken_store_is_caught_by_a_case_of_its_clause() {
     assert!(escaped.is_empty(), "not caught: {}", escaped.join(", "));
 }
 
-/// Names the case that catches each mutant. Each has a thread of its own, because most of the time is waiting.
+/// Names the case that catches each mutant. Each has a thread of its own, because most of the time is
+/// waiting.
 #[allow(clippy::expect_used, reason = "a test panics with what it relies on")]
 fn caught(mutants: &[Broken]) -> Vec<Option<&'static str>> {
     let cases: Vec<_> = all_cases().into_iter().map(|case| (case.clause(), case.name)).collect();

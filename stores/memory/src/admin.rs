@@ -1,12 +1,13 @@
-//! Management: looking at instances, and removing what has ended (F12, F13).
+//! Management: inspecting instances, and removing those that have ended (F12, F13).
 
 use std::collections::BTreeSet;
 
 use async_trait::async_trait;
 use steadfast_core::Event;
+use steadfast_store::rules::{child_left_behind, no_such_execution, no_such_instance, still_running};
 use steadfast_store::{
     DEFAULT_BULK_LIMIT, DeleteInstanceResult, ExecutionInfo, InstanceFilter, InstanceInfo, ProviderAdmin,
-    ProviderError, ProviderErrorKind, PruneOptions, PruneResult, QueueDepths, SystemMetrics,
+    ProviderError, PruneOptions, PruneResult, QueueDepths, SystemMetrics,
 };
 
 use crate::MemoryStore;
@@ -46,7 +47,7 @@ impl ProviderAdmin for MemoryStore {
     }
 
     async fn get_instance_info(&self, instance: &str) -> Result<InstanceInfo, ProviderError> {
-        self.read().instance_info(instance).ok_or_else(|| not_found("get_instance_info", instance))
+        self.read().instance_info(instance).ok_or_else(|| no_such_instance("get_instance_info", instance))
     }
 
     async fn get_execution_info(
@@ -55,10 +56,10 @@ impl ProviderAdmin for MemoryStore {
         execution_id: u64,
     ) -> Result<ExecutionInfo, ProviderError> {
         let state = self.read();
-        let row = state.executions.get(&(instance.to_owned(), execution_id)).ok_or_else(|| {
-            let text = format!("execution {execution_id} of instance '{instance}' was not found");
-            ProviderError::new(ProviderErrorKind::NotFound, "get_execution_info", text)
-        })?;
+        let row = state
+            .executions
+            .get(&(instance.to_owned(), execution_id))
+            .ok_or_else(|| no_such_execution("get_execution_info", instance, execution_id))?;
         Ok(ExecutionInfo {
             execution_id,
             status: row.status.clone(),
@@ -104,7 +105,8 @@ impl ProviderAdmin for MemoryStore {
 
     async fn get_parent_id(&self, instance_id: &str) -> Result<Option<String>, ProviderError> {
         let state = self.read();
-        let row = state.instances.get(instance_id).ok_or_else(|| not_found("get_parent_id", instance_id))?;
+        let row =
+            state.instances.get(instance_id).ok_or_else(|| no_such_instance("get_parent_id", instance_id))?;
         Ok(row.parent.clone())
     }
 
@@ -143,7 +145,7 @@ impl ProviderAdmin for MemoryStore {
     ) -> Result<PruneResult, ProviderError> {
         self.change(|state, _| {
             if !state.instances.contains_key(instance_id) {
-                return Err(not_found("prune_executions", instance_id));
+                return Err(no_such_instance("prune_executions", instance_id));
             }
             Ok(state.prune(instance_id, &options))
         })
@@ -206,8 +208,8 @@ impl State {
         tree
     }
 
-    /// An instance is alive while its current execution runs, or while the start of its next one waits. One
-    /// without a row is in its latest execution.
+    /// Tells whether an instance has not ended: its current execution runs, or the start of its next one
+    /// waits. An instance without a row is in its latest execution.
     fn is_alive(&self, instance: &str) -> bool {
         let row = self.instances.get(instance);
         let current = row.map_or_else(|| self.latest_execution(instance), |row| row.current_execution);
@@ -215,7 +217,7 @@ impl State {
         execution.is_some_and(|execution| execution.is_running()) || self.has_pending_start(instance)
     }
 
-    /// A child whose parent is gone is a root of its own (F13).
+    /// Tells whether an instance is a root. A child whose parent was deleted counts as one (F13).
     fn is_root(&self, instance: &str) -> bool {
         let parent = self.instances.get(instance).and_then(|row| row.parent.as_ref());
         parent.is_none_or(|parent| !self.instances.contains_key(parent))
@@ -227,58 +229,55 @@ impl State {
     }
 
     fn check_delete(&self, ids: &[String], force: bool) -> Result<(), ProviderError> {
-        let refuse =
-            |text: String| Err(ProviderError::new(ProviderErrorKind::Refused, "delete_instances", text));
         for id in ids {
             if !force && self.is_alive(id) {
-                return refuse(format!("instance '{id}' is still running: cancel it first, or use force"));
+                return Err(still_running(id));
             }
             if let Some(child) = self.children_of(id).into_iter().find(|child| !ids.contains(child)) {
-                return refuse(format!(
-                    "'{child}' is a child of '{id}' and not in the list: delete the whole tree (tree traversal)"
-                ));
+                return Err(child_left_behind(&child, id));
             }
         }
         Ok(())
     }
 
     fn delete(&mut self, ids: &[String]) -> DeleteInstanceResult {
-        let gone: BTreeSet<&str> = ids.iter().map(String::as_str).collect();
+        let named: BTreeSet<&str> = ids.iter().map(String::as_str).collect();
         let mut result =
-            DeleteInstanceResult { instances_deleted: gone.len() as u64, ..DeleteInstanceResult::default() };
+            DeleteInstanceResult { instances_deleted: named.len() as u64, ..DeleteInstanceResult::default() };
         self.executions.retain(|(id, _), _| {
-            let deleted = gone.contains(id.as_str());
+            let deleted = named.contains(id.as_str());
             result.executions_deleted += u64::from(deleted);
             !deleted
         });
         self.histories.retain(|(id, _), events| {
-            let deleted = gone.contains(id.as_str());
+            let deleted = named.contains(id.as_str());
             result.events_deleted += if deleted { events.len() as u64 } else { 0 };
             !deleted
         });
         self.messages.retain(|_, row| {
-            let deleted = gone.contains(row.instance.as_str());
+            let deleted = named.contains(row.instance.as_str());
             result.queue_messages_deleted += u64::from(deleted);
             !deleted
         });
         self.work.retain(|_, row| {
-            let deleted = gone.contains(row.identity.instance.as_str());
+            let deleted = named.contains(row.identity.instance.as_str());
             result.queue_messages_deleted += u64::from(deleted);
             !deleted
         });
-        self.instances.retain(|id, _| !gone.contains(id.as_str()));
-        self.turns.retain(|id, _| !gone.contains(id.as_str()));
-        self.freed.retain(|id, _| !gone.contains(id.as_str()));
-        self.kv.retain(|id, _| !gone.contains(id.as_str()));
-        self.set_aside.retain(|_, aside| aside.shown.instance.as_deref().is_none_or(|id| !gone.contains(id)));
-        self.sessions.retain(|key, _| key.instance.as_deref().is_none_or(|id| !gone.contains(id)));
+        self.instances.retain(|id, _| !named.contains(id.as_str()));
+        self.turns.retain(|id, _| !named.contains(id.as_str()));
+        self.freed.retain(|id, _| !named.contains(id.as_str()));
+        self.kv.retain(|id, _| !named.contains(id.as_str()));
+        self.set_aside
+            .retain(|_, aside| aside.shown.instance.as_deref().is_none_or(|id| !named.contains(id)));
+        self.sessions.retain(|key, _| key.instance.as_deref().is_none_or(|id| !named.contains(id)));
         for watchers in self.watchers.values_mut() {
-            watchers.retain(|watcher| !gone.contains(watcher.instance.as_str()));
+            watchers.retain(|watcher| !named.contains(watcher.instance.as_str()));
         }
         result
     }
 
-    /// Instances with a row that match a filter, oldest first, bounded.
+    /// Returns the instances with a row that match a filter, oldest first, up to its limit.
     fn selected(&self, filter: &InstanceFilter) -> Vec<String> {
         let limit = filter.limit.unwrap_or(DEFAULT_BULK_LIMIT) as usize;
         let chosen = self.newest_first().into_iter().rev().filter(|id| self.is_selected(id, filter));
@@ -295,7 +294,7 @@ impl State {
             })
     }
 
-    /// Roots of trees in which nothing is alive any more.
+    /// Returns the roots that match a filter and whose whole tree has ended, oldest first, up to its limit.
     fn ended_roots(&self, filter: &InstanceFilter) -> Vec<String> {
         let limit = filter.limit.unwrap_or(DEFAULT_BULK_LIMIT) as usize;
         let roots = self.newest_first().into_iter().rev().filter(|id| {
@@ -327,9 +326,4 @@ impl State {
         }
         result
     }
-}
-
-fn not_found(operation: &str, instance: &str) -> ProviderError {
-    let text = format!("instance '{instance}' was not found");
-    ProviderError::new(ProviderErrorKind::NotFound, operation, text)
 }

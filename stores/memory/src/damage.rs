@@ -1,35 +1,36 @@
-//! Damage on purpose, for tests of what must hold when rows cannot be read.
+//! Damage on purpose, for tests of what a store does with rows that cannot be read.
 
 use crate::MemoryStore;
 use crate::set_aside::read;
 use crate::state::State;
 
-/// Names rows to overwrite.
+/// The rows to overwrite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Damage<'a> {
     /// Every message to an instance.
     Messages {
-        /// Names the instance.
+        /// The id of the instance.
         instance: &'a str,
     },
     /// Every queued activity of an instance.
     Work {
-        /// Names the instance.
+        /// The id of the instance.
         instance: &'a str,
     },
     /// One event.
     Event {
-        /// Names the instance.
+        /// The id of the instance.
         instance: &'a str,
-        /// Numbers the execution.
+        /// The number of the execution.
         execution_id: u64,
-        /// Numbers the event.
+        /// The id of the event.
         event_id: u64,
     },
 }
 
 impl MemoryStore {
-    /// Overwrites rows with `text`, as a fault of the disk or a newer build might. Returns how many there were.
+    /// Overwrites rows with `text`, as a fault of the disk or a newer build might, and returns how many there
+    /// were.
     pub fn damage(&self, what: Damage<'_>, text: &str) -> usize {
         self.change(|state, _| state.damage(what, text))
     }

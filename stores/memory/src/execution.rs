@@ -1,11 +1,12 @@
-//! Executions: how each run of an instance stands, and its events.
+//! Executions: how each execution of an instance stands, and its events.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
 use semver::Version;
-use steadfast_core::{ErrorDetails, Event, EventKind, ExecutionMetadata};
-use steadfast_store::{ExecutionState, History, ProviderError, ProviderErrorKind, RunId};
+use steadfast_core::{ErrorDetails, Event};
+use steadfast_store::rules::{execution_state, history_after, repeated_event};
+use steadfast_store::{ExecutionState, History, ProviderError, ProviderErrorKind, RunId, TurnCommit};
 
 use crate::state::{State, Stored};
 
@@ -37,42 +38,28 @@ impl ExecutionRow {
         self.status == "Running"
     }
 
-    /// Takes over what a commit says of the execution.
-    pub(crate) fn update(&mut self, metadata: &ExecutionMetadata, events: &[Event], now: u64) {
+    /// Records what a commit says of the execution.
+    pub(crate) fn update(&mut self, commit: &TurnCommit, now: u64) {
+        let metadata = &commit.metadata;
         if metadata.pinned_duroxide_version.is_some() {
             self.pinned.clone_from(&metadata.pinned_duroxide_version);
         }
         let Some(status) = &metadata.status else { return };
         self.status.clone_from(status);
         self.output.clone_from(&metadata.output);
-        if status != "Running" {
+        if commit.ends_execution() {
             self.completed_at_ms = Some(now);
         }
-        self.failure = events.iter().find_map(|event| match &event.kind {
-            EventKind::OrchestrationFailed { details } => Some(details.clone()),
-            _ => None,
-        });
+        self.failure = commit.failure().cloned();
     }
 
     pub(crate) fn state(&self) -> ExecutionState {
-        let output = self.output.clone().unwrap_or_default();
-        match self.status.as_str() {
-            "Completed" => ExecutionState::Completed(output),
-            "Failed" => {
-                ExecutionState::Failed(self.failure.clone().unwrap_or(ErrorDetails::Infrastructure {
-                    operation: "commit_turn".to_owned(),
-                    message: output,
-                    retryable: false,
-                }))
-            }
-            "ContinuedAsNew" => ExecutionState::ContinuedAsNew,
-            _ => ExecutionState::Running,
-        }
+        execution_state(Some(&self.status), self.output.clone(), self.failure.clone())
     }
 }
 
 impl State {
-    /// Checks that events can be appended (S8): before anything is changed.
+    /// Checks that events can be appended (S8), before any row is changed.
     pub(crate) fn check_append(
         &self,
         operation: &str,
@@ -89,8 +76,7 @@ impl State {
                 return Err(ProviderError::new(ProviderErrorKind::Invalid, operation, text));
             }
             if history.is_some_and(|events| events.contains_key(&id)) || !seen.insert(id) {
-                let text = format!("execution {execution} of '{instance}' has an event {id} already");
-                return Err(ProviderError::new(ProviderErrorKind::Conflict, operation, text));
+                return Err(repeated_event(operation, instance, execution, id));
             }
         }
         Ok(())
@@ -109,16 +95,12 @@ impl State {
         })
     }
 
-    /// The events of an execution after the one that the caller holds, or all of them (S2).
+    /// Returns the events of an execution after the last one that the caller holds, or all of them (S2).
     pub(crate) fn history_after(&self, instance: &str, execution: u64, known: Option<u64>) -> History {
         let rows = self.histories.get(&(instance.to_owned(), execution));
         let later = (Bound::Excluded(known.unwrap_or(0)), Bound::Unbounded);
         let rows = rows.into_iter().flat_map(|events| events.range(later)).map(|(_, event)| event);
-        match (readable(rows), known) {
-            (Ok(events), Some(after)) => History::Tail { after, events },
-            (Ok(events), None) => History::Whole(events),
-            (Err(reason), _) => History::Unreadable(reason),
-        }
+        history_after(readable(rows), known)
     }
 
     pub(crate) fn last_event_id(&self, instance: &str, execution: u64) -> u64 {
@@ -127,6 +109,7 @@ impl State {
     }
 }
 
+/// Returns the events, or the reason why the first unreadable one cannot be read.
 fn readable<'a>(rows: impl Iterator<Item = &'a Stored<Event>>) -> Result<Vec<Event>, String> {
     rows.map(|row| match row {
         Stored::Readable(event) => Ok(event.clone()),

@@ -1,12 +1,12 @@
-//! Instances: one row each, and what can be said of them without reading a history.
+//! Instances: one row each, and how they stand.
 
 use steadfast_core::{EventKind, SystemStats};
-use steadfast_store::{
-    Cursor, ExecutionState, InstancePage, InstanceQuery, InstanceState, ProviderError, ProviderErrorKind,
-};
+use steadfast_store::rules::{ROWLESS, no_such_cursor};
+use steadfast_store::{Cursor, ExecutionState, InstancePage, InstanceQuery, InstanceState, ProviderError};
 
 use crate::state::{State, Stored};
 
+/// An instance whose orchestration a commit has named.
 #[derive(Debug)]
 pub(crate) struct InstanceRow {
     pub(crate) name: String,
@@ -41,7 +41,8 @@ impl State {
         })
     }
 
-    /// History can exist without a row: appended by hand, or committed without saying whose it is.
+    /// Returns the state of an instance that has a history and no row: the history was appended without a
+    /// lease, or committed without the name of the orchestration.
     fn rowless_state(&self, instance: &str) -> Option<InstanceState> {
         let execution = self.latest_execution(instance);
         let (name, version, parent) = self.started(instance, execution)?;
@@ -62,12 +63,11 @@ impl State {
             parent,
             created_at_ms: first.min(last),
             updated_at_ms: last,
-            // Never equal to the change of a row, so that whoever waits notices when the row appears.
             change: self.last_event_id(instance, execution) | ROWLESS,
         })
     }
 
-    /// Name, version and parent, as history recorded them.
+    /// Returns name, version and parent, as the history recorded them.
     pub(crate) fn started(&self, instance: &str, execution: u64) -> Option<(String, String, Option<String>)> {
         self.events(instance, execution).find_map(|event| match event {
             Stored::Readable(event) => match &event.kind {
@@ -89,10 +89,7 @@ impl State {
     pub(crate) fn instance_page(&self, query: &InstanceQuery) -> Result<InstancePage, ProviderError> {
         let before = match &query.after {
             None => u64::MAX,
-            Some(Cursor(text)) => text.parse().map_err(|_| {
-                let text = format!("'{text}' is no cursor of this store");
-                ProviderError::new(ProviderErrorKind::Invalid, "instances", text)
-            })?,
+            Some(Cursor(text)) => text.parse().map_err(|_| no_such_cursor(text))?,
         };
         let mut page = InstancePage::default();
         let mut last = before;
@@ -153,6 +150,3 @@ fn selects(query: &InstanceQuery, state: &InstanceState) -> bool {
         && query.parent.as_ref().is_none_or(|parent| Some(parent) == state.parent.as_ref())
         && !(query.roots_only && state.parent.is_some())
 }
-
-/// Marks the change of an instance that has no row.
-const ROWLESS: u64 = 1 << 63;

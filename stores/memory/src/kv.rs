@@ -1,4 +1,4 @@
-//! Key-value state: what earlier executions left, and what the current one has changed since.
+//! Key-value state: the state at the end of the previous execution, and the changes of the current one.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,14 +6,15 @@ use steadfast_core::{Event, EventKind, KvEntry};
 
 #[derive(Debug, Default)]
 pub(crate) struct Kv {
-    /// What earlier executions left: the snapshot that a replay starts from.
+    /// The state at the end of the previous execution: the snapshot that a replay starts from.
     committed: BTreeMap<String, KvEntry>,
-    /// What the current execution has set, or cleared (`None`).
+    /// The keys that the current execution has set, or cleared (`None`).
     overlay: BTreeMap<String, Option<KvEntry>>,
 }
 
 impl Kv {
-    pub(crate) fn apply(&mut self, events: &[Event]) {
+    /// Records what the events of a commit set and clear.
+    pub(crate) fn record(&mut self, events: &[Event]) {
         for event in events {
             match &event.kind {
                 EventKind::KeyValueSet { key, value, last_updated_at_ms } => {
@@ -31,7 +32,7 @@ impl Kv {
         }
     }
 
-    /// The execution is over: its changes become what the next one starts from.
+    /// Makes the changes of an execution that ended the state that the next execution starts from.
     pub(crate) fn merge(&mut self) {
         for (key, change) in std::mem::take(&mut self.overlay) {
             match change {

@@ -1,17 +1,18 @@
-//! Messages: how they come into the queue.
+//! Sending: how messages and activities come into their queues.
 
 use std::time::Duration;
 
 use steadfast_core::{ScheduledActivityIdentifier, WorkItem};
-use steadfast_store::{Envelope, Message, NewWork, ProviderError, ProviderErrorKind, Started, check_message};
+use steadfast_store::rules::{check_message, check_start};
+use steadfast_store::{Envelope, Message, NewWork, ProviderError, Started};
 
 use crate::millis;
 use crate::state::{MessageRow, State, Stored, WorkRow};
 
 impl State {
     pub(crate) fn send(&mut self, messages: Vec<Envelope>, now: u64) -> Result<(), ProviderError> {
-        for sent in &messages {
-            check_message("send", &sent.message.item)?;
+        for envelope in &messages {
+            check_message("send", &envelope.message.item)?;
         }
         for Envelope { message, delay } in messages {
             self.push_message(message, after(now, delay));
@@ -25,14 +26,8 @@ impl State {
         also: Vec<Envelope>,
         now: u64,
     ) -> Result<Started, ProviderError> {
-        let WorkItem::StartOrchestration { instance, .. } = &start.message.item else {
-            let text = format!(
-                "a start is a StartOrchestration, not {}",
-                steadfast_core::kind_of(&start.message.item)
-            );
-            return Err(ProviderError::new(ProviderErrorKind::Invalid, "start", text));
-        };
-        let known = self.exists(instance);
+        check_start(&start.message.item)?;
+        let known = self.exists(start.message.item.instance());
         let messages = if known { also } else { std::iter::once(start).chain(also).collect() };
         self.send(messages, now)?;
         Ok(if known { Started::Existing } else { Started::New })
@@ -52,7 +47,7 @@ impl State {
     }
 
     pub(crate) fn push_work(&mut self, work: NewWork, now: u64) {
-        // Whoever calls has checked the work: nothing else comes here.
+        // The callers have checked that it is an activity.
         let WorkItem::ActivityExecute { instance, execution_id, id, tag, .. } = &work.item else { return };
         let identity = ScheduledActivityIdentifier {
             instance: instance.clone(),
@@ -75,18 +70,7 @@ impl State {
     }
 }
 
-/// Refuses what is no activity.
-pub(crate) fn check_work(operation: &str, item: &WorkItem) -> Result<(), ProviderError> {
-    match item {
-        WorkItem::ActivityExecute { .. } => Ok(()),
-        other => Err(ProviderError::new(
-            ProviderErrorKind::Invalid,
-            operation,
-            format!("{} is a message to an instance, not work for a worker", steadfast_core::kind_of(other)),
-        )),
-    }
-}
-
+/// Returns the time after a delay, at most `u64::MAX`.
 pub(crate) fn after(now: u64, delay: Option<Duration>) -> u64 {
     now.saturating_add(delay.map_or(0, millis))
 }

@@ -1,33 +1,35 @@
-//! Sessions: claims, renewals, releases (S13). A session is owned while its lease lasts; nothing else decides.
+//! Sessions: claims, renewals and releases (S13). A session has an owner exactly while its lease lasts.
 
 use std::collections::BTreeSet;
 
-use steadfast_core::{EventKind, SessionConcurrency, SessionKey, WorkItem};
+use steadfast_core::{SessionConcurrency, SessionKey, WorkItem};
+use steadfast_store::rules::{SessionEffect, is_same_owner, lost_claims, superseded};
 use steadfast_store::{
-    Appetite, Claim, ClaimedSession, MAX_PAGE, Owner, ProviderError, ProviderErrorKind, RenewSessions,
-    SessionInfo, SessionRef, SessionRequest, SessionScope, SessionsRenewed, TurnCommit,
+    Appetite, Claim, ClaimedSession, MAX_PAGE, Owner, ProviderError, RenewSessions, SessionInfo, SessionRef,
+    SessionRequest, SessionScope, SessionsRenewed, TurnCommit,
 };
 
 use crate::millis;
 use crate::state::State;
 
+/// A session: who claimed it last, and until when.
 #[derive(Debug, Default)]
-pub(crate) struct Session {
+pub(crate) struct SessionRow {
     pub(crate) owner: Option<Owner>,
     pub(crate) locked_until_ms: u64,
     pub(crate) last_activity_at_ms: u64,
-    /// The fencing token of the last attachment, 0 before the first.
+    /// The fencing token of the last claim, 0 before the first.
     pub(crate) epoch: u64,
     pub(crate) idle_timeout_ms: Option<u64>,
     pub(crate) concurrency: SessionConcurrency,
 }
 
-/// An execution that wants to hear of the next attachments of a session.
+/// An execution that wants to be told of the next claims of a session.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Watcher {
     pub(crate) instance: String,
     pub(crate) execution: u64,
-    /// Has the watcher seen a first attachment, so that the next one is a move?
+    /// Whether the execution knows of a claim already, so that the next one is a move of the session.
     pub(crate) has_seen: bool,
 }
 
@@ -37,21 +39,18 @@ impl Watcher {
     }
 }
 
-impl Session {
+impl SessionRow {
     pub(crate) fn is_live(&self, now: u64) -> bool {
         self.locked_until_ms > now
     }
 
-    /// Does this process hold the session? A caller that does not know its incarnation is judged by id alone.
+    /// Tells whether the session is this process's now.
     fn is_held_by(&self, owner: &Owner, now: u64) -> bool {
-        self.is_live(now)
-            && self.owner.as_ref().is_some_and(|holder| {
-                holder.id == owner.id
-                    && (owner.incarnation.is_none() || holder.incarnation == owner.incarnation)
-            })
+        self.is_live(now) && self.owner.as_ref().is_some_and(|holder| is_same_owner(holder, owner))
     }
 
-    /// Is the session held by an earlier start of the same node? Its successor may take it at once.
+    /// Tells whether an earlier start of the same node claimed the session: its successor may claim it at
+    /// once.
     fn is_held_by_predecessor(&self, owner: &Owner) -> bool {
         self.owner
             .as_ref()
@@ -66,23 +65,17 @@ impl State {
         incarnation
     }
 
-    /// Refuses a call by an earlier start of a node that has started again since.
+    /// Refuses a call by an earlier start of a node that has started again since (S13).
     pub(crate) fn check_incarnation(&self, operation: &str, owner: &Owner) -> Result<(), ProviderError> {
         match (owner.incarnation, self.nodes.get(&owner.id)) {
-            (Some(given), Some(newest)) if given < *newest => Err(ProviderError::new(
-                ProviderErrorKind::LeaseLost,
-                operation,
-                format!(
-                    "incarnation {given} of node '{}' was replaced by incarnation {newest}: another process has \
-                     started with the same worker_node_id",
-                    owner.id
-                ),
-            )),
+            (Some(given), Some(newest)) if given < *newest => {
+                Err(superseded(operation, &owner.id, given, *newest))
+            }
             _ => Ok(()),
         }
     }
 
-    /// May a fetch serve this session?
+    /// Tells whether a fetch may serve this session: the caller owns it, or may claim it.
     pub(crate) fn may_serve(&self, key: &SessionKey, request: &SessionRequest, now: u64) -> bool {
         if request.leave_out.contains(key) {
             return false;
@@ -99,8 +92,8 @@ impl State {
         }
     }
 
-    /// Attaches the session to the process that serves it now, or extends the attachment that it has.
-    pub(crate) fn attach(&mut self, key: SessionKey, request: &SessionRequest, now: u64) -> ClaimedSession {
+    /// Claims the session for the process that serves it now, or extends the lease of its live claim.
+    pub(crate) fn claim(&mut self, key: SessionKey, request: &SessionRequest, now: u64) -> ClaimedSession {
         let until = now.saturating_add(millis(request.lock_timeout));
         if let Some(session) = self.sessions.get_mut(&key)
             && session.is_held_by(&request.owner, now)
@@ -118,7 +111,7 @@ impl State {
         ClaimedSession { key, epoch, claim }
     }
 
-    /// Tells the executions that asked of a new attachment, each from the second one it sees.
+    /// Tells the executions that watch a session of a new claim, each from the second claim that it knows of.
     fn tell_watchers(&mut self, key: &SessionKey, epoch: u64, from: Option<&str>, to: &str, now: u64) {
         let Some(watchers) = self.watchers.remove(key) else { return };
         let mut seen = BTreeSet::new();
@@ -156,27 +149,23 @@ impl State {
         for key in held {
             let (idle, untaken) = (self.is_idle(&key, request, now), self.is_untaken(&key, request, now));
             let Some(session) = self.sessions.get_mut(&key) else { continue };
-            let attachment = SessionRef { key, epoch: session.epoch };
+            let claim = SessionRef { key, epoch: session.epoch };
             if untaken {
                 session.locked_until_ms = now;
-                outcome.untaken.push(attachment);
+                outcome.untaken.push(claim);
             } else if idle {
-                outcome.idle.push(attachment);
+                outcome.idle.push(claim);
             } else {
                 session.locked_until_ms = now.saturating_add(millis(request.extend_for));
-                outcome.renewed.push(attachment);
+                outcome.renewed.push(claim);
             }
         }
-        let known: BTreeSet<&SessionRef> =
-            outcome.renewed.iter().chain(&outcome.idle).chain(&outcome.untaken).collect();
-        let mut lost: Vec<_> = request.held.iter().filter(|held| !known.contains(held)).cloned().collect();
-        lost.sort();
-        lost.dedup();
-        outcome.lost = lost;
+        outcome.lost = lost_claims(request, &outcome);
         Ok(outcome)
     }
 
-    /// No activity of it runs, and it has had no work for longer than it may.
+    /// Tells whether a session is idle: none of its activities runs, and its last work is older than the
+    /// time-out.
     fn is_idle(&self, key: &SessionKey, request: &RenewSessions, now: u64) -> bool {
         let Some(session) = self.sessions.get(key) else { return false };
         let timeout = match key.instance {
@@ -187,7 +176,8 @@ impl State {
         timeout.is_some_and(|timeout| since.saturating_add(timeout) <= now) && !self.is_running(key, now)
     }
 
-    /// It has had work to take for longer than it may, and its owner will not take it soon.
+    /// Tells whether a session has had work for longer than `untaken_after` that its owner will not take,
+    /// while none of its activities runs.
     fn is_untaken(&self, key: &SessionKey, request: &RenewSessions, now: u64) -> bool {
         let patience = millis(request.untaken_after);
         let waits = self.work.values().filter(|row| row.session.as_ref() == Some(key)).any(|row| {
@@ -209,30 +199,31 @@ impl State {
     ) -> Result<Vec<SessionRef>, ProviderError> {
         self.check_incarnation("release_sessions", owner)?;
         let mut released = Vec::new();
-        for attachment in sessions {
-            if let Some(session) = self.sessions.get_mut(&attachment.key)
-                && session.epoch == attachment.epoch
+        for claim in sessions {
+            if let Some(session) = self.sessions.get_mut(&claim.key)
+                && session.epoch == claim.epoch
                 && session.is_held_by(owner, now)
             {
                 session.locked_until_ms = now;
-                released.push(attachment.clone());
+                released.push(claim.clone());
             }
         }
         Ok(released)
     }
 
-    /// Removes shared sessions that have ended and have no work, and owned ones whose instance is gone. What
-    /// is removed changes nothing for anybody: epochs come from one counter.
+    /// Removes shared sessions without a live lease and without work, and sessions whose instance does not
+    /// exist. No caller notices: epochs come from one counter, so a session that is claimed again has a
+    /// higher one.
     pub(crate) fn cleanup_sessions(&mut self, now: u64) -> usize {
         let queued: BTreeSet<SessionKey> = self.work.values().filter_map(|row| row.session.clone()).collect();
-        let gone = |key: &SessionKey, session: &Session| {
+        let is_unused = |key: &SessionKey, session: &SessionRow| {
             let orphan = key.instance.as_ref().is_none_or(|instance| !self.exists(instance));
             orphan && !session.is_live(now) && !queued.contains(key)
         };
         let keys: Vec<SessionKey> = self
             .sessions
             .iter()
-            .filter(|(key, session)| gone(key, session))
+            .filter(|(key, session)| is_unused(key, session))
             .map(|(key, _)| key.clone())
             .collect();
         for key in &keys {
@@ -241,33 +232,29 @@ impl State {
         keys.len()
     }
 
-    /// Applies what the events of a turn say about the sessions of its instance.
-    pub(crate) fn apply_sessions(&mut self, instance: &str, commit: &TurnCommit, now: u64) {
-        for event in &commit.events {
-            match &event.kind {
-                // The options of a session that is open already stay as they are.
-                EventKind::SessionOpened { session_id, idle_timeout_ms, concurrency } => {
-                    self.sessions.entry(SessionKey::owned(instance, session_id)).or_insert(Session {
+    /// Records what the events of a turn do to the sessions of its instance, and what its execution watches.
+    pub(crate) fn record_sessions(&mut self, instance: &str, commit: &TurnCommit, now: u64) {
+        for effect in SessionEffect::of(&commit.events) {
+            match effect {
+                SessionEffect::Open { session_id, idle_timeout_ms, concurrency } => {
+                    self.sessions.entry(SessionKey::owned(instance, session_id)).or_insert(SessionRow {
                         last_activity_at_ms: now,
-                        idle_timeout_ms: *idle_timeout_ms,
+                        idle_timeout_ms,
                         concurrency: concurrency.unwrap_or_default(),
-                        ..Session::default()
+                        ..SessionRow::default()
                     });
                 }
-                EventKind::SessionClosed { session_id } => {
+                SessionEffect::Close { session_id } => {
                     let closed = SessionKey::owned(instance, session_id);
                     self.close_sessions(|key| *key == closed);
                 }
-                EventKind::OrchestrationCompleted { .. } | EventKind::OrchestrationFailed { .. } => {
-                    self.close_sessions(|key| key.instance.as_deref() == Some(instance));
-                }
-                _ => {}
+                SessionEffect::CloseAll => self.close_sessions_of(instance),
             }
         }
         for key in &commit.watched {
             self.watch(key, instance, commit.execution_id);
         }
-        if commit.metadata.status.as_deref().is_some_and(|status| status != "Running") {
+        if commit.ends_execution() {
             self.watchers.retain(|_, watchers| {
                 watchers.retain(|watcher| !watcher.is(instance, commit.execution_id));
                 !watchers.is_empty()
@@ -275,8 +262,12 @@ impl State {
         }
     }
 
-    /// Ends owned sessions for good: nobody is given their work any more, and who runs some learns of it when
-    /// it renews.
+    fn close_sessions_of(&mut self, instance: &str) {
+        self.close_sessions(|key| key.instance.as_deref() == Some(instance));
+    }
+
+    /// Removes sessions of an instance with their work. A worker that runs some of it learns of that at its
+    /// next renewal.
     fn close_sessions(&mut self, closes: impl Fn(&SessionKey) -> bool) {
         self.sessions.retain(|key, _| !closes(key));
         self.work.retain(|_, row| !row.session.as_ref().is_some_and(&closes));

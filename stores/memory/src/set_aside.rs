@@ -1,29 +1,31 @@
-//! Rows that cannot be read: counted, passed over, and in the end set aside (S15).
+//! Rows that cannot be read: each fetch that meets one counts and delays it, and in the end it is set aside
+//! (S15).
 
 use steadfast_core::{DispatcherCapabilityFilter, WorkItem};
+use steadfast_store::rules::no_such_row;
 use steadfast_store::{
-    MAX_UNREADABLE_ATTEMPTS, ProviderError, ProviderErrorKind, Queue, SetAside, UNREADABLE_RETRY, WorkRequest,
+    MAX_UNREADABLE_ATTEMPTS, ProviderError, Queue, SetAside, UNREADABLE_RETRY, WorkRequest,
 };
 
 use crate::message::after;
 use crate::state::{MessageRow, State, Stored, WorkRow};
 
-/// A row that was set aside: what is shown of it, and the row, to be put back as it was.
+/// A row that was set aside: what is shown of it, and the row itself, so that it can be put back.
 #[derive(Debug)]
 pub(crate) struct Aside {
     pub(crate) shown: SetAside,
-    row: Row,
+    row: AsideRow,
 }
 
 #[derive(Debug)]
-enum Row {
+enum AsideRow {
     Message(MessageRow),
     Work(WorkRow),
 }
 
 impl State {
-    /// Counts the unreadable messages that this fetch would have been given, and sets aside those that were
-    /// met too often.
+    /// Counts and delays the unreadable messages that this fetch would have leased, and sets aside those that
+    /// fetches met too often.
     pub(crate) fn pass_over_unreadable_messages(
         &mut self,
         filter: Option<&DispatcherCapabilityFilter>,
@@ -42,12 +44,13 @@ impl State {
             if row.attempts < MAX_UNREADABLE_ATTEMPTS {
                 self.messages.insert(place, row);
             } else {
-                self.put_aside(Row::Message(row), now);
+                self.put_aside(AsideRow::Message(row), now);
             }
         }
     }
 
-    /// The same for work.
+    /// Counts and delays the unreadable activities that this fetch could have leased, and sets aside those
+    /// that fetches met too often.
     pub(crate) fn pass_over_unreadable_work(&mut self, request: &WorkRequest, now: u64) {
         let met = self
             .work
@@ -60,20 +63,24 @@ impl State {
             if row.attempts < MAX_UNREADABLE_ATTEMPTS {
                 self.work.insert(place, row);
             } else {
-                self.put_aside(Row::Work(row), now);
+                self.put_aside(AsideRow::Work(row), now);
             }
         }
     }
 
-    fn put_aside(&mut self, row: Row, now: u64) {
+    fn put_aside(&mut self, row: AsideRow, now: u64) {
         let (queue, instance, item, attempts) = match &row {
-            Row::Message(row) => (Queue::Orchestrator, &row.instance, &row.item, row.attempts),
-            Row::Work(row) => (Queue::Worker, &row.identity.instance, &row.item, row.attempts),
+            AsideRow::Message(row) => (Queue::Orchestrator, &row.instance, &row.item, row.attempts),
+            AsideRow::Work(row) => (Queue::Worker, &row.identity.instance, &row.item, row.attempts),
         };
         let Stored::Unreadable { text, reason } = item else { return };
         let (payload, reason, instance) = (text.clone(), reason.clone(), instance.clone());
         let id = self.next();
-        tracing::warn!(target: "steadfast::store", id, ?queue, instance, reason, attempts, "unreadable row set aside");
+        tracing::warn!(
+            target: "steadfast::store",
+            id, ?queue, instance, reason, attempts,
+            "unreadable row set aside"
+        );
         let shown = SetAside { id, queue, instance: Some(instance), payload, reason, attempts, at_ms: now };
         self.set_aside.insert(id, Aside { shown, row });
     }
@@ -83,11 +90,11 @@ impl State {
         let place = self.next();
         let item: Stored<WorkItem> = read(aside.shown.payload);
         match aside.row {
-            Row::Message(row) => {
+            AsideRow::Message(row) => {
                 let row = MessageRow { item, visible_at_ms: now, attempts: 0, token: None, ..row };
                 self.messages.insert(place, row);
             }
-            Row::Work(row) => {
+            AsideRow::Work(row) => {
                 let row = WorkRow { item, visible_at_ms: now, attempts: 0, lock: None, ..row };
                 self.work.insert(place, row);
             }
@@ -100,18 +107,10 @@ impl State {
     }
 }
 
-/// Reads the text of a row, which may still be unreadable.
+/// Reads the text of a row, which may turn out unreadable.
 pub(crate) fn read<T: serde::de::DeserializeOwned>(text: String) -> Stored<T> {
     match serde_json::from_str(&text) {
         Ok(item) => Stored::Readable(item),
         Err(error) => Stored::Unreadable { text, reason: error.to_string() },
     }
-}
-
-fn no_such_row(operation: &str, id: u64) -> ProviderError {
-    ProviderError::new(
-        ProviderErrorKind::NotFound,
-        operation,
-        format!("row {id} was not found among those set aside"),
-    )
 }

@@ -1,32 +1,35 @@
-//! Everything that the store keeps.
+//! The rows that the store keeps, and looks at them that several verbs need.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use steadfast_core::{Event, ScheduledActivityIdentifier, SessionKey, WorkItem};
 use steadfast_store::RunId;
+use steadfast_store::rules::is_start;
 
 use crate::execution::ExecutionRow;
 use crate::instance::InstanceRow;
 use crate::kv::Kv;
-use crate::session::{Session, Watcher};
+use crate::session::{SessionRow, Watcher};
 use crate::set_aside::Aside;
 
+/// All rows of the store.
 #[derive(Debug, Default)]
 pub(crate) struct State {
     pub(crate) instances: BTreeMap<String, InstanceRow>,
     pub(crate) executions: BTreeMap<(String, u64), ExecutionRow>,
-    /// Events by execution. Kept apart from the rows above: history can exist without either (S15).
+    /// Events by execution. They are apart from the rows above because a history can exist without them
+    /// (S15).
     pub(crate) histories: BTreeMap<(String, u64), BTreeMap<u64, Stored<Event>>>,
     pub(crate) kv: BTreeMap<String, Kv>,
-    /// Messages by order of arrival.
+    /// Messages by their place in the queue, which is the order of arrival.
     pub(crate) messages: BTreeMap<u64, MessageRow>,
-    /// Activities by order of arrival.
+    /// Activities by their place in the queue, which is the order of arrival.
     pub(crate) work: BTreeMap<u64, WorkRow>,
     /// Leases of instances.
     pub(crate) turns: BTreeMap<String, Lock>,
-    /// When instances with messages were last given back.
+    /// When the last lease of an instance was ended, for instances that have messages.
     pub(crate) freed: BTreeMap<String, u64>,
-    pub(crate) sessions: BTreeMap<SessionKey, Session>,
+    pub(crate) sessions: BTreeMap<SessionKey, SessionRow>,
     pub(crate) watchers: BTreeMap<SessionKey, BTreeSet<Watcher>>,
     /// The newest incarnation of each named node.
     pub(crate) nodes: BTreeMap<String, u64>,
@@ -34,7 +37,7 @@ pub(crate) struct State {
     counter: u64,
 }
 
-/// A row as it is stored: its content, or the text that is no longer any.
+/// The content of a row: readable, or a text that cannot be read.
 #[derive(Debug, Clone)]
 pub(crate) enum Stored<T> {
     Readable(T),
@@ -49,14 +52,14 @@ pub(crate) struct MessageRow {
     pub(crate) traceparent: Option<String>,
     pub(crate) visible_at_ms: u64,
     pub(crate) attempts: u32,
-    /// The lease that holds it; worth something only while that lease lasts.
+    /// The token of the last lease that held it; the message is leased only while that lease lasts.
     pub(crate) token: Option<String>,
 }
 
 /// An activity for a worker.
 #[derive(Debug)]
 pub(crate) struct WorkRow {
-    /// Whose it is, also when the item cannot be read.
+    /// Which activity it is, known even if the content cannot be read.
     pub(crate) identity: ScheduledActivityIdentifier,
     pub(crate) item: Stored<WorkItem>,
     pub(crate) session: Option<SessionKey>,
@@ -67,7 +70,7 @@ pub(crate) struct WorkRow {
     pub(crate) lock: Option<WorkLock>,
 }
 
-/// A lease with its end.
+/// A lease: its token and its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Lock {
     pub(crate) token: String,
@@ -80,7 +83,7 @@ impl Lock {
     }
 }
 
-/// The lease of an activity, with its holder and the attachment of its session that the holder had.
+/// The lease of an activity, with the worker that holds it and the epoch of its session at the fetch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct WorkLock {
     pub(crate) lock: Lock,
@@ -101,14 +104,15 @@ impl WorkRow {
         self.visible_at_ms <= now && !self.is_leased(now)
     }
 
-    /// Since when the row could have been taken.
+    /// Since when the activity could have been leased.
     pub(crate) fn waiting_since(&self) -> u64 {
         self.lock.as_ref().map_or(0, |held| held.lock.until_ms).max(self.visible_at_ms)
     }
 }
 
 impl State {
-    /// A number that was never given before: arrival orders, runs, epochs, tokens and changes all rise with it.
+    /// Returns a number that was never given before: places, runs, epochs, tokens and changes come from one
+    /// counter.
     pub(crate) fn next(&mut self) -> u64 {
         self.counter += 1;
         self.counter
@@ -122,7 +126,8 @@ impl State {
         format!("{what}-{}", self.next())
     }
 
-    /// Does the instance exist: has it a row, any history, or a start that is still to come (S17)?
+    /// Tells whether the instance exists: it has a row, any history, or a start that is not consumed yet
+    /// (S17).
     pub(crate) fn exists(&self, instance: &str) -> bool {
         self.instances.contains_key(instance)
             || self.has_history(instance)
@@ -138,7 +143,7 @@ impl State {
         self.messages.values().any(|message| message.instance == instance && message.starts())
     }
 
-    /// The number of the latest execution, 1 if there is none.
+    /// Returns the number of the latest execution, 1 if there is none.
     pub(crate) fn latest_execution(&self, instance: &str) -> u64 {
         let executions = (instance.to_owned(), 0)..=(instance.to_owned(), u64::MAX);
         self.executions.range(executions).next_back().map_or(1, |((_, execution), _)| *execution)
@@ -156,13 +161,6 @@ impl State {
 
 impl MessageRow {
     pub(crate) fn starts(&self) -> bool {
-        matches!(
-            &self.item,
-            Stored::Readable(
-                WorkItem::StartOrchestration { .. }
-                    | WorkItem::ContinueAsNew { .. }
-                    | WorkItem::ContinueAsNewWithSessions { .. }
-            )
-        )
+        matches!(&self.item, Stored::Readable(item) if is_start(item))
     }
 }

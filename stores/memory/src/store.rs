@@ -1,10 +1,11 @@
-//! The store trait: each method is one transaction on the state.
+//! The store trait: each method is one transaction on the state, in the file of its word.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use steadfast_core::{Event, SessionKey, SystemStats, TagFilter};
+use steadfast_store::rules::{InstanceWait, check_work};
 use steadfast_store::{
     Abandon, Committed, Envelope, InstancePage, InstanceQuery, InstanceState, LeaseToken, MAX_PAGE, NewWork,
     OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, RenewSessions, SessionInfo, SessionRef,
@@ -13,7 +14,6 @@ use steadfast_store::{
 };
 
 use crate::MemoryStore;
-use crate::message::check_work;
 use crate::state::State;
 
 #[async_trait]
@@ -119,8 +119,10 @@ impl Store for MemoryStore {
                 let ready = |state: &mut State, now| Ok(state.has_work(now).then_some(Waited::Woken));
                 self.until(timeout, ready).await?
             }
-            WaitFor::Instance { instance, seen } => self.until_changed(instance, seen, timeout).await?,
-            WaitFor::End { instance } => self.until_ended(instance, timeout).await?,
+            WaitFor::Instance { instance, seen } => {
+                self.watch(InstanceWait::for_change(instance, seen), timeout).await?
+            }
+            WaitFor::End { instance } => self.watch(InstanceWait::for_end(instance), timeout).await?,
         };
         Ok(woken.unwrap_or(Waited::TimedOut))
     }

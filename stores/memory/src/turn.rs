@@ -3,17 +3,18 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-use steadfast_core::{
-    DispatcherCapabilityFilter, Event, EventKind, KvEntry, ScheduledActivityIdentifier, WorkItem,
+use steadfast_core::{DispatcherCapabilityFilter, KvEntry, ScheduledActivityIdentifier};
+use steadfast_store::rules::{
+    ended_turn_lease, fires_at_ms, holds_run, no_such_lease, started_by, tell_of_strays,
 };
 use steadfast_store::{
-    Abandon, Attempt, Committed, Held, LeaseToken, MAX_TURN_MESSAGES, Message, ProviderError, RunId,
-    TurnCommit, TurnLease, TurnRequest, check_message, tell_of_strays,
+    Abandon, Attempt, Committed, LeaseToken, MAX_TURN_MESSAGES, Message, ProviderError, RunId, TurnCommit,
+    TurnLease, TurnRequest,
 };
 
 use crate::execution::ExecutionRow;
 use crate::instance::InstanceRow;
-use crate::message::{after, check_work};
+use crate::message::after;
 use crate::millis;
 use crate::state::{Lock, MessageRow, State, Stored};
 
@@ -30,7 +31,8 @@ impl State {
         None
     }
 
-    /// The instance whose turn is next, strays included.
+    /// Returns the instance with the oldest message that the caller can run; it may be one that does not
+    /// exist.
     fn next_instance(&self, filter: Option<&DispatcherCapabilityFilter>, now: u64) -> Option<String> {
         let mut visible = self.messages.values().filter(|message| message.visible_at_ms <= now);
         let next = visible.find(|message| {
@@ -42,7 +44,7 @@ impl State {
         next.map(|message| message.instance.clone())
     }
 
-    /// Is there a turn that somebody could lease?
+    /// Tells whether some caller could lease a turn.
     pub(crate) fn has_turn(&self, now: u64) -> bool {
         self.next_instance(None, now).is_some()
     }
@@ -51,7 +53,7 @@ impl State {
         self.turns.get(instance).is_some_and(|lock| lock.is_live(now))
     }
 
-    /// Can the caller run the current execution? One that has not begun runs anywhere.
+    /// Tells whether the caller can run the current execution. An execution that has not begun runs anywhere.
     pub(crate) fn is_compatible(&self, instance: &str, filter: Option<&DispatcherCapabilityFilter>) -> bool {
         let Some(filter) = filter else { return true };
         if filter.supported_duroxide_versions.is_empty() {
@@ -61,7 +63,7 @@ impl State {
         execution.and_then(|row| row.pinned.as_ref()).is_none_or(|pinned| filter.is_compatible(pinned))
     }
 
-    /// Messages that are ahead of a start which is still to come wait for it.
+    /// Tells whether the messages of an instance wait for its start, which is not visible yet.
     pub(crate) fn waits_for_its_start(&self, instance: &str, now: u64) -> bool {
         let begun = self.instances.contains_key(instance) || self.has_history(instance);
         let mut starts =
@@ -69,7 +71,7 @@ impl State {
         !begun && self.has_pending_start(instance) && !starts.any(|start| start.visible_at_ms <= now)
     }
 
-    /// Drops messages that no instance is there for (S17).
+    /// Drops the visible messages to an instance that does not exist (S17).
     fn settle_strays(&mut self, instance: &str, now: u64) {
         let mut dropped = 0_u64;
         self.messages.retain(|_, message| {
@@ -89,7 +91,7 @@ impl State {
         let execution_id = self.current_execution(instance);
         let run = self.executions.get(&(instance.to_owned(), execution_id)).map(|row| row.run);
         let last_event_id = self.last_event_id(instance, execution_id);
-        let held = request.warm.held(instance).filter(|held| knows(held, run, last_event_id));
+        let held = request.warm.held(instance).filter(|held| holds_run(held, run, last_event_id));
         let (name, version) = self.identity(instance, execution_id, &messages);
         TurnLease {
             token: LeaseToken::Turn(token),
@@ -111,8 +113,8 @@ impl State {
         self.kv.get(instance).map(|kv| kv.snapshot()).unwrap_or_default()
     }
 
-    /// Marks the visible messages of an instance as leased, and counts the attempt on each. They are bounded;
-    /// a start has first claim on a place among them, wherever it stands.
+    /// Marks the visible messages of an instance as leased and counts the delivery of each. Their number is
+    /// bounded; a start is always among them, wherever it stands in the queue.
     fn stamp(&mut self, instance: &str, token: &str, now: u64) -> (Vec<Message>, u32) {
         let is_ready = |row: &MessageRow| {
             row.instance == instance && row.visible_at_ms <= now && matches!(row.item, Stored::Readable(_))
@@ -123,7 +125,7 @@ impl State {
         let places: BTreeSet<u64> =
             starts.chain(others).take(MAX_TURN_MESSAGES).map(|(place, _)| *place).collect();
 
-        let mut taken = Vec::new();
+        let mut leased = Vec::new();
         let mut attempt = 0;
         for place in places {
             let Some(row) = self.messages.get_mut(&place) else { continue };
@@ -131,17 +133,17 @@ impl State {
             row.token = Some(token.to_owned());
             row.attempts = row.attempts.saturating_add(1);
             attempt = attempt.max(row.attempts);
-            taken.push(Message { item: item.clone(), traceparent: row.traceparent.clone() });
+            leased.push(Message { item: item.clone(), traceparent: row.traceparent.clone() });
         }
-        (taken, attempt)
+        (leased, attempt)
     }
 
-    /// The current execution of an instance; an instance without a row is in its first.
+    /// Returns the current execution of an instance; an instance without a row is in its first.
     fn current_execution(&self, instance: &str) -> u64 {
         self.instances.get(instance).map_or(1, |row| row.current_execution)
     }
 
-    /// Name and version: from the row, else from history, else from the start among the messages.
+    /// Returns name and version: from the row, else from the history, else from the start among the messages.
     fn identity(&self, instance: &str, execution: u64, messages: &[Message]) -> (String, String) {
         if let Some(row) = self.instances.get(instance) {
             return (row.name.clone(), row.version.clone());
@@ -149,19 +151,10 @@ impl State {
         if let Some((name, version, _)) = self.started(instance, execution) {
             return (name, version);
         }
-        let unknown = || "unknown".to_owned();
-        let start = messages.iter().find_map(|message| match &message.item {
-            WorkItem::StartOrchestration { orchestration, version, .. }
-            | WorkItem::ContinueAsNew { orchestration, version, .. }
-            | WorkItem::ContinueAsNewWithSessions { orchestration, version, .. } => {
-                Some((orchestration.clone(), version.clone().unwrap_or_else(unknown)))
-            }
-            _ => None,
-        });
-        start.unwrap_or_else(|| (unknown(), unknown()))
+        started_by(messages)
     }
 
-    /// Commits a turn: everything is checked first, so that a refusal leaves nothing behind (S3, S4, S8).
+    /// Commits a turn. Everything is checked first, so that a refused commit changes nothing (S3, S4, S8).
     pub(crate) fn commit_turn(
         &mut self,
         token: &str,
@@ -170,16 +163,11 @@ impl State {
     ) -> Result<Committed, ProviderError> {
         let instance = self.leased_instance("commit_turn", token, now)?;
         self.check_append("commit_turn", &instance, commit.execution_id, &commit.events)?;
-        for work in &commit.work {
-            check_work("commit_turn", &work.item)?;
-        }
-        for message in &commit.messages {
-            check_message("commit_turn", &message.item)?;
-        }
+        commit.check()?;
 
         self.messages.retain(|_, message| message.token.as_deref() != Some(token));
         let run = self.record(&instance, &commit, now);
-        self.apply_sessions(&instance, &commit, now);
+        self.record_sessions(&instance, &commit, now);
         let TurnCommit { execution_id, events, work, messages, cancelled, .. } = commit;
         self.append(&instance, execution_id, events);
         for new in work {
@@ -187,10 +175,7 @@ impl State {
         }
         self.withdraw(&cancelled);
         for message in messages {
-            let visible_at_ms = match &message.item {
-                WorkItem::TimerFired { fire_at_ms, .. } => *fire_at_ms,
-                _ => now,
-            };
+            let visible_at_ms = fires_at_ms(&message.item).unwrap_or(now);
             self.push_message(message, visible_at_ms);
         }
         self.end_turn(&instance, now);
@@ -219,25 +204,26 @@ impl State {
         if let Some(row) = self.instances.get_mut(instance) {
             row.current_execution = row.current_execution.max(commit.execution_id);
             (row.updated_at_ms, row.change) = (now, change);
-            if let Some(status) = last_custom_status(&commit.events) {
-                row.custom_status = status;
+            if let Some(status) = commit.custom_status() {
+                row.custom_status = status.map(str::to_owned);
                 row.custom_status_version += 1;
             }
         }
         let run = self.next_run();
         let key = (instance.to_owned(), commit.execution_id);
         let execution = self.executions.entry(key).or_insert_with(|| ExecutionRow::new(run, now));
-        execution.update(metadata, &commit.events, now);
-        let (run, over) = (execution.run, !execution.is_running());
+        execution.update(commit, now);
+        let (run, has_ended) = (execution.run, !execution.is_running());
         let kv = self.kv.entry(instance.to_owned()).or_default();
-        kv.apply(&commit.events);
-        if over {
+        kv.record(&commit.events);
+        if has_ended {
             kv.merge();
         }
         run
     }
 
-    /// Removes activities, queued or running: the holder of one learns of it when it renews (S12).
+    /// Removes activities, queued or running. The holder of a running one learns of it at its next renewal
+    /// (S12).
     fn withdraw(&mut self, cancelled: &[ScheduledActivityIdentifier]) {
         self.work.retain(|_, row| !cancelled.contains(&row.identity));
     }
@@ -255,7 +241,7 @@ impl State {
         Ok(())
     }
 
-    /// Gives the leased messages back, and only those (S6).
+    /// Abandons a lease: the leased messages, and only those, can be fetched again (S6).
     pub(crate) fn abandon_turn(&mut self, token: &str, how: Abandon, now: u64) -> Result<(), ProviderError> {
         let instance = self.leased_instance("abandon", token, now)?;
         self.end_turn(&instance, now);
@@ -271,7 +257,7 @@ impl State {
         Ok(())
     }
 
-    /// Ends a lease. What is still there waits from now on.
+    /// Ends a lease. Messages that the instance still has wait since now.
     fn end_turn(&mut self, instance: &str, now: u64) {
         self.turns.remove(instance);
         if self.messages.values().any(|message| message.instance == instance) {
@@ -281,26 +267,12 @@ impl State {
         }
     }
 
-    /// The instance that a live token holds.
+    /// Returns the instance that the token holds, if its lease has not ended (S4).
     fn leased_instance(&self, operation: &str, token: &str, now: u64) -> Result<String, ProviderError> {
         match self.turns.iter().find(|(_, lock)| lock.token == token) {
             Some((instance, lock)) if lock.is_live(now) => Ok(instance.clone()),
-            Some((instance, _)) => {
-                Err(ProviderError::lease_lost(operation, format_args!("the lease of '{instance}' has ended")))
-            }
-            None => Err(ProviderError::lease_lost(operation, format_args!("'{token}' holds nothing"))),
+            Some((instance, _)) => Err(ended_turn_lease(operation, instance)),
+            None => Err(no_such_lease(operation, token)),
         }
     }
-}
-
-/// Does the caller hold this very run, up to an event that exists?
-fn knows(held: &Held, run: Option<RunId>, last_event_id: u64) -> bool {
-    Some(held.run) == run && held.last_event_id <= last_event_id
-}
-
-fn last_custom_status(events: &[Event]) -> Option<Option<String>> {
-    events.iter().rev().find_map(|event| match &event.kind {
-        EventKind::CustomStatusUpdated { status } => Some(status.clone()),
-        _ => None,
-    })
 }

@@ -1,11 +1,11 @@
-//! Work: leasing activities to those who may run them, and taking their outcome back.
+//! Work: leasing activities to workers, and accepting their outcomes.
 
 use std::time::Duration;
 
-use steadfast_core::{SessionConcurrency, TagFilter, WorkItem, kind_of};
+use steadfast_core::{SessionConcurrency, TagFilter};
+use steadfast_store::rules::{UNKNOWN, check_completion, ended_work_lease, no_such_lease};
 use steadfast_store::{
-    Abandon, Attempt, ClaimedSession, LeaseToken, Outcome, ProviderError, ProviderErrorKind, WorkLease,
-    WorkRequest,
+    Abandon, Attempt, ClaimedSession, LeaseToken, Outcome, ProviderError, WorkLease, WorkRequest,
 };
 
 use crate::message::after;
@@ -28,19 +28,19 @@ impl State {
             .find(|(place, row)| row.is_readable() && self.accepts(request, **place, row, now));
         let Some(place) = oldest.map(|(place, _)| *place) else { return Ok(None) };
         let key = self.work.get(&place).and_then(|row| row.session.clone());
-        let attachment = match (key, &request.session) {
-            (Some(key), Some(session)) => Some(self.attach(key, session, now)),
+        let claimed = match (key, &request.session) {
+            (Some(key), Some(session)) => Some(self.claim(key, session, now)),
             _ => None,
         };
-        Ok(self.lease_work(place, request, attachment, now))
+        Ok(self.lease_work(place, request, claimed, now))
     }
 
-    /// Is there an activity that somebody could lease?
+    /// Tells whether some caller could lease an activity.
     pub(crate) fn has_work(&self, now: u64) -> bool {
         self.work.values().any(|row| row.is_waiting(now))
     }
 
-    /// May this request take the row? Whether the row can be read does not matter here.
+    /// Tells whether the request may lease the activity. It does not matter here whether the row can be read.
     pub(crate) fn accepts(&self, request: &WorkRequest, place: u64, row: &WorkRow, now: u64) -> bool {
         row.is_waiting(now)
             && request.tags != TagFilter::None
@@ -54,7 +54,8 @@ impl State {
             }
     }
 
-    /// A serial session runs one activity at a time, in the order in which they were scheduled.
+    /// Tells whether the session of an activity lets it run now: a serial session runs one activity at a
+    /// time, in the order in which they were scheduled.
     pub(crate) fn is_its_turn(&self, place: u64, row: &WorkRow, now: u64) -> bool {
         let Some(session) = row.session.as_ref().and_then(|key| self.sessions.get(key)) else { return true };
         if session.concurrency != SessionConcurrency::Serial {
@@ -83,7 +84,7 @@ impl State {
         row.attempts += 1;
         let (item, attempt, traceparent) = (item.clone(), row.attempts, row.traceparent.clone());
         let scheduler = self.instances.get(item.instance());
-        let unknown = || "unknown".to_owned();
+        let unknown = || UNKNOWN.to_owned();
         Some(WorkLease {
             token: LeaseToken::Work(token),
             orchestration: scheduler.map_or_else(unknown, |row| row.name.clone()),
@@ -97,7 +98,7 @@ impl State {
         })
     }
 
-    /// Removes an activity and sends its completion, together (S11).
+    /// Removes an activity and sends its completion (S11).
     pub(crate) fn finish_work(
         &mut self,
         token: &str,
@@ -105,15 +106,7 @@ impl State {
         now: u64,
     ) -> Result<(), ProviderError> {
         let place = self.leased_work("finish_work", token, now)?;
-        if let Some(completion) = &outcome.completion
-            && !matches!(
-                completion.item,
-                WorkItem::ActivityCompleted { .. } | WorkItem::ActivityFailed { .. }
-            )
-        {
-            let text = format!("{} completes no activity", kind_of(&completion.item));
-            return Err(ProviderError::new(ProviderErrorKind::Invalid, "finish_work", text));
-        }
+        check_completion(&outcome)?;
         self.touch_session(place, now);
         self.work.remove(&place);
         if let Some(completion) = outcome.completion {
@@ -140,7 +133,7 @@ impl State {
         let place = self.leased_work("abandon", token, now)?;
         if let Some(row) = self.work.get_mut(&place) {
             if let Some(held) = &mut row.lock {
-                // Kept with its end, because the row waits only since then.
+                // The lease stays with its end, because the activity waits only since then.
                 held.lock.until_ms = now;
             }
             if how.attempt == Attempt::Uncounted {
@@ -153,17 +146,17 @@ impl State {
         Ok(())
     }
 
-    /// The activity that a live token holds.
+    /// Returns the activity that the token holds, if its lease has not ended (S4).
     fn leased_work(&self, operation: &str, token: &str, now: u64) -> Result<u64, ProviderError> {
         let holds = |row: &WorkRow| row.lock.as_ref().is_some_and(|held| held.lock.token == token);
         match self.work.iter().find(|(_, row)| holds(row)) {
             Some((place, row)) if row.is_leased(now) => Ok(*place),
-            Some(_) => Err(ProviderError::lease_lost(operation, "the lease of the activity has ended")),
-            None => Err(ProviderError::lease_lost(operation, format_args!("'{token}' holds nothing"))),
+            Some(_) => Err(ended_work_lease(operation)),
+            None => Err(no_such_lease(operation, token)),
         }
     }
 
-    /// Work on a session keeps it from going idle, if its holder still has the attachment it had (S13).
+    /// Notes work on a session, so that it is not idle, if the holder's claim is still the session's (S13).
     fn touch_session(&mut self, place: u64, now: u64) {
         let Some(row) = self.work.get(&place) else { return };
         let (Some(key), Some(held)) = (&row.session, &row.lock) else { return };

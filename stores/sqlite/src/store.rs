@@ -5,29 +5,37 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use steadfast_core::{Event, SessionKey, SystemStats, TagFilter, WorkItem, kind_of};
+use steadfast_core::{Event, SessionKey, SystemStats, TagFilter};
+use steadfast_store::rules::{
+    InstanceWait, UNKNOWN, check_completion, check_start, check_work, holds_run, to_json,
+};
 use steadfast_store::{
-    Abandon, Committed, Envelope, InstancePage, InstanceQuery, InstanceState, InstanceWait, Interest,
-    LeaseToken, NewWork, OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, ProviderErrorKind,
-    RenewSessions, SessionInfo, SessionRef, SessionsRenewed, SetAside, Started, Store, StoreClock,
-    TurnCommit, TurnLease, TurnRequest, TurnState, WaitFor, Waited, Waiters, WorkLease, WorkRequest,
-    WorkState, check_message,
+    Abandon, Committed, Envelope, InstancePage, InstanceQuery, InstanceState, Interest, LeaseToken, NewWork,
+    OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, ProviderErrorKind, RenewSessions,
+    SessionInfo, SessionRef, SessionsRenewed, SetAside, Started, Store, StoreClock, TurnCommit, TurnLease,
+    TurnRequest, TurnState, WaitFor, Waited, Waiters, WorkLease, WorkRequest, WorkState,
 };
 
-use crate::connection::{Place, open_writer};
-use crate::db::{Db, sql, time, unsigned};
-use crate::error::Done;
-use crate::history::{events_of, history_of};
-use crate::message::{Letter, check_work, text};
-use crate::migrate::migrate;
-use crate::open::{OpenError, place_of};
-use crate::options::SqliteOptions;
-use crate::reader::Reader;
-use crate::turn::{Leased, Prepared};
-use crate::work::LeasedWork;
-use crate::writer::Writer;
+use crate::link::connection::{Location, open_writer};
+use crate::link::db::{Db, sql, time, unsigned};
+use crate::link::error::DbResult;
+use crate::link::open::{OpenError, location_of};
+use crate::link::options::SqliteOptions;
+use crate::link::reader::Reader;
+use crate::merge::writer::Writer;
+use crate::schema::migrate::migrate;
+use crate::verbs::history::{events_of, history_of};
+use crate::verbs::message::NewMessage;
+use crate::verbs::turn::{LeasedTurn, PreparedCommit};
+use crate::verbs::work::LeasedWork;
 
-/// Keeps everything in one SQLite file, or in memory.
+/// A store in one SQLite file, or in memory.
+///
+/// Several processes of one machine may open the same file; a network file system is not supported by SQLite.
+///
+/// # Cancel safety
+/// Each method is one transaction: a future that is dropped before it returned has had all of its effect or
+/// none.
 #[derive(Debug)]
 pub struct SqliteProvider {
     pub(crate) writer: Writer,
@@ -37,20 +45,21 @@ pub struct SqliteProvider {
 }
 
 impl SqliteProvider {
-    /// Opens a database: `sqlite:./app.db`, `sqlite:/path/app.db` or `sqlite::memory:`. A missing file is created.
+    /// Opens a database: `sqlite:./app.db`, `sqlite:/path/app.db` or `sqlite::memory:`. A missing file is
+    /// created.
     ///
     /// # Errors
-    /// What is wrong with the URL, the folder, the file or its schema; the database is left as it was.
+    /// Says what is wrong with the URL, the folder, the file or its schema; the database is left as it was.
     pub async fn new(database_url: &str, options: Option<SqliteOptions>) -> Result<Self, OpenError> {
-        Self::open(place_of(database_url)?, options.unwrap_or_default())
+        Self::open(location_of(database_url)?, options.unwrap_or_default())
     }
 
-    /// Opens a database in memory. Every one is its own.
+    /// Opens a new database in memory; it is lost when the store is dropped.
     ///
     /// # Errors
     /// Only when SQLite itself fails.
     pub async fn new_in_memory() -> Result<Self, OpenError> {
-        Self::open(Place::Memory, SqliteOptions::default())
+        Self::open(Location::Memory, SqliteOptions::default())
     }
 
     /// Opens a database in memory with options.
@@ -58,10 +67,10 @@ impl SqliteProvider {
     /// # Errors
     /// Only when SQLite itself fails.
     pub async fn new_in_memory_with_options(options: Option<SqliteOptions>) -> Result<Self, OpenError> {
-        Self::open(Place::Memory, options.unwrap_or_default())
+        Self::open(Location::Memory, options.unwrap_or_default())
     }
 
-    fn open(place: Place, options: SqliteOptions) -> Result<Self, OpenError> {
+    fn open(place: Location, options: SqliteOptions) -> Result<Self, OpenError> {
         let mut connection = open_writer(&place, &options)?;
         migrate(&mut connection, &place)?;
         let clock = StoreClock::new(Arc::clone(&options.clock));
@@ -71,32 +80,35 @@ impl SqliteProvider {
         Ok(Self { writer, reader, clock, waiters })
     }
 
-    /// Writes the log back into the file and empties it.
+    /// Writes the write-ahead log back into the file and empties it.
     ///
     /// # Errors
-    /// `Busy` when a reader keeps the log from being emptied; what was committed is safe either way.
+    /// `Busy` if a reader keeps the log from being emptied; commits are safe either way.
     pub async fn checkpoint(&self) -> Result<(), ProviderError> {
-        self.writer.outside("checkpoint", crate::connection::checkpoint).await
+        self.writer.outside("checkpoint", crate::link::connection::checkpoint).await
     }
 
     pub(crate) async fn read<R, F>(&self, operation: &'static str, look: F) -> Result<R, ProviderError>
     where
         R: Send + 'static,
-        F: FnOnce(&Db<'_>) -> Done<R> + Send + 'static,
+        F: FnOnce(&Db<'_>) -> DbResult<R> + Send + 'static,
     {
         self.reader.read(&self.writer, operation, look).await
     }
 
-    /// Adds to a lease what is read beside the writer: its history, as far as the caller does not hold it, and the
-    /// key-value state. The lease keeps both from changing.
-    async fn complete(&self, leased: &Leased, request: TurnRequest<'_>) -> Result<TurnLease, ProviderError> {
+    /// Completes a lease with what is read beside the writer: the events that the caller does not hold, and
+    /// the key-value state. The lease keeps both from changing.
+    async fn complete(
+        &self,
+        leased: &LeasedTurn,
+        request: TurnRequest<'_>,
+    ) -> Result<TurnLease, ProviderError> {
         let held = request.warm.held(&leased.instance);
-        let held =
-            held.filter(|held| Some(held.run) == leased.run && held.last_event_id <= leased.last_event_id);
+        let held = held.filter(|held| holds_run(held, leased.run, leased.last_event_id));
         let known = held.map(|held| held.last_event_id);
         let (key, execution) = (leased.key, leased.execution);
         let (texts, kv) = match known {
-            // The caller holds all there is: nothing is read.
+            // The caller holds all events: nothing is read.
             Some(known) if known == leased.last_event_id => Default::default(),
             Some(known) => {
                 let look = move |db: &Db<'_>| db.event_texts(key, execution, known);
@@ -158,7 +170,7 @@ impl Store for SqliteProvider {
     }
 
     async fn commit_turn(&self, lease: &LeaseToken, commit: TurnCommit) -> Result<Committed, ProviderError> {
-        let (token, prepared) = (lease.as_str().to_owned(), Prepared::new(commit)?);
+        let (token, prepared) = (lease.as_str().to_owned(), PreparedCommit::new(commit)?);
         self.writer.write("commit_turn", move |db| db.commit_turn(&token, &prepared)).await
     }
 
@@ -177,17 +189,9 @@ impl Store for SqliteProvider {
     }
 
     async fn finish_work(&self, lease: &LeaseToken, outcome: Outcome) -> Result<(), ProviderError> {
-        let completion = match outcome.completion {
-            None => None,
-            Some(message) if !is_completion(&message.item) => {
-                let text = format!("{} completes no activity", kind_of(&message.item));
-                return Err(ProviderError::new(ProviderErrorKind::Invalid, "finish_work", text));
-            }
-            Some(message) => {
-                let text = text("finish_work", &message.item)?;
-                Some(Letter { message, text, delay: None })
-            }
-        };
+        check_completion(&outcome)?;
+        let envelope = outcome.completion.map(|message| Envelope { message, delay: None });
+        let completion = envelope.map(|envelope| NewMessage::new("finish_work", envelope)).transpose()?;
         let token = lease.as_str().to_owned();
         self.writer.write("finish_work", move |db| db.finish_work(&token, completion.as_ref())).await
     }
@@ -243,23 +247,20 @@ impl Store for SqliteProvider {
     }
 
     async fn start(&self, start: Envelope, also: Vec<Envelope>) -> Result<Started, ProviderError> {
-        if !matches!(start.message.item, WorkItem::StartOrchestration { .. }) {
-            let text = format!("a start is a StartOrchestration, not {}", kind_of(&start.message.item));
-            return Err(ProviderError::new(ProviderErrorKind::Invalid, "start", text));
-        }
-        let start = letter("start", start)?;
-        let also = also.into_iter().map(|sent| letter("start", sent)).collect::<Result<Vec<_>, _>>()?;
+        check_start(&start.message.item)?;
+        let start = NewMessage::new("start", start)?;
+        let also = NewMessage::all("start", also)?;
         self.writer.write("start", move |db| db.start(&start, &also)).await
     }
 
     async fn send(&self, messages: Vec<Envelope>) -> Result<(), ProviderError> {
-        let letters = messages.into_iter().map(|sent| letter("send", sent)).collect::<Result<Vec<_>, _>>()?;
-        self.writer.write("send", move |db| db.send(&letters)).await
+        let messages = NewMessage::all("send", messages)?;
+        self.writer.write("send", move |db| db.send(&messages)).await
     }
 
     async fn enqueue_work(&self, work: NewWork) -> Result<(), ProviderError> {
         check_work("enqueue_work", &work.item)?;
-        let item = text("enqueue_work", &work.item)?;
+        let item = to_json("enqueue_work", &work.item)?;
         self.writer.write("enqueue_work", move |db| db.insert_work(&work, &item)).await
     }
 
@@ -312,7 +313,7 @@ impl Store for SqliteProvider {
     ) -> Result<(), ProviderError> {
         const OPERATION: &str = "append_history";
         let instance = instance.to_owned();
-        let texts = events.iter().map(|event| text(OPERATION, event)).collect::<Result<Vec<_>, _>>()?;
+        let texts = events.iter().map(|event| to_json(OPERATION, event)).collect::<Result<Vec<_>, _>>()?;
         let append = move |db: &Db<'_>| {
             let key = db.key_of(&instance)?;
             db.append(OPERATION, key, &instance, execution_id, &events, &texts)
@@ -363,29 +364,19 @@ impl Store for SqliteProvider {
 }
 
 impl Db<'_> {
-    fn has_turn(&self) -> Done<(bool, Option<i64>)> {
+    fn has_turn(&self) -> DbResult<(bool, Option<i64>)> {
         self.sweep_turns()?;
-        Ok((self.number(sql!("turn/any_ready"), [])? == 1, self.next_turn_moment()?))
+        Ok((self.number(sql!("turn/ready/any"), [])? == 1, self.next_turn_moment()?))
     }
 
-    fn has_work(&self) -> Done<(bool, Option<i64>)> {
+    fn has_work(&self) -> DbResult<(bool, Option<i64>)> {
         self.sweep_work()?;
-        Ok((self.number(sql!("work/any_ready"), [])? == 1, self.next_work_moment()?))
+        Ok((self.number(sql!("work/ready/any"), [])? == 1, self.next_work_moment()?))
     }
-}
-
-fn letter(operation: &'static str, sent: Envelope) -> Result<Letter, ProviderError> {
-    check_message(operation, &sent.message.item)?;
-    let text = text(operation, &sent.message.item)?;
-    Ok(Letter { message: sent.message, text, delay: sent.delay })
-}
-
-fn is_completion(item: &WorkItem) -> bool {
-    matches!(item, WorkItem::ActivityCompleted { .. } | WorkItem::ActivityFailed { .. })
 }
 
 fn work_lease(leased: LeasedWork) -> WorkLease {
-    let unknown = || ("unknown".to_owned(), "unknown".to_owned());
+    let unknown = || (UNKNOWN.to_owned(), UNKNOWN.to_owned());
     let (orchestration, orchestration_version) = leased.orchestration.unwrap_or_else(unknown);
     WorkLease {
         token: LeaseToken::Work(leased.token),

@@ -26,12 +26,12 @@ use crate::observability::MetricsProvider;
 /// # Cancel safety
 /// A dropped call has the effect that a dropped call of the inner provider has, and is not measured.
 pub struct InstrumentedProvider {
-    watched: Watched,
+    watched: Watched<dyn Provider>,
 }
 
 /// The inner provider, and where its calls are recorded.
-struct Watched {
-    inner: Arc<dyn Provider>,
+struct Watched<S: ?Sized> {
+    inner: Arc<S>,
     metrics: Option<Arc<MetricsProvider>>,
     clock: Arc<dyn Clock>,
 }
@@ -54,7 +54,7 @@ impl InstrumentedProvider {
     }
 }
 
-impl Watched {
+impl<S: ?Sized> Watched<S> {
     /// Runs a call and records how long it took and whether it failed. A dropped call is not recorded.
     async fn timed<T>(
         &self,
@@ -132,8 +132,10 @@ impl Provider for InstrumentedProvider {
     }
 
     /// Offers a store where the wrapped provider has one, and times it alike.
-    fn as_store(&self) -> Option<&dyn Store> {
-        self.inner().as_store().map(|_| &self.watched as &dyn Store)
+    fn into_store(self: Arc<Self>) -> Option<Arc<dyn Store>> {
+        let Watched { inner, metrics, clock } = &self.watched;
+        let inner = Arc::clone(inner).into_store()?;
+        Some(Arc::new(Watched { inner, metrics: metrics.clone(), clock: Arc::clone(clock) }))
     }
 
     async fn fetch_orchestration_item(

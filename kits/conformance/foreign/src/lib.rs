@@ -1,4 +1,4 @@
-//! A store as somebody else would write it: a few maps, and only the methods of `Provider` that are required.
+//! A store as an application might write it: a few maps, and only the required methods of `Provider`.
 //!
 //! It has no management interface and knows nothing of the typed `Store`; everything that the runtime needs
 //! beyond these methods comes from the adapter.
@@ -87,7 +87,7 @@ impl Queued {
         Self { item, visible_at_ms, attempts: 0, token: None, locked_until_ms: 0 }
     }
 
-    fn give_back(&mut self, now: u64, delay: Option<Duration>, ignore_attempt: bool) {
+    fn abandon(&mut self, now: u64, delay: Option<Duration>, ignore_attempt: bool) {
         self.token = None;
         self.locked_until_ms = 0;
         self.attempts -= u32::from(ignore_attempt && self.attempts > 0);
@@ -178,9 +178,11 @@ impl Provider for MapProvider {
             maps.push_work(item, now);
         }
         maps.work.retain(|_, row| {
-            !cancelled_activities.iter().any(|gone| {
+            !cancelled_activities.iter().any(|cancelled| {
                 matches!(&row.item, WorkItem::ActivityExecute { instance, execution_id, id, .. }
-                    if *instance == gone.instance && *execution_id == gone.execution_id && *id == gone.activity_id)
+                    if *instance == cancelled.instance
+                        && *execution_id == cancelled.execution_id
+                        && *id == cancelled.activity_id)
             })
         });
         for item in orchestrator_items {
@@ -201,7 +203,7 @@ impl Provider for MapProvider {
         let instance = maps.instance_of(lock_token, now)?;
         maps.turns.remove(&instance);
         for row in maps.messages.values_mut().filter(|row| row.token.as_deref() == Some(lock_token)) {
-            row.give_back(now, delay, ignore_attempt);
+            row.abandon(now, delay, ignore_attempt);
         }
         Ok(())
     }
@@ -257,7 +259,10 @@ impl Provider for MapProvider {
     ) -> Result<Option<(WorkItem, String, u32)>, ProviderError> {
         let (mut maps, now) = self.maps();
         let token = format!("work-{}", maps.number());
-        let takes = |item: &WorkItem| matches!(item, WorkItem::ActivityExecute { tag, .. } if tag_filter.matches(tag.as_deref()));
+        let takes = |item: &WorkItem| match item {
+            WorkItem::ActivityExecute { tag, .. } => tag_filter.matches(tag.as_deref()),
+            _ => false,
+        };
         let oldest = maps
             .work
             .values_mut()
@@ -298,7 +303,7 @@ impl Provider for MapProvider {
         let (mut maps, now) = self.maps();
         let place = maps.work_of(token, now)?;
         if let Some(row) = maps.work.get_mut(&place) {
-            row.give_back(now, delay, ignore_attempt);
+            row.abandon(now, delay, ignore_attempt);
         }
         Ok(())
     }

@@ -25,7 +25,7 @@ async fn state(store: &dyn Store, instance: &str) -> InstanceState {
 async fn waiting(bench: &Bench, what: WaitFor<'static>) -> JoinHandle<Option<Waited>> {
     let (provider, waiting) = (Arc::clone(bench.provider()), bench.clock().sleepers());
     let call = tokio::spawn(async move {
-        let store = provider.as_store()?;
+        let store = provider.into_store()?;
         Some(ok(store.wait(what, LEASE).await))
     });
     bench.parked(waiting + 1).await;

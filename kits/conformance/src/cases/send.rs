@@ -110,7 +110,7 @@ async fn waiting(
 ) -> tokio::task::JoinHandle<Option<Waited>> {
     let (provider, waiting) = (std::sync::Arc::clone(bench.provider()), bench.clock().sleepers());
     let call = tokio::spawn(async move {
-        let store = provider.as_store()?;
+        let store = provider.into_store()?;
         Some(ok(store.wait(what, timeout).await))
     });
     bench.parked(waiting + 1).await;

@@ -159,7 +159,7 @@ async fn leased(store: &dyn Store, warm: &dyn Warm) -> TurnLease {
 }
 
 async fn waiting(provider: &Arc<dyn Provider>, warm: &dyn Warm) -> TurnLease {
-    let store = provider.as_store().expect("the case has asked for it");
+    let store = Arc::clone(provider).into_store().expect("the case has asked for it");
     let request = TurnRequest { lock_timeout: LEASE, poll_timeout: LEASE, filter: None, warm };
     ok(store.fetch_turn(request).await).expect("an instance should be ready in time")
 }

@@ -239,7 +239,7 @@ impl Crew {
 
     /// Notes which sessions this process has, and releases them, as far as the store can tell.
     async fn let_go(&self, number: usize, owner: &str, served: &mut HashMap<String, u64>) -> Outcome {
-        let Some(store) = self.provider.as_store() else { return Ok(()) };
+        let Some(store) = Arc::clone(&self.provider).into_store() else { return Ok(()) };
         let mut mine = Vec::new();
         for session in store.sessions(None).await.map_err(failed)? {
             if session.owner.as_ref().is_some_and(|other| other.id == owner) {

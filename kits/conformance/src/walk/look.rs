@@ -54,8 +54,7 @@ impl Side {
     }
 
     pub(super) async fn look_at(&mut self, instance: &str) -> Vec<String> {
-        let provider = self.provider();
-        let Some(store) = provider.as_store() else { return Vec::new() };
+        let (provider, store) = (self.provider(), self.store());
         let state = store.state(instance).await.map(|state| {
             state.map(|mut state| {
                 state.change = 0;
@@ -92,8 +91,7 @@ impl Side {
     }
 
     async fn look_at_lists(&mut self) -> Vec<String> {
-        let provider = self.provider();
-        let Some(store) = provider.as_store() else { return Vec::new() };
+        let store = self.store();
         let mut seen = Vec::new();
         let mut query = InstanceQuery { limit: 3, ..InstanceQuery::default() };
         loop {
@@ -120,15 +118,11 @@ impl Side {
     }
 
     pub(super) async fn tells_what_waits(&self) -> bool {
-        match self.provider().as_store() {
-            Some(store) => store.oldest_waiting().await.is_ok(),
-            None => false,
-        }
+        self.store().oldest_waiting().await.is_ok()
     }
 
     async fn look_at_what_waits(&mut self) -> Vec<String> {
-        let provider = self.provider();
-        let Some(store) = provider.as_store() else { return Vec::new() };
+        let store = self.store();
         let mut seen = Vec::new();
         for instance in INSTANCES {
             seen.push(format!("for '{instance}' {}", plain(store.turn_of(instance).await)));
@@ -142,8 +136,7 @@ impl Side {
     }
 
     pub(super) async fn look_at_sessions(&mut self) -> Vec<String> {
-        let provider = self.provider();
-        let Some(store) = provider.as_store() else { return Vec::new() };
+        let store = self.store();
         let now = self.now_ms();
         match store.sessions(None).await {
             Ok(all) => all.iter().filter_map(|session| self.labels.session(session, now)).collect(),
@@ -160,8 +153,7 @@ impl Side {
 
     /// Takes turns until there are none, deciding nothing.
     async fn take_all_turns(&mut self) -> Vec<String> {
-        let provider = self.provider();
-        let Some(store) = provider.as_store() else { return Vec::new() };
+        let store = self.store();
         let mut seen = Vec::new();
         while seen.len() < MOST_LEFT {
             let request =
@@ -182,8 +174,7 @@ impl Side {
 
     /// Takes work until there is none.
     async fn take_all_work(&mut self) -> Vec<String> {
-        let provider = self.provider();
-        let Some(store) = provider.as_store() else { return Vec::new() };
+        let store = self.store();
         let mut seen = Vec::new();
         while seen.len() < MOST_LEFT {
             let request = WorkRequest {

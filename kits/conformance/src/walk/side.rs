@@ -18,6 +18,7 @@ use crate::bench::{activity_with, raise, start_of};
 /// A store, and what was learnt from its answers. While both stores answer alike, both sides know the same.
 pub(super) struct Side {
     provider: Arc<dyn Provider>,
+    store: Arc<dyn Store>,
     clock: VirtualClock,
     pub(super) labels: Labels,
     pub(super) turns: [Slot<TurnLease>; HOLDERS],
@@ -65,9 +66,10 @@ pub(super) struct Model {
 
 impl Side {
     pub(super) fn new(provider: Arc<dyn Provider>, clock: &VirtualClock) -> Option<Self> {
-        provider.as_store()?;
+        let store = Arc::clone(&provider).into_store()?;
         Some(Self {
             provider,
+            store,
             clock: clock.clone(),
             labels: Labels::default(),
             turns: Default::default(),
@@ -82,14 +84,18 @@ impl Side {
         Arc::clone(&self.provider)
     }
 
+    pub(super) fn store(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.store)
+    }
+
     pub(super) fn now_ms(&self) -> u64 {
         self.clock.now_ms()
     }
 
     /// Takes a step and tells the answer.
     pub(super) async fn take(&mut self, step: &Step) -> String {
-        let provider = self.provider();
-        let Some(store) = provider.as_store() else { return "no store".to_owned() };
+        let store = self.store();
+        let store = &*store;
         match step {
             Step::Advance(_) => String::new(),
             Step::Start { instance, also } => {

@@ -1,2 +1,3 @@
--- Lists the executions of an instance.
-SELECT execution FROM executions WHERE key = (SELECT key FROM instances WHERE instance = ?1) ORDER BY execution
+-- Lists the numbers of an instance's executions, ascending.
+SELECT execution FROM executions WHERE key = (SELECT key FROM instances WHERE instance = ?1)
+    ORDER BY execution

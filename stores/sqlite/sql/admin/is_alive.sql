@@ -1,4 +1,5 @@
--- Tells whether an instance is alive: its current execution runs, or the start of its next one waits (F12).
+-- Tells whether an instance has not ended: its current execution runs, or the start of its next one waits
+-- (F12).
 SELECT EXISTS (
     SELECT 1 FROM instances JOIN executions ON executions.key = instances.key
     WHERE instances.instance = ?1

@@ -1,2 +1,2 @@
--- Names the parent of an instance.
+-- Reads the id of an instance's parent.
 SELECT parent FROM instances WHERE instance = ?1 AND name IS NOT NULL

@@ -1,4 +1,4 @@
--- Counts messages that are not leased.
+-- Counts messages that no live lease holds, future ones included.
 SELECT count(*) FROM messages
 WHERE NOT EXISTS (
     SELECT 1 FROM instances

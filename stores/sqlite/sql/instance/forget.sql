@@ -1,4 +1,4 @@
--- Removes the row of an id that nothing refers to any more.
+-- Removes the row of an instance id without an orchestration, if no other row refers to it.
 DELETE FROM instances
 WHERE key = ?1
   AND name IS NULL

@@ -1,2 +1,2 @@
--- Finds the key of an instance.
+-- Finds the key of an instance id.
 SELECT key FROM instances WHERE instance = ?1

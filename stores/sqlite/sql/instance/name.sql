@@ -1,2 +1,2 @@
--- Names an instance.
+-- Reads the id of an instance.
 SELECT instance FROM instances WHERE key = ?1

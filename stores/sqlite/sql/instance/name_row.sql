@@ -1,4 +1,4 @@
--- Says whose an instance is; the first time makes its row.
+-- Records the orchestration, version and parent of an instance; the first time completes its row.
 UPDATE instances
 SET name = ?2,
     version = ?3,

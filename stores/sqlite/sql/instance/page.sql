@@ -1,6 +1,8 @@
--- Lists instances, newest first.
-SELECT instances.instance, instances.name, instances.version, instances.current_execution, instances.custom_status,
-    instances.custom_status_version, instances.parent, instances.created_at, instances.updated_at, instances.change,
+-- Lists instances that match, newest first, behind the cursor ?1.
+SELECT instances.instance, instances.name, instances.version, instances.current_execution,
+    instances.custom_status,
+    instances.custom_status_version, instances.parent, instances.created_at, instances.updated_at,
+        instances.change,
     executions.status, executions.output, executions.failure, NULL, instances.ord
 FROM instances
 LEFT JOIN executions ON executions.key = instances.key AND executions.execution = instances.current_execution

@@ -1,4 +1,5 @@
--- Removes shared sessions that have ended and have no work, and owned ones whose instance is gone.
+-- Removes shared sessions without a live lease and without work, and sessions whose instance does not exist
+-- (S13).
 DELETE FROM sessions
 WHERE is_row = 1
   AND NOT (held = 1 AND locked_until > ?1)

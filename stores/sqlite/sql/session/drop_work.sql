@@ -1,2 +1,2 @@
--- Withdraws the work of a session.
+-- Removes the work of a session that is closed (S13).
 DELETE FROM work WHERE session = ?1

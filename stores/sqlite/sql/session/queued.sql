@@ -1,2 +1,2 @@
--- Counts the activities of a session.
+-- Counts the queued and leased activities of a session.
 SELECT count(*) FROM work WHERE session = ?1

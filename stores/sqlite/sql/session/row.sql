@@ -1,2 +1,3 @@
--- Reads a session that was claimed or opened.
-SELECT id, instance, session_id, held, owner, incarnation, locked_until, last_activity, epoch, idle_timeout, serial FROM sessions WHERE instance = ?1 AND session_id = ?2 AND is_row = 1
+-- Reads a session by its key, if it was claimed or opened.
+SELECT id, instance, session_id, held, owner, incarnation, locked_until, last_activity, epoch, idle_timeout,
+    serial FROM sessions WHERE instance = ?1 AND session_id = ?2 AND is_row = 1

@@ -1,2 +1,3 @@
--- Reads a session.
-SELECT id, instance, session_id, held, owner, incarnation, locked_until, last_activity, epoch, idle_timeout, serial FROM sessions WHERE id = ?1
+-- Reads a session by its number.
+SELECT id, instance, session_id, held, owner, incarnation, locked_until, last_activity, epoch, idle_timeout,
+    serial FROM sessions WHERE id = ?1

@@ -1,2 +1,2 @@
--- Drops visible messages that no instance is there for (S17).
+-- Removes the visible messages to an instance that does not exist (S17).
 DELETE FROM messages WHERE key = ?1 AND state = 1

@@ -1,2 +1,2 @@
--- Tells whether a start of an instance waits in a state.
+-- Tells whether an instance has a start in the state ?2 (0 delayed, 1 ready).
 SELECT EXISTS (SELECT 1 FROM messages WHERE key = ?1 AND starts = 1 AND state = ?2)

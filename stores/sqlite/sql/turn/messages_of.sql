@@ -1,4 +1,5 @@
--- Counts the messages of an instance: those that the lease ?3 holds, those that are visible, those that are not yet.
+-- Counts the messages of an instance: those that the lease ?3 holds, those that are visible, and those that
+-- are not visible yet.
 SELECT count(*) FILTER (WHERE held),
     count(*) FILTER (WHERE NOT held AND visible_at <= ?2),
     min(visible_at) FILTER (WHERE NOT held AND visible_at <= ?2),

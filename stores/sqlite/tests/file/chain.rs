@@ -22,8 +22,8 @@ pub(crate) const STEPS: u64 = 3;
 /// How long sessions are leased: longer than a test, so that none changes its owner.
 const SESSION_LEASE: Duration = Duration::from_secs(120);
 
-/// What was acknowledged, a line each. A line is one write at the end of the file: a process that is killed leaves
-/// whole lines, and what it wrote is with the system, which goes on.
+/// What was acknowledged, a line each. A line is one write at the end of the file: a process that is killed
+/// leaves whole lines, and what it wrote is with the system, which goes on.
 pub(crate) struct Ledger(File);
 
 impl Ledger {

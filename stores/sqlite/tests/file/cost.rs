@@ -1,4 +1,5 @@
-//! S20: a fetch that returns one item costs the same whatever else is stored, counted in steps of SQLite's machine.
+//! S20: a fetch that returns one item costs the same whatever else is stored, counted in steps of SQLite's
+//! machine.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -195,7 +196,8 @@ async fn a_fetch_costs_the_same_whatever_else_is_stored() {
     }
 }
 
-/// Sessions that somebody else holds, one for every ?2 rows, and ?1 activities of them: of every tag that is asked for.
+/// Sessions that somebody else holds, one for every ?2 rows, and ?1 activities of them: of every tag that is
+/// asked for.
 const PINNED: &[&str] = &[
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1 / ?2)
      INSERT INTO sessions (id, instance, session_id, is_row, held, owner, locked_until, epoch)
@@ -256,7 +258,8 @@ impl Given {
             Self::OfHeldSessionWhenFull => SessionScope::Only(vec![SessionKey::shared("held")]),
             _ => SessionScope::Claim,
         };
-        // As long as the longest of the crowd's leases, so that none of them looks like that of a wrong clock (S16).
+        // As long as the longest of the crowd's leases, so that none of them looks like that of a wrong clock
+        // (S16).
         let lock_timeout = 60 * LONG;
         let owner = Owner::unnamed("me");
         let session = Some(SessionRequest { owner, lock_timeout, scope, leave_out: Vec::new() });
@@ -268,7 +271,8 @@ fn only(tag: &str) -> TagFilter {
     TagFilter::Tags(HashSet::from([tag.to_owned()]))
 }
 
-/// What each fetch costs behind a crowd of older rows: `rows` of each statement, and a statement's second number.
+/// What each fetch costs behind a crowd of older rows: `rows` of each statement, and a statement's second
+/// number.
 async fn costs_behind(crowd: &[&str], rows: u64, share: u64) -> Vec<u64> {
     let (_folder, path) = place();
     let steps = Arc::new(AtomicU64::new(0));

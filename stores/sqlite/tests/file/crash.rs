@@ -56,7 +56,8 @@ async fn a_killed_process_loses_nothing_that_it_acknowledged() {
     for round in 0..rounds {
         let before = Ledger::size(&path);
         let mut process = Process::spawn("chains", &format!("r{round}"), &path);
-        // Some commits, so that it is in the middle of them; then a little longer, another time in each round.
+        // Some commits, so that it is in the middle of them; then a little longer, another time in each
+        // round.
         until("commits", || Ledger::size(&path) > before + 4096).await;
         SystemClock.sleep(Duration::from_micros(round * 7_919 % 40_000)).await;
         process.kill();

@@ -17,7 +17,8 @@ use crate::stage::{LONG, event, named, open, place, raw, start, started, turn_re
 pub(crate) struct Hold(Connection);
 
 impl Hold {
-    /// Takes the file and gives the writer one request to wait with: whatever is sent until it is let go joins it.
+    /// Takes the file and gives the writer one request to wait with: whatever is sent until it is let go
+    /// joins it.
     pub(crate) async fn take(path: &Path, store: &Arc<SqliteProvider>) -> (Self, Starting) {
         let other = raw(path);
         other.execute_batch("BEGIN IMMEDIATE").expect("nobody else holds the file");

@@ -47,7 +47,8 @@ async fn the_log_stays_bounded_while_others_read() {
         reader.await.expect("readers go on");
     }
     eprintln!("the log was {} pages at most, its bound is {BOUND}", longest / PAGE);
-    // A log that is long is emptied at three times its bound; a group may add to that, and so may a reader that is slow.
+    // A log that is long is emptied at three times its bound; a group may add to that, and so may a reader
+    // that is slow.
     assert!(longest <= 6 * u64::from(BOUND) * PAGE, "{} pages", longest / PAGE);
 }
 

@@ -98,7 +98,8 @@ async fn a_commit_of_another_process_wakes_a_parked_fetch() {
             let store = Arc::clone(&store);
             async move { store.fetch_turn(turn_request(LONG, LONG)).await }
         });
-        // Long enough for the fetch to have looked in vain. Nothing but the other process's commit wakes it then.
+        // Long enough for the fetch to have looked in vain. Nothing but the other process's commit wakes it
+        // then.
         SystemClock.sleep(Duration::from_millis(30)).await;
         writeln!(pipe, "i{round}").expect("it listens");
         let lease = parked.await.expect("it returns").expect("it fetches").expect("an instance");

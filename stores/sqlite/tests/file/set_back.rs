@@ -1,4 +1,5 @@
-//! A wall clock that is set back between two processes: what the first held must not be held for that much longer.
+//! A wall clock that is set back between two processes: what the first held must not be held for that much
+//! longer.
 
 use std::sync::Arc;
 use std::time::Duration;

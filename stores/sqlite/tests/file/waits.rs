@@ -1,4 +1,5 @@
-//! Who waits for the end of an instance reads its row when it sits down and when it has ended, not at every commit.
+//! Who waits for the end of an instance reads its row when it sits down and when it has ended, not at every
+//! commit.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -56,8 +57,8 @@ impl Counted {
         wait
     }
 
-    /// Counts the statements of an instance that has so many turns between its first and its last, while so many wait for its
-    /// end.
+    /// Counts the statements of an instance that has so many turns between its first and its last, while so
+    /// many wait for its end.
     async fn statements(&self, turns: u64, waits: usize) -> u64 {
         let before = self.count();
         self.store.start(start("a").into(), Vec::new()).await.expect("it is started");

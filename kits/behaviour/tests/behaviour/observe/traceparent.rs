@@ -170,8 +170,7 @@ on_every_full_store! {
         client.cancel_instance("a", "enough").await.expect("sends");
         client.terminate_instance("a", "now").await.expect("sends");
         client.instance("a").enqueue("box", &1).await.expect("sends");
-        let store = stage.inner();
-        let store = store.as_store().expect("is a store");
+        let store = stage.inner().into_store().expect("is a store");
         let request = TurnRequest {
             lock_timeout: Duration::from_secs(5),
             poll_timeout: Duration::ZERO,

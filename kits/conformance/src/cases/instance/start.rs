@@ -99,8 +99,8 @@ async fn api_a_start_after_a_deletion_is_new(bench: Bench) -> Verdict {
 async fn api_of_many_starts_at_once_one_is_new(bench: Bench) -> Verdict {
     need!(bench.store(), "Store");
     let call = |provider: Arc<dyn steadfast_store::Provider>| async move {
-        let store = provider.as_store()?;
-        Some(start(store, "a").await)
+        let store = provider.into_store()?;
+        Some(start(&*store, "a").await)
     };
     let calls: Vec<_> = (0..20).map(|_| tokio::spawn(call(Arc::clone(bench.provider())))).collect();
     let mut new = 0;

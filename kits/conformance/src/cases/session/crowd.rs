@@ -47,7 +47,7 @@ async fn s13_a_crowd_never_shares_an_attachment(bench: Bench) -> Verdict {
 
 /// Serves until there is nothing that this process may have.
 async fn serve(provider: std::sync::Arc<dyn Provider>, owner: String) -> Seen {
-    let store = provider.as_store().expect("the case asked for it");
+    let store = provider.into_store().expect("the case asked for it");
     let mut seen = Seen::default();
     while let Some(lease) = ok(store.fetch_work(request(&owner)).await) {
         seen.0.insert(attachment(&lease));
@@ -66,7 +66,7 @@ async fn s13_a_crowd_of_claimers_has_one_winner(bench: Bench) -> Verdict {
             .map(|number| {
                 let provider = bench.provider().clone();
                 tokio::spawn(async move {
-                    let store = provider.as_store().expect("the case asked for it");
+                    let store = provider.into_store().expect("the case asked for it");
                     ok(store.fetch_work(request(&format!("owner {number}"))).await)
                 })
             })
@@ -107,7 +107,7 @@ async fn s13_a_crowd_that_lets_go_never_repeats_an_epoch(bench: Bench) -> Verdic
 
 /// Claims, finishes and lets go, until everything is done. Between two tries somebody else may have a turn.
 async fn grab(provider: std::sync::Arc<dyn Provider>, owner: String) -> Vec<u64> {
-    let store = provider.as_store().expect("the case asked for it");
+    let store = provider.into_store().expect("the case asked for it");
     let me = steadfast_store::Owner::unnamed(&owner);
     let mut epochs = Vec::new();
     loop {

@@ -1,0 +1,192 @@
+//! Decorators: a store around another store, for code that wants to see, time or disturb every call.
+
+/// Names one call of a [`Store`](crate::Store), for the function that a decorator puts around all calls.
+///
+/// There is one variant for each asynchronous method, so a decorator that treats calls differently matches
+/// exhaustively and does not compile when a method is added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each variant is the method of the same name")]
+pub enum StoreCall<'a> {
+    FetchTurn,
+    CommitTurn,
+    FetchWork,
+    FinishWork,
+    /// Carries the token, because the lease of a turn and the lease of work may be treated differently.
+    Renew(&'a crate::LeaseToken),
+    /// Carries the token, as [`Renew`](Self::Renew) does.
+    Abandon(&'a crate::LeaseToken),
+    RegisterNode,
+    RenewSessions,
+    ReleaseSessions,
+    CleanupSessions,
+    Sessions,
+    Session,
+    Start,
+    Send,
+    EnqueueWork,
+    Wait,
+    State,
+    Instances,
+    ReadHistory,
+    AppendHistory,
+    KvValue,
+    KvValues,
+    Stats,
+    SetAside,
+    RetrySetAside,
+    DropSetAside,
+    TurnOf,
+    WorkOf,
+    OldestWaiting,
+}
+
+impl StoreCall<'_> {
+    /// Returns the name of the method, such as `fetch_turn`.
+    pub fn method(self) -> &'static str {
+        match self {
+            Self::FetchTurn => "fetch_turn",
+            Self::CommitTurn => "commit_turn",
+            Self::FetchWork => "fetch_work",
+            Self::FinishWork => "finish_work",
+            Self::Renew(_) => "renew",
+            Self::Abandon(_) => "abandon",
+            Self::RegisterNode => "register_node",
+            Self::RenewSessions => "renew_sessions",
+            Self::ReleaseSessions => "release_sessions",
+            Self::CleanupSessions => "cleanup_sessions",
+            Self::Sessions => "sessions",
+            Self::Session => "session",
+            Self::Start => "start",
+            Self::Send => "send",
+            Self::EnqueueWork => "enqueue_work",
+            Self::Wait => "wait",
+            Self::State => "state",
+            Self::Instances => "instances",
+            Self::ReadHistory => "read_history",
+            Self::AppendHistory => "append_history",
+            Self::KvValue => "kv_value",
+            Self::KvValues => "kv_values",
+            Self::Stats => "stats",
+            Self::SetAside => "set_aside",
+            Self::RetrySetAside => "retry_set_aside",
+            Self::DropSetAside => "drop_set_aside",
+            Self::TurnOf => "turn_of",
+            Self::WorkOf => "work_of",
+            Self::OldestWaiting => "oldest_waiting",
+        }
+    }
+}
+
+/// Implements [`Store`](crate::Store) for a decorator.
+///
+/// `inner` names the field with the store that is decorated, an `Arc<dyn Store>`. `around` names a method of
+/// the decorator that is given the [`StoreCall`] and the future of the call on the inner store. The future
+/// does nothing until it is awaited: a decorator that does not await it suppresses the call. The methods that
+/// are not asynchronous (`name`, `version`, `admin`, `supports_owned_sessions`) answer what the inner store
+/// answers.
+///
+/// ```
+/// use std::future::Future;
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicU64, Ordering};
+///
+/// use steadfast_store::{ProviderError, Store, StoreCall, forward_store};
+///
+/// /// Counts the commits of a store.
+/// struct Counting {
+///     inner: Arc<dyn Store>,
+///     commits: AtomicU64,
+/// }
+///
+/// impl Counting {
+///     async fn pass<T>(
+///         &self,
+///         call: StoreCall<'_>,
+///         future: impl Future<Output = Result<T, ProviderError>> + Send,
+///     ) -> Result<T, ProviderError> {
+///         if call == StoreCall::CommitTurn {
+///             self.commits.fetch_add(1, Ordering::Relaxed);
+///         }
+///         future.await
+///     }
+/// }
+///
+/// forward_store!(Counting { inner: inner, around: pass });
+/// ```
+#[macro_export]
+macro_rules! forward_store {
+    ($decorator:ty { inner: $inner:ident, around: $around:ident }) => {
+        $crate::forward_store! {
+            @methods $decorator, $inner, $around;
+            FetchTurn fetch_turn(request: $crate::TurnRequest<'_>) -> Option<$crate::TurnLease>;
+            CommitTurn commit_turn(lease: &$crate::LeaseToken, commit: $crate::TurnCommit)
+                -> $crate::Committed;
+            FetchWork fetch_work(request: $crate::WorkRequest) -> Option<$crate::WorkLease>;
+            FinishWork finish_work(lease: &$crate::LeaseToken, outcome: $crate::Outcome) -> ();
+            Renew(lease) renew(lease: &$crate::LeaseToken, extend_for: ::std::time::Duration) -> ();
+            Abandon(lease) abandon(lease: &$crate::LeaseToken, how: $crate::Abandon) -> ();
+            RegisterNode register_node(node_id: &str) -> u64;
+            RenewSessions renew_sessions(request: $crate::RenewSessions) -> $crate::SessionsRenewed;
+            ReleaseSessions release_sessions(owner: &$crate::Owner, sessions: &[$crate::SessionRef])
+                -> Vec<$crate::SessionRef>;
+            CleanupSessions cleanup_sessions() -> usize;
+            Sessions sessions(after: Option<&$crate::forwarded::SessionKey>) -> Vec<$crate::SessionInfo>;
+            Session session(key: &$crate::forwarded::SessionKey) -> Option<$crate::SessionInfo>;
+            Start start(start: $crate::Envelope, also: Vec<$crate::Envelope>) -> $crate::Started;
+            Send send(messages: Vec<$crate::Envelope>) -> ();
+            EnqueueWork enqueue_work(work: $crate::NewWork) -> ();
+            Wait wait(what: $crate::WaitFor<'_>, timeout: ::std::time::Duration) -> $crate::Waited;
+            State state(instance: &str) -> Option<$crate::InstanceState>;
+            Instances instances(query: &$crate::InstanceQuery) -> $crate::InstancePage;
+            ReadHistory read_history(instance: &str, execution_id: Option<u64>)
+                -> Vec<$crate::forwarded::Event>;
+            AppendHistory append_history(
+                instance: &str, execution_id: u64, events: Vec<$crate::forwarded::Event>
+            ) -> ();
+            KvValue kv_value(instance: &str, key: &str) -> Option<String>;
+            KvValues kv_values(instance: &str) -> ::std::collections::HashMap<String, String>;
+            Stats stats(instance: &str) -> Option<$crate::forwarded::SystemStats>;
+            SetAside set_aside(after: Option<u64>) -> Vec<$crate::SetAside>;
+            RetrySetAside retry_set_aside(id: u64) -> ();
+            DropSetAside drop_set_aside(id: u64) -> ();
+            TurnOf turn_of(instance: &str) -> Option<$crate::TurnState>;
+            WorkOf work_of(instance: &str, execution_id: u64) -> Vec<$crate::WorkState>;
+            OldestWaiting oldest_waiting() -> $crate::OldestWaiting;
+        }
+    };
+    (
+        @methods $decorator:ty, $inner:ident, $around:ident;
+        $($call:ident $(($token:ident))? $method:ident($($argument:ident: $type:ty),*) -> $answer:ty;)+
+    ) => {
+        #[$crate::forwarded::async_trait]
+        impl $crate::Store for $decorator {
+            fn name(&self) -> &str {
+                $crate::Store::name(&*self.$inner)
+            }
+
+            fn version(&self) -> &str {
+                $crate::Store::version(&*self.$inner)
+            }
+
+            fn admin(&self) -> Option<&dyn $crate::ProviderAdmin> {
+                $crate::Store::admin(&*self.$inner)
+            }
+
+            fn supports_owned_sessions(&self) -> bool {
+                $crate::Store::supports_owned_sessions(&*self.$inner)
+            }
+
+            $(async fn $method(&self $(, $argument: $type)*) -> Result<$answer, $crate::ProviderError> {
+                let call = $crate::Store::$method(&*self.$inner $(, $argument)*);
+                self.$around($crate::StoreCall::$call $(($token))?, call).await
+            })+
+        }
+    };
+}
+
+/// What [`forward_store!`](crate::forward_store) names in the crate that uses it.
+#[doc(hidden)]
+pub mod forwarded {
+    pub use async_trait::async_trait;
+    pub use steadfast_core::{Event, SessionKey, SystemStats};
+}

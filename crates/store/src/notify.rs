@@ -1,0 +1,446 @@
+//! Wake-ups within a process: which waiting calls a commit wakes.
+//!
+//! A call that finds nothing registers what it waits for ([`Waiters::sit`]: it takes a *seat*) and looks
+//! again when it is *called*. A commit says what it made runnable ([`Woken`]). For each runnable turn or
+//! activity one seat is called, the earliest one that could take it; for a change of an instance all seats
+//! that wait for that instance. Seats are found by what they wait for, so a commit costs nothing for the
+//! others, however many there are.
+//!
+//! A call is an *errand* for its seat: until the seat has looked again and its look was answered, no other
+//! seat looks for the same turn or activity. A seat that is dropped before passes its errand on to the next.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use steadfast_core::TagFilter;
+use tokio::sync::Notify;
+
+/// What a transaction made runnable, or changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Woken {
+    /// The number of instances that became ready for a turn.
+    pub turns: usize,
+    /// The tag of each activity that became ready, and whether the activity belongs to a session.
+    pub work: Vec<(Option<String>, bool)>,
+    /// Set when any number of activities may have become available: a session was released, or work was
+    /// abandoned.
+    pub any_work: bool,
+    /// Instances that changed and did not end.
+    pub instances: Vec<String>,
+    /// Instances that may have ended with the change, or were deleted.
+    pub ended: Vec<String>,
+}
+
+impl Woken {
+    /// Adds what another transaction made runnable or changed.
+    pub fn absorb(&mut self, other: Self) {
+        self.turns += other.turns;
+        self.work.extend(other.work);
+        self.any_work |= other.any_work;
+        self.instances.extend(other.instances);
+        self.ended.extend(other.ended);
+    }
+}
+
+/// What a waiting call waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Interest {
+    /// A turn.
+    Turn,
+    /// An activity that a fetch accepts.
+    Work {
+        /// The tags that the fetch accepts.
+        tags: TagFilter,
+        /// Whether the fetch accepts activities on sessions.
+        sessions: bool,
+    },
+    /// An activity of any tag, with or without a session.
+    AnyWork,
+    /// A change of this instance.
+    Instance(String),
+    /// The end of this instance.
+    End(String),
+}
+
+impl Interest {
+    fn is_of_one_instance(&self) -> bool {
+        matches!(self, Self::Instance(_) | Self::End(_))
+    }
+}
+
+/// A turn or an activity that became runnable: one of the waiting fetches that could take it must look.
+#[derive(Debug, Clone)]
+enum Runnable {
+    Turn,
+    Work { tag: Option<String>, session: bool },
+}
+
+impl Runnable {
+    fn is_for(&self, interest: &Interest) -> bool {
+        match (self, interest) {
+            (Self::Turn, Interest::Turn) | (Self::Work { .. }, Interest::AnyWork) => true,
+            (Self::Work { tag, session }, Interest::Work { tags, sessions }) => {
+                tags.matches(tag.as_deref()) && (*sessions || !session)
+            }
+            (Self::Turn, Interest::Work { .. } | Interest::AnyWork)
+            | (Self::Work { .. }, Interest::Turn)
+            | (_, Interest::Instance(_) | Interest::End(_)) => false,
+        }
+    }
+}
+
+/// The calls that wait, one seat each.
+#[derive(Debug, Default)]
+pub struct Waiters {
+    seats: Mutex<Seats>,
+}
+
+/// The seats that were not called since they last looked, by number. A lower number waits for longer.
+type Idle = BTreeMap<u64, Arc<Notify>>;
+
+#[derive(Debug, Default)]
+struct Seats {
+    /// The number of the next seat.
+    next: u64,
+    /// Seats that wait for turns and work, one line for each interest.
+    lines: Vec<Line>,
+    /// Seats that wait for a change of an instance, by its id.
+    changes: HashMap<String, Idle>,
+    /// Seats that wait for the end of an instance, by its id.
+    ends: HashMap<String, Idle>,
+    /// What a seat was called for and no other seat was, until it looks.
+    errands: HashMap<u64, Runnable>,
+}
+
+/// The seats of one interest.
+#[derive(Debug)]
+struct Line {
+    interest: Interest,
+    /// The number of its seats, called or not. A line without seats is removed.
+    seats: usize,
+    idle: Idle,
+}
+
+impl Waiters {
+    /// Registers a call that waits. It misses nothing that is committed from now on.
+    pub fn sit(self: &Arc<Self>, interest: Interest) -> Waiter {
+        let bell = Arc::new(Notify::new());
+        let seat = self.lock().add(&interest, Arc::clone(&bell));
+        Waiter { waiters: Arc::clone(self), interest, seat, bell }
+    }
+
+    /// Calls one seat for each turn and activity that became runnable, and all seats that wait for an
+    /// instance that changed.
+    pub fn wake(&self, woken: &Woken) {
+        let mut seats = self.lock();
+        for _ in 0..woken.turns {
+            if !seats.call_one(&Runnable::Turn) {
+                break;
+            }
+        }
+        for (tag, session) in &woken.work {
+            let runnable = Runnable::Work { tag: tag.clone(), session: *session };
+            // Only the store knows which process may take the work of a session: all that ask for sessions
+            // look.
+            if *session {
+                seats.call_all(|interest| runnable.is_for(interest));
+            } else {
+                seats.call_one(&runnable);
+            }
+        }
+        if woken.any_work {
+            seats.call_all(|interest| matches!(interest, Interest::Work { .. } | Interest::AnyWork));
+        }
+        for instance in woken.instances.iter().chain(&woken.ended) {
+            ring(seats.changes.remove(instance));
+        }
+        for instance in &woken.ended {
+            ring(seats.ends.remove(instance));
+        }
+    }
+
+    /// Calls all seats: another process committed, and what it changed is not known here.
+    pub fn wake_all(&self) {
+        let mut seats = self.lock();
+        seats.call_all(|_| true);
+        ring(seats.changes.drain().map(|(_, idle)| idle));
+        ring(seats.ends.drain().map(|(_, idle)| idle));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Seats> {
+        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn ring(idle: impl IntoIterator<Item = Idle>) {
+    idle.into_iter().flat_map(Idle::into_values).for_each(|bell| bell.notify_one());
+}
+
+impl Seats {
+    fn add(&mut self, interest: &Interest, bell: Arc<Notify>) -> u64 {
+        let seat = self.next;
+        self.next += 1;
+        if !interest.is_of_one_instance() {
+            self.line_of(interest).seats += 1;
+        }
+        self.idle_of(interest).insert(seat, bell);
+        seat
+    }
+
+    /// Removes a seat. If it was called and has not looked since, another seat is called in its place.
+    fn remove(&mut self, interest: &Interest, seat: u64) {
+        match interest {
+            Interest::Instance(id) => forget(&mut self.changes, id, seat),
+            Interest::End(id) => forget(&mut self.ends, id, seat),
+            Interest::Turn | Interest::Work { .. } | Interest::AnyWork => {
+                let line = self.line_of(interest);
+                line.idle.remove(&seat);
+                line.seats -= 1;
+                self.lines.retain(|line| line.seats > 0);
+            }
+        }
+        if let Some(runnable) = self.errands.remove(&seat) {
+            self.call_one(&runnable);
+        }
+    }
+
+    /// Calls the longest waiting seat that could take it. False if there is no such seat.
+    fn call_one(&mut self, runnable: &Runnable) -> bool {
+        let lines = self.lines.iter_mut().filter(|line| runnable.is_for(&line.interest));
+        let first = lines.filter_map(|line| line.idle.first_entry()).min_by_key(|entry| *entry.key());
+        let Some((seat, bell)) = first.map(|entry| entry.remove_entry()) else { return false };
+        self.errands.insert(seat, runnable.clone());
+        bell.notify_one();
+        true
+    }
+
+    fn call_all(&mut self, concerns: impl Fn(&Interest) -> bool) {
+        let lines = self.lines.iter_mut().filter(|line| concerns(&line.interest));
+        ring(lines.map(|line| std::mem::take(&mut line.idle)));
+    }
+
+    fn idle_of(&mut self, interest: &Interest) -> &mut Idle {
+        match interest {
+            Interest::Instance(id) => self.changes.entry(id.clone()).or_default(),
+            Interest::End(id) => self.ends.entry(id.clone()).or_default(),
+            Interest::Turn | Interest::Work { .. } | Interest::AnyWork => &mut self.line_of(interest).idle,
+        }
+    }
+
+    /// Returns the line of an interest; the first seat of an interest makes it. There are few lines: one for
+    /// each kind of fetch.
+    fn line_of(&mut self, interest: &Interest) -> &mut Line {
+        let known = self.lines.iter().position(|line| line.interest == *interest);
+        let place = known.unwrap_or_else(|| {
+            self.lines.push(Line { interest: interest.clone(), seats: 0, idle: Idle::new() });
+            self.lines.len() - 1
+        });
+        &mut self.lines[place]
+    }
+}
+
+fn forget(waiting: &mut HashMap<String, Idle>, instance: &str, seat: u64) {
+    if let Some(idle) = waiting.get_mut(instance) {
+        idle.remove(&seat);
+        if idle.is_empty() {
+            waiting.remove(instance);
+        }
+    }
+}
+
+/// A seat: a call that waits. Dropping it removes the seat and passes an errand on.
+#[derive(Debug)]
+pub struct Waiter {
+    waiters: Arc<Waiters>,
+    interest: Interest,
+    seat: u64,
+    bell: Arc<Notify>,
+}
+
+impl Waiter {
+    /// Waits until this seat is called.
+    ///
+    /// # Cancel safety
+    /// A call that arrived is not lost when the future is dropped: the next `called` returns at once.
+    pub async fn called(&self) {
+        self.bell.notified().await;
+    }
+
+    /// Begins a look. From here on the seat can be called again; the errand that it has passes to the look.
+    pub fn look(&self) -> Looking {
+        let mut seats = self.waiters.lock();
+        seats.idle_of(&self.interest).insert(self.seat, Arc::clone(&self.bell));
+        let errand = seats.errands.remove(&self.seat);
+        drop(seats);
+        Looking { waiters: Arc::clone(&self.waiters), errand }
+    }
+}
+
+/// A look that is not answered yet. If it is dropped before it is [`answered`](Self::answered), because the
+/// look failed or its caller was dropped, its errand passes to another seat.
+#[derive(Debug)]
+#[must_use = "a look that is not answered is passed on"]
+pub struct Looking {
+    waiters: Arc<Waiters>,
+    errand: Option<Runnable>,
+}
+
+impl Looking {
+    /// Marks the errand as dealt with: the look was made, whatever it found.
+    pub fn answered(mut self) {
+        self.errand = None;
+    }
+}
+
+impl Drop for Looking {
+    fn drop(&mut self) {
+        if let Some(runnable) = self.errand.take() {
+            self.waiters.lock().call_one(&runnable);
+        }
+    }
+}
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        self.waiters.lock().remove(&self.interest, self.seat);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    fn is_called(waiter: &Waiter) -> bool {
+        let mut called = pin!(waiter.called());
+        called.as_mut().poll(&mut Context::from_waker(Waker::noop())) == Poll::Ready(())
+    }
+
+    fn work(tag: Option<&str>) -> Woken {
+        Woken { work: vec![(tag.map(str::to_owned), false)], ..Woken::default() }
+    }
+
+    fn changed(instance: &str) -> Woken {
+        Woken { instances: vec![instance.to_owned()], ..Woken::default() }
+    }
+
+    fn ended(instance: &str) -> Woken {
+        Woken { ended: vec![instance.to_owned()], ..Woken::default() }
+    }
+
+    fn any_tag() -> Interest {
+        Interest::Work { tags: TagFilter::Any, sessions: false }
+    }
+
+    fn no_tag() -> Interest {
+        Interest::Work { tags: TagFilter::DefaultOnly, sessions: false }
+    }
+
+    #[test]
+    fn a_change_calls_only_the_seats_that_wait_for_a_change_of_that_instance() {
+        let waiters = Arc::new(Waiters::default());
+        let [mine, other] = ["a", "b"].map(|id| waiters.sit(Interest::Instance(id.to_owned())));
+        let end = waiters.sit(Interest::End("a".to_owned()));
+        waiters.wake(&changed("a"));
+        assert_eq!([&mine, &other, &end].map(is_called), [true, false, false]);
+    }
+
+    #[test]
+    fn an_end_calls_all_seats_that_wait_for_the_instance() {
+        let waiters = Arc::new(Waiters::default());
+        let change = waiters.sit(Interest::Instance("a".to_owned()));
+        let [one, another, other] = ["a", "a", "b"].map(|id| waiters.sit(Interest::End(id.to_owned())));
+        waiters.wake(&ended("a"));
+        assert_eq!([&change, &one, &another, &other].map(is_called), [true, true, true, false]);
+    }
+
+    #[test]
+    fn a_seat_that_looked_is_called_again() {
+        let waiters = Arc::new(Waiters::default());
+        let seats = [Interest::End("a".to_owned()), Interest::Turn].map(|interest| waiters.sit(interest));
+        let woken = Woken { turns: 1, ..ended("a") };
+        for _ in 0..3 {
+            waiters.wake(&woken);
+            assert_eq!(seats.each_ref().map(is_called), [true, true]);
+            waiters.wake(&woken);
+            assert_eq!(seats.each_ref().map(is_called), [false, false], "it has not looked yet");
+            seats.iter().for_each(|seat| seat.look().answered());
+        }
+    }
+
+    #[test]
+    fn the_longest_waiting_seat_is_called_first_whatever_else_it_accepts() {
+        let waiters = Arc::new(Waiters::default());
+        let first = waiters.sit(any_tag());
+        let second = waiters.sit(no_tag());
+        let third = waiters.sit(any_tag());
+        for (tag, called) in
+            [(None, [true, false, false]), (Some("gpu"), [false, false, true]), (None, [false, true, false])]
+        {
+            waiters.wake(&work(tag));
+            assert_eq!([&first, &second, &third].map(is_called), called);
+        }
+        [&third, &second, &first].into_iter().for_each(|seat| seat.look().answered());
+        waiters.wake(&work(None));
+        assert!(is_called(&first), "a look does not cost the place in line");
+    }
+
+    #[test]
+    fn a_seat_that_is_dropped_passes_its_errand_on() {
+        let waiters = Arc::new(Waiters::default());
+        let [first, second, third] = [any_tag(), any_tag(), Interest::Turn].map(|wish| waiters.sit(wish));
+        waiters.wake(&work(None));
+        drop(first);
+        assert_eq!([&second, &third].map(is_called), [true, false]);
+        let fourth = waiters.sit(any_tag());
+        second.look().answered();
+        drop(second);
+        assert!(!is_called(&fourth), "the errand was dealt with");
+    }
+
+    #[test]
+    fn a_look_that_is_dropped_is_made_by_another_seat() {
+        let waiters = Arc::new(Waiters::default());
+        let [first, second] = [any_tag(), any_tag()].map(|wish| waiters.sit(wish));
+        waiters.wake(&work(None));
+        assert!(is_called(&first));
+        let looking = first.look();
+        // As when the fetch is dropped while its statement is under way, or fails.
+        drop((looking, first));
+        assert!(is_called(&second));
+        let third = waiters.sit(any_tag());
+        drop((second.look(), second));
+        assert!(is_called(&third), "and by the next");
+    }
+
+    #[test]
+    fn all_seats_can_be_called() {
+        let waiters = Arc::new(Waiters::default());
+        let wishes = [Interest::Turn, any_tag(), Interest::AnyWork, Interest::Instance("a".to_owned())];
+        let seats = wishes.map(|wish| waiters.sit(wish));
+        let end = waiters.sit(Interest::End("a".to_owned()));
+        waiters.wake_all();
+        assert!(seats.iter().all(is_called) && is_called(&end));
+    }
+
+    #[test]
+    fn dropped_seats_leave_no_trace() {
+        let waiters = Arc::new(Waiters::default());
+        for called in [false, true] {
+            let wishes = [Interest::Turn, any_tag(), Interest::Instance("a".to_owned())];
+            let seats = wishes.map(|wish| waiters.sit(wish));
+            let end = waiters.sit(Interest::End("a".to_owned()));
+            if called {
+                waiters.wake(&Woken { turns: 1, ..ended("a") });
+                end.look().answered();
+            }
+            drop((seats, end));
+            let seats = waiters.lock();
+            assert!(seats.lines.is_empty() && seats.changes.is_empty());
+            assert!(seats.ends.is_empty() && seats.errands.is_empty());
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! What every store decides alike, decided once: what is refused and with which text, what a commit means for
+//! the rows beside its history, and in which form some values are stored.
+
+mod commit;
+mod history;
+mod message;
+mod session;
+mod stray;
+mod tag;
+mod wait;
+mod work;
+
+pub use commit::SessionEffect;
+pub use history::{history_after, holds_run};
+pub use message::{UNKNOWN, check_message, check_start, fires_at_ms, is_start, started_by, to_json};
+pub use session::{is_same_owner, lost_claims, superseded};
+pub use stray::tell_of_strays;
+pub use tag::{stored_tag, stored_tags, tag_of};
+pub use wait::InstanceWait;
+pub use work::{check_completion, check_work, ended_work_lease};
+
+use steadfast_core::ErrorDetails;
+
+use crate::{ExecutionState, ProviderError, ProviderErrorKind};
+
+/// Marks the [`change`](crate::InstanceState::change) of an instance that has a history and no row, so that
+/// it never equals the change of a row and a waiting caller notices when the row appears.
+pub const ROWLESS: u64 = 1 << 63;
+
+/// Returns how an execution stands, from the words that its row keeps. A failure whose details are not kept
+/// becomes an infrastructure error with the output as its text.
+pub fn execution_state(
+    status: Option<&str>,
+    output: Option<String>,
+    failure: Option<ErrorDetails>,
+) -> ExecutionState {
+    let output = output.unwrap_or_default();
+    match status {
+        Some("Completed") => ExecutionState::Completed(output),
+        Some("Failed") => ExecutionState::Failed(failure.unwrap_or(ErrorDetails::Infrastructure {
+            operation: "commit_turn".to_owned(),
+            message: output,
+            retryable: false,
+        })),
+        Some("ContinuedAsNew") => ExecutionState::ContinuedAsNew,
+        _ => ExecutionState::Running,
+    }
+}
+
+/// Refuses an operation on an instance that has no row: `NotFound`.
+pub fn no_such_instance(operation: &str, instance: &str) -> ProviderError {
+    ProviderError::new(ProviderErrorKind::NotFound, operation, format!("instance '{instance}' was not found"))
+}
+
+/// Refuses an operation on an execution that has no row: `NotFound`.
+pub fn no_such_execution(operation: &str, instance: &str, execution_id: u64) -> ProviderError {
+    let text = format!("execution {execution_id} of instance '{instance}' was not found");
+    ProviderError::new(ProviderErrorKind::NotFound, operation, text)
+}
+
+/// Refuses an operation on a row that was not set aside: `NotFound`.
+pub fn no_such_row(operation: &str, id: u64) -> ProviderError {
+    let text = format!("row {id} was not found among those set aside");
+    ProviderError::new(ProviderErrorKind::NotFound, operation, text)
+}
+
+/// Refuses a cursor that this store did not make: `Invalid`.
+pub fn no_such_cursor(text: &str) -> ProviderError {
+    let text = format!("'{text}' is no cursor of this store");
+    ProviderError::new(ProviderErrorKind::Invalid, "instances", text)
+}
+
+/// Answers a token that was never given, or whose rows were removed or given another token: `LeaseLost` (S4).
+pub fn no_such_lease(operation: &str, token: &str) -> ProviderError {
+    ProviderError::lease_lost(operation, format_args!("'{token}' holds nothing"))
+}
+
+/// Answers the token of a turn whose lease has ended: `LeaseLost` (S4).
+pub fn ended_turn_lease(operation: &str, instance: &str) -> ProviderError {
+    ProviderError::lease_lost(operation, format_args!("the lease of '{instance}' has ended"))
+}
+
+/// Answers an append of an event whose id the execution has already: `Conflict` (S8).
+pub fn repeated_event(operation: &str, instance: &str, execution_id: u64, event_id: u64) -> ProviderError {
+    let text = format!("execution {execution_id} of '{instance}' has an event {event_id} already");
+    ProviderError::new(ProviderErrorKind::Conflict, operation, text)
+}
+
+/// Refuses to delete an instance that has not ended: `Refused`.
+pub fn still_running(instance: &str) -> ProviderError {
+    let text = format!("instance '{instance}' is still running: cancel it first, or use force");
+    ProviderError::new(ProviderErrorKind::Refused, "delete_instances", text)
+}
+
+/// Refuses to delete an instance without one of its children: `Refused`.
+pub fn child_left_behind(child: &str, parent: &str) -> ProviderError {
+    let text = format!(
+        "'{child}' is a child of '{parent}' and not in the list: delete the whole tree (tree traversal)"
+    );
+    ProviderError::new(ProviderErrorKind::Refused, "delete_instances", text)
+}

@@ -1,0 +1,83 @@
+//! Messages: which ones can be sent, and which ones start an execution.
+
+use serde::Serialize;
+use steadfast_core::{WorkItem, kind_of};
+
+use crate::{Message, ProviderError, ProviderErrorKind};
+
+/// The name and version of an orchestration that no row, event or message tells.
+pub const UNKNOWN: &str = "unknown";
+
+/// Refuses messages that cannot be sent: an activity is work and has its own queue.
+///
+/// # Errors
+/// `Invalid`, naming the operation.
+pub fn check_message(operation: &str, item: &WorkItem) -> Result<(), ProviderError> {
+    match item {
+        WorkItem::ActivityExecute { name, .. } => Err(ProviderError::new(
+            ProviderErrorKind::Invalid,
+            operation,
+            format!("activity '{name}' is work for a worker, not a message to an instance"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses to start an instance with anything but a `StartOrchestration`.
+///
+/// # Errors
+/// `Invalid`.
+pub fn check_start(item: &WorkItem) -> Result<(), ProviderError> {
+    match item {
+        WorkItem::StartOrchestration { .. } => Ok(()),
+        other => {
+            let text = format!("a start is a StartOrchestration, not {}", kind_of(other));
+            Err(ProviderError::new(ProviderErrorKind::Invalid, "start", text))
+        }
+    }
+}
+
+/// Tells whether a message starts an execution: then it has first claim on a place in a turn, and messages
+/// that arrived ahead of it wait for it (S2).
+pub fn is_start(item: &WorkItem) -> bool {
+    started(item).is_some()
+}
+
+/// Returns the name and version of the orchestration that the first start among the messages names, each
+/// [`UNKNOWN`] if it is not told.
+pub fn started_by(messages: &[Message]) -> (String, String) {
+    let start = messages.iter().find_map(|message| started(&message.item));
+    let (name, version) = start.unwrap_or((UNKNOWN, None));
+    (name.to_owned(), version.unwrap_or(UNKNOWN).to_owned())
+}
+
+fn started(item: &WorkItem) -> Option<(&str, Option<&str>)> {
+    match item {
+        WorkItem::StartOrchestration { orchestration, version, .. }
+        | WorkItem::ContinueAsNew { orchestration, version, .. }
+        | WorkItem::ContinueAsNewWithSessions { orchestration, version, .. } => {
+            Some((orchestration, version.as_deref()))
+        }
+        _ => None,
+    }
+}
+
+/// Returns when a committed message becomes visible, in milliseconds since the Unix epoch: a timer at its
+/// time; `None` for any other message, which is visible at once (S9).
+pub fn fires_at_ms(item: &WorkItem) -> Option<u64> {
+    match item {
+        WorkItem::TimerFired { fire_at_ms, .. } => Some(*fire_at_ms),
+        _ => None,
+    }
+}
+
+/// Writes a message, an activity or an event in its stored form.
+///
+/// # Errors
+/// `Invalid`, naming the operation, if JSON cannot say it.
+pub fn to_json(operation: &str, item: &impl Serialize) -> Result<String, ProviderError> {
+    serde_json::to_string(item).map_err(|error| {
+        let text = format!("it cannot be written as JSON: {error}");
+        ProviderError::new(ProviderErrorKind::Invalid, operation, text)
+    })
+}

@@ -1,0 +1,26 @@
+//! What crosses the boundary between a store and those who use it: plain data, no rules.
+
+mod inspect;
+mod instance;
+mod lease;
+mod session;
+mod set_aside;
+mod turn;
+mod work;
+
+pub use inspect::{OldestWaiting, TurnState, WorkPhase, WorkState};
+pub use instance::{
+    Cursor, DEFAULT_PAGE, Envelope, ExecutionState, InstancePage, InstanceQuery, InstanceState, MAX_PAGE,
+    Started, WaitFor, Waited,
+};
+pub use lease::{Abandon, Attempt, LeaseToken};
+pub use session::{Appetite, RenewSessions, SessionInfo, SessionRef, SessionsRenewed};
+pub use set_aside::{MAX_UNREADABLE_ATTEMPTS, Queue, SetAside, UNREADABLE_RETRY};
+pub use turn::{
+    Cold, Committed, Held, History, MAX_TURN_MESSAGES, Message, NewWork, OrchestrationItem, RunId,
+    TurnCommit, TurnLease, TurnRequest, Warm,
+};
+pub use work::{
+    Claim, ClaimedSession, Outcome, Owner, SessionFetchConfig, SessionRequest, SessionScope, WorkLease,
+    WorkRequest,
+};

@@ -1,0 +1,76 @@
+//! Inspection: what waits for an instance, how its activities stand, and how long the oldest of each has
+//! waited.
+
+use steadfast_core::SessionKey;
+
+/// What waits for the turns of an instance.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TurnState {
+    /// The number of messages that are visible and that no live lease holds.
+    pub waiting: u64,
+    /// The earliest visible time among those, in milliseconds since the Unix epoch.
+    pub oldest_ms: Option<u64>,
+    /// The number of messages that are not visible yet: timers, delayed messages, messages to be retried
+    /// later.
+    pub delayed: u64,
+    /// The number of messages that the live lease holds.
+    pub leased: u64,
+    /// The end of the live lease, in milliseconds since the Unix epoch; `None` if the instance is not leased.
+    pub leased_until_ms: Option<u64>,
+    /// The sessions whose next claim the current execution wants to be told of, in the order of keys.
+    pub watched: Vec<SessionKey>,
+    /// The store's time, in milliseconds since the Unix epoch.
+    pub now_ms: u64,
+}
+
+/// How a queued or leased activity stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkState {
+    /// The id of the event that scheduled the activity.
+    pub activity_id: u64,
+    /// The name of the activity; `None` if the stored text cannot be read (S15).
+    pub name: Option<String>,
+    /// The tag that routes the activity to a pool of workers; `None` for the default pool.
+    pub tag: Option<String>,
+    /// The session that the activity runs on.
+    pub session: Option<SessionKey>,
+    /// How often the activity was fetched.
+    pub attempts: u32,
+    /// Whether the activity is held back, waits, or is leased.
+    pub phase: WorkPhase,
+}
+
+/// Whether an activity is held back, waits, or is leased. Times are the store's, in milliseconds since the
+/// Unix epoch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WorkPhase {
+    /// The activity is held back.
+    Delayed {
+        /// When it becomes visible.
+        until_ms: u64,
+    },
+    /// The activity can be leased.
+    Waiting {
+        /// Since when it can: it became visible then, or its last lease ended.
+        since_ms: u64,
+    },
+    /// The activity is leased.
+    Leased {
+        /// The name that the worker gave in its request; empty if it gave none.
+        worker_id: String,
+        /// When the lease ends unless it is renewed.
+        until_ms: u64,
+    },
+}
+
+/// Since when the oldest runnable instance and the oldest runnable activity wait. Times are the store's, in
+/// milliseconds since the Unix epoch.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OldestWaiting {
+    /// Since when some instance could have been leased; `None` if no instance can be leased now.
+    pub message_ms: Option<u64>,
+    /// Since when some activity could have been leased; `None` if no activity can be leased now.
+    pub work_ms: Option<u64>,
+    /// The store's time.
+    pub now_ms: u64,
+}

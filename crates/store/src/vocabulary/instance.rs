@@ -1,0 +1,173 @@
+//! Instances: starting them, sending to them, and asking how they stand without reading their history.
+
+use std::time::Duration;
+
+use steadfast_core::{ErrorDetails, WorkItem};
+
+use crate::Message;
+
+/// Says whether a start made an instance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Started {
+    /// There was no instance of that id; now there is one.
+    New,
+    /// There was an instance of that id; the start changed nothing.
+    Existing,
+}
+
+/// A message on its way to an instance, with the delay after which it is delivered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Envelope {
+    /// The message.
+    pub message: Message,
+    /// How long the message stays invisible; `None` delivers it at once.
+    pub delay: Option<Duration>,
+}
+
+impl From<WorkItem> for Envelope {
+    fn from(item: WorkItem) -> Self {
+        Self { message: item.into(), delay: None }
+    }
+}
+
+/// How an instance stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InstanceState {
+    /// The id that the caller of the start chose.
+    pub instance: String,
+    /// The name of the orchestration.
+    pub orchestration: String,
+    /// The version of the handler that runs it.
+    pub version: String,
+    /// The number of the current execution, from 1; each continue-as-new adds one.
+    pub execution_id: u64,
+    /// How the current execution stands, with its output or failure.
+    pub status: ExecutionState,
+    /// The text that the orchestration shows about its progress; `None` if it set none or cleared it.
+    pub custom_status: Option<String>,
+    /// Rises by one with each commit that changed that text.
+    pub custom_status_version: u64,
+    /// The id of the instance that started this one as a child; `None` for a root.
+    pub parent: Option<String>,
+    /// When the first commit was, in milliseconds since the Unix epoch.
+    pub created_at_ms: u64,
+    /// When the last commit was, in milliseconds since the Unix epoch.
+    pub updated_at_ms: u64,
+    /// Differs after every change of the instance; pass it to [`WaitFor::Instance`] to wait for the next one.
+    pub change: u64,
+}
+
+/// How an execution stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ExecutionState {
+    /// The execution has not ended.
+    Running,
+    /// The execution returned this output.
+    Completed(String),
+    /// The execution failed with this error.
+    Failed(ErrorDetails),
+    /// The execution continued as new, and the next execution has not begun yet.
+    ContinuedAsNew,
+}
+
+impl ExecutionState {
+    /// Tells whether the instance has ended. An execution that continued as new does not end its instance.
+    pub fn is_ended(&self) -> bool {
+        match self {
+            Self::Completed(_) | Self::Failed(_) => true,
+            Self::Running | Self::ContinuedAsNew => false,
+        }
+    }
+
+    /// Returns the word that lists and filters use, such as `Running`.
+    pub fn label(&self) -> &'static str {
+        match self {
+            Self::Running => "Running",
+            Self::Completed(_) => "Completed",
+            Self::Failed(_) => "Failed",
+            Self::ContinuedAsNew => "ContinuedAsNew",
+        }
+    }
+}
+
+/// Says what a call of [`wait`](crate::Store::wait) waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaitFor<'a> {
+    /// A turn that some caller can fetch.
+    Turn,
+    /// An activity that some caller can fetch.
+    Work,
+    /// A change of an instance; its first commit and its deletion are changes too.
+    Instance {
+        /// The id of the instance.
+        instance: &'a str,
+        /// The [`InstanceState::change`] that the caller knows, 0 for an instance that it does not know.
+        seen: u64,
+    },
+    /// The end of an instance: its current execution has completed or failed. The wait also ends if the
+    /// instance is deleted meanwhile; it does not end because the instance does not exist yet. Other commits
+    /// of the instance do not wake the caller.
+    End {
+        /// The id of the instance.
+        instance: &'a str,
+    },
+}
+
+/// Says how a wait ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Waited {
+    /// There may be a turn or an activity: fetch.
+    Woken,
+    /// The instance that was waited for stands like this; `None` if it does not exist.
+    Seen(Option<Box<InstanceState>>),
+    /// The time-out passed first.
+    TimedOut,
+}
+
+/// Asks for a page of instances, newest first. Every condition that is given must hold.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct InstanceQuery {
+    /// One of `Running`, `Completed`, `Failed`, `ContinuedAsNew`; any other word selects no instance.
+    pub status: Option<String>,
+    /// The name of an orchestration.
+    pub orchestration: Option<String>,
+    /// The beginning of the instance id.
+    pub id_prefix: Option<String>,
+    /// The id of the instance whose direct children are listed.
+    pub parent: Option<String>,
+    /// Leaves out children. The default lists them too.
+    pub roots_only: bool,
+    /// The size of the page; 0 means [`DEFAULT_PAGE`], and no page is larger than [`MAX_PAGE`].
+    pub limit: usize,
+    /// The [`InstancePage::next`] of the page before; `None` for the first page.
+    pub after: Option<Cursor>,
+}
+
+/// The size of a page if the query does not say its own.
+pub const DEFAULT_PAGE: usize = 100;
+
+/// Bounds a page, because it is held in memory as one answer.
+pub const MAX_PAGE: usize = 1_000;
+
+impl InstanceQuery {
+    /// Returns the size of the page.
+    pub fn page_size(&self) -> usize {
+        match self.limit {
+            0 => DEFAULT_PAGE,
+            limit => limit.min(MAX_PAGE),
+        }
+    }
+}
+
+/// Marks the end of a page. Its text has no meaning outside the store that made it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cursor(pub String);
+
+/// A page of instances.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct InstancePage {
+    /// The instances, newest first.
+    pub instances: Vec<InstanceState>,
+    /// Asks for the next page; `None` on the last one.
+    pub next: Option<Cursor>,
+}

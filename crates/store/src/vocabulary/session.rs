@@ -1,0 +1,84 @@
+//! Sessions: who owns them, for how long, and what the store knows of them.
+
+use std::time::Duration;
+
+use steadfast_core::{SessionConcurrency, SessionKey, TagFilter};
+
+use crate::Owner;
+
+/// One claim of a session. A session that is claimed again has another epoch.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionRef {
+    /// The session.
+    pub key: SessionKey,
+    /// The fencing token of the claim.
+    pub epoch: u64,
+}
+
+/// Asks to extend the leases of the sessions that a process owns.
+#[derive(Debug, Clone)]
+pub struct RenewSessions {
+    /// The process whose sessions are renewed.
+    pub owner: Owner,
+    /// How long the leases last from now on. Too short a time loses sessions whenever a renewal is late.
+    pub extend_for: Duration,
+    /// After how long without work a shared session is idle and its lease is not extended. A session that
+    /// belongs to an instance has its own time.
+    pub idle_timeout: Duration,
+    /// After how long a session loses its lease while it has work that its owner does not take, so that
+    /// another process can claim it. [`Duration::MAX`] never ends a lease for this reason.
+    pub untaken_after: Duration,
+    /// The tags that the process serves: it will not take work of any other tag.
+    pub tags: TagFilter,
+    /// Whether the process will soon take work of the sessions that it owns.
+    pub appetite: Appetite,
+    /// The claims that the process believes to hold; those that it does not hold come back as
+    /// [`lost`](SessionsRenewed::lost).
+    pub held: Vec<SessionRef>,
+}
+
+/// Says whether a process will soon take work of the sessions that it owns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Appetite {
+    /// The process takes such work as soon as it has a free slot.
+    Hungry,
+    /// The process takes no such work: it serves as many sessions as it may, or it is being drained.
+    Full,
+}
+
+/// What a renewal did with the sessions of a process. Each list is in the order of keys.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SessionsRenewed {
+    /// Claims whose lease was extended.
+    pub renewed: Vec<SessionRef>,
+    /// Claims whose session is idle: their lease was not extended and ends by itself.
+    pub idle: Vec<SessionRef>,
+    /// Claims whose session has had work for too long that the process does not take: their lease was ended.
+    pub untaken: Vec<SessionRef>,
+    /// Claims that the process believed to hold and does not.
+    pub lost: Vec<SessionRef>,
+}
+
+/// What the store knows of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionInfo {
+    /// The session.
+    pub key: SessionKey,
+    /// The process that claimed the session last; `None` if it was never claimed. It is the owner only while
+    /// the lease lasts.
+    pub owner: Option<Owner>,
+    /// The fencing token of the last claim, 0 before the first.
+    pub epoch: u64,
+    /// The end of the lease, in milliseconds since the Unix epoch by the store's clock; in the past for a
+    /// session without an owner.
+    pub locked_until_ms: u64,
+    /// When work of the session was last fetched, renewed or completed, in milliseconds since the Unix epoch.
+    pub last_activity_at_ms: u64,
+    /// The number of its queued and running activities.
+    pub queued: u64,
+    /// After how long without work a session of an instance is idle; `None` means never. Shared sessions
+    /// follow the worker's option and have `None` here.
+    pub idle_timeout_ms: Option<u64>,
+    /// How many activities of a session of an instance may run at a time.
+    pub concurrency: SessionConcurrency,
+}

@@ -1,0 +1,134 @@
+//! Work: leasing an activity, and returning its outcome.
+
+use std::time::Duration;
+
+use steadfast_core::{SessionKey, TagFilter, WorkItem};
+
+use crate::{LeaseToken, Message};
+
+/// Asks for an activity to run.
+#[derive(Debug, Clone)]
+pub struct WorkRequest {
+    /// The name of the worker. It is shown with the activity while the lease lasts and decides nothing.
+    pub worker_id: String,
+    /// How long the lease lasts unless it is renewed. Work that takes longer is given to another worker.
+    pub lock_timeout: Duration,
+    /// How long the call waits for an activity; zero answers at once.
+    pub poll_timeout: Duration,
+    /// The tags that the worker serves; [`TagFilter::None`] is given nothing.
+    pub tags: TagFilter,
+    /// Asks for activities on sessions too. `None` asks only for activities without a session.
+    pub session: Option<SessionRequest>,
+}
+
+/// Says which sessions a fetch may serve, and for whom.
+#[derive(Debug, Clone)]
+pub struct SessionRequest {
+    /// The process that asks; it becomes the owner of a session that the fetch claims.
+    pub owner: Owner,
+    /// How long the lease of the session lasts from this fetch on, claimed or held already.
+    pub lock_timeout: Duration,
+    /// Whether the fetch may claim sessions.
+    pub scope: SessionScope,
+    /// Sessions that the fetch must not serve, although it could.
+    pub leave_out: Vec<SessionKey>,
+}
+
+/// Identifies a worker process to the store.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Owner {
+    /// The id that all slots of the process share.
+    pub id: String,
+    /// The number that the store gave this start of a named node
+    /// ([`register_node`](crate::Store::register_node)); `None` for a process without a node id, which is
+    /// judged by its id alone.
+    pub incarnation: Option<u64>,
+}
+
+impl Owner {
+    /// Identifies a process that has no node id of its own.
+    pub fn unnamed(id: impl Into<String>) -> Self {
+        Self { id: id.into(), incarnation: None }
+    }
+}
+
+/// Says which sessions a fetch may serve.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SessionScope {
+    /// The sessions that the owner holds, and sessions without a live owner, which the fetch then claims.
+    Claim,
+    /// Only these sessions, as far as the owner holds them. For a worker that may serve no further session.
+    Only(Vec<SessionKey>),
+}
+
+/// An activity that is leased to a worker.
+#[derive(Debug, Clone)]
+pub struct WorkLease {
+    /// Proves the lease to [`finish_work`](crate::Store::finish_work), `renew` and `abandon`.
+    pub token: LeaseToken,
+    /// The activity: an `ActivityExecute`.
+    pub item: WorkItem,
+    /// How often the activity was fetched, this time included.
+    pub attempt: u32,
+    /// The name of the orchestration that scheduled the activity; `unknown` if its instance has no row.
+    pub orchestration: String,
+    /// The version of that orchestration's handler, or `unknown`.
+    pub orchestration_version: String,
+    /// The W3C trace context that was queued with the activity.
+    pub traceparent: Option<String>,
+    /// The session that the activity runs on. `None` without a session, or if the store knows no epochs.
+    pub session: Option<ClaimedSession>,
+    /// Since when the activity could have been leased, in milliseconds since the Unix epoch by the store's
+    /// clock; `None` if the store cannot tell.
+    pub waiting_since_ms: Option<u64>,
+    /// The store's time at which the lease was taken, in milliseconds since the Unix epoch.
+    pub now_ms: u64,
+}
+
+/// The session that a leased activity runs on, as the fetch that leased it found or claimed it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimedSession {
+    /// The session.
+    pub key: SessionKey,
+    /// The fencing token of the owner's claim: a later claim of any session has a higher one.
+    pub epoch: u64,
+    /// Whether this fetch claimed the session, and who owned it before.
+    pub claim: Claim,
+}
+
+/// Says how a fetch came to serve a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Claim {
+    /// The process owned the session already.
+    Held,
+    /// The fetch claimed a session that has no earlier owner that the store knows of.
+    New,
+    /// The fetch claimed a session that had another owner, or the same owner whose lease had ended.
+    Taken {
+        /// The id of the earlier owner.
+        from: String,
+    },
+}
+
+/// What became of an activity.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// The completion to send: an `ActivityCompleted` or `ActivityFailed`. `None` sends no message, so the
+    /// orchestration does not learn of the end.
+    pub completion: Option<Message>,
+}
+
+impl From<WorkItem> for Outcome {
+    fn from(completion: WorkItem) -> Self {
+        Self { completion: Some(completion.into()) }
+    }
+}
+
+/// Asks a fetch for activities on sessions too, in the compatible form.
+#[derive(Debug, Clone)]
+pub struct SessionFetchConfig {
+    /// The worker process that becomes the owner of the sessions that the fetch claims.
+    pub owner_id: String,
+    /// How long a session is leased by the fetch.
+    pub lock_timeout: Duration,
+}

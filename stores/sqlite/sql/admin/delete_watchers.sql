@@ -1,2 +1,0 @@
--- Ends what an instance watches.
-DELETE FROM watchers WHERE key = ?1

@@ -1,3 +1,0 @@
--- Describes instances, for people who debug.
-SELECT printf('%s %s@%s execution %d turn %d locked until %s', instance, name, version, current_execution, turn, locked_until)
-FROM instances ORDER BY key

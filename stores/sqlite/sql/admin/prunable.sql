@@ -1,8 +1,0 @@
--- Finds executions of an instance that may be removed: not the highest ?2, not the current one, none that runs.
-SELECT execution FROM executions
-WHERE key = ?1
-  AND execution NOT IN (SELECT execution FROM executions WHERE key = ?1 ORDER BY execution DESC LIMIT ?2)
-  AND execution <> (SELECT current_execution FROM instances WHERE key = ?1)
-  AND status <> 'Running'
-  AND (?3 IS NULL OR completed_at < ?3)
-ORDER BY execution

@@ -1,2 +1,0 @@
--- The execution is over: its changes are merged.
-DELETE FROM kv WHERE key = ?1 AND layer = 1

@@ -1,4 +1,0 @@
--- Makes a new attachment.
-UPDATE sessions
-SET is_row = 1, held = 1, owner = ?2, incarnation = ?3, locked_until = ?4, last_activity = ?5, epoch = ?6
-WHERE id = ?1

@@ -1,2 +1,0 @@
--- A session has no ready activity.
-DELETE FROM heads WHERE session = ?1

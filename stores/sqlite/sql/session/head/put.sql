@@ -1,0 +1,8 @@
+-- Writes the head of a session for a tag: its oldest ready activity, and since when one of them could have
+-- been leased; in a serial session (?5) only the first could.
+INSERT INTO heads (session, tag, head, owner, since)
+VALUES (?1, ?2, ?3, ?4, coalesce(iif(?5,
+    (SELECT work.since FROM work WHERE work.seq = ?3),
+    (SELECT min(work.since) FROM work WHERE work.session = ?1 AND work.tag = ?2 AND work.state = 1)
+), 0))
+ON CONFLICT (session, tag) DO UPDATE SET head = excluded.head, owner = excluded.owner, since = excluded.since

@@ -1,4 +1,0 @@
--- Finds sessions whose lease ends later than any that was granted by now can (S16), in a bounded batch.
-SELECT id FROM sessions
-WHERE held = 1 AND locked_until > ?1 + (SELECT longest_lease FROM counter WHERE id = 1)
-ORDER BY locked_until DESC LIMIT ?2

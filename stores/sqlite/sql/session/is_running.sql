@@ -1,2 +1,0 @@
--- Tells whether an activity of a session is leased.
-SELECT EXISTS (SELECT 1 FROM work WHERE session = ?1 AND state = 2 AND locked_until > ?2)

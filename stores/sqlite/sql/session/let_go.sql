@@ -1,2 +1,0 @@
--- Ends the lease of a session; the owner stays written, as the last one that it had.
-UPDATE sessions SET held = 0, locked_until = min(locked_until, ?2) WHERE id = ?1

@@ -1,2 +1,0 @@
--- Finds the newest start of a node.
-SELECT incarnation FROM nodes WHERE node = ?1

@@ -1,8 +1,0 @@
--- Notes the oldest ready activity of a session and tag, and since when one of them could have been taken: of a serial
--- session (?5) only the first can be.
-INSERT INTO heads (session, tag, head, owner, since)
-VALUES (?1, ?2, ?3, ?4, coalesce(iif(?5,
-    (SELECT work.since FROM work WHERE work.seq = ?3),
-    (SELECT min(work.since) FROM work WHERE work.session = ?1 AND work.tag = ?2 AND work.state = 1)
-), 0))
-ON CONFLICT (session, tag) DO UPDATE SET head = excluded.head, owner = excluded.owner, since = excluded.since

@@ -1,4 +1,0 @@
--- Finds the executions that watch a session.
-SELECT instances.instance, watchers.execution, watchers.has_seen
-FROM watchers JOIN instances ON instances.key = watchers.key
-WHERE watchers.instance = ?1 AND watchers.session_id = ?2

@@ -1,2 +1,0 @@
--- Reads the ready messages of an instance in order of arrival (S2).
-SELECT seq, item, attempts, traceparent, starts FROM messages WHERE key = ?1 AND state = 1 ORDER BY seq LIMIT ?2

@@ -1,6 +1,0 @@
--- Finds the next time at which a message becomes visible or a lease ends. Two looks at indexes.
-SELECT min(at) FROM (
-    SELECT min(visible_at) AS at FROM messages WHERE state = 0 AND visible_at > ?1
-    UNION ALL
-    SELECT min(locked_until) FROM instances WHERE turn = 2 AND locked_until > ?1
-)

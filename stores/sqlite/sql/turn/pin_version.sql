@@ -1,2 +1,0 @@
--- Names an engine version.
-SELECT version FROM pins WHERE id = ?1

@@ -1,0 +1,2 @@
+-- Lists delayed messages whose time has come (S9), oldest first, in a bounded batch.
+SELECT seq, key, visible_at FROM messages WHERE state = 0 AND visible_at <= ?1 ORDER BY visible_at LIMIT ?2

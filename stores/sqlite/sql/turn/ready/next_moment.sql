@@ -1,0 +1,7 @@
+-- Finds the next time at which a message becomes visible or the lease of an instance ends: two looks at
+-- indexes.
+SELECT min(at) FROM (
+    SELECT min(visible_at) AS at FROM messages WHERE state = 0 AND visible_at > ?1
+    UNION ALL
+    SELECT min(locked_until) FROM instances WHERE turn = 2 AND locked_until > ?1
+)

@@ -1,0 +1,11 @@
+-- Ends the lease of an instance, if it has one: with a ready message ?2 it is ready, else idle. A ready
+-- instance could have been leased since ?3, or since earlier if it was ready before.
+UPDATE instances
+SET turn = iif(?2 IS NULL, 0, 1), head = ?2, token = NULL, locked_until = NULL,
+    since = CASE
+        WHEN ?2 IS NULL THEN 0
+        WHEN turn = 2 THEN min(locked_until, ?3)
+        WHEN since > 0 THEN min(since, ?3)
+        ELSE ?3
+    END
+WHERE key = ?1

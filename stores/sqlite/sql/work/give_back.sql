@@ -1,8 +1,0 @@
--- Gives a leased activity back (S6): ?2 attempts are uncounted; with a time in ?3 it waits until then.
-UPDATE work
-SET state = iif(?3 IS NULL OR ?3 <= ?4, 1, 0),
-    visible_at = coalesce(?3, visible_at),
-    since = ?4,
-    attempts = max(attempts - ?2, 0),
-    token = NULL, locked_until = NULL, epoch = NULL
-WHERE seq = ?1

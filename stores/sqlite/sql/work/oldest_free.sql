@@ -1,2 +1,0 @@
--- Finds the oldest ready activity without a session of one tag.
-SELECT min(seq) FROM work WHERE state = 1 AND session IS NULL AND tag = ?1

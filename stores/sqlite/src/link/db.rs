@@ -1,0 +1,120 @@
+//! One transaction as the verbs see it: statements by name, one time, and a record of what it makes runnable.
+
+use std::cell::RefCell;
+
+use rusqlite::{Connection, OptionalExtension, Params, Row};
+use steadfast_store::Woken;
+
+use crate::link::error::DbResult;
+
+/// Returns the text of a statement, which has a file of its own.
+macro_rules! sql {
+    ($name:literal) => {
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/sql/", $name, ".sql"))
+    };
+}
+pub(crate) use sql;
+
+/// A transaction, or a look at the state of the last one.
+pub(crate) struct Db<'c> {
+    connection: &'c Connection,
+    /// The time of the transaction: all that happens in it happens then.
+    pub(crate) now: i64,
+    pub(crate) woken: RefCell<Woken>,
+}
+
+impl<'c> Db<'c> {
+    pub(crate) fn new(connection: &'c Connection, now: i64) -> Self {
+        Self { connection, now, woken: RefCell::default() }
+    }
+
+    /// Runs a statement and returns how many rows it changed.
+    pub(crate) fn run(&self, sql: &str, params: impl Params) -> DbResult<usize> {
+        Ok(self.connection.prepare_cached(sql)?.execute(params)?)
+    }
+
+    /// Runs a statement that gives at most one row.
+    pub(crate) fn one<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> DbResult<Option<T>> {
+        Ok(self.connection.prepare_cached(sql)?.query_row(params, read).optional()?)
+    }
+
+    /// Runs a statement that gives one number.
+    pub(crate) fn number(&self, sql: &str, params: impl Params) -> DbResult<i64> {
+        Ok(self.connection.prepare_cached(sql)?.query_row(params, |row| row.get(0))?)
+    }
+
+    /// Runs a statement that gives one number, NULL or no row; the latter two are `None`.
+    pub(crate) fn maybe(&self, sql: &str, params: impl Params) -> DbResult<Option<i64>> {
+        Ok(self.one(sql, params, |row| row.get::<_, Option<i64>>(0))?.flatten())
+    }
+
+    pub(crate) fn all<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> DbResult<Vec<T>> {
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let rows = statement.query_map(params, read)?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Returns a number that was never given before.
+    pub(crate) fn next(&self) -> DbResult<i64> {
+        self.number(sql!("schema/next"), [])
+    }
+
+    pub(crate) fn last_insert(&self) -> i64 {
+        self.connection.last_insert_rowid()
+    }
+
+    /// Returns the end of a lease that is granted now. The store records its longest lease: a lease that ends
+    /// later than that allows was granted by a clock that has been set back since, and counts as ended (S16).
+    pub(crate) fn lease_until(&self, lasts: std::time::Duration) -> DbResult<i64> {
+        let until = self.after(lasts);
+        self.run(sql!("schema/longer_lease"), [until.saturating_sub(self.now)])?;
+        Ok(until)
+    }
+
+    /// Returns the latest time at which a lease can have been granted; with the length of the longest lease
+    /// added, no lease ends later.
+    pub(crate) fn latest_grant(&self) -> i64 {
+        self.now.saturating_add(CLOCK_TOLERANCE_MS)
+    }
+
+    /// Returns the time after a delay, at most `i64::MAX`.
+    pub(crate) fn after(&self, delay: std::time::Duration) -> i64 {
+        self.now.saturating_add(i64::try_from(delay.as_millis()).unwrap_or(i64::MAX))
+    }
+}
+
+/// How far apart the clocks of two processes may be before a lease of one is impossible for the other. Each
+/// takes the wall time once, when its store is opened, and then follows monotonic time; a larger difference
+/// is a wall clock that was set in between.
+const CLOCK_TOLERANCE_MS: i64 = 10_000;
+
+/// Reads a stored text. Bytes that are not UTF-8 become replacement characters, with one in front, so that
+/// the text is not valid JSON: such a row is unreadable like any other, and the statement does not fail
+/// (S15).
+pub(crate) fn text_of(row: &Row<'_>, column: usize) -> rusqlite::Result<String> {
+    let bytes = row.get_ref(column)?.as_bytes()?;
+    Ok(match std::str::from_utf8(bytes) {
+        Ok(text) => text.to_owned(),
+        Err(_) => format!("\u{fffd}{}", String::from_utf8_lossy(bytes)),
+    })
+}
+
+/// Returns a time or a number as SQLite stores it, at most `i64::MAX`.
+pub(crate) fn time(ms: u64) -> i64 {
+    i64::try_from(ms).unwrap_or(i64::MAX)
+}
+
+/// Returns a stored number as the contract counts; a negative one becomes 0.
+pub(crate) fn unsigned(value: i64) -> u64 {
+    u64::try_from(value).unwrap_or(0)
+}

@@ -1,0 +1,79 @@
+//! Reading beside the writer, on connections of its own, so that a read never delays a commit.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rusqlite::Connection;
+use steadfast_store::{ProviderError, ProviderErrorKind, StoreClock};
+use tokio::sync::{Semaphore, oneshot};
+
+use crate::link::connection::{Location, open_reader};
+use crate::link::db::Db;
+use crate::link::error::DbResult;
+use crate::link::open::OpenError;
+use crate::link::options::SqliteOptions;
+use crate::merge::writer::Writer;
+
+/// Reads a database on its own connections, or through the writer if there can be no second connection.
+#[derive(Debug)]
+pub(crate) enum Reader {
+    Own { idle: Arc<Mutex<Vec<Connection>>>, free: Arc<Semaphore>, clock: StoreClock },
+    ThroughWriter,
+}
+
+impl Reader {
+    pub(crate) fn open(
+        place: &Location,
+        options: &SqliteOptions,
+        clock: StoreClock,
+    ) -> Result<Self, OpenError> {
+        let Location::File(path) = place else { return Ok(Self::ThroughWriter) };
+        let count = options.readers.max(1);
+        let connections = (0..count).map(|_| open_reader(path, options)).collect::<Result<Vec<_>, _>>()?;
+        Ok(Self::Own {
+            idle: Arc::new(Mutex::new(connections)),
+            free: Arc::new(Semaphore::new(count)),
+            clock,
+        })
+    }
+
+    /// Runs a function on the last committed state.
+    pub(crate) async fn read<R, F>(
+        &self,
+        writer: &Writer,
+        operation: &'static str,
+        look: F,
+    ) -> Result<R, ProviderError>
+    where
+        R: Send + 'static,
+        F: FnOnce(&Db<'_>) -> DbResult<R> + Send + 'static,
+    {
+        let Self::Own { idle, free, clock } = self else { return writer.write(operation, look).await };
+        let closed = || ProviderError::new(ProviderErrorKind::Unavailable, operation, "the store is closed");
+        let permit = Arc::clone(free).acquire_owned().await.map_err(|_| closed())?;
+        let connection = idle.lock().unwrap_or_else(PoisonError::into_inner).pop().ok_or_else(closed)?;
+        let (idle, clock) = (Arc::clone(idle), clock.clone());
+        let (reply, answer) = oneshot::channel();
+        // A statement can take as long as the disk does, so it runs on a blocking thread.
+        let job = move || {
+            let result = in_one_view(&connection, &clock, look);
+            idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+            drop(permit);
+            // The caller may have been dropped; a read changes nothing.
+            drop(reply.send(result.map_err(|fault| fault.of(operation))));
+        };
+        drop(tokio::task::spawn_blocking(job));
+        answer.await.unwrap_or_else(|_| Err(closed()))
+    }
+}
+
+/// Runs a function in one read transaction, so that all its statements see one state.
+fn in_one_view<R>(
+    connection: &Connection,
+    clock: &StoreClock,
+    look: impl FnOnce(&Db<'_>) -> DbResult<R>,
+) -> DbResult<R> {
+    connection.prepare_cached("BEGIN")?.execute([])?;
+    let result = look(&Db::new(connection, clock.now_ms()));
+    connection.prepare_cached("ROLLBACK")?.execute([])?;
+    result
+}

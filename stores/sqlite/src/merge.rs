@@ -1,0 +1,7 @@
+//! The writer: requests that wait at the same time become one transaction.
+
+pub(crate) mod log;
+pub(crate) mod others;
+pub(crate) mod request;
+mod thread;
+pub(crate) mod writer;

@@ -1,0 +1,221 @@
+//! The writing thread: one transaction for all requests that wait, each in its own savepoint.
+
+use std::sync::Arc;
+
+use rusqlite::Connection;
+use steadfast_store::{ProviderError, ProviderErrorKind, StoreClock, Waiters, Woken};
+use tokio::sync::mpsc;
+
+use super::log::Log;
+use super::others::OtherProcesses;
+use super::request::Request;
+use crate::link::db::Db;
+use crate::link::error::provider_error;
+
+/// The thread that owns the writing connection.
+pub(super) struct WriterThread {
+    pub(super) connection: Connection,
+    pub(super) clock: StoreClock,
+    pub(super) waiters: Arc<Waiters>,
+    /// Bounds the requests of one transaction.
+    pub(super) max_group: usize,
+    pub(super) log: Log,
+    pub(super) others: OtherProcesses,
+}
+
+/// What the thread does next.
+enum Next {
+    Request(Box<dyn Request>),
+    Look,
+    Closed,
+}
+
+/// Bounds the looks for the next request before the thread sleeps. A caller that was just answered often asks
+/// again at once, and waking a thread takes longer than these looks.
+const LOOKS: u32 = 300;
+
+/// The requests that wait for the thread.
+pub(super) struct Inbox {
+    pub(super) incoming: mpsc::Receiver<Box<dyn Request>>,
+    /// Undoing goes first: a lease without a holder must not wait behind the fetches that want it.
+    pub(super) undoing: mpsc::UnboundedReceiver<Box<dyn Request>>,
+    /// A request that could not be part of the transaction that was under way.
+    pub(super) held_back: Option<Box<dyn Request>>,
+}
+
+impl Inbox {
+    fn try_next(&mut self) -> Option<Box<dyn Request>> {
+        let held_back = self.held_back.take();
+        held_back.or_else(|| self.undoing.try_recv().ok()).or_else(|| self.incoming.try_recv().ok())
+    }
+
+    /// Returns the next request if it arrives soon, without sleeping.
+    fn next_soon(&mut self) -> Option<Box<dyn Request>> {
+        for _ in 0..LOOKS {
+            if let Some(request) = self.try_next() {
+                return Some(request);
+            }
+            std::thread::yield_now();
+        }
+        None
+    }
+
+    /// Returns the next request if it can be part of a transaction that has begun.
+    fn try_join(&mut self) -> Option<Box<dyn Request>> {
+        if self.held_back.is_some() {
+            return None;
+        }
+        let next = self.try_next()?;
+        if next.is_outside() {
+            self.held_back = Some(next);
+            return None;
+        }
+        Some(next)
+    }
+}
+
+impl WriterThread {
+    /// Runs requests until the handle is dropped.
+    pub(super) fn run(mut self, mut inbox: Inbox) {
+        let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_time().build() else { return };
+        let (mut undone, mut was_busy) = (Vec::new(), false);
+        loop {
+            let mut group: Vec<Box<dyn Request>> = std::mem::take(&mut undone);
+            if group.is_empty() && was_busy {
+                group.extend(inbox.next_soon());
+            }
+            if group.is_empty() {
+                let first = runtime.block_on(async {
+                    tokio::select! {
+                        biased;
+                        Some(undo) = inbox.undoing.recv() => Next::Request(undo),
+                        request = inbox.incoming.recv() => request.map_or(Next::Closed, Next::Request),
+                        () = self.others.rest(self.clock.clock()) => Next::Look,
+                    }
+                });
+                match first {
+                    Next::Request(request) => group.push(request),
+                    Next::Look => {}
+                    Next::Closed => break,
+                }
+            }
+            was_busy = !group.is_empty();
+            let changes = self.connection.total_changes();
+            undone = self.commit(group, &mut inbox);
+            if self.connection.total_changes() != changes {
+                self.others.stir(self.clock.clock());
+            }
+            self.log.tidy(&self.connection);
+            if self.others.sees_others(&self.connection, self.clock.clock()) {
+                self.waiters.wake_all();
+            }
+        }
+        // Leases without a holder are undone before the file is closed.
+        while let Ok(request) = inbox.undoing.try_recv() {
+            undone.push(request);
+        }
+        self.commit(undone, &mut inbox);
+    }
+
+    /// Runs a group in one transaction and answers all of it. Returns the requests that undo what was not
+    /// taken.
+    fn commit(&self, mut group: Vec<Box<dyn Request>>, inbox: &mut Inbox) -> Vec<Box<dyn Request>> {
+        group.retain_mut(|request| request.is_wanted() && !request.run_outside(&self.connection));
+        if group.is_empty() {
+            return Vec::new();
+        }
+        let (committed, woken) = self.transaction(&mut group, inbox);
+        let undone = group.into_iter().filter_map(|request| request.answer(&committed)).collect();
+        if committed.is_ok() {
+            self.waiters.wake(&woken);
+        }
+        undone
+    }
+
+    /// Runs a group, and the requests that arrive meanwhile, up to the bound.
+    fn transaction(
+        &self,
+        group: &mut Vec<Box<dyn Request>>,
+        inbox: &mut Inbox,
+    ) -> (Result<(), ProviderError>, Woken) {
+        let mut woken = Woken::default();
+        // Gathered before it begins, so that all of them share the wait for another process, and its end.
+        self.gather(group, inbox);
+        if let Err(error) = self.execute("BEGIN IMMEDIATE") {
+            return (Err(provider_error("begin", error)), woken);
+        }
+        self.gather(group, inbox);
+        let (mut number, mut kept_any) = (0, false);
+        while number < group.len() {
+            // A single request needs no savepoint: if it fails, all is rolled back.
+            let alone = group.len() == 1;
+            let kept = match self.run_one(&mut group[number], alone) {
+                Ok(kept) => kept,
+                Err(error) => return (Err(error), Woken::default()),
+            };
+            // No request can join a transaction that will be rolled back.
+            let is_shared = !alone || kept.is_some();
+            kept_any |= kept.is_some();
+            woken.absorb(kept.unwrap_or_default());
+            number += 1;
+            if number == group.len() && is_shared {
+                self.gather(group, inbox);
+            }
+        }
+        let end = if kept_any { self.execute("COMMIT") } else { self.execute("ROLLBACK") };
+        match end {
+            Ok(()) => (Ok(()), woken),
+            Err(error) => (Err(self.roll_back(error)), Woken::default()),
+        }
+    }
+
+    fn gather(&self, group: &mut Vec<Box<dyn Request>>, inbox: &mut Inbox) {
+        while group.len() < self.max_group
+            && let Some(request) = inbox.try_join()
+        {
+            if request.is_wanted() {
+                group.push(request);
+            }
+        }
+    }
+
+    /// Runs one request of a group. Returns what it made runnable, or `None` if it failed and was rolled
+    /// back; an error if the whole transaction was rolled back.
+    fn run_one(&self, request: &mut Box<dyn Request>, alone: bool) -> Result<Option<Woken>, ProviderError> {
+        let db = Db::new(&self.connection, self.clock.now_ms());
+        if !alone {
+            self.execute("SAVEPOINT request").map_err(|error| self.roll_back(error))?;
+        }
+        let outcome = request.run(&db);
+        // A full disk or an I/O error may have rolled back everything: then nothing of the group is
+        // committed.
+        if self.connection.is_autocommit() {
+            let kind = outcome.err().unwrap_or(ProviderErrorKind::Unavailable);
+            let text =
+                "a request of the same commit failed, and took the commit with it; nothing was changed";
+            return Err(ProviderError::new(kind, "commit", text));
+        }
+        if !alone {
+            let undone = if outcome.is_ok() { Ok(()) } else { self.execute("ROLLBACK TO request") };
+            undone.and_then(|()| self.execute("RELEASE request")).map_err(|error| self.roll_back(error))?;
+        }
+        Ok(outcome.ok().map(|()| db.woken.into_inner()))
+    }
+
+    fn roll_back(&self, error: rusqlite::Error) -> ProviderError {
+        if !self.connection.is_autocommit()
+            && let Err(second) = self.execute("ROLLBACK")
+        {
+            tracing::error!(
+                target: "steadfast::store",
+                error = %second,
+                "a failed transaction could not be rolled back"
+            );
+        }
+        provider_error("commit", error)
+    }
+
+    fn execute(&self, statement: &str) -> rusqlite::Result<()> {
+        self.connection.prepare_cached(statement)?.execute([]).map(drop)
+    }
+}

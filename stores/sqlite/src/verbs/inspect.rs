@@ -1,0 +1,93 @@
+//! Inspection: which messages and activities wait, are held back or are leased, and since when.
+
+use rusqlite::params;
+use steadfast_core::{SessionKey, WorkItem};
+use steadfast_store::rules::tag_of;
+use steadfast_store::{MAX_PAGE, OldestWaiting, TurnState, WorkPhase, WorkState};
+
+use crate::link::db::{Db, sql, time, unsigned};
+use crate::link::error::DbResult;
+
+impl Db<'_> {
+    pub(crate) fn turn_of(&self, instance: &str) -> DbResult<Option<TurnState>> {
+        let Some(key) = self.maybe(sql!("instance/key"), [instance])? else { return Ok(None) };
+        if !self.exists(key)? {
+            return Ok(None);
+        }
+        let lease = self.one(sql!("turn/lease/live"), [key, self.now], |row| {
+            Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?))
+        })?;
+        let (token, until) = lease.unzip();
+        let turns = self.one(sql!("turn/messages_of"), params![key, self.now, token], |row| {
+            Ok(TurnState {
+                leased: unsigned(row.get(0)?),
+                waiting: unsigned(row.get(1)?),
+                oldest_ms: row.get::<_, Option<i64>>(2)?.map(unsigned),
+                delayed: unsigned(row.get(3)?),
+                leased_until_ms: until.map(unsigned),
+                watched: Vec::new(),
+                now_ms: unsigned(self.now),
+            })
+        })?;
+        let columns = [key, self.latest_execution(key)?];
+        let watched = self.all(sql!("session/watch/watched_by"), columns, |row| {
+            Ok(session_key(row.get(0)?, row.get(1)?))
+        })?;
+        Ok(turns.map(|turns| TurnState { watched, ..turns }))
+    }
+
+    pub(crate) fn work_of(&self, instance: &str, execution_id: u64) -> DbResult<Vec<WorkState>> {
+        let Some(key) = self.maybe(sql!("instance/key"), [instance])? else { return Ok(Vec::new()) };
+        let page = i64::try_from(MAX_PAGE).unwrap_or(i64::MAX);
+        self.all(sql!("work/of_execution"), params![key, time(execution_id), page], |row| {
+            self.work_state(row)
+        })
+    }
+
+    fn work_state(&self, row: &rusqlite::Row<'_>) -> rusqlite::Result<WorkState> {
+        let name = match serde_json::from_str::<WorkItem>(&row.get::<_, String>(1)?) {
+            Ok(WorkItem::ActivityExecute { name, .. }) => Some(name),
+            _ => None,
+        };
+        let session = row.get::<_, Option<String>>(3)?.zip(row.get::<_, Option<String>>(4)?);
+        let (state, visible_at): (i64, i64) = (row.get(6)?, row.get(7)?);
+        let locked_until = row.get::<_, Option<i64>>(8)?.unwrap_or(0);
+        let phase = match state {
+            READY => WorkPhase::Waiting { since_ms: unsigned(row.get(9)?) },
+            _ if locked_until > self.now => WorkPhase::Leased {
+                worker_id: row.get::<_, Option<String>>(10)?.unwrap_or_default(),
+                until_ms: unsigned(locked_until),
+            },
+            _ if visible_at > self.now => WorkPhase::Delayed { until_ms: unsigned(visible_at) },
+            // The activity's time has come, or its lease has ended, and no fetch has moved the row yet.
+            _ => WorkPhase::Waiting { since_ms: unsigned(visible_at.max(locked_until)) },
+        };
+        Ok(WorkState {
+            activity_id: unsigned(row.get(0)?),
+            name,
+            tag: tag_of(&row.get::<_, String>(2)?).map(str::to_owned),
+            session: session.map(|(instance, id)| session_key(instance, id)),
+            attempts: row.get(5)?,
+            phase,
+        })
+    }
+
+    /// Moves the rows that became runnable by time, as a fetch does, so that the indexes hold all that is
+    /// runnable.
+    pub(crate) fn oldest_waiting(&self) -> DbResult<OldestWaiting> {
+        self.sweep_turns()?;
+        self.sweep_work()?;
+        Ok(OldestWaiting {
+            message_ms: self.longest_waiting_turn()?.map(unsigned),
+            work_ms: self.maybe(sql!("work/ready/waiting_since"), [])?.map(unsigned),
+            now_ms: unsigned(self.now),
+        })
+    }
+}
+
+/// The stored state of an activity that can be leased.
+const READY: i64 = 1;
+
+fn session_key(instance: String, session_id: String) -> SessionKey {
+    SessionKey { instance: (!instance.is_empty()).then_some(instance), session_id }
+}

@@ -1,0 +1,163 @@
+//! Sending: how messages and activities come into their queues, and what a fetch does with unreadable
+//! messages.
+
+use rusqlite::params;
+use steadfast_core::WorkItem;
+use steadfast_store::rules::{check_message, is_start, stored_tag, to_json};
+use steadfast_store::{
+    Envelope, MAX_UNREADABLE_ATTEMPTS, Message, NewWork, ProviderError, Queue, Started, UNREADABLE_RETRY,
+};
+
+use crate::link::db::{Db, sql, text_of};
+use crate::link::error::{DbResult, Fault};
+
+/// A message as it is stored.
+pub(crate) struct MessageRow {
+    pub(crate) seq: i64,
+    pub(crate) item: String,
+    pub(crate) attempts: u32,
+    pub(crate) traceparent: Option<String>,
+    pub(crate) starts: bool,
+}
+
+impl MessageRow {
+    pub(crate) fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            seq: row.get(0)?,
+            item: text_of(row, 1)?,
+            attempts: row.get(2)?,
+            traceparent: row.get(3)?,
+            starts: row.get(4)?,
+        })
+    }
+}
+
+/// A message to store, already written as JSON, so that the writer only stores it.
+pub(crate) struct NewMessage {
+    pub(crate) message: Message,
+    pub(crate) text: String,
+    pub(crate) delay: Option<std::time::Duration>,
+}
+
+impl NewMessage {
+    pub(crate) fn new(operation: &'static str, envelope: Envelope) -> Result<Self, ProviderError> {
+        let Envelope { message, delay } = envelope;
+        check_message(operation, &message.item)?;
+        let text = to_json(operation, &message.item)?;
+        Ok(Self { message, text, delay })
+    }
+
+    /// Prepares several messages; one that cannot be sent refuses all.
+    pub(crate) fn all(operation: &'static str, envelopes: Vec<Envelope>) -> Result<Vec<Self>, ProviderError> {
+        envelopes.into_iter().map(|envelope| Self::new(operation, envelope)).collect()
+    }
+}
+
+impl Db<'_> {
+    /// Returns the key of an instance, and inserts a row for an instance that has none.
+    pub(crate) fn key_of(&self, instance: &str) -> DbResult<i64> {
+        if let Some(key) = self.maybe(sql!("instance/key"), [instance])? {
+            return Ok(key);
+        }
+        self.run(sql!("instance/create"), [instance])?;
+        Ok(self.last_insert())
+    }
+
+    pub(crate) fn send(&self, messages: &[NewMessage]) -> DbResult<()> {
+        for new in messages {
+            let visible_at = self.after(new.delay.unwrap_or_default());
+            self.insert_message(&new.message, &new.text, visible_at)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn start(&self, start: &NewMessage, also: &[NewMessage]) -> DbResult<Started> {
+        let known = match self.maybe(sql!("instance/key"), [start.message.item.instance()])? {
+            Some(key) => self.exists(key)?,
+            None => false,
+        };
+        if !known {
+            self.send(std::slice::from_ref(start))?;
+        }
+        self.send(also)?;
+        Ok(if known { Started::Existing } else { Started::New })
+    }
+
+    /// Tells whether the instance exists: it has a row, any history, or a start that is not consumed yet
+    /// (S17).
+    pub(crate) fn exists(&self, key: i64) -> DbResult<bool> {
+        Ok(self.number(sql!("instance/exists"), [key])? == 1)
+    }
+
+    pub(crate) fn insert_message(&self, message: &Message, text: &str, visible_at: i64) -> DbResult<()> {
+        let key = self.key_of(message.item.instance())?;
+        let ready = visible_at <= self.now;
+        let starts = is_start(&message.item);
+        let columns = params![key, i64::from(ready), visible_at, starts, text, message.traceparent];
+        self.run(sql!("message/insert"), columns)?;
+        if ready {
+            self.touch_turn(key, visible_at)?;
+        } else {
+            // A waiting fetch must learn of the new moment at which it has a turn to lease.
+            self.woken.borrow_mut().turns += 1;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn insert_work(&self, work: &NewWork, text: &str) -> DbResult<()> {
+        let WorkItem::ActivityExecute { instance, execution_id, id, tag, .. } = &work.item else {
+            return Err(Fault::invalid("enqueue_work", "only activities are work"));
+        };
+        let key = self.key_of(instance)?;
+        let session = work.session_key().map(|session| self.session_number(&session)).transpose()?;
+        let (execution, activity) = (crate::link::db::time(*execution_id), crate::link::db::time(*id));
+        let columns = params![
+            key,
+            execution,
+            activity,
+            stored_tag(tag.as_deref()),
+            session,
+            self.now,
+            text,
+            work.traceparent
+        ];
+        self.run(sql!("work/insert"), columns)?;
+        self.woken.borrow_mut().work.push((tag.clone(), session.is_some()));
+        if let Some(session) = session {
+            self.refresh_heads(session)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the messages that can be read. The others are counted and delayed, and in the end set aside
+    /// (S15).
+    pub(crate) fn pass_over_unreadable_messages(
+        &self,
+        instance: &str,
+        rows: Vec<MessageRow>,
+    ) -> DbResult<Vec<(MessageRow, WorkItem)>> {
+        let mut readable = Vec::with_capacity(rows.len());
+        for row in rows {
+            match serde_json::from_str::<WorkItem>(&row.item) {
+                Ok(item) => readable.push((row, item)),
+                Err(error) if row.attempts + 1 < MAX_UNREADABLE_ATTEMPTS => {
+                    tracing::debug!(
+                        target: "steadfast::store",
+                        instance,
+                        %error,
+                        "unreadable message passed over"
+                    );
+                    self.run(
+                        sql!("message/delay_unreadable"),
+                        params![row.seq, self.after(UNREADABLE_RETRY)],
+                    )?;
+                }
+                Err(error) => {
+                    self.put_aside(Queue::Orchestrator, Some(instance), &row.item, &error, row.attempts + 1)?;
+                    self.run(sql!("message/delete"), [row.seq])?;
+                }
+            }
+        }
+        Ok(readable)
+    }
+}

@@ -1,0 +1,415 @@
+//! Sessions: claims, renewals and releases (S13). A session has an owner exactly while its lease lasts.
+
+use rusqlite::params;
+use steadfast_core::{SessionConcurrency, SessionKey, WorkItem};
+use steadfast_store::rules::{SessionEffect, is_same_owner, lost_claims, superseded, tag_of, to_json};
+use steadfast_store::{
+    Appetite, Claim, ClaimedSession, MAX_PAGE, Owner, ProviderError, RenewSessions, SessionInfo, SessionRef,
+    SessionRequest, SessionsRenewed, TurnCommit,
+};
+
+use crate::link::db::{Db, sql, time, unsigned};
+use crate::link::error::DbResult;
+use crate::verbs::turn::SWEEP;
+
+/// A session as it is stored.
+struct SessionRow {
+    id: i64,
+    key: SessionKey,
+    held: bool,
+    owner: Option<Owner>,
+    locked_until: i64,
+    last_activity: i64,
+    epoch: i64,
+    idle_timeout: Option<i64>,
+    serial: bool,
+}
+
+impl SessionRow {
+    fn is_live(&self, now: i64) -> bool {
+        self.held && self.locked_until > now
+    }
+
+    /// Tells whether the session is this process's now.
+    fn is_held_by(&self, owner: &Owner, now: i64) -> bool {
+        self.is_live(now) && self.owner.as_ref().is_some_and(|holder| is_same_owner(holder, owner))
+    }
+
+    fn claim(&self) -> SessionRef {
+        SessionRef { key: self.key.clone(), epoch: unsigned(self.epoch) }
+    }
+}
+
+impl Db<'_> {
+    pub(crate) fn register_node(&self, node_id: &str) -> DbResult<u64> {
+        let incarnation = self.next()?;
+        self.run(sql!("session/lease/register_node"), params![node_id, incarnation])?;
+        Ok(unsigned(incarnation))
+    }
+
+    /// Refuses a call by an earlier start of a node that has started again since (S13).
+    pub(crate) fn check_incarnation(&self, operation: &'static str, owner: &Owner) -> DbResult<()> {
+        let Some(given) = owner.incarnation else { return Ok(()) };
+        match self.maybe(sql!("session/lease/newest_incarnation"), [&owner.id])? {
+            Some(newest) if given < unsigned(newest) => {
+                Err(superseded(operation, &owner.id, given, unsigned(newest)).into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Releases the sessions whose lease has ended.
+    pub(crate) fn sweep_sessions(&self) -> DbResult<()> {
+        for id in
+            self.all(sql!("session/lease/ended"), params![self.now, SWEEP], |row| row.get::<_, i64>(0))?
+        {
+            self.release(id)?;
+        }
+        Ok(())
+    }
+
+    /// Ends leases that no clock of now can have granted.
+    pub(crate) fn end_impossible_sessions(&self) -> DbResult<bool> {
+        let found =
+            self.all(sql!("session/lease/impossible"), params![self.latest_grant(), SWEEP], |row| {
+                row.get::<_, i64>(0)
+            })?;
+        for id in &found {
+            self.release(*id)?;
+        }
+        Ok(!found.is_empty())
+    }
+
+    /// Ends the lease of a session: any process may claim it.
+    fn release(&self, id: i64) -> DbResult<()> {
+        self.run(sql!("session/lease/release"), params![id, self.now])?;
+        if self.run(sql!("session/head/own"), params![id, ""])? > 0 {
+            self.woken.borrow_mut().any_work = true;
+        }
+        Ok(())
+    }
+
+    /// Returns the number of a session, and inserts a row for a session that has none.
+    pub(crate) fn session_number(&self, key: &SessionKey) -> DbResult<i64> {
+        if let Some(id) = self.known_session(key)? {
+            return Ok(id);
+        }
+        self.run(sql!("session/create"), params![scope_of(key), key.session_id])?;
+        Ok(self.last_insert())
+    }
+
+    pub(crate) fn known_session(&self, key: &SessionKey) -> DbResult<Option<i64>> {
+        self.maybe(sql!("session/number"), params![scope_of(key), key.session_id])
+    }
+
+    fn session_row(&self, id: i64) -> DbResult<Option<SessionRow>> {
+        self.one(sql!("session/show"), [id], read)
+    }
+
+    pub(crate) fn is_held_by(&self, id: i64, owner: &Owner) -> DbResult<bool> {
+        Ok(self.session_row(id)?.is_some_and(|session| session.is_held_by(owner, self.now)))
+    }
+
+    /// Claims the session for the process that serves it now, or extends the lease of its live claim.
+    pub(crate) fn claim(&self, id: i64, request: &SessionRequest) -> DbResult<ClaimedSession> {
+        let until = self.lease_until(request.lock_timeout)?;
+        let Some(session) = self.session_row(id)? else {
+            let text = format!("session {id} vanished inside a transaction");
+            return Err(ProviderError::permanent("fetch_work", text).into());
+        };
+        if session.is_held_by(&request.owner, self.now) {
+            self.run(sql!("session/lease/extend"), params![id, session.locked_until.max(until), self.now])?;
+            return Ok(ClaimedSession {
+                key: session.key,
+                epoch: unsigned(session.epoch),
+                claim: Claim::Held,
+            });
+        }
+        let epoch = self.next()?;
+        let owner = &request.owner;
+        let incarnation = owner.incarnation.map(time);
+        self.run(sql!("session/lease/claim"), params![id, owner.id, incarnation, until, self.now, epoch])?;
+        self.run(sql!("session/head/own"), params![id, format!(":{}", owner.id)])?;
+        let from = session.owner.map(|owner| owner.id);
+        self.tell_watchers(&session.key, epoch, from.as_deref(), &owner.id)?;
+        let claim = from.map_or(Claim::New, |from| Claim::Taken { from });
+        Ok(ClaimedSession { key: session.key, epoch: unsigned(epoch), claim })
+    }
+
+    /// Releases a session that a dropped fetch claimed, unless it was claimed again since.
+    pub(crate) fn undo_claim(&self, key: &SessionKey, epoch: u64) -> DbResult<()> {
+        let Some(id) = self.known_session(key)? else { return Ok(()) };
+        match self.session_row(id)? {
+            Some(session) if unsigned(session.epoch) == epoch => self.release(id),
+            _ => Ok(()),
+        }
+    }
+
+    /// Tells the executions that watch a session of a new claim, each from the second claim that it knows of.
+    fn tell_watchers(&self, key: &SessionKey, epoch: i64, from: Option<&str>, to: &str) -> DbResult<()> {
+        let watched = params![scope_of(key), key.session_id];
+        let mut watchers = self.all(sql!("session/watch/watchers"), watched, |row| {
+            Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?, row.get::<_, bool>(2)?))
+        })?;
+        if watchers.is_empty() {
+            return Ok(());
+        }
+        // In the order of instance ids, as in every store.
+        watchers.sort_unstable();
+        for (instance, execution, has_seen) in watchers {
+            if has_seen {
+                let message = WorkItem::SessionMigrated {
+                    instance,
+                    execution_id: unsigned(execution),
+                    session_id: key.session_id.clone(),
+                    epoch: unsigned(epoch),
+                    from: from.map(str::to_owned),
+                    to: to.to_owned(),
+                };
+                let text = to_json("fetch_work", &message)?;
+                self.insert_message(&message.into(), &text, self.now)?;
+            }
+        }
+        self.run(sql!("session/watch/have_seen"), params![scope_of(key), key.session_id])?;
+        Ok(())
+    }
+
+    /// Finds the head of a session for a tag anew: its oldest ready activity of that tag.
+    pub(crate) fn refresh_head(&self, session: i64, tag: &str) -> DbResult<()> {
+        let Some(row) = self.session_row(session)? else { return Ok(()) };
+        if row.serial {
+            return self.refresh_heads(session);
+        }
+        let head = self.maybe(sql!("session/head/first_of_tag"), params![session, tag])?;
+        self.put_head(&row, tag, head)
+    }
+
+    /// Finds all heads of a session anew. A serial session has at most one.
+    pub(crate) fn refresh_heads(&self, session: i64) -> DbResult<()> {
+        let Some(row) = self.session_row(session)? else { return Ok(()) };
+        self.run(sql!("session/head/drop_all"), [session])?;
+        if row.serial {
+            // The first activity in line, if it is ready: behind it no other may be leased.
+            let first = self.one(sql!("session/head/first_in_line"), [session], |row| {
+                Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, String>(2)?))
+            })?;
+            return match first {
+                Some((seq, 1, tag)) => {
+                    self.woken.borrow_mut().work.push((tag_of(&tag).map(str::to_owned), true));
+                    self.put_head(&row, &tag, Some(seq))
+                }
+                _ => Ok(()),
+            };
+        }
+        let mut from = String::new();
+        while let Some(Some(tag)) =
+            self.one(sql!("session/head/next_tag"), params![session, from], |row| {
+                row.get::<_, Option<String>>(0)
+            })?
+        {
+            let head = self.maybe(sql!("session/head/first_of_tag"), params![session, tag])?;
+            self.put_head(&row, &tag, head)?;
+            from = format!("{tag}\0");
+        }
+        Ok(())
+    }
+
+    fn put_head(&self, session: &SessionRow, tag: &str, head: Option<i64>) -> DbResult<()> {
+        let owner = match &session.owner {
+            Some(owner) if session.held => format!(":{}", owner.id),
+            _ => String::new(),
+        };
+        match head {
+            Some(head) => {
+                self.run(sql!("session/head/put"), params![session.id, tag, head, owner, session.serial])?
+            }
+            None => self.run(sql!("session/head/drop"), params![session.id, tag])?,
+        };
+        Ok(())
+    }
+
+    /// Notes work on a session, so that it is not idle, if the holder's claim is still the session's.
+    pub(crate) fn touch_session(&self, seq: i64) -> DbResult<()> {
+        self.run(sql!("session/lease/touch"), params![seq, self.now])?;
+        Ok(())
+    }
+
+    pub(crate) fn renew_sessions(&self, request: &RenewSessions) -> DbResult<SessionsRenewed> {
+        self.check_incarnation("renew_sessions", &request.owner)?;
+        self.sweep_work()?;
+        let mut outcome = SessionsRenewed::default();
+        for session in self.all(sql!("session/of_owner"), [&request.owner.id], read)? {
+            if !session.is_held_by(&request.owner, self.now) {
+                continue;
+            }
+            let claim = session.claim();
+            if self.is_untaken(&session, request)? {
+                self.release(session.id)?;
+                outcome.untaken.push(claim);
+            } else if self.is_idle(&session, request)? {
+                outcome.idle.push(claim);
+            } else {
+                self.run(
+                    sql!("session/lease/renew"),
+                    params![session.id, self.lease_until(request.extend_for)?],
+                )?;
+                outcome.renewed.push(claim);
+            }
+        }
+        outcome.lost = lost_claims(request, &outcome);
+        Ok(outcome)
+    }
+
+    /// Tells whether a session is idle: none of its activities runs, and its last work is older than the
+    /// time-out.
+    fn is_idle(&self, session: &SessionRow, request: &RenewSessions) -> DbResult<bool> {
+        let timeout = match session.key.instance {
+            Some(_) => session.idle_timeout,
+            None => Some(i64::try_from(request.idle_timeout.as_millis()).unwrap_or(i64::MAX)),
+        };
+        let idle = timeout.is_some_and(|timeout| session.last_activity.saturating_add(timeout) <= self.now);
+        Ok(idle && !self.is_running(session.id)?)
+    }
+
+    /// Tells whether a session has had work for longer than `untaken_after` that its owner will not take,
+    /// while none of its activities runs.
+    fn is_untaken(&self, session: &SessionRow, request: &RenewSessions) -> DbResult<bool> {
+        let patience = i64::try_from(request.untaken_after.as_millis()).unwrap_or(i64::MAX);
+        let before = self.now.saturating_sub(patience);
+        for (tag, _) in self.all(sql!("work/ready/heads_of_session"), [session.id], |row| {
+            Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?))
+        })? {
+            let refused = request.appetite == Appetite::Full || !request.tags.matches(tag_of(&tag));
+            if refused
+                && self.number(sql!("session/lease/waits_since"), params![session.id, tag, before])? == 1
+            {
+                return Ok(!self.is_running(session.id)?);
+            }
+        }
+        Ok(false)
+    }
+
+    fn is_running(&self, session: i64) -> DbResult<bool> {
+        Ok(self.number(sql!("session/lease/is_running"), params![session, self.now])? == 1)
+    }
+
+    pub(crate) fn release_sessions(
+        &self,
+        owner: &Owner,
+        sessions: &[SessionRef],
+    ) -> DbResult<Vec<SessionRef>> {
+        self.check_incarnation("release_sessions", owner)?;
+        let mut released = Vec::new();
+        for claim in sessions {
+            let Some(id) = self.known_session(&claim.key)? else { continue };
+            if let Some(session) = self.session_row(id)?
+                && unsigned(session.epoch) == claim.epoch
+                && session.is_held_by(owner, self.now)
+            {
+                self.release(id)?;
+                released.push(claim.clone());
+            }
+        }
+        Ok(released)
+    }
+
+    /// Removes shared sessions without a live lease and without work, and sessions whose instance does not
+    /// exist. No caller notices: epochs come from one counter, so a session that is claimed again has a
+    /// higher one.
+    pub(crate) fn cleanup_sessions(&self) -> DbResult<usize> {
+        let removed = self.run(sql!("session/cleanup"), [self.now])?;
+        self.run(sql!("session/cleanup_names"), [])?;
+        Ok(removed)
+    }
+
+    /// Records what the events of a turn do to the sessions of its instance, and what its execution watches.
+    pub(crate) fn record_sessions(&self, key: i64, instance: &str, commit: &TurnCommit) -> DbResult<()> {
+        for effect in SessionEffect::of(&commit.events) {
+            match effect {
+                SessionEffect::Open { session_id, idle_timeout_ms, concurrency } => {
+                    let id = self.session_number(&SessionKey::owned(instance, session_id))?;
+                    let serial = concurrency.map(|concurrency| concurrency == SessionConcurrency::Serial);
+                    self.run(sql!("session/open"), params![id, self.now, idle_timeout_ms.map(time), serial])?;
+                    self.refresh_heads(id)?;
+                }
+                SessionEffect::Close { session_id } => {
+                    self.close_session(&SessionKey::owned(instance, session_id))?;
+                }
+                SessionEffect::CloseAll => self.close_sessions_of(instance)?,
+            }
+        }
+        for watched in &commit.watched {
+            let columns = params![scope_of(watched), watched.session_id, key, time(commit.execution_id)];
+            self.run(sql!("session/watch/begin"), columns)?;
+        }
+        if commit.ends_execution() {
+            self.run(sql!("session/watch/end"), params![key, time(commit.execution_id)])?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn close_sessions_of(&self, instance: &str) -> DbResult<()> {
+        for id in self.all(sql!("session/of_instance"), [instance], |row| row.get::<_, String>(0))? {
+            self.close_session(&SessionKey::owned(instance, id))?;
+        }
+        Ok(())
+    }
+
+    /// Removes a session of an instance and withdraws its work.
+    fn close_session(&self, key: &SessionKey) -> DbResult<()> {
+        if let Some(id) = self.known_session(key)? {
+            self.run(sql!("session/drop_work"), [id])?;
+            self.run(sql!("session/head/drop_all"), [id])?;
+            self.run(sql!("session/close"), [id])?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn sessions(&self, after: Option<&SessionKey>) -> DbResult<Vec<SessionInfo>> {
+        let page = i64::try_from(MAX_PAGE).unwrap_or(i64::MAX);
+        let (scope, id) = after.map_or((None, ""), |key| (Some(scope_of(key)), key.session_id.as_str()));
+        let rows = self.all(sql!("session/page"), params![scope, id, page], read)?;
+        rows.into_iter().map(|row| self.info(row)).collect()
+    }
+
+    pub(crate) fn session(&self, key: &SessionKey) -> DbResult<Option<SessionInfo>> {
+        let columns = params![scope_of(key), key.session_id];
+        let row = self.one(sql!("session/row"), columns, read)?;
+        row.map(|row| self.info(row)).transpose()
+    }
+
+    fn info(&self, row: SessionRow) -> DbResult<SessionInfo> {
+        Ok(SessionInfo {
+            queued: unsigned(self.number(sql!("session/queued"), [row.id])?),
+            key: row.key,
+            owner: row.owner,
+            epoch: unsigned(row.epoch),
+            locked_until_ms: unsigned(row.locked_until),
+            last_activity_at_ms: unsigned(row.last_activity),
+            idle_timeout_ms: row.idle_timeout.map(unsigned),
+            concurrency: if row.serial { SessionConcurrency::Serial } else { SessionConcurrency::Unbounded },
+        })
+    }
+}
+
+/// Returns the stored scope of a session: the id of its instance, `''` for a shared session.
+fn scope_of(key: &SessionKey) -> &str {
+    key.instance.as_deref().unwrap_or_default()
+}
+
+fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<SessionRow> {
+    let scope: String = row.get(1)?;
+    let owner: Option<String> = row.get(4)?;
+    let incarnation: Option<i64> = row.get(5)?;
+    Ok(SessionRow {
+        id: row.get(0)?,
+        key: SessionKey { instance: (!scope.is_empty()).then_some(scope), session_id: row.get(2)? },
+        held: row.get(3)?,
+        owner: owner.map(|id| Owner { id, incarnation: incarnation.map(unsigned) }),
+        locked_until: row.get(6)?,
+        last_activity: row.get(7)?,
+        epoch: row.get(8)?,
+        idle_timeout: row.get(9)?,
+        serial: row.get(10)?,
+    })
+}

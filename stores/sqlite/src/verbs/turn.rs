@@ -1,0 +1,462 @@
+//! Turns: leasing an instance, and committing what was decided for it.
+
+use rusqlite::params;
+use semver::Version;
+use steadfast_core::{DispatcherCapabilityFilter, Event, EventKind, WorkItem};
+use steadfast_store::rules::{
+    ended_turn_lease, fires_at_ms, no_such_lease, started_by, tell_of_strays, to_json,
+};
+use steadfast_store::{
+    Abandon, Attempt, Committed, LeaseToken, MAX_TURN_MESSAGES, Message, ProviderError, RunId, TurnCommit,
+};
+
+use crate::link::db::{Db, sql, time, unsigned};
+use crate::link::error::DbResult;
+use crate::merge::request::Undo;
+use crate::verbs::message::MessageRow;
+
+/// Bounds the rows that one fetch moves because their time has come; the next fetch moves the next ones.
+pub(crate) const SWEEP: i64 = 256;
+
+/// A leased instance, before its history is read.
+#[derive(Debug)]
+pub(crate) struct LeasedTurn {
+    pub(crate) key: i64,
+    pub(crate) token: String,
+    pub(crate) instance: String,
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) execution: i64,
+    pub(crate) run: Option<RunId>,
+    pub(crate) last_event_id: u64,
+    pub(crate) messages: Vec<Message>,
+    pub(crate) attempt: u32,
+    pub(crate) now: i64,
+}
+
+impl Undo for LeasedTurn {
+    fn undo(self, db: &Db<'_>) -> DbResult<()> {
+        db.undo_lease_of_turn(
+            self.key,
+            &self.token,
+            Abandon { retry_after: None, attempt: Attempt::Uncounted },
+        )
+    }
+}
+
+/// Whether the ready messages of an instance can be delivered.
+#[derive(PartialEq, Eq)]
+enum Footing {
+    /// The instance exists and can run.
+    Firm,
+    /// The start of the instance is not visible yet, and the messages wait for it (S2).
+    WaitsForStart,
+    /// There is no such instance (S17).
+    Stray,
+}
+
+/// What a fetch found: a lease, or the time at which to look again.
+pub(crate) struct Fetched<L> {
+    pub(crate) lease: Option<L>,
+    pub(crate) next: Option<i64>,
+}
+
+impl<L: Undo> Undo for Fetched<L> {
+    fn undo(self, db: &Db<'_>) -> DbResult<()> {
+        self.lease.undo(db)
+    }
+}
+
+impl Db<'_> {
+    pub(crate) fn fetch_turn(
+        &self,
+        lock_timeout: std::time::Duration,
+        filter: Option<&DispatcherCapabilityFilter>,
+    ) -> DbResult<Fetched<LeasedTurn>> {
+        self.sweep_turns()?;
+        let mut lease = self.lease_oldest(lock_timeout, filter)?;
+        if lease.is_none() && self.end_impossible_turns()? {
+            lease = self.lease_oldest(lock_timeout, filter)?;
+        }
+        let next = if lease.is_some() { None } else { self.next_turn_moment()? };
+        Ok(Fetched { lease, next })
+    }
+
+    fn lease_oldest(
+        &self,
+        lock_timeout: std::time::Duration,
+        filter: Option<&DispatcherCapabilityFilter>,
+    ) -> DbResult<Option<LeasedTurn>> {
+        while let Some(key) = self.oldest_ready(filter)? {
+            if let Some(lease) = self.try_lease(key, lock_timeout)? {
+                return Ok(Some(lease));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Ends leases that no clock of now can have granted. A fetch looks for them only if it finds nothing
+    /// else, because they are rare.
+    fn end_impossible_turns(&self) -> DbResult<bool> {
+        let found = self.all(sql!("turn/lease/impossible"), params![self.latest_grant(), SWEEP], |row| {
+            row.get::<_, i64>(0)
+        })?;
+        for key in &found {
+            self.free_turn(*key, self.now)?;
+        }
+        Ok(!found.is_empty())
+    }
+
+    /// Moves the rows that became runnable by time: messages whose time has come, and instances whose lease
+    /// has ended.
+    pub(crate) fn sweep_turns(&self) -> DbResult<()> {
+        let due = self.all(sql!("turn/ready/due_messages"), params![self.now, SWEEP], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
+        })?;
+        let mut touched: Vec<(i64, i64)> = Vec::new();
+        for (seq, key, visible_at) in due {
+            self.run(sql!("turn/ready/make_message"), [seq])?;
+            touched.push((key, visible_at));
+        }
+        // The first message of an instance is the oldest: the instance waits since then.
+        touched.dedup_by_key(|(key, _)| *key);
+        for (key, visible_at) in touched {
+            self.touch_turn(key, visible_at)?;
+        }
+        for key in self.all(sql!("turn/lease/ended"), params![self.now, SWEEP], |row| row.get::<_, i64>(0))? {
+            self.free_turn(key, self.now)?;
+        }
+        Ok(())
+    }
+
+    /// Makes an instance ready that has a new message, visible since then, unless it is leased.
+    pub(crate) fn touch_turn(&self, key: i64, since: i64) -> DbResult<()> {
+        if self.number(sql!("turn/state"), [key])? != 2 {
+            self.free_turn(key, since)?;
+        }
+        Ok(())
+    }
+
+    /// Makes an instance ready since then if it has a ready message, else idle. Its lease, if any, ends.
+    pub(crate) fn free_turn(&self, key: i64, since: i64) -> DbResult<()> {
+        let head = self.maybe(sql!("turn/ready/first_message"), [key])?;
+        self.run(sql!("turn/ready/set"), params![key, head, since])?;
+        self.woken.borrow_mut().turns += usize::from(head.is_some());
+        Ok(())
+    }
+
+    /// Returns the ready instance with the oldest message, over the engine versions that the caller can run.
+    fn oldest_ready(&self, filter: Option<&DispatcherCapabilityFilter>) -> DbResult<Option<i64>> {
+        if filter.is_some_and(|filter| filter.supported_duroxide_versions.is_empty()) {
+            return Ok(None);
+        }
+        let mut oldest: Option<(i64, i64)> = None;
+        let mut pin = -1;
+        while let Some(next) = self.maybe(sql!("turn/ready/next_pin"), [pin])? {
+            pin = next;
+            if !self.is_compatible(pin, filter)? {
+                continue;
+            }
+            let found = self.one(sql!("turn/ready/oldest"), [pin], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            oldest = match (oldest, found) {
+                (Some(oldest), Some(found)) => Some(oldest.min(found)),
+                (oldest, found) => oldest.or(found),
+            };
+        }
+        Ok(oldest.map(|(_, key)| key))
+    }
+
+    fn is_compatible(&self, pin: i64, filter: Option<&DispatcherCapabilityFilter>) -> DbResult<bool> {
+        let (Some(filter), true) = (filter, pin != 0) else { return Ok(true) };
+        let version = self.one(sql!("turn/ready/pin_version"), [pin], |row| row.get::<_, String>(0))?;
+        let version = version.and_then(|text| Version::parse(&text).ok());
+        Ok(version.is_none_or(|version| filter.is_compatible(&version)))
+    }
+
+    /// Leases an instance that has ready messages. `None` if it has nothing to deliver after all: the
+    /// instance does not exist and its messages are dropped, or they wait for a delayed start, or they cannot
+    /// be read.
+    fn try_lease(&self, key: i64, lock_timeout: std::time::Duration) -> DbResult<Option<LeasedTurn>> {
+        let Some((instance, name, version, execution)) = self.identity_row(key)? else { return Ok(None) };
+        match self.footing(key, name.is_some())? {
+            Footing::Firm => {}
+            Footing::WaitsForStart => {
+                self.run(sql!("turn/wait_for_start"), [key])?;
+                return Ok(None);
+            }
+            Footing::Stray => {
+                self.settle_strays(key, &instance)?;
+                return Ok(None);
+            }
+        }
+        let rows = self.batch(key)?;
+        let count = rows.len();
+        let readable = self.pass_over_unreadable_messages(&instance, rows)?;
+        // An unreadable message may be the start: the others then wait for it, or their instance does not
+        // exist.
+        let is_firm = readable.len() == count || self.footing(key, name.is_some())? == Footing::Firm;
+        if readable.is_empty() || !is_firm {
+            self.free_turn(key, self.now)?;
+            return Ok(None);
+        }
+        self.lease(key, instance, name.zip(version), execution, readable, lock_timeout).map(Some)
+    }
+
+    fn footing(&self, key: i64, named: bool) -> DbResult<Footing> {
+        let begun = named || self.number(sql!("history/exists"), [key])? == 1;
+        if begun || self.number(sql!("turn/has_start"), [key, 1])? == 1 {
+            return Ok(Footing::Firm);
+        }
+        let start_to_come = self.number(sql!("turn/has_start"), [key, 0])? == 1;
+        Ok(if start_to_come { Footing::WaitsForStart } else { Footing::Stray })
+    }
+
+    /// Returns since when the longest waiting ready instance could have been leased.
+    pub(crate) fn longest_waiting_turn(&self) -> DbResult<Option<i64>> {
+        let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
+        for _ in 0..SWEEP {
+            let Some((key, since)) = self.one(sql!("turn/ready/waiting_since"), [], read)? else { break };
+            let named = self.identity_row(key)?.is_some_and(|(_, name, ..)| name.is_some());
+            match self.footing(key, named)? {
+                Footing::WaitsForStart => _ = self.run(sql!("turn/wait_for_start"), [key])?,
+                Footing::Firm | Footing::Stray => return Ok(Some(since)),
+            }
+        }
+        Ok(None)
+    }
+
+    #[allow(clippy::type_complexity, reason = "the columns of one row")]
+    fn identity_row(&self, key: i64) -> DbResult<Option<(String, Option<String>, Option<String>, i64)>> {
+        self.one(sql!("instance/identity"), [key], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+        })
+    }
+
+    fn batch(&self, key: i64) -> DbResult<Vec<MessageRow>> {
+        let bound = i64::try_from(MAX_TURN_MESSAGES).unwrap_or(i64::MAX);
+        let mut rows = self.all(sql!("turn/lease/batch"), params![key, bound], MessageRow::read)?;
+        if let (true, Some(last)) = (rows.len() >= MAX_TURN_MESSAGES, rows.last().map(|row| row.seq)) {
+            // A start is always delivered, wherever it stands in the queue.
+            let starts = self.all(sql!("turn/lease/starts_beyond"), params![key, last], MessageRow::read)?;
+            for start in starts.into_iter().take(MAX_TURN_MESSAGES) {
+                let Some(last_other) = rows.iter().rposition(|row| !row.starts) else { break };
+                rows.remove(last_other);
+                rows.push(start);
+            }
+        }
+        Ok(rows)
+    }
+
+    fn settle_strays(&self, key: i64, instance: &str) -> DbResult<()> {
+        let dropped = self.run(sql!("turn/drop_strays"), [key])?;
+        tell_of_strays(instance, dropped as u64);
+        self.free_turn(key, self.now)?;
+        self.run(sql!("instance/forget"), [key])?;
+        Ok(())
+    }
+
+    fn lease(
+        &self,
+        key: i64,
+        instance: String,
+        row: Option<(String, String)>,
+        execution: i64,
+        readable: Vec<(MessageRow, WorkItem)>,
+        lock_timeout: std::time::Duration,
+    ) -> DbResult<LeasedTurn> {
+        let token = format!("turn-{}", self.next()?);
+        self.run(sql!("turn/lease/grant"), params![key, token, self.lease_until(lock_timeout)?])?;
+        let mut attempt = 0;
+        let mut messages = Vec::with_capacity(readable.len());
+        for (row, item) in readable {
+            self.run(sql!("turn/lease/stamp"), params![row.seq, token])?;
+            attempt = attempt.max(row.attempts + 1);
+            messages.push(Message { item, traceparent: row.traceparent });
+        }
+        let (name, version) = match row {
+            Some(named) => named,
+            None => self.started_as(key, execution)?.unwrap_or_else(|| started_by(&messages)),
+        };
+        let run = self.maybe(sql!("execution/run"), [key, execution])?;
+        let last = self.maybe(sql!("history/last_event"), [key, execution])?;
+        Ok(LeasedTurn {
+            key,
+            token,
+            instance,
+            name,
+            version,
+            execution,
+            run: run.map(|run| RunId(unsigned(run))),
+            last_event_id: last.map_or(0, unsigned),
+            messages,
+            attempt,
+            now: self.now,
+        })
+    }
+
+    /// Returns name and version as the history recorded them.
+    pub(crate) fn started_as(&self, key: i64, execution: i64) -> DbResult<Option<(String, String)>> {
+        let text = self.one(sql!("history/started"), [key, execution], |row| row.get::<_, String>(0))?;
+        Ok(text.and_then(|text| match serde_json::from_str::<Event>(&text).ok()?.kind {
+            EventKind::OrchestrationStarted { name, version, .. } => Some((name, version)),
+            _ => None,
+        }))
+    }
+
+    /// Commits a turn. An error rolls the whole request back (S3).
+    pub(crate) fn commit_turn(&self, token: &str, commit: &PreparedCommit) -> DbResult<Committed> {
+        let (key, instance) = self.turn_holder("commit_turn", token)?;
+        self.run(sql!("turn/lease/consume"), params![key, token])?;
+        let run = self.record(key, commit)?;
+        self.append(
+            "commit_turn",
+            key,
+            &instance,
+            commit.commit.execution_id,
+            &commit.commit.events,
+            &commit.events,
+        )?;
+        self.record_kv(key, &commit.commit.events, commit.commit.ends_execution())?;
+        self.record_sessions(key, &instance, &commit.commit)?;
+        for (work, item) in commit.commit.work.iter().zip(&commit.work) {
+            self.insert_work(work, item)?;
+        }
+        for activity in &commit.commit.cancelled {
+            self.withdraw(activity)?;
+        }
+        for (message, item) in commit.commit.messages.iter().zip(&commit.messages) {
+            let visible_at = fires_at_ms(&message.item).map_or(self.now, time);
+            self.insert_message(message, item, visible_at)?;
+        }
+        self.free_turn(key, self.now)?;
+        let mut woken = self.woken.borrow_mut();
+        let changed = if commit.commit.ends_instance() { &mut woken.ended } else { &mut woken.instances };
+        changed.push(instance);
+        Ok(Committed { run: Some(run) })
+    }
+
+    /// Updates the rows of the instance and of its execution.
+    fn record(&self, key: i64, prepared: &PreparedCommit) -> DbResult<RunId> {
+        let commit = &prepared.commit;
+        let metadata = &commit.metadata;
+        let execution = time(commit.execution_id);
+        let change = self.next()?;
+        if let (Some(name), Some(version)) = (&metadata.orchestration_name, &metadata.orchestration_version) {
+            let parent = &metadata.parent_instance_id;
+            self.run(
+                sql!("instance/name_row"),
+                params![key, name, version, parent, self.now, change, execution],
+            )?;
+        }
+        self.run(sql!("instance/touch"), params![key, execution, self.now, change])?;
+        if let Some(status) = commit.custom_status() {
+            self.run(sql!("instance/custom_status"), params![key, status])?;
+        }
+        let pinned = metadata.pinned_duroxide_version.as_ref().map(ToString::to_string);
+        if let Some(pinned) = &pinned {
+            self.number(sql!("turn/ready/pin_id"), [pinned])?;
+        }
+        let run = self.next()?;
+        let columns = params![
+            key,
+            execution,
+            run,
+            metadata.status,
+            metadata.output,
+            prepared.failure,
+            pinned,
+            self.now
+        ];
+        let run = self.number(sql!("execution/upsert"), columns)?;
+        self.run(sql!("instance/set_pin"), [key])?;
+        Ok(RunId(unsigned(run)))
+    }
+
+    /// Makes the rows of an execution that is imported from another engine.
+    pub(crate) fn record_import(
+        &self,
+        key: i64,
+        execution: i64,
+        events: &[Event],
+        metadata: &steadfast_core::ExecutionMetadata,
+    ) -> DbResult<()> {
+        let commit = TurnCommit {
+            execution_id: unsigned(execution),
+            events: events.to_vec(),
+            metadata: metadata.clone(),
+            ..TurnCommit::default()
+        };
+        self.record(key, &PreparedCommit::new(commit)?).map(drop)
+    }
+
+    pub(crate) fn renew_turn(&self, token: &str, extend_for: std::time::Duration) -> DbResult<()> {
+        let (key, _) = self.turn_holder("renew", token)?;
+        self.run(sql!("turn/lease/renew"), params![key, self.lease_until(extend_for)?])?;
+        Ok(())
+    }
+
+    pub(crate) fn abandon_turn(&self, token: &str, how: Abandon) -> DbResult<()> {
+        let (key, _) = self.turn_holder("abandon", token)?;
+        self.undo_lease_of_turn(key, token, how)
+    }
+
+    /// Makes the leased messages of a turn available again, if the token still holds them.
+    fn undo_lease_of_turn(&self, key: i64, token: &str, how: Abandon) -> DbResult<()> {
+        let uncounted = i64::from(how.attempt == Attempt::Uncounted);
+        let visible_at = how.retry_after.map(|delay| self.after(delay));
+        let given =
+            self.run(sql!("turn/lease/abandon"), params![key, token, uncounted, visible_at, self.now])?;
+        if given > 0 {
+            self.free_turn(key, self.now)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the key and id of the instance that the token holds, if its lease has not ended (S4).
+    fn turn_holder(&self, operation: &'static str, token: &str) -> DbResult<(i64, String)> {
+        let held = self.one(sql!("turn/lease/holder"), [token], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, Option<i64>>(2)?))
+        })?;
+        match held {
+            Some((key, instance, Some(until))) if until > self.now => Ok((key, instance)),
+            Some((_, instance, _)) => Err(ended_turn_lease(operation, &instance).into()),
+            None => Err(no_such_lease(operation, token).into()),
+        }
+    }
+}
+
+/// A commit with its JSON texts, made by the caller, so that the writer only stores them.
+pub(crate) struct PreparedCommit {
+    pub(crate) commit: TurnCommit,
+    events: Vec<String>,
+    work: Vec<String>,
+    messages: Vec<String>,
+    failure: Option<String>,
+}
+
+impl PreparedCommit {
+    pub(crate) fn new(commit: TurnCommit) -> Result<Self, ProviderError> {
+        const OPERATION: &str = "commit_turn";
+        commit.check()?;
+        Ok(Self {
+            events: texts(OPERATION, commit.events.iter())?,
+            work: texts(OPERATION, commit.work.iter().map(|work| &work.item))?,
+            messages: texts(OPERATION, commit.messages.iter().map(|message| &message.item))?,
+            failure: commit.failure().map(|details| to_json(OPERATION, details)).transpose()?,
+            commit,
+        })
+    }
+}
+
+fn texts<'a, T: serde::Serialize + 'a>(
+    operation: &'static str,
+    items: impl Iterator<Item = &'a T>,
+) -> Result<Vec<String>, ProviderError> {
+    items.map(|item| to_json(operation, item)).collect()
+}
+
+impl LeasedTurn {
+    pub(crate) fn lease_token(&self) -> LeaseToken {
+        LeaseToken::Turn(self.token.clone())
+    }
+}

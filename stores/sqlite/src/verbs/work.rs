@@ -1,0 +1,337 @@
+//! Work: leasing activities to workers, and accepting their outcomes.
+
+use rusqlite::params;
+use steadfast_core::{ScheduledActivityIdentifier, SessionKey, WorkItem};
+use steadfast_store::rules::{ended_work_lease, no_such_lease, stored_tags, tag_of};
+use steadfast_store::{
+    Abandon, Attempt, Claim, ClaimedSession, MAX_UNREADABLE_ATTEMPTS, Queue, SessionRequest, SessionScope,
+    UNREADABLE_RETRY, WorkRequest,
+};
+
+use crate::link::db::{Db, sql, text_of, time};
+use crate::link::error::DbResult;
+use crate::merge::request::Undo;
+use crate::verbs::message::NewMessage;
+use crate::verbs::turn::{Fetched, SWEEP};
+
+/// A leased activity.
+#[derive(Debug)]
+pub(crate) struct LeasedWork {
+    pub(crate) token: String,
+    pub(crate) item: WorkItem,
+    pub(crate) attempt: u32,
+    pub(crate) orchestration: Option<(String, String)>,
+    pub(crate) traceparent: Option<String>,
+    pub(crate) session: Option<ClaimedSession>,
+    pub(crate) since: i64,
+    pub(crate) now: i64,
+}
+
+/// Abandons the activity, and releases the session if this fetch claimed it: a dropped fetch leaves no lease
+/// (S5).
+impl Undo for LeasedWork {
+    fn undo(self, db: &Db<'_>) -> DbResult<()> {
+        let how = Abandon { retry_after: None, attempt: Attempt::Uncounted };
+        if let Some(place) = db.maybe(sql!("work/lease/holder"), [&self.token])? {
+            db.make_work_available(place, how)?;
+        }
+        match self.session {
+            Some(ClaimedSession { key, epoch, claim: Claim::New | Claim::Taken { .. } }) => {
+                db.undo_claim(&key, epoch)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// An activity as it is stored.
+struct WorkRow {
+    seq: i64,
+    key: i64,
+    tag: String,
+    session: Option<i64>,
+    attempts: u32,
+    item: String,
+    traceparent: Option<String>,
+    /// Since when it could have been leased.
+    since: i64,
+}
+
+/// An activity that becomes ready: its place in the queue, session and stored tag.
+type BecameReady = (i64, Option<i64>, String);
+
+fn became_ready(row: &rusqlite::Row<'_>) -> rusqlite::Result<BecameReady> {
+    Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+}
+
+impl Db<'_> {
+    pub(crate) fn fetch_work(&self, request: &WorkRequest) -> DbResult<Fetched<LeasedWork>> {
+        if let Some(session) = &request.session {
+            self.check_incarnation("fetch_work", &session.owner)?;
+        }
+        self.sweep_work()?;
+        self.sweep_sessions()?;
+        let mut lease = self.lease_oldest_work(request)?;
+        if lease.is_none() && (self.end_impossible_work()? | self.end_impossible_sessions()?) {
+            lease = self.lease_oldest_work(request)?;
+        }
+        let next = if lease.is_some() { None } else { self.next_work_moment()? };
+        Ok(Fetched { lease, next })
+    }
+
+    fn lease_oldest_work(&self, request: &WorkRequest) -> DbResult<Option<LeasedWork>> {
+        while let Some(seq) = self.oldest_work(request)? {
+            if let Some(lease) = self.try_lease_work(seq, request)? {
+                return Ok(Some(lease));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Ends leases that no clock of now can have granted. A fetch looks for them only if it finds nothing
+    /// else, because they are rare.
+    fn end_impossible_work(&self) -> DbResult<bool> {
+        let found =
+            self.all(sql!("work/lease/impossible"), params![self.latest_grant(), SWEEP], became_ready)?;
+        let any = !found.is_empty();
+        self.make_work_ready(found)?;
+        Ok(any)
+    }
+
+    /// Moves the rows that became runnable by time: activities whose time has come, or whose lease has ended.
+    pub(crate) fn sweep_work(&self) -> DbResult<()> {
+        let mut found = self.all(sql!("work/ready/due"), params![self.now, SWEEP], became_ready)?;
+        found.extend(self.all(sql!("work/lease/ended"), params![self.now, SWEEP], became_ready)?);
+        self.make_work_ready(found)
+    }
+
+    fn make_work_ready(&self, found: Vec<BecameReady>) -> DbResult<()> {
+        for (seq, session, tag) in found {
+            self.run(sql!("work/ready/make"), [seq])?;
+            self.work_is_ready(session, &tag)?;
+        }
+        Ok(())
+    }
+
+    fn work_is_ready(&self, session: Option<i64>, tag: &str) -> DbResult<()> {
+        self.woken.borrow_mut().work.push((tag_of(tag).map(str::to_owned), session.is_some()));
+        session.map_or(Ok(()), |session| self.refresh_head(session, tag))
+    }
+
+    /// Returns the oldest activity that the request accepts: one look at an index for each tag and kind (S18,
+    /// S20).
+    fn oldest_work(&self, request: &WorkRequest) -> DbResult<Option<i64>> {
+        let tags = stored_tags(&request.tags);
+        let mut oldest = match &tags {
+            None => self.maybe(sql!("work/ready/oldest_free_of_any"), [])?,
+            Some(tags) => {
+                let free = tags.iter().map(|tag| self.maybe(sql!("work/ready/oldest_free"), [tag]));
+                min_of(free)?
+            }
+        };
+        if let Some(session) = &request.session {
+            oldest = earlier(oldest, self.oldest_of_sessions(session, tags.as_deref())?);
+        }
+        Ok(oldest)
+    }
+
+    fn oldest_of_sessions(&self, request: &SessionRequest, tags: Option<&[String]>) -> DbResult<Option<i64>> {
+        let left_out = self.known_sessions(&request.leave_out)?;
+        match &request.scope {
+            SessionScope::Only(serving) => {
+                let mut oldest = None;
+                for session in self.known_sessions(serving)? {
+                    if !left_out.contains(&session) && self.is_held_by(session, &request.owner)? {
+                        oldest = earlier(oldest, self.head_of(session, tags)?);
+                    }
+                }
+                Ok(oldest)
+            }
+            SessionScope::Claim => {
+                let owners = [String::new(), format!(":{}", request.owner.id)];
+                let heads = owners.iter().map(|owner| self.oldest_head(owner, tags, &left_out));
+                min_of(heads)
+            }
+        }
+    }
+
+    /// Returns the oldest ready activity over all sessions of an owner, except the sessions that are left
+    /// out.
+    fn oldest_head(&self, owner: &str, tags: Option<&[String]>, left_out: &[i64]) -> DbResult<Option<i64>> {
+        // A session has one head for a tag, so one row more than there are sessions left out is enough.
+        let bound = time(left_out.len() as u64) + 1;
+        let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
+        let first = |rows: &[(i64, i64)]| {
+            rows.iter().find(|(_, session)| !left_out.contains(session)).map(|(head, _)| *head)
+        };
+        if let Some(tags) = tags {
+            let heads = tags.iter().map(|tag| {
+                Ok(first(&self.all(sql!("work/ready/heads"), params![owner, tag, bound], read)?))
+            });
+            return min_of(heads);
+        }
+        // A session may have many heads of different tags: all heads of a session that is left out are
+        // skipped.
+        let mut after = 0;
+        loop {
+            let rows = self.all(sql!("work/ready/heads_of_any"), params![owner, bound, after], read)?;
+            match (first(&rows), rows.last()) {
+                (None, Some((last, _))) if rows.len() as i64 == bound => after = *last,
+                (found, _) => return Ok(found),
+            }
+        }
+    }
+
+    fn head_of(&self, session: i64, tags: Option<&[String]>) -> DbResult<Option<i64>> {
+        let heads = self.all(sql!("work/ready/heads_of_session"), [session], |row| {
+            Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?))
+        })?;
+        let accepted = heads.into_iter().filter(|(tag, _)| tags.is_none_or(|tags| tags.contains(tag)));
+        Ok(accepted.map(|(_, head)| head).min())
+    }
+
+    /// Leases an activity. One that cannot be read is counted and delayed, and in the end set aside (S15).
+    fn try_lease_work(&self, seq: i64, request: &WorkRequest) -> DbResult<Option<LeasedWork>> {
+        let Some(row) = self.one(sql!("work/show"), [seq], read)? else { return Ok(None) };
+        let item = match serde_json::from_str::<WorkItem>(&row.item) {
+            Ok(item) => item,
+            Err(error) => {
+                self.pass_over_unreadable_work(&row, &error)?;
+                return Ok(None);
+            }
+        };
+        let claimed = match (row.session, &request.session) {
+            (Some(session), Some(request)) => Some(self.claim(session, request)?),
+            _ => None,
+        };
+        let token = format!("work-{}", self.next()?);
+        let epoch = claimed.as_ref().map(|claimed| time(claimed.epoch));
+        let until = self.lease_until(request.lock_timeout)?;
+        self.run(sql!("work/lease/grant"), params![seq, token, until, epoch, request.worker_id])?;
+        if let Some(session) = row.session {
+            self.refresh_head(session, &row.tag)?;
+        }
+        let orchestration =
+            self.one(sql!("work/scheduler"), [row.key], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(Some(LeasedWork {
+            token,
+            item,
+            attempt: row.attempts + 1,
+            orchestration,
+            traceparent: row.traceparent,
+            session: claimed,
+            since: row.since,
+            now: self.now,
+        }))
+    }
+
+    fn pass_over_unreadable_work(&self, row: &WorkRow, error: &serde_json::Error) -> DbResult<()> {
+        let attempts = row.attempts + 1;
+        if attempts < MAX_UNREADABLE_ATTEMPTS {
+            self.run(sql!("work/delay_unreadable"), params![row.seq, self.after(UNREADABLE_RETRY)])?;
+        } else {
+            let instance = self.one(sql!("instance/name"), [row.key], |row| row.get::<_, String>(0))?;
+            self.put_aside(Queue::Worker, instance.as_deref(), &row.item, error, attempts)?;
+            self.run(sql!("work/delete"), [row.seq])?;
+        }
+        row.session.map_or(Ok(()), |session| self.refresh_head(session, &row.tag))
+    }
+
+    /// Removes an activity and sends its completion (S11).
+    pub(crate) fn finish_work(&self, token: &str, completion: Option<&NewMessage>) -> DbResult<()> {
+        let seq = self.work_holder("finish_work", token)?;
+        self.touch_session(seq)?;
+        self.remove_work(seq)?;
+        match completion {
+            Some(new) => self.insert_message(&new.message, &new.text, self.now),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn renew_work(&self, token: &str, extend_for: std::time::Duration) -> DbResult<()> {
+        let seq = self.work_holder("renew", token)?;
+        self.run(sql!("work/lease/renew"), params![seq, self.lease_until(extend_for)?])?;
+        self.touch_session(seq)
+    }
+
+    pub(crate) fn abandon_work(&self, token: &str, how: Abandon) -> DbResult<()> {
+        let seq = self.work_holder("abandon", token)?;
+        self.make_work_available(seq, how)
+    }
+
+    fn make_work_available(&self, seq: i64, how: Abandon) -> DbResult<()> {
+        let uncounted = i64::from(how.attempt == Attempt::Uncounted);
+        let visible_at = how.retry_after.map(|delay| self.after(delay));
+        self.run(sql!("work/lease/abandon"), params![seq, uncounted, visible_at, self.now])?;
+        let place = self.one(sql!("work/place"), [seq], |row| Ok((row.get(0)?, row.get::<_, String>(1)?)))?;
+        place.map_or(Ok(()), |(session, tag)| self.work_is_ready(session, &tag))
+    }
+
+    /// Removes an activity, queued or running. The holder of a running one learns of it at its next renewal
+    /// (S12).
+    pub(crate) fn withdraw(&self, activity: &ScheduledActivityIdentifier) -> DbResult<()> {
+        let Some(key) = self.maybe(sql!("instance/key"), [&activity.instance])? else { return Ok(()) };
+        let identity = params![key, time(activity.execution_id), time(activity.activity_id)];
+        for seq in self.all(sql!("work/of_activity"), identity, |row| row.get::<_, i64>(0))? {
+            self.remove_work(seq)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn remove_work(&self, seq: i64) -> DbResult<()> {
+        let place = self.one(sql!("work/place"), [seq], |row| Ok((row.get(0)?, row.get::<_, String>(1)?)))?;
+        self.run(sql!("work/delete"), [seq])?;
+        match place {
+            Some((Some(session), tag)) => self.refresh_head(session, &tag),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the activity that the token holds, if its lease has not ended (S4).
+    fn work_holder(&self, operation: &'static str, token: &str) -> DbResult<i64> {
+        let held = self.one(sql!("work/lease/holder"), [token], |row| {
+            Ok((row.get(0)?, row.get::<_, Option<i64>>(1)?))
+        })?;
+        match held {
+            Some((seq, Some(until))) if until > self.now => Ok(seq),
+            Some(_) => Err(ended_work_lease(operation).into()),
+            None => Err(no_such_lease(operation, token).into()),
+        }
+    }
+
+    fn known_sessions(&self, keys: &[SessionKey]) -> DbResult<Vec<i64>> {
+        let mut known = Vec::with_capacity(keys.len());
+        for key in keys {
+            known.extend(self.known_session(key)?);
+        }
+        Ok(known)
+    }
+}
+
+fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<WorkRow> {
+    Ok(WorkRow {
+        seq: row.get(0)?,
+        key: row.get(1)?,
+        tag: row.get(2)?,
+        session: row.get(3)?,
+        attempts: row.get(4)?,
+        item: text_of(row, 5)?,
+        traceparent: row.get(6)?,
+        since: row.get(7)?,
+    })
+}
+
+fn earlier(one: Option<i64>, other: Option<i64>) -> Option<i64> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}
+
+fn min_of(found: impl Iterator<Item = DbResult<Option<i64>>>) -> DbResult<Option<i64>> {
+    let mut oldest = None;
+    for each in found {
+        oldest = earlier(oldest, each?);
+    }
+    Ok(oldest)
+}
