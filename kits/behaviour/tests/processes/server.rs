@@ -290,7 +290,8 @@ async fn a12_clocks_that_are_ten_minutes_wrong_steal_nothing_and_lose_nothing() 
     let began = Arc::new(AtomicU64::new(0));
     let mut runtimes = Vec::new();
     for by_ms in [600_000, -600_000] {
-        let store = PostgresProvider::new_with_schema(server.url(), Some(schema.name())).await.expect("opens");
+        let store =
+            PostgresProvider::new_with_schema(server.url(), Some(schema.name())).await.expect("opens");
         let count = Arc::clone(&began);
         let activities = ActivityRegistry::builder().register("Long", move |ctx: ActivityContext, _| {
             count.fetch_add(1, Ordering::Relaxed);

@@ -84,7 +84,7 @@ calls! {
 }
 
 impl Backend {
-    /// Counts a start of a named node and returns how many there were.
+    /// Counts a start of a named node and returns the number of its starts so far, this one included.
     pub(crate) async fn register_node(&self, node_id: &str) -> Result<u64, ProviderError> {
         const OPERATION: &str = "register_node";
         let row = self.db.one(OPERATION, RegisterNode { node: escape(node_id) }.statement()).await?;
@@ -125,10 +125,10 @@ impl Backend {
             let key = scope_of(column(OPERATION, row, "scope")?, column(OPERATION, row, "session")?);
             list.push(SessionRef { key, epoch: unsigned(epoch) });
         }
-        let known = |held: &&SessionRef| {
-            ![&outcome.renewed, &outcome.idle, &outcome.untaken].iter().any(|list| list.contains(held))
+        let is_missing = |session: &&SessionRef| {
+            ![&outcome.renewed, &outcome.idle, &outcome.untaken].iter().any(|list| list.contains(session))
         };
-        let mut lost: Vec<SessionRef> = request.held.iter().filter(known).cloned().collect();
+        let mut lost: Vec<SessionRef> = request.held.iter().filter(is_missing).cloned().collect();
         lost.sort();
         lost.dedup();
         outcome.lost = lost;
