@@ -1,5 +1,14 @@
 //! Leasing instances: one holder, whole batches.
 
+pub(super) mod abandon;
+pub(super) mod commit;
+pub(super) mod inspect;
+pub(super) mod lease;
+pub(super) mod poll;
+pub(super) mod traceparent;
+pub(super) mod version;
+pub(super) mod warm;
+
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 

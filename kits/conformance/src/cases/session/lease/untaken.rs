@@ -6,10 +6,10 @@ use std::time::Duration;
 use steadfast_core::TagFilter;
 use steadfast_store::{Abandon, Appetite, Attempt, RenewSessions, SessionsRenewed};
 
-use super::{Desk, PATIENCE, attachment, desk, leasing, renewal};
 use crate::Verdict;
 use crate::bench::{Bench, LEASE, TICK, activity_with, ok};
 use crate::case::{cases, need};
+use crate::cases::session::{Desk, PATIENCE, attachment, desk, leasing, renewal};
 
 cases![
     s13_a_full_owner_loses_what_it_does_not_take,
