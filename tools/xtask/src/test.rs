@@ -76,9 +76,10 @@ Examples:
 Tests run under cargo-nextest where it is installed (cargo install --locked cargo-nextest), else under
 `cargo test`. TestArguments after -- go to that runner; doctests and examples do not receive them.
 
-Tests that need a PostgreSQL server share a throw-away one, which they start and stop by themselves, or take the one
-that TEST_DATABASE_URL names. Where no server is installed, root gets the Debian package `postgresql` from apt-get, and
-`pgbouncer` with it; the tests through a pooler say that they were not tried where there is none.
+Tests that need a PostgreSQL server share a throw-away one, which they start and stop by themselves, or take
+the one that TEST_DATABASE_URL names. Where no server is installed, root gets the Debian package `postgresql`
+from apt-get, and `pgbouncer` with it; the tests through a pooler say that they were not tried where there is
+none.
 
 What failed is named again at the end, with the last lines that each test printed.";
 
@@ -136,7 +137,8 @@ struct Pass {
     by_hand: bool,
 }
 
-/// The run of all tests shows them with the default, on every store but the server, which has a pass of its own.
+/// The run of all tests shows them with the default, on every store but the server, which has a pass of its
+/// own.
 const PASSES: &[Pass] = &[
     Pass { name: "cold, memory", warm: "0", store: "memory", by_hand: false },
     Pass { name: "one warm, memory", warm: "1", store: "memory", by_hand: false },

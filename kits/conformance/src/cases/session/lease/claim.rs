@@ -1,4 +1,4 @@
-//! Claiming: owner, lease, epoch, and what the claimer learns (rules 15, 18, 19).
+//! Claiming: owner, lease, epoch, and what the claimer learns (D15, D18, D19).
 
 use std::time::Duration;
 

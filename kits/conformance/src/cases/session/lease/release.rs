@@ -1,4 +1,4 @@
-//! Releasing: by key and epoch, so that others claim at once (rules 23, 39).
+//! Releasing: by key and epoch, so that others claim at once (D23, D39).
 
 use steadfast_core::SessionKey;
 use steadfast_store::{Claim, Owner, SessionRef};

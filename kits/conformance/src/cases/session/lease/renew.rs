@@ -1,4 +1,4 @@
-//! Renewing leases: what is extended, what is idle, what is lost (rule 17).
+//! Renewing leases: what is extended, what is idle, what is lost (D17).
 
 use std::time::Duration;
 
