@@ -47,7 +47,8 @@ pub(crate) async fn run(backing: &Backing) -> Result<()> {
     }
     rates.sort_by(f64::total_cmp);
     println!(
-        "W6  {SESSIONS} sessions x {TURNS} turns on 2 runtimes: {:.0} turns/s (of {rates:.0?}), every turn on its owner",
+        "W6  {SESSIONS} sessions x {TURNS} turns on 2 runtimes: {:.0} turns/s (of {rates:.0?}), \
+         every turn on its owner",
         rates[ROUNDS / 2]
     );
     Ok(())

@@ -1,8 +1,9 @@
-//! A quick look at the speed of the whole: workloads W1, W3, W4, W6, W7 and W8 on a SQLite file with `synchronous = FULL`, or
-//! on a PostgreSQL server with `synchronous_commit = on`. Moves of a session are measured when they are asked for by name.
+//! A quick look at the speed of the whole: workloads W1, W3, W4, W6, W7 and W8 on a SQLite file with
+//! `synchronous = FULL`, or on a PostgreSQL server with `synchronous_commit = on`. Moves of a session are
+//! measured when they are asked for by name.
 //!
-//! The machine's own speed is measured in the same run: one bare durable commit. Ratios to it mean something on any
-//! machine; the figures themselves do not.
+//! The machine's own speed is measured in the same run: one bare durable commit. Ratios to it mean something
+//! on any machine; the figures themselves do not.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its figures")]
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock of the machine")]
@@ -139,7 +140,8 @@ async fn long_chain(backing: &Backing) -> Result<()> {
     let hundred = |from: usize| moments[from + 100].duration_since(moments[from]);
     let (first, last) = (hundred(0), hundred(STEPS - 101));
     println!(
-        "W4  a chain of {STEPS}: {total:?}; the first 100 steps {first:?}, the last 100 {last:?}, {:.2}x (bar 1.2)",
+        "W4  a chain of {STEPS}: {total:?}; the first 100 steps {first:?}, the last 100 {last:?}, \
+         {:.2}x (bar 1.2)",
         ratio(last, first)
     );
     world.close().await;
@@ -157,7 +159,8 @@ async fn idle(backing: &Backing) -> Result<()> {
     let used = cpu_since(&cpu)?;
     let spent = world.asked.statements() - before;
     println!(
-        "W7  idle for {time:?}: {spent} statements (looks at data_version apart), {:.3} % of a core (bar 0.2)",
+        "W7  idle for {time:?}: {spent} statements (looks at data_version apart), \
+         {:.3} % of a core (bar 0.2)",
         100.0 * used.as_secs_f64() / time.as_secs_f64()
     );
     world.close().await;
@@ -184,7 +187,8 @@ async fn parked(backing: &Backing) -> Result<()> {
     }
     let slope = (memory[1] as f64 - memory[0] as f64) / 40_000.0;
     println!(
-        "W8  resident: {} MiB with 10,000, {} MiB with 50,000: {slope:.0} bytes for each more (bar 2,048); {} of them warm",
+        "W8  resident: {} MiB with 10,000, {} MiB with 50,000: {slope:.0} bytes for each more \
+         (bar 2,048); {} of them warm",
         memory[0] >> 20,
         memory[1] >> 20,
         world.runtime.warm_orchestrations()
@@ -293,7 +297,8 @@ fn cpu_times() -> Result<BTreeMap<PathBuf, Duration>> {
     Ok(times)
 }
 
-/// What the threads that are there now have used since then; those that ended meanwhile belong to what ran before.
+/// What the threads that are there now have used since then; those that ended meanwhile belong to what ran
+/// before.
 fn cpu_since(before: &BTreeMap<PathBuf, Duration>) -> Result<Duration> {
     let used = |(task, time): (PathBuf, Duration)| {
         time.saturating_sub(before.get(&task).copied().unwrap_or_default())

@@ -1,4 +1,5 @@
-//! Where a workload keeps its data: a SQLite file, or a schema of a PostgreSQL server of its own; both durable.
+//! Where a workload keeps its data: a SQLite file, or a schema of a PostgreSQL server of its own; both
+//! durable.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,5 @@
-//! How long a planned move of a session takes: one runtime lets go while work of the session waits, another begins it.
+//! How long a planned move of a session takes: one runtime lets go while work of the session waits, another
+//! begins it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -21,7 +22,8 @@ const SESSION: &str = "chat";
 
 /// Moves one session between two runtimes, each with a store of its own in one place, as two processes would.
 ///
-/// Each move begins when all that comes before the release has been done, so the release's own commit is in the time.
+/// Each move begins when all that comes before the release has been done, so the release's own commit is in
+/// the time.
 pub(crate) async fn run(backing: &Backing, commit: Duration) -> Result<()> {
     let bench = Bench::open(backing).await?;
     let turns = bench.runtime("turns", Work::Turns).await?;
@@ -40,7 +42,8 @@ pub(crate) async fn run(backing: &Backing, commit: Duration) -> Result<()> {
     times.sort_unstable();
     let (p50, p99) = (times[MOVES / 2], times[MOVES * 99 / 100]);
     println!(
-        "sessions  {MOVES} moves, release to the next activity: p50 {p50:?} ({:.1} commits), p99 {p99:?} (bar {BAR:?})",
+        "sessions  {MOVES} moves, release to the next activity: p50 {p50:?} ({:.1} commits), \
+         p99 {p99:?} (bar {BAR:?})",
         ratio(p50, commit)
     );
     anyhow::ensure!(p99 < BAR, "p99 {p99:?} is not below {BAR:?}");

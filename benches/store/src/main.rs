@@ -1,9 +1,9 @@
 //! What the SQLite store costs on top of its own statements: `steadfast-bench-store [FOLDER]`.
 //!
-//! A request is one `finish_work`, or one `commit_turn` of one completion and one schedule. The store answers them
-//! to 64 callers at once, and to one; beside it the same prepared statements run on a bare connection, 64 requests
-//! to a transaction, and one. Both sides are durable (`synchronous = FULL`), take turns in the same run, and begin
-//! each round with a file of the same rows.
+//! A request is one `finish_work`, or one `commit_turn` of one completion and one schedule. The store answers
+//! them to 64 callers at once, and to one; beside it the same prepared statements run on a bare connection,
+//! 64 requests to a transaction, and one. Both sides are durable (`synchronous = FULL`), take turns in the
+//! same run, and begin each round with a file of the same rows.
 
 #![allow(clippy::print_stdout, reason = "figures are what it makes")]
 
@@ -74,7 +74,8 @@ fn many(folder: &Path, runtime: &tokio::runtime::Runtime) -> anyhow::Result<bool
     let (bare, store) = (rate(median(&mut bare)), rate(median(&mut store)));
     let share = store / bare;
     println!(
-        "{CALLERS} callers: {store:.0} requests/s in groups of {:.0}, {bare:.0} bare in transactions of {CALLERS}: \
+        "{CALLERS} callers: {store:.0} requests/s in groups of {:.0}, {bare:.0} bare in transactions \
+         of {CALLERS}: \
          {:.0} % (bar {:.0} %)  {}",
         (requests * ROUNDS) as f64 / commits.load(Ordering::Relaxed).max(1) as f64,
         share * 100.0,

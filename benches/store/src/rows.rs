@@ -77,18 +77,21 @@ pub(crate) fn prepare(file: &Path, pairs: usize) -> anyhow::Result<()> {
              VALUES (?1, ?2, 'Chain', '1.0.0', ?1, ?3, ?4, ?5)",
         )?;
         let mut execution = all.prepare(
-            "INSERT INTO executions (key, execution, run, status, started_at) VALUES (?1, 1, ?1, 'Running', 0)",
+            "INSERT INTO executions (key, execution, run, status, started_at) \
+             VALUES (?1, 1, ?1, 'Running', 0)",
         )?;
         let mut history = all.prepare(
             "INSERT INTO history (key, execution, event_id, kind, event) VALUES (?1, 1, ?2, ?3, ?4)",
         )?;
         let mut work = all.prepare(
-            "INSERT INTO work (key, execution, activity, state, tag, visible_at, since, attempts, token, locked_until,
+            "INSERT INTO work (key, execution, activity, state, tag, visible_at, since, attempts, token, \
+             locked_until,
                  worker, item)
              VALUES (?1, 1, 2, 2, '', 0, 0, 1, ?2, ?3, 'worker', ?4)",
         )?;
         let mut message = all.prepare(
-            "INSERT INTO messages (key, state, visible_at, attempts, token, starts, item) VALUES (?1, 1, 0, 1, ?2, 0, ?3)",
+            "INSERT INTO messages (key, state, visible_at, attempts, token, starts, item) \
+             VALUES (?1, 1, 0, 1, ?2, 0, ?3)",
         )?;
         for pair in 0..pairs {
             let (one, other) = (2 * pair as i64 + 1, 2 * pair as i64 + 2);

@@ -527,7 +527,7 @@ impl Bench {
     }
 
     /// Gives a leased instance back as if it had not been fetched.
-    pub(crate) async fn give_back(&self, turn: &Turning, delay: Option<Duration>) {
+    pub(crate) async fn abandon(&self, turn: &Turning, delay: Option<Duration>) {
         ok(self.provider().abandon_orchestration_item(&turn.token, delay, true).await);
     }
 

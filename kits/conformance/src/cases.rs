@@ -7,30 +7,18 @@
     reason = "a case is a test: it panics with what it expected"
 )]
 
-mod abandon;
 mod admin;
 mod clock;
-mod commit;
 mod cost;
-mod custom_status;
 mod durable;
-mod execution;
 mod fair;
-mod history;
 mod instance;
-mod kv;
-mod lease;
 mod send;
 mod session;
 mod stray;
 mod tag;
-mod traceparent;
 mod turn;
 mod unreadable;
-mod version;
-mod wait;
-mod waiting;
-mod warm;
 mod work;
 
 use crate::Case;
@@ -48,40 +36,40 @@ pub(crate) const ALL: &[&[Case]] = &[
     instance::end::CASES,
     instance::list::CASES,
     send::CASES,
-    kv::CASES,
+    instance::kv::CASES,
     clock::CASES,
     fair::CASES,
     stray::CASES,
     unreadable::CASES,
     tag::CASES,
-    traceparent::CASES,
+    turn::traceparent::CASES,
     work::CASES,
     turn::CASES,
-    warm::CASES,
-    wait::CASES,
-    waiting::CASES,
-    version::CASES,
-    lease::CASES,
-    history::CASES,
-    execution::CASES,
-    custom_status::CASES,
-    commit::CASES,
-    abandon::CASES,
+    turn::warm::CASES,
+    turn::poll::CASES,
+    turn::inspect::CASES,
+    turn::version::CASES,
+    turn::lease::CASES,
+    instance::history::CASES,
+    instance::execution::CASES,
+    instance::custom_status::CASES,
+    turn::commit::CASES,
+    turn::abandon::CASES,
     session::activity::CASES,
-    session::claim::CASES,
-    session::cleanup::CASES,
+    session::lease::claim::CASES,
+    session::lease::cleanup::CASES,
     session::compat::CASES,
     session::crowd::CASES,
     session::list::CASES,
     session::node::CASES,
     session::owned::CASES,
-    session::release::CASES,
-    session::renew::CASES,
+    session::lease::release::CASES,
+    session::lease::renew::CASES,
     session::route::CASES,
     session::scope::CASES,
     session::serial::CASES,
-    session::untaken::CASES,
-    session::waiting::CASES,
-    session::wake::CASES,
+    session::lease::untaken::CASES,
+    session::inspect::CASES,
+    session::poll::CASES,
     session::watch::CASES,
 ];

@@ -1,7 +1,8 @@
 //! Proof that a store keeps the contract.
 //!
 //! The contract is in `CONTRACT.md` of `steadfast-store`: numbered clauses. This kit has cases for each of
-//! them; a case is named after its clause (`s4_an_expired_token_cannot_commit`). A store is proven by one call:
+//! them; a case is named after its clause (`s4_an_expired_token_cannot_commit`). A store is proven by one
+//! call:
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -31,12 +32,12 @@
 //! ```
 //!
 //! Each case then is a test of its own. Time is told, not waited for: the store follows the clock that it was
-//! opened with. What a store cannot do is asked for, and cases that need it are reported as skipped, with what
-//! they need.
+//! opened with. What a store cannot do is asked for, and cases that need it are reported as skipped, with
+//! what they need.
 //!
-//! [`main_with_oracle`] adds random walks, which compare the store with one that is trusted, step by step, and
-//! tell a short story when the two differ ([`walk()`]). Both run a stress test under the clock of the machine
-//! ([`stress()`]), which reports how fast the store was and judges only whether it was right.
+//! [`main_with_oracle`] adds random walks, which compare the store with one that is trusted, step by step,
+//! and tell a short story when the two differ ([`walk()`]). Both run a stress test under the clock of the
+//! machine ([`stress()`]), which reports how fast the store was and judges only whether it was right.
 
 #[allow(clippy::expect_used, clippy::panic, reason = "what a case relies on, it panics without")]
 mod bench;

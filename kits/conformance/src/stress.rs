@@ -2,8 +2,8 @@
 //!
 //! Each instance schedules a few activities, some of them on sessions, and completes when all have answered.
 //! Turn workers and activity workers serve them as a runtime would, except that they also give up, go away
-//! without a word, and show tokens twice. In the end every instance must have completed once, with every answer
-//! once, and nothing may be left. How fast that was is told and not judged.
+//! without a word, and show tokens twice. In the end every instance must have completed once, with every
+//! answer once, and nothing may be left. How fast that was is told and not judged.
 
 mod crew;
 mod ledger;
@@ -137,7 +137,8 @@ pub async fn hammer(provider: Arc<dyn Provider>, plan: Stress) -> Result<Stresse
     })
 }
 
-/// Every instance: one start, one end, every activity scheduled once and answered once, no gap between events.
+/// Every instance: one start, one end, every activity scheduled once and answered once, no gap between
+/// events.
 async fn check_instances(crew: &Crew) -> Result<(), String> {
     for number in 0..crew.plan.instances {
         let instance = instance_id(number);

@@ -30,8 +30,8 @@ pub trait Subject: Send + Sync {
         None
     }
 
-    /// Removes what `open` or `reopen` made: the case has ended. What a store keeps outside the process (a file, a
-    /// schema) would otherwise pile up, and slow down the cases after it.
+    /// Removes what `open` or `reopen` made: the case has ended. What a store keeps outside the process (a
+    /// file, a schema) would otherwise pile up, and slow down the cases after it.
     fn close(&self, _provider: Arc<dyn Provider>) {}
 
     /// Overwrites stored rows with `text`, behind the store's back. Returns how many there were; `None` when
@@ -46,9 +46,9 @@ pub trait Subject: Send + Sync {
         None
     }
 
-    /// Bounds, in real time, how long a case waits for a call that should return by itself; six times as long bounds
-    /// the whole case. Time is told, so only a store that breaks a clause comes near the bound, and then the case
-    /// fails instead of hanging.
+    /// Bounds, in real time, how long a case waits for a call that should return by itself; six times as long
+    /// bounds the whole case. Time is told, so only a store that breaks a clause comes near the bound, and
+    /// then the case fails instead of hanging.
     fn patience(&self) -> Duration {
         Duration::from_secs(30)
     }

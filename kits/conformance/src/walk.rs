@@ -3,8 +3,8 @@
 //! A walk is a list of [`Step`]s made from a seed. Several holders start, send, fetch, commit, abandon and
 //! renew; sessions are claimed, released and cleaned up; instances are deleted and pruned; time moves. Each
 //! step runs on both stores under one clock, and both must answer alike. At the end both are looked at from
-//! all sides, emptied, and looked at again. What a store may choose (tokens, the values of run ids, epochs and
-//! cursors, when it forgets a session that nobody needs) is compared by what it means.
+//! all sides, emptied, and looked at again. What a store may choose (tokens, the values of run ids, epochs
+//! and cursors, when it forgets a session that nobody needs) is compared by what it means.
 //!
 //! Steps name holders, instances and sessions, never other steps. So any part of a walk is a walk too, and a
 //! failing one is shortened to a story.

@@ -15,9 +15,11 @@ pub(crate) enum Benchmark {
     /// How the count grows with the size is a property of the code and not of the machine. Each workload runs
     /// at a small and a large size, and each size also without its work; the difference is what is compared.
     Core,
-    /// Run W1, W3, W4, W6, W7 and W8 and print the figures, with one bare durable commit of the same run beside them
+    /// Run W1, W3, W4, W6, W7 and W8 and print the figures, with one bare durable commit of the same run
+    /// beside them
     Quick {
-        /// Run on this store: sqlite (a file, synchronous FULL) or postgres (a server of its own, synchronous_commit on)
+        /// Run on this store: sqlite (a file, synchronous FULL) or postgres (a server of its own,
+        /// synchronous_commit on)
         #[arg(long, value_name = "STORE", default_value = "sqlite")]
         store: String,
 
@@ -27,7 +29,8 @@ pub(crate) enum Benchmark {
     },
     /// Move a session 100 times between two runtimes; p99 of release to next activity is below 250 ms
     ///
-    /// The work waits when the owner, which is being shut down, lets go: what is measured is what a deploy adds.
+    /// The work waits when the owner, which is being shut down, lets go: what is measured is what a deploy
+    /// adds.
     Sessions {
         /// Run on this store: sqlite or postgres
         #[arg(long, value_name = "STORE", default_value = "sqlite")]

@@ -1,5 +1,5 @@
-//! The tests that failed, from the report that nextest writes: a long run names them again where its reader looks, at
-//! the end.
+//! The tests that failed, from the report that nextest writes: a long run names them again where its reader
+//! looks, at the end.
 
 use std::path::Path;
 

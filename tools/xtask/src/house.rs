@@ -1,4 +1,5 @@
-//! `cargo xtask house`: the keeper. It reads the files of the repository and names what breaks a rule of the house.
+//! `cargo xtask house`: the keeper. It reads the files of the repository and names what breaks a rule of the
+//! house.
 //!
 //! | check | what it keeps |
 //! |---|---|
@@ -10,8 +11,8 @@
 //! | [`codes`] | each code (`S5`, `f6_…`) is defined in `docs/contract/rules.md` |
 //! | [`walks`] | the walks of `ARCHITECTURE.md` name files and functions that exist |
 //!
-//! A finding names its place and the remedy. An exception is a row of a table in the file of its check, with a
-//! reason; a row that excuses nothing is itself a finding.
+//! A finding names its place and the remedy. An exception is a row of a table in the file of its check, with
+//! a reason; a row that excuses nothing is itself a finding.
 
 mod codes;
 mod figures;
@@ -62,7 +63,8 @@ Examples:
   cargo xtask house --only words,types          those of some checks
   cargo xtask house --figures --root ../before  the figures of another checkout";
 
-/// Files that stay as they are, byte for byte: they show that what is written for the compatible crate compiles.
+/// Files that stay as they are, byte for byte: they show that what is written for the compatible crate
+/// compiles.
 const FROZEN: [&str; 2] = ["kits/compat/", "steadfast/tests/names.rs"];
 
 fn is_frozen(path: &str) -> bool {

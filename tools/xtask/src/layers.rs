@@ -170,9 +170,8 @@ mod tests {
         let faults = broken_edges(&graph(&["steadfast-extra"], &[]), TABLE);
         assert_eq!(
             faults,
-            [
-                "package steadfast-extra is not in the table: add a row for it in tools/xtask/src/layers/table.rs"
-            ]
+            ["package steadfast-extra is not in the table: \
+                 add a row for it in tools/xtask/src/layers/table.rs"]
         );
     }
 

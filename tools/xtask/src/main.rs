@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool speaks to its terminal")]
 
 mod bench;
+mod built;
 mod check;
 mod conformance;
 mod failures;

@@ -1,8 +1,8 @@
 //! `cargo xtask migration-diff N`: what a migration of the Postgres store changes, as a document to review.
 //!
-//! Tables change by migrations, functions by their files. [`source`] finds both as they were before the migration and as they
-//! are with it, [`scratch`] lets a server make a schema of each and describes what it made, [`document`] writes what is
-//! different.
+//! Tables change by migrations, functions by their files. [`source`] finds both as they were before the
+//! migration and as they are with it, [`scratch`] lets a server make a schema of each and describes what it
+//! made, [`document`] writes what is different.
 
 mod document;
 mod lines;
@@ -28,8 +28,8 @@ pub(crate) struct MigrationDiffArguments {
     #[arg(long, value_name = "REV")]
     before: Option<String>,
 
-    /// Take the functions of after from this revision instead of the one before the next migration appeared, which is
-    /// what is in the working tree for the newest migration
+    /// Take the functions of after from this revision instead of the one before the next migration appeared,
+    /// which is what is in the working tree for the newest migration
     #[arg(long, value_name = "REV")]
     after: Option<String>,
 
@@ -39,8 +39,9 @@ pub(crate) struct MigrationDiffArguments {
 }
 
 const AFTER_HELP: &str = "\
-Two scratch schemas are made in a transaction that is rolled back: migrations 1 to N-1 with the functions of before, and
-migrations 1 to N with the functions of after. The server is the one of the tests (TEST_DATABASE_URL, or one that is started).
+Two scratch schemas are made in a transaction that is rolled back: migrations 1 to N-1 with the functions of
+before, and migrations 1 to N with the functions of after. The server is the one of the tests
+(TEST_DATABASE_URL, or one that is started).
 
 Examples:
   cargo xtask migration-diff 2                      the newest migration, before it is committed or after

@@ -14,7 +14,7 @@ use crate::workspace::shown;
 /// A failure does not stop the rest, so that one run tells everything there is to mend.
 #[derive(Default)]
 pub(crate) struct Steps {
-    done: Vec<Done>,
+    ran: Vec<Ran>,
 }
 
 impl Steps {
@@ -42,23 +42,25 @@ impl Steps {
     pub(crate) fn action(&mut self, name: &str, alone: &str, act: impl FnOnce() -> Result<()>) {
         println!("── {name}: {alone}");
         let (failure, took) = timed(act);
-        let step = Done { name: name.to_owned(), alone: alone.to_owned(), took, failure };
+        let step = Ran { name: name.to_owned(), alone: alone.to_owned(), took, failure };
         println!("── {name}: {} in {}\n", step.verdict(), seconds(took));
-        self.done.push(step);
+        self.ran.push(step);
     }
 
     /// Prints the summary and turns failures into an error that says how to run each of them alone.
     pub(crate) fn finish(self, title: &str) -> Result<()> {
-        let width = self.done.iter().map(|step| step.name.len()).max().unwrap_or_default();
-        for step in &self.done {
-            println!("{title}: {:<width$} {:>8}  {}", step.name, seconds(step.took), step.verdict());
+        let width = self.ran.iter().map(|step| step.name.len()).max().unwrap_or_default().max("total".len());
+        for step in &self.ran {
+            println!("{title}: {:<width$} {:>9}  {}", step.name, minutes(step.took), step.verdict());
         }
+        let total = self.ran.iter().map(|step| step.took).sum();
+        println!("{title}: {:<width$} {:>9}", "total", minutes(total));
         let failures: Vec<_> =
-            self.done.iter().filter_map(|step| Some((step, step.failure.as_ref()?))).collect();
+            self.ran.iter().filter_map(|step| Some((step, step.failure.as_ref()?))).collect();
         if failures.is_empty() {
             return Ok(());
         }
-        let mut text = format!("{title}: {} of {} steps failed", failures.len(), self.done.len());
+        let mut text = format!("{title}: {} of {} steps failed", failures.len(), self.ran.len());
         for (step, failure) in failures {
             let reason = format!("{failure:#}").replace('\n', "\n  ");
             text += &format!("\n  {}: {reason}\n    run it alone: {}", step.name, step.alone);
@@ -67,14 +69,14 @@ impl Steps {
     }
 }
 
-struct Done {
+struct Ran {
     name: String,
     alone: String,
     took: Duration,
     failure: Option<anyhow::Error>,
 }
 
-impl Done {
+impl Ran {
     fn verdict(&self) -> &'static str {
         if self.failure.is_some() { "FAILED" } else { "ok" }
     }
@@ -85,6 +87,10 @@ fn timed(act: impl FnOnce() -> Result<()>) -> (Option<anyhow::Error>, Duration) 
     let started = Instant::now();
     let failure = act().err();
     (failure, started.elapsed())
+}
+
+fn minutes(duration: Duration) -> String {
+    format!("{:.1} min", duration.as_secs_f64() / 60.0)
 }
 
 fn seconds(duration: Duration) -> String {

@@ -10,20 +10,43 @@ use clap::{Args, ValueEnum};
 use steadfast_cluster::INSTALL;
 
 use crate::{
-    failures,
+    built, failures,
     metadata::Metadata,
     server,
     step::Steps,
-    workspace::{Workspace, shown, succeeds},
+    workspace::{Workspace, read, shown, succeeds},
 };
 
 /// The profile says how many slots a test takes.
 const NEXTEST: [&str; 7] =
     ["nextest", "run", "--workspace", "--all-features", "--profile", "all", "--no-fail-fast"];
 const CARGO_TEST: [&str; 6] = ["test", "--workspace", "--all-features", "--lib", "--bins", "--tests"];
-/// A store as somebody else would write it lives outside the workspace, so its test is a step of its own.
-const FOREIGN: [&str; 5] =
-    ["test", "--manifest-path", "kits/conformance/foreign/Cargo.toml", "--target-dir", "target/foreign"];
+/// A store as others would write it lives outside the workspace, so its test is a step of its own. With the
+/// profile and the target folder of the workspace it uses the dependencies that are built already.
+const FOREIGN: [&str; 11] = [
+    "test",
+    "--manifest-path",
+    "kits/conformance/foreign/Cargo.toml",
+    "--target-dir",
+    "target",
+    "--config",
+    "profile.dev.debug=\"line-tables-only\"",
+    "--config",
+    "profile.dev.package.\"*\".debug=false",
+    "--config",
+    "profile.dev.build-override.debug=false",
+];
+/// The features of the whole workspace, so that what the tests were built from is used again.
+const EXAMPLES: [&str; 8] = [
+    "build",
+    "--workspace",
+    "--all-features",
+    "--examples",
+    "--bins",
+    "--quiet",
+    "--message-format",
+    "json-render-diagnostics",
+];
 const DOCTESTS: [&str; 4] = ["test", "--doc", "--workspace", "--all-features"];
 
 #[derive(Args)]
@@ -53,9 +76,10 @@ Examples:
 Tests run under cargo-nextest where it is installed (cargo install --locked cargo-nextest), else under
 `cargo test`. TestArguments after -- go to that runner; doctests and examples do not receive them.
 
-Tests that need a PostgreSQL server share a throw-away one, which they start and stop by themselves, or take the one
-that TEST_DATABASE_URL names. Where no server is installed, root gets the Debian package `postgresql` from apt-get, and
-`pgbouncer` with it; the tests through a pooler say that they were not tried where there is none.
+Tests that need a PostgreSQL server share a throw-away one, which they start and stop by themselves, or take
+the one that TEST_DATABASE_URL names. Where no server is installed, root gets the Debian package `postgresql`
+from apt-get, and `pgbouncer` with it; the tests through a pooler say that they were not tried where there is
+none.
 
 What failed is named again at the end, with the last lines that each test printed.";
 
@@ -113,7 +137,8 @@ struct Pass {
     by_hand: bool,
 }
 
-/// The run of all tests shows them with the default, on every store but the server, which has a pass of its own.
+/// The run of all tests shows them with the default, on every store but the server, which has a pass of its
+/// own.
 const PASSES: &[Pass] = &[
     Pass { name: "cold, memory", warm: "0", store: "memory", by_hand: false },
     Pass { name: "one warm, memory", warm: "1", store: "memory", by_hand: false },
@@ -124,21 +149,25 @@ const PASSES: &[Pass] = &[
     Pass { name: "one warm, wrapped", warm: "1", store: "wrapped", by_hand: true },
 ];
 
-/// The test binaries whose claims take the number of warm orchestrations from outside.
-const BEHAVIOUR: [&str; 4] = ["behaviour", "faults", "input", "trouble"];
+const BEHAVIOUR: &str = "steadfast-behaviour";
+
+/// The test binaries whose claims take the number of warm orchestrations from outside, if they exist.
+const WARM_OR_COLD: [&str; 4] = ["behaviour", "faults", "input", "trouble"];
 
 impl Pass {
     fn command(&self, workspace: &Workspace, runner: &Runner) -> Command {
         let mut command = if runner.is_nextest {
             // The whole workspace, because one package alone would be built anew with fewer features.
-            let binaries = BEHAVIOUR.map(|binary| format!("binary({binary})")).join(" | ");
-            let filter = format!("package(steadfast-behaviour) & ({binaries}) & test(/::{}$/)", self.store);
+            let binaries: Vec<_> =
+                runner.warm_or_cold.iter().map(|binary| format!("binary({binary})")).collect();
+            let binaries = binaries.join(" | ");
+            let filter = format!("package({BEHAVIOUR}) & ({binaries}) & test(/::{}$/)", self.store);
             let mut command = runner.everything(workspace);
             command.args(["--ignore-default-filter", "-E", &filter]);
             command
         } else {
-            let mut command = workspace.cargo(["test", "--all-features", "--package", "steadfast-behaviour"]);
-            command.args(BEHAVIOUR.iter().flat_map(|binary| ["--test", binary]));
+            let mut command = workspace.cargo(["test", "--all-features", "--package", BEHAVIOUR]);
+            command.args(runner.warm_or_cold.iter().flat_map(|binary| ["--test", binary]));
             command.args(["--", &format!("::{}", self.store)]);
             command
         };
@@ -152,12 +181,20 @@ struct Runner {
     is_nextest: bool,
     /// Where nextest writes which tests failed.
     report: PathBuf,
+    /// Those of [`WARM_OR_COLD`] that exist.
+    warm_or_cold: Vec<&'static str>,
 }
 
 impl Runner {
     fn of(workspace: &Workspace) -> Result<Self> {
-        let is_nextest = succeeds(&mut workspace.cargo(["nextest", "--version"]));
-        Ok(Self { is_nextest, report: Metadata::of(workspace)?.target_directory.join(failures::REPORT) })
+        let metadata = Metadata::of(workspace)?;
+        let warm_or_cold = tests_of(BEHAVIOUR, &metadata, &WARM_OR_COLD);
+        ensure!(!warm_or_cold.is_empty(), "{BEHAVIOUR} has none of the tests {}", WARM_OR_COLD.join(", "));
+        Ok(Self {
+            is_nextest: succeeds(&mut workspace.cargo(["nextest", "--version"])),
+            report: metadata.target_directory.join(failures::REPORT),
+            warm_or_cold,
+        })
     }
 
     /// The command for all tests. Two slots for each core: tests on a server wait for it half of their time.
@@ -179,6 +216,15 @@ impl Runner {
     }
 }
 
+/// Finds which of some tests a package has.
+fn tests_of<'a>(package: &str, metadata: &Metadata, names: &[&'a str]) -> Vec<&'a str> {
+    let targets = metadata.packages.iter().filter(|one| one.name == package).flat_map(|one| &one.targets);
+    let tests: Vec<_> = targets.filter(|target| target.kind.iter().any(|kind| kind == "test")).collect();
+    names.iter().copied().filter(|name| tests.iter().any(|test| test.name == *name)).collect()
+}
+
+/// Runs the programs from where the build of all tests has put them: `cargo run` of one package would resolve
+/// fewer features and build everything below it again.
 fn examples(workspace: &Workspace, steps: &mut Steps) -> Result<()> {
     let folder = workspace.root().join("examples");
     if !folder.is_dir() {
@@ -189,9 +235,18 @@ fn examples(workspace: &Workspace, steps: &mut Steps) -> Result<()> {
     if programs.is_empty() {
         bail!("examples/ exists, but no package of the workspace has a program in it");
     }
+    let mut messages = String::new();
+    let mut build = workspace.cargo(EXAMPLES);
+    steps.action("examples", &shown(&build), || {
+        messages = read(&mut build)?;
+        Ok(())
+    });
     for program in programs {
-        let mut run = workspace.cargo(program.command());
-        steps.action(&program.name, &shown(&run), || check_output(&mut run, &folder, &program.name));
+        let alone = shown(&workspace.cargo(program.command()));
+        steps.action(&program.name, &alone, || {
+            let built = built::executable(&messages, &program.name).context("cargo has not built it")?;
+            check_output(&mut workspace.program(built), &folder, &program.name)
+        });
     }
     Ok(())
 }
@@ -253,6 +308,18 @@ mod tests {
             { "name": "01_hello", "kind": ["bin"], "src_path": "/r/examples/01_hello/main.rs" }
         ] }
     ] }"#;
+
+    #[test]
+    fn the_tests_of_a_package_are_those_that_exist() {
+        let metadata = r#"{ "target_directory": "target", "packages": [
+            { "name": "kit", "dependencies": [], "targets": [
+                { "name": "behaviour", "kind": ["test"], "src_path": "/r/kit/tests/behaviour.rs" },
+                { "name": "input", "kind": ["lib"], "src_path": "/r/kit/src/lib.rs" }
+            ] }
+        ] }"#;
+        let found = tests_of("kit", &Metadata::parse(metadata).unwrap(), &["behaviour", "faults", "input"]);
+        assert_eq!(found, ["behaviour"]);
+    }
 
     #[test]
     fn programs_in_the_examples_folder_are_found_in_reading_order() {

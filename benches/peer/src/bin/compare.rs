@@ -4,9 +4,9 @@
 //! compare [--programs N] [--seed S] [--show] [--channels] [--races-of-held]
 //! ```
 //!
-//! `--show` prints every program and its turns. `--channels` and `--races-of-held` add what the published crate
-//! cannot always replay: a channel between two branches, and a race of held futures with a newer one first.
-//! A difference that is not meant is printed with its story, and the program fails.
+//! `--show` prints every program and its turns. `--channels` and `--races-of-held` add what the published
+//! crate cannot always replay: a channel between two branches, and a race of held futures with a newer one
+//! first. A difference that is not meant is printed with its story, and the program fails.
 
 use std::{collections::BTreeMap, error::Error, fmt, process::ExitCode, sync::Arc};
 

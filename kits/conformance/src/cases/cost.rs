@@ -33,8 +33,8 @@ const MANY: u64 = 2_000;
 /// Longer than any case lasts.
 const LONG: Duration = Duration::from_secs(86_400);
 
-/// So much a cost may grow beside that: a store that counts blocks reads one more of each index that got another level (S20 allows
-/// the logarithm of the total).
+/// So much a cost may grow beside that: a store that counts blocks reads one more of each index that got
+/// another level (S20 allows the logarithm of the total).
 const LEVELS: u64 = 16;
 
 /// Requires that a cost has not grown by more than half.
@@ -45,8 +45,9 @@ fn unchanged(before: u64, after: u64) {
     );
 }
 
-/// How often a cost is taken. The first time does not count, because things are done for the first time; of the others the
-/// least does, because what others do on the machine, and what one does for all now and then, only adds.
+/// How often a cost is taken. The first time does not count, because things are done for the first time; of
+/// the others the least does, because what others do on the machine, and what one does for all now and then,
+/// only adds.
 const TRIES: u64 = 5;
 
 fn least(cost: Option<u64>, number: u64, spent: u64) -> Option<u64> {

@@ -67,7 +67,7 @@ async fn s18_an_abandoned_instance_lets_the_others_go_ahead(bench: Bench) {
         ok(bench.try_abandon(&turn, Some(LEASE)).await);
         let turn = bench.fetched().await;
         assert_eq!(turn.item.instance, "well", "the other goes ahead during the delay");
-        bench.give_back(&turn, None).await;
+        bench.abandon(&turn, None).await;
         bench.advance(LEASE);
     }
 }

@@ -1,6 +1,10 @@
-//! Instances: starting them once, asking how they stand, waiting for them, listing them.
+//! Instances: starting them once, asking how they stand, waiting for them, listing them, and what each keeps.
 
+pub(super) mod custom_status;
 pub(super) mod end;
+pub(super) mod execution;
+pub(super) mod history;
+pub(super) mod kv;
 pub(super) mod list;
 pub(super) mod start;
 pub(super) mod state;

@@ -4,21 +4,17 @@
 //! [`Store`].
 
 pub(super) mod activity;
-pub(super) mod claim;
-pub(super) mod cleanup;
 pub(super) mod compat;
 pub(super) mod crowd;
+pub(super) mod inspect;
+pub(super) mod lease;
 pub(super) mod list;
 pub(super) mod node;
 pub(super) mod owned;
-pub(super) mod release;
-pub(super) mod renew;
+pub(super) mod poll;
 pub(super) mod route;
 pub(super) mod scope;
 pub(super) mod serial;
-pub(super) mod untaken;
-pub(super) mod waiting;
-pub(super) mod wake;
 pub(super) mod watch;
 
 use std::time::Duration;

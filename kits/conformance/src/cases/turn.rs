@@ -1,5 +1,14 @@
 //! Leasing instances: one holder, whole batches.
 
+pub(super) mod abandon;
+pub(super) mod commit;
+pub(super) mod inspect;
+pub(super) mod lease;
+pub(super) mod poll;
+pub(super) mod traceparent;
+pub(super) mod version;
+pub(super) mod warm;
+
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
@@ -426,7 +435,7 @@ fn one_of_each(instance: &str) -> Vec<WorkItem> {
         message: text.clone(),
         retryable: true,
     };
-    vec![
+    let mut messages = vec![
         start_without_version(&instance),
         completion(&instance, u64::from(u32::MAX) + 1),
         WorkItem::ActivityFailed {
@@ -451,21 +460,41 @@ fn one_of_each(instance: &str) -> Vec<WorkItem> {
             parent_id: 5,
             details,
         },
+    ];
+    messages.extend(continuations(&instance, &text));
+    messages.extend([
+        WorkItem::TerminateInstance { instance: instance.clone(), reason: "its code is gone".to_owned() },
+        WorkItem::Nudge { instance: instance.clone() },
+        WorkItem::SessionMigrated {
+            instance,
+            execution_id: 1,
+            session_id: "session".to_owned(),
+            epoch: 7,
+            from: None,
+            to: "worker".to_owned(),
+        },
+    ]);
+    messages
+}
+
+/// Both forms of a continue-as-new.
+fn continuations(instance: &str, text: &str) -> Vec<WorkItem> {
+    vec![
         WorkItem::ContinueAsNew {
-            instance: instance.clone(),
+            instance: instance.to_owned(),
             orchestration: "Orchestration".to_owned(),
-            input: text.clone(),
+            input: text.to_owned(),
             version: Some("1.0.0".to_owned()),
             parent_instance: Some("parent".to_owned()),
             parent_id: Some(6),
             parent_execution_id: Some(1),
-            carry_forward_events: vec![("queue".to_owned(), text.clone())],
-            initial_custom_status: Some(text.clone()),
+            carry_forward_events: vec![("queue".to_owned(), text.to_owned())],
+            initial_custom_status: Some(text.to_owned()),
         },
         WorkItem::ContinueAsNewWithSessions {
-            instance: instance.clone(),
+            instance: instance.to_owned(),
             orchestration: "Orchestration".to_owned(),
-            input: text,
+            input: text.to_owned(),
             version: None,
             parent_instance: None,
             parent_id: None,
@@ -478,16 +507,6 @@ fn one_of_each(instance: &str) -> Vec<WorkItem> {
                 concurrency: None,
                 pool: None,
             }],
-        },
-        WorkItem::TerminateInstance { instance: instance.clone(), reason: "its code is gone".to_owned() },
-        WorkItem::Nudge { instance: instance.clone() },
-        WorkItem::SessionMigrated {
-            instance,
-            execution_id: 1,
-            session_id: "session".to_owned(),
-            epoch: 7,
-            from: None,
-            to: "worker".to_owned(),
         },
     ]
 }

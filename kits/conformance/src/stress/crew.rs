@@ -199,7 +199,7 @@ impl Crew {
                 None => self.pause().await,
             }
             if dice.percent(10) {
-                self.let_go(number, &session.owner_id, &mut served).await?;
+                self.release_sessions(number, &session.owner_id, &mut served).await?;
             }
         }
     }
@@ -238,7 +238,12 @@ impl Crew {
     }
 
     /// Notes which sessions this process has, and releases them, as far as the store can tell.
-    async fn let_go(&self, number: usize, owner: &str, served: &mut HashMap<String, u64>) -> Outcome {
+    async fn release_sessions(
+        &self,
+        number: usize,
+        owner: &str,
+        served: &mut HashMap<String, u64>,
+    ) -> Outcome {
         let Some(store) = Arc::clone(&self.provider).into_store() else { return Ok(()) };
         let mut mine = Vec::new();
         for session in store.sessions(None).await.map_err(failed)? {

@@ -37,8 +37,8 @@ impl Ledger {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes a lease. It was given before now and lasts at least until `until`, so nobody else may have had it
-    /// noted for a time that is still to come.
+    /// Notes a lease. It was given before now and lasts at least until `until`, so nobody else may have had
+    /// it noted for a time that is still to come.
     pub(super) fn take(&self, what: &str, until: Duration) {
         let now = SystemClock.monotonic();
         let mut books = self.books();

@@ -1,4 +1,5 @@
-//! Answers in a form that two stores can be compared by: what a store may choose is replaced by what it means.
+//! Answers in a form that two stores can be compared by: what a store may choose is replaced by what it
+//! means.
 
 use std::collections::BTreeMap;
 
@@ -56,7 +57,8 @@ impl Labels {
             lease.messages.iter().map(|message| (self.item(&message.item), &message.traceparent)).collect();
         let kv: BTreeMap<&String, &KvEntry> = lease.kv.iter().collect();
         format!(
-            "'{}' ({} {}) execution {} {}, last event {}, attempt {}, at {}, messages {messages:?}, kv {kv:?}, \
+            "'{}' ({} {}) execution {} {}, last event {}, attempt {}, at {}, \
+             messages {messages:?}, kv {kv:?}, \
              {history}",
             lease.instance,
             lease.name,

@@ -256,7 +256,8 @@ impl fmt::Display for Step {
                 let appetite = if *full { "full" } else { "hungry" };
                 write!(
                     f,
-                    "{owner}, {appetite}, renews its sessions for {time:?}, idle after {idle:?}, untaken after \
+                    "{owner}, {appetite}, renews its sessions for {time:?}, idle after {idle:?}, \
+                     untaken after \
                      {patience:?}, tags {tags:?}"
                 )
             }

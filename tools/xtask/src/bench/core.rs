@@ -6,9 +6,9 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use serde::Deserialize;
 
 use crate::{
+    built,
     metadata::Metadata,
     workspace::{Workspace, read, shown, succeeds},
 };
@@ -68,25 +68,7 @@ fn build(workspace: &Workspace) -> Result<PathBuf> {
     let arguments =
         ["build", "--release", "--package", PACKAGE, "--message-format", "json-render-diagnostics"];
     let messages = read(&mut workspace.cargo(arguments))?;
-    executable_in(&messages).with_context(|| format!("cargo built no program named {PACKAGE}"))
-}
-
-/// Asks cargo's messages where the program is: the profile, a target triple or a setting may move it.
-fn executable_in(messages: &str) -> Option<PathBuf> {
-    #[derive(Deserialize)]
-    struct Artifact {
-        target: BuiltTarget,
-        executable: Option<PathBuf>,
-    }
-    #[derive(Deserialize)]
-    struct BuiltTarget {
-        name: String,
-    }
-    messages
-        .lines()
-        .filter_map(|message| serde_json::from_str::<Artifact>(message).ok())
-        .filter(|artifact| artifact.target.name == PACKAGE)
-        .find_map(|artifact| artifact.executable)
+    built::executable(&messages, PACKAGE).with_context(|| format!("cargo built no program named {PACKAGE}"))
 }
 
 /// Counts the instructions of runs of the benchmark program.
@@ -192,14 +174,5 @@ mod tests {
         assert!(!passes(REPLAY, 100, 1_301));
         assert!(line(REPLAY, 100, 1_300).ends_with("pass"));
         assert!(line(REPLAY, 100, 1_301).ends_with("MISS"));
-    }
-
-    #[test]
-    fn the_program_is_found_in_the_messages_of_a_build() {
-        let messages = r#"{"reason":"compiler-artifact","target":{"name":"serde"},"executable":null}
-{"reason":"compiler-artifact","target":{"name":"steadfast-bench-core"},"executable":"/t/steadfast-bench-core"}
-{"reason":"build-finished","success":true}"#;
-        assert_eq!(executable_in(messages), Some(PathBuf::from("/t/steadfast-bench-core")));
-        assert_eq!(executable_in(""), None);
     }
 }

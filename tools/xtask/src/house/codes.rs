@@ -1,8 +1,9 @@
-//! Codes resolve: each code in a comment, a page or the name of a function is defined in `docs/contract/rules.md`.
+//! Codes resolve: each code in a comment, a page or the name of a function is defined in
+//! `docs/contract/rules.md`.
 //!
-//! A code is a letter and a number (`S5`), with a second number where its family has sections (`R2.13`). In the
-//! name of a function it comes first and in lower case (`s5_…`, `r2_13_…`). The letter says the family, so no
-//! two families share one. A name is readable without its code: at least three words follow.
+//! A code is a letter and a number (`S5`), with a second number where its family has sections (`R2.13`). In
+//! the name of a function it comes first and in lower case (`s5_…`, `r2_13_…`). The letter says the family,
+//! so no two families share one. A name is readable without its code: at least three words follow.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,7 +45,8 @@ pub(super) fn count(tree: &Tree) -> usize {
     occurrences(tree).len()
 }
 
-/// Reads the lines `- **S1** text` and the headings `## S: family`; finds codes and letters that are used twice.
+/// Reads the lines `- **S1** text` and the headings `## S: family`; finds codes and letters that are used
+/// twice.
 fn definitions(rules: &str) -> (BTreeMap<String, &str>, Vec<Finding>) {
     let (mut defined, mut families, mut found) = (BTreeMap::new(), BTreeSet::new(), Vec::new());
     let mut family = "";

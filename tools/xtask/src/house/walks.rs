@@ -1,8 +1,8 @@
 //! The walks of `ARCHITECTURE.md` name files and functions that exist.
 //!
-//! A walk is a section whose heading begins with `Walk`. A step writes a file from the root and a function that
-//! is defined in it, each in backticks and side by side: `` `crates/core/src/lib.rs` `name` ``. Each numbered
-//! step has such a pair.
+//! A walk is a section whose heading begins with `Walk`. A step writes a file from the root and a function
+//! that is defined in it, each in backticks and side by side: `` `crates/core/src/lib.rs` `name` ``. Each
+//! numbered step has such a pair.
 
 use super::{Finding, source::DefinitionKind, tree::Tree};
 

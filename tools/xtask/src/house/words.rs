@@ -1,4 +1,5 @@
-//! One word per concept: the names that we define avoid the words that the glossary of `ARCHITECTURE.md` replaced.
+//! One word per concept: the names that we define avoid the words that the glossary of `ARCHITECTURE.md`
+//! replaced.
 //!
 //! Checked are the names of functions, types, variants, fields, modules, constants and files where they are
 //! *defined*; a method of a trait's implementation is named by the trait. A name is split into its words
@@ -8,9 +9,9 @@
 //! - **edge**: the word is not the first or the last of a name, where it would name the concept;
 //! - **whole**: the word alone is not a name, nor is it after `is`, `has` or `was`.
 //!
-//! Bans of words with an innocent use elsewhere hold in some folders only, tests left out, or for some kinds of
-//! names. The name of a test is a sentence: a function of five words or more is looked at for *anywhere* words
-//! only. *Untaken*, the word for waiting work that its owner will not take, is a public word and stays.
+//! Bans of words with an innocent use elsewhere hold in some folders only, tests left out, or for some kinds
+//! of names. The name of a test is a sentence: a function of five words or more is looked at for *anywhere*
+//! words only. *Untaken*, the word for waiting work that its owner will not take, is a public word and stays.
 
 use super::{
     Finding, is_frozen,
@@ -295,7 +296,8 @@ mod tests {
 
     #[test]
     fn a_word_without_an_innocent_use_is_banned_everywhere() {
-        let text = "fn unlease_work() {} struct DeadLetter { unclaimed: u8 } fn a_session_that_was_dismissed_comes() {}";
+        let text = "fn unlease_work() {} struct DeadLetter { unclaimed: u8 }
+            fn a_session_that_was_dismissed_comes() {}";
         assert_eq!(
             names("crates/store/src/lib.rs", text),
             ["DeadLetter", "a_session_that_was_dismissed_comes", "unclaimed", "unlease_work"]

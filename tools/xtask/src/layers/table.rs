@@ -40,7 +40,8 @@ pub(super) const TABLE: &[Row] = &[
     // The adapter over foreign providers needs a clock: they do not tell their time.
     Row { package: STORE, may_use: &[CORE, CLOCK], tests_may_use: KITS },
     Row { package: CLIENT, may_use: &[CORE, CLOCK, STORE], tests_may_use: KITS_AND_MEMORY },
-    // The runtime knows no store. One feature of it, `in-memory`, is a constructor that opens the memory store.
+    // The runtime knows no store. One feature of it, `in-memory`, is a constructor that opens the memory
+    // store.
     Row { package: RUNTIME, may_use: &[CORE, CLOCK, STORE, CLIENT, MEMORY], tests_may_use: KITS_AND_MEMORY },
     // What a macro writes names the facade, so only its tests can use it.
     Row { package: MACROS, may_use: &[], tests_may_use: &[FACADE] },

@@ -18,7 +18,8 @@ impl Mark {
     }
 }
 
-/// All lines of both texts, the common ones once: a longest common subsequence, removed lines ahead of added ones.
+/// All lines of both texts, the common ones once: a longest common subsequence, removed lines ahead of added
+/// ones.
 pub(super) fn compared<'t>(before: &[&'t str], after: &[&'t str]) -> Vec<(Mark, &'t str)> {
     // common[i][j] is the length of what `before[i..]` and `after[j..]` have in common.
     let mut common = vec![vec![0_usize; after.len() + 1]; before.len() + 1];

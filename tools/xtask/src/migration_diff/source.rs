@@ -116,8 +116,8 @@ fn number_of(file: &str) -> Option<u32> {
     name.split('_').next()?.parse().ok()
 }
 
-/// The state just before a migration appeared: the parent of the revision that added it, or the last revision while it is
-/// in no revision yet.
+/// The state just before a migration appeared: the parent of the revision that added it, or the last revision
+/// while it is in no revision yet.
 fn before_file(workspace: &Workspace, file: &str) -> Result<Source> {
     let path = format!("{MIGRATIONS}/{file}");
     let added = read(workspace.program("git").args(["log", "--diff-filter=A", "--format=%H", "--", &path]))?;

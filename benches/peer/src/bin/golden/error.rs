@@ -10,6 +10,13 @@ pub(crate) fn lines() -> Result<Vec<Line>, serde_json::Error> {
 
 /// One value of every kind of failure, with and without its optional parts.
 pub(crate) fn every() -> Vec<(&'static str, ErrorDetails)> {
+    let mut every = of_the_engine();
+    every.extend(of_the_program());
+    every.extend(of_poison());
+    every
+}
+
+fn of_the_engine() -> Vec<(&'static str, ErrorDetails)> {
     vec![
         (
             "Infrastructure/retryable",
@@ -43,6 +50,11 @@ pub(crate) fn every() -> Vec<(&'static str, ErrorDetails)> {
                 message: None,
             },
         ),
+    ]
+}
+
+fn of_the_program() -> Vec<(&'static str, ErrorDetails)> {
+    vec![
         ("Application/ActivityFailed", application(AppErrorKind::ActivityFailed, "card declined")),
         (
             "Application/OrchestrationFailed",
@@ -61,6 +73,11 @@ pub(crate) fn every() -> Vec<(&'static str, ErrorDetails)> {
                 retryable: true,
             },
         ),
+    ]
+}
+
+fn of_poison() -> Vec<(&'static str, ErrorDetails)> {
+    vec![
         (
             "Poison/Orchestration",
             poison(PoisonMessageType::Orchestration { instance: "order-1".into(), execution_id: 3 }),

@@ -1,4 +1,4 @@
-//! The time of the last activity: what moves it, and for whom (rules 15, 16).
+//! The time of the last activity: what moves it, and for whom (D15, D16).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The compatible session methods (1.16): renewal by owner ids, clean-up with a count.
+//! The compatible session methods (C1.16): renewal by owner ids, clean-up with a count.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Looking at sessions (rule 39).
+//! Looking at sessions (D39).
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Sessions that an instance owns: opening, closing, and the ends of executions (rules 10–12, A9, A10).
+//! Sessions that an instance owns: opening, closing, and the ends of executions (D10–D12, A9, A10).
 
 use std::time::Duration;
 

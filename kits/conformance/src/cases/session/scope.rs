@@ -1,4 +1,4 @@
-//! Which sessions a fetch may serve: a full worker, sessions to leave out, tags (rules 26, 30, 33).
+//! Which sessions a fetch may serve: a full worker, sessions to leave out, tags (D26, D30, D33).
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! Serial sessions: one activity at a time, in the order of their schedules (rule 29).
+//! Serial sessions: one activity at a time, in the order of their schedules (D29).
 
 use steadfast_core::SessionConcurrency;
 use steadfast_store::{Abandon, Attempt, WorkLease, WorkRequest};

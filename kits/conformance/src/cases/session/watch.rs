@@ -1,4 +1,4 @@
-//! Watching: an execution that asked hears of every attachment after the first it sees (rule 37).
+//! Watching: an execution that asked hears of every attachment after the first it sees (D37).
 
 use std::time::Duration;
 

@@ -1,14 +1,14 @@
-//! Claiming: owner, lease, epoch, and what the claimer learns (rules 15, 18, 19).
+//! Claiming: owner, lease, epoch, and what the claimer learns (D15, D18, D19).
 
 use std::time::Duration;
 
 use steadfast_core::SessionKey;
 use steadfast_store::{Claim, Owner, SessionRef};
 
-use super::{attachment, desk, id_of, leasing, request};
 use crate::Verdict;
 use crate::bench::{Bench, LEASE, TICK, activity, lost, ok};
 use crate::case::{cases, need};
+use crate::cases::session::{attachment, desk, id_of, leasing, request};
 
 cases![
     s13_a_claim_records_owner_lease_and_activity,
@@ -222,7 +222,7 @@ async fn s13_an_activity_whose_lock_ended_cannot_finish_whoever_holds_the_sessio
     let lock = Duration::from_secs(5);
     let lease = desk.asked(leasing("A", lock, LEASE)).await;
     bench.advance(lock);
-    lost(desk.store.finish_work(&lease.token, super::completion("i", 1).into()).await);
+    lost(desk.store.finish_work(&lease.token, crate::cases::session::completion("i", 1).into()).await);
     lost(desk.store.renew(&lease.token, LEASE).await);
     let again = desk.fetched("A").await;
     assert_eq!(
@@ -274,7 +274,7 @@ async fn s13_lock_and_lease_may_end_together(bench: Bench) -> Verdict {
     let taken = desk.fetched("B").await;
     assert_eq!((id_of(&taken.item), taken.attempt), (1, 2), "B is given the session and what A left of it");
     assert!(attachment(&taken).epoch > attachment(&left).epoch);
-    lost(desk.store.finish_work(&left.token, super::completion("i", 1).into()).await);
+    lost(desk.store.finish_work(&left.token, crate::cases::session::completion("i", 1).into()).await);
     lost(desk.store.renew(&left.token, LEASE).await);
     assert!(desk.fetch("A").await.is_none(), "nothing of it is A's");
     desk.finish(&taken).await;

@@ -199,7 +199,8 @@ async fn s5_an_activity_that_was_given_back_waits_since_then(bench: Bench) -> Ve
     Verdict::Kept
 }
 
-/// Leases the one activity, and returns the lease with since when the activity waited, counted from the beginning.
+/// Leases the one activity, and returns the lease with since when the activity waited, counted from the
+/// beginning.
 async fn leased_since(store: &dyn Store, request: WorkRequest) -> (LeaseToken, Option<u64>) {
     let lease = ok(store.fetch_work(request).await).expect("an activity should be ready");
     (lease.token, lease.waiting_since_ms.map(|since| since.saturating_sub(DAWN_MS)))
@@ -384,7 +385,7 @@ async fn s18_an_instance_waits_since_its_lease_ended(bench: Bench) -> Verdict {
     assert_eq!(oldest(store).await, (Some(DAWN_MS + LEASE_MS), None));
     let again = bench.fetched().await;
     bench.advance(TICK);
-    bench.give_back(&again, None).await;
+    bench.abandon(&again, None).await;
     bench.advance(WHILE);
     assert_eq!(
         oldest(store).await,

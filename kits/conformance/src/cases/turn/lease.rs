@@ -369,7 +369,7 @@ async fn answers_within(bench: &Bench, polls: usize) -> bool {
         let polled = std::future::poll_fn(|context| Poll::Ready(fetch.as_mut().poll(context))).await;
         if let Poll::Ready(fetched) = polled {
             if let Some(turn) = ok(fetched) {
-                bench.give_back(&turn, None).await;
+                bench.abandon(&turn, None).await;
             }
             return true;
         }

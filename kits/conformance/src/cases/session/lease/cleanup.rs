@@ -1,14 +1,14 @@
-//! Clean-up: nobody can tell that it happened (rule 20, A14).
+//! Clean-up: nobody can tell that it happened (D20, A14).
 
 use std::time::Duration;
 
 use steadfast_core::SessionKey;
 use steadfast_store::{Claim, RenewSessions};
 
-use super::{attachment, desk, id_of, leasing, owning, queue, renewal};
 use crate::Verdict;
 use crate::bench::{Bench, LEASE, TICK, ok};
 use crate::case::{cases, need};
+use crate::cases::session::{attachment, desk, id_of, leasing, owning, queue, renewal};
 
 cases![
     s13_clean_up_removes_ended_sessions_without_work,

@@ -1,12 +1,12 @@
-//! Releasing: by key and epoch, so that others claim at once (rules 23, 39).
+//! Releasing: by key and epoch, so that others claim at once (D23, D39).
 
 use steadfast_core::SessionKey;
 use steadfast_store::{Claim, Owner, SessionRef};
 
-use super::{attachment, desk};
 use crate::Verdict;
 use crate::bench::{Bench, LEASE, ok};
 use crate::case::{cases, need};
+use crate::cases::session::{attachment, desk};
 
 cases![
     s13_a_released_session_is_free_at_once,
@@ -102,7 +102,7 @@ async fn s13_a_session_is_released_by_hand(bench: Bench) -> Verdict {
     let desk = need!(desk(&bench), "Store");
     let node = Owner { id: "node".to_owned(), incarnation: Some(ok(desk.store.register_node("node").await)) };
     desk.queue("S", 1).await;
-    let lease = desk.asked(super::request_as(node)).await;
+    let lease = desk.asked(crate::cases::session::request_as(node)).await;
     desk.finish(&lease).await;
     let shown = desk.shared("S").await;
     let owner = shown.owner.expect("somebody holds it");

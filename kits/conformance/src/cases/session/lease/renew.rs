@@ -1,14 +1,14 @@
-//! Renewing leases: what is extended, what is idle, what is lost (rule 17).
+//! Renewing leases: what is extended, what is idle, what is lost (D17).
 
 use std::time::Duration;
 
 use steadfast_core::SessionKey;
 use steadfast_store::{RenewSessions, SessionRef, SessionsRenewed};
 
-use super::{IDLE, desk, leasing, renewal};
 use crate::Verdict;
 use crate::bench::{Bench, LEASE, TICK, ok};
 use crate::case::{cases, need};
+use crate::cases::session::{IDLE, desk, leasing, renewal};
 
 cases![
     s13_a_renewal_extends_every_session_of_the_owner,
@@ -43,7 +43,11 @@ async fn s13_a_renewal_extends_every_session_of_the_owner(bench: Bench) -> Verdi
     bench.advance(LEASE - TICK);
     desk.queue("S", 2).await;
     assert!(desk.fetch("B").await.is_none(), "the session is still A's");
-    assert_eq!(super::attachment(&desk.fetched("A").await), held[0], "renewing keeps the epoch");
+    assert_eq!(
+        crate::cases::session::attachment(&desk.fetched("A").await),
+        held[0],
+        "renewing keeps the epoch"
+    );
     Verdict::Kept
 }
 
@@ -86,7 +90,7 @@ async fn s13_an_idle_session_is_not_extended(bench: Bench) -> Verdict {
     desk.finish(&lease).await;
     let before = desk.shared("S").await;
     bench.advance(IDLE + TICK);
-    let held = vec![super::attachment(&lease)];
+    let held = vec![crate::cases::session::attachment(&lease)];
     let outcome = desk.renew(RenewSessions { held: held.clone(), ..renewal("A") }).await;
     assert_eq!(outcome, SessionsRenewed { idle: held, ..SessionsRenewed::default() });
     assert_eq!(desk.shared("S").await, before, "its lease runs on to its end");

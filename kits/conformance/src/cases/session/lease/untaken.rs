@@ -1,4 +1,4 @@
-//! No untaken work: a session moves on from an owner that will not serve it (rule 22).
+//! No untaken work: a session moves on from an owner that will not serve it (D22).
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -6,10 +6,10 @@ use std::time::Duration;
 use steadfast_core::TagFilter;
 use steadfast_store::{Abandon, Appetite, Attempt, RenewSessions, SessionsRenewed};
 
-use super::{Desk, PATIENCE, attachment, desk, leasing, renewal};
 use crate::Verdict;
 use crate::bench::{Bench, LEASE, TICK, activity_with, ok};
 use crate::case::{cases, need};
+use crate::cases::session::{Desk, PATIENCE, attachment, desk, leasing, renewal};
 
 cases![
     s13_a_full_owner_loses_what_it_does_not_take,

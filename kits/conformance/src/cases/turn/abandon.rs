@@ -98,7 +98,7 @@ async fn s6_an_uncounted_attempt_is_as_if_it_had_not_been(bench: Bench) {
     for _ in 0..3 {
         let turn = bench.fetched().await;
         assert_eq!(turn.attempt, 1, "what went before was not counted");
-        bench.give_back(&turn, None).await;
+        bench.abandon(&turn, None).await;
     }
 }
 
@@ -106,7 +106,7 @@ async fn s6_an_uncounted_attempt_takes_back_no_other(bench: Bench) {
     let turn = bench.leased("a").await;
     ok(bench.try_abandon(&turn, None).await);
     let second = bench.fetched().await;
-    bench.give_back(&second, None).await;
+    bench.abandon(&second, None).await;
     assert_eq!(bench.fetched().await.attempt, 2, "the first attempt was counted, and still is");
 }
 
@@ -116,7 +116,7 @@ async fn s6_only_what_was_leased_is_uncounted(bench: Bench) {
     bench.send(raise("a", "other")).await;
     let other = bench.fetched().await;
     assert_eq!(other.item.messages, [raise("a", "other")]);
-    bench.give_back(&other, None).await;
+    bench.abandon(&other, None).await;
     bench.advance(LEASE);
     let both = bench.fetched().await;
     assert_eq!(both.item.messages.len(), 2);
