@@ -20,7 +20,7 @@ use crate::{
 };
 
 proptest! {
-    #![proptest_config(cases(600))]
+    #![proptest_config(cases(300))]
 
     #[test]
     fn kept_replayed_and_evicted_executions_decide_alike(

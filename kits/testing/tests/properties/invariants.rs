@@ -20,7 +20,7 @@ use crate::{
 };
 
 proptest! {
-    #![proptest_config(cases(400))]
+    #![proptest_config(cases(200))]
 
     #[test]
     fn every_history_is_well_formed_and_every_end_closes_what_is_open(

@@ -15,7 +15,7 @@ use crate::{
 };
 
 proptest! {
-    #![proptest_config(cases(400))]
+    #![proptest_config(cases(200))]
 
     /// One action per call, in call order: what the comparison with spoiled programs relies on.
     #[test]

@@ -28,7 +28,7 @@ use crate::{
 const PALETTE: Palette = Palette { retries: false, ..Palette::FULL };
 
 proptest! {
-    #![proptest_config(cases(400))]
+    #![proptest_config(cases(200))]
 
     #[test]
     fn a_deleted_schedule_is_reported_where_program_and_history_part(

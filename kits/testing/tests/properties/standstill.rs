@@ -22,7 +22,7 @@ use crate::{
 };
 
 proptest! {
-    #![proptest_config(cases(400))]
+    #![proptest_config(cases(200))]
 
     #[test]
     fn repeating_a_history_decides_nothing(

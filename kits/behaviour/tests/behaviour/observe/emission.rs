@@ -430,7 +430,7 @@ on_every_full_store! {
     async fn a_turn_in_memory_is_a_hit_and_a_replay_is_a_miss(stage) {
         let emitted = Emitted::default();
         let _guard = emitted.listen();
-        stage.run(works(), flows()).await;
+        stage.run_with(works(), flows(), stage.warm_options()).await;
         for instance in ["a", "b"] {
             stage.start(instance, "Listen", "").await;
             stage.has(instance, "ExternalSubscribed", 1).await;
