@@ -1,9 +1,9 @@
 //! Queues: messages sent with `enqueue_event` and taken with `dequeue_event`.
 //!
 //! The messages of a queue wait in the order in which they were delivered; its takers (the dequeues) stand in
-//! line in the order in which history recorded them. The first message is for the first taker, the second for the
-//! second, and a taker that was not polled yet keeps its place. A taker that is cancelled passes its place to the
-//! next in line; a message that was read does not move (F18).
+//! line in the order in which history recorded them. The first message is for the first taker, the second for
+//! the second, and a taker that was not polled yet keeps its place. A taker that is cancelled passes its
+//! place to the next in line; a message that was read does not move (F18).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::task::Waker;
