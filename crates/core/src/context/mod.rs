@@ -60,7 +60,7 @@ impl OrchestrationContext {
         Self { scope: PollScope::standalone(Ledger::new(identity)) }
     }
 
-    pub(crate) fn over(scope: Arc<PollScope>) -> Self {
+    pub(crate) fn within(scope: Arc<PollScope>) -> Self {
         Self { scope }
     }
 

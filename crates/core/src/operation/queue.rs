@@ -63,7 +63,7 @@ impl Operation for QueueRules {
         Next::poll(taker.and_then(|taker| ledger.waker_of_recorded(taker)))
     }
 
-    /// The outline counts messages and keeps none of their contents.
+    /// The outline counts messages and does not keep their contents.
     fn close(&self, event: &Event, outline: &mut Outline) {
         let EventKind::QueueEventDelivered { name, .. } = &event.kind else { return };
         outline.queues.deliver(name, String::new());

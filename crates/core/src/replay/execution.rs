@@ -273,7 +273,7 @@ impl Execution {
         ledger.custom_status = custom_status;
         ledger.traceparent = traceparent;
         let scope = PollScope::driven(ledger);
-        let context = OrchestrationContext::over(Arc::clone(&scope));
+        let context = OrchestrationContext::within(Arc::clone(&scope));
         Self {
             identity,
             options,

@@ -27,7 +27,7 @@ impl OrchestrationContext {
     }
 
     /// Runs an activity and, when it fails, runs it again as `retry` says: which errors are worth it, on
-    /// which session and tag, and how long all attempts may take together.
+    /// which session and tag, and how long all tries may take together.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -145,25 +145,25 @@ impl OrchestrationContext {
     ) -> Result<String, String> {
         let Retry { policy, session_id, .. } = retry;
         let max = policy.max_attempts;
-        let mut attempt = 1;
+        let mut tries = 1;
         loop {
             let error = match self.try_once(name, input, retry, at).await {
                 Either2::First(Ok(output)) => return Ok(output),
                 Either2::First(Err(error)) => error,
                 Either2::Second(()) => return Err(TIMED_OUT.to_owned()),
             };
-            if attempt >= max || !retry.is_worth(&error) {
+            if tries >= max || !retry.is_worth(&error) {
                 return Err(error);
             }
             let session = session_id.as_ref().map(|id| format!(" (session={id})")).unwrap_or_default();
             self.trace_warn(format!(
-                "Activity '{name}'{session} attempt {attempt}/{max} failed: {error}. Retrying..."
+                "Activity '{name}'{session} attempt {tries}/{max} failed: {error}. Retrying..."
             ));
-            let delay = policy.delay_for_attempt(attempt);
+            let delay = policy.delay_for_attempt(tries);
             if !delay.is_zero() {
                 self.ask_timer(delay, at).await;
             }
-            attempt += 1;
+            tries += 1;
         }
     }
 

@@ -28,7 +28,7 @@ pub fn build_child_instance_id(parent_instance: &str, child_instance: &str) -> S
 }
 
 /// Makes the id of a child from the event that schedules it. The first execution leaves its number out;
-/// later ones need it, because their event ids start over.
+/// later ones need it, because their event ids begin at 1 again.
 pub fn auto_child_suffix(execution_id: u64, event_id: u64) -> String {
     if execution_id == INITIAL_EXECUTION_ID {
         format!("{SUB_ORCH_AUTO_PREFIX}{event_id}")
