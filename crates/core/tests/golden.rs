@@ -34,7 +34,10 @@ fn reading_accepts_and_refuses_what_the_published_crate_does() {
 
 #[test]
 fn a_missing_version_stamp_is_named_in_the_error() {
-    let text = r#"{"event_id":1,"source_event_id":null,"instance_id":"i","execution_id":1,"timestamp_ms":1,"type":"KeyValuesCleared"}"#;
+    let text = concat!(
+        r#"{"event_id":1,"source_event_id":null,"instance_id":"i","#,
+        r#""execution_id":1,"timestamp_ms":1,"type":"KeyValuesCleared"}"#,
+    );
     let error = serde_json::from_str::<Event>(text).map_err(|error| error.to_string());
     assert!(
         matches!(&error, Err(text) if text.contains("missing field `duroxide_version`")),

@@ -59,7 +59,10 @@ fn bare_kinds() -> Vec<(EventKind, String)> {
     let kinds = [
         (
             started,
-            r#""OrchestrationStarted","name":"n","version":"1.0.0","input":"i","parent_instance":null,"parent_id":null"#,
+            concat!(
+                r#""OrchestrationStarted","name":"n","version":"1.0.0","input":"i","#,
+                r#""parent_instance":null,"parent_id":null"#,
+            ),
         ),
         (OrchestrationCompleted { output: s("o") }, r#""OrchestrationCompleted","output":"o""#),
         (OrchestrationFailed { details: failure() }, r#""OrchestrationFailed","details":FAILURE"#),

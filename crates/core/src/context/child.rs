@@ -11,17 +11,18 @@ use crate::operation::Kind;
 use crate::operation::child::{PENDING_PREFIX, reserved_id_error};
 use crate::{Action, decode, encode, is_auto_generated_sub_orch_id};
 
-/// A child that is about to be call for.
+/// The arguments of a call that starts a child.
 struct ChildCall {
     name: String,
     version: Option<String>,
-    /// None leaves the id to the engine.
+    /// `None` leaves the id to the engine.
     instance: Option<String>,
     input: String,
 }
 
 impl OrchestrationContext {
-    /// Starts a child and waits for its result. The child's id is made of this instance's.
+    /// Starts a child and waits for its result. The engine makes the id of the child: the id of this
+    /// instance, `::sub::` and a number.
     #[track_caller]
     pub fn schedule_sub_orchestration(
         &self,
@@ -32,8 +33,8 @@ impl OrchestrationContext {
         self.ask_child(call, Location::caller())
     }
 
-    /// Starts a child with an id of your own and waits for its result. An id that begins with `sub::` could
-    /// be taken for one of the engine's and is refused: the future resolves to an error at once.
+    /// Starts a child with an id of your own and waits for its result. An id that begins with `sub::` is
+    /// reserved for the engine: the future resolves to an error at once.
     #[track_caller]
     pub fn schedule_sub_orchestration_with_id(
         &self,

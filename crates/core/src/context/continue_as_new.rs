@@ -1,4 +1,4 @@
-//! Going on in a new execution, with a fresh history.
+//! Continuing in a new execution, with a fresh history.
 
 use std::panic::Location;
 
@@ -9,8 +9,8 @@ use crate::context::future::DurableFuture;
 use crate::{Action, encode};
 
 impl OrchestrationContext {
-    /// Ends this execution and starts the next one with `input`. The future never resolves: return its
-    /// await.
+    /// Ends this execution and starts the next one with `input`. The future never resolves:
+    /// `return ctx.continue_as_new(input).await`.
     #[track_caller]
     pub fn continue_as_new(&self, input: impl Into<String>) -> DurableFuture<Result<String, String>> {
         self.call_continue(input.into(), None, Location::caller())

@@ -6,7 +6,7 @@ use super::OrchestrationContext;
 use crate::Action;
 
 impl OrchestrationContext {
-    /// Sets the status that clients see.
+    /// Sets the status that clients see, at most 262,144 bytes. Only the last status of a turn reaches them.
     #[track_caller]
     pub fn set_custom_status(&self, status: impl Into<String>) {
         self.update_custom_status(Some(status.into()), Location::caller());
@@ -18,7 +18,8 @@ impl OrchestrationContext {
         self.update_custom_status(None, Location::caller());
     }
 
-    /// Returns the status that was last set, also by an earlier execution.
+    /// Returns the status that was set last, by this execution or an earlier one; `None` if it was never set
+    /// or was reset.
     #[track_caller]
     pub fn get_custom_status(&self) -> Option<String> {
         self.scope.enter("get_custom_status", Location::caller())?.custom_status.clone()

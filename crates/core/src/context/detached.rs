@@ -1,4 +1,4 @@
-//! Starting orchestrations that nobody waits for.
+//! Starting orchestrations without waiting for their results.
 
 use std::panic::Location;
 
@@ -10,10 +10,11 @@ use crate::operation::detached::reserved_id_error;
 use crate::{Action, encode, uses_reserved_marker};
 
 impl OrchestrationContext {
-    /// Starts another orchestration and does not wait for it.
+    /// Starts another orchestration and does not wait for it. If the instance exists already, nothing
+    /// happens.
     ///
     /// # Panics
-    /// When the id looks like one that the engine gives to children.
+    /// If the id looks like one that the engine makes for a child.
     /// [`try_schedule_orchestration`](Self::try_schedule_orchestration) returns an error instead.
     #[track_caller]
     pub fn schedule_orchestration(
@@ -75,7 +76,7 @@ impl OrchestrationContext {
     /// Starts another orchestration, of a given version if there is one, and does not wait for it.
     ///
     /// # Errors
-    /// When the id looks like one that the engine gives to children; nothing is started.
+    /// If the id looks like one that the engine makes for a child; nothing is started.
     #[track_caller]
     pub fn try_schedule_orchestration(
         &self,

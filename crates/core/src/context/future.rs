@@ -14,9 +14,14 @@ use crate::replay::ledger::{Answer, Polled, Released, Token};
 
 /// Waits for something that history records: an activity, a timer, an event, a child.
 ///
-/// The request is made when the method that returned the future is called, not when the future is first
-/// polled. Dropping the future before it answered cancels the request. The future keeps the waker it was last
-/// polled with and wakes it when the answer is there, so it works inside any combinator.
+/// The call is made when the method that returned the future is called, not when the future is first polled.
+/// The future keeps the waker that it was last polled with and wakes it when the answer is there, so it works
+/// inside any combinator.
+///
+/// # Cancel safety
+/// Dropping the future before it answered cancels the operation: an activity is withdrawn, a child is
+/// cancelled, a wait takes no event, and a dequeue leaves its message to the next one. A timer still fires,
+/// without effect.
 #[must_use = "dropping a durable future cancels what it waits for"]
 pub struct DurableFuture<T> {
     stage: Stage<T>,
@@ -64,7 +69,8 @@ impl<T> DurableFuture<T> {
 }
 
 impl<T: Send + 'static> DurableFuture<T> {
-    /// Changes what the future resolves to. Cancellation on drop and `with_tag` work as before.
+    /// Applies a function to the value that the future resolves to. Dropping the result cancels the
+    /// operation, and [`with_tag`](Self::with_tag) works on it, as on this future.
     pub fn map<U: Send + 'static>(mut self, f: impl FnOnce(T) -> U + Send + 'static) -> DurableFuture<U> {
         match std::mem::replace(&mut self.stage, Stage::Answered) {
             Stage::Waiting { handle, read } => {
@@ -76,11 +82,11 @@ impl<T: Send + 'static> DurableFuture<T> {
         }
     }
 
-    /// Asks for a worker that serves `tag`.
+    /// Runs the activity on a worker that serves `tag`.
     ///
     /// # Panics
-    /// When the future is no activity's, or when it was polled before: the activity is on its way then.
-    /// [`try_with_tag`](Self::try_with_tag) returns an error instead.
+    /// If the future does not wait for an activity, or if it was polled before: the activity is scheduled
+    /// then. [`try_with_tag`](Self::try_with_tag) returns an error instead.
     #[allow(clippy::panic, reason = "the compatible API panics here")]
     pub fn with_tag(self, tag: impl Into<String>) -> Self {
         match self.try_with_tag(tag) {
@@ -89,11 +95,11 @@ impl<T: Send + 'static> DurableFuture<T> {
         }
     }
 
-    /// Asks for a worker that serves `tag`.
+    /// Runs the activity on a worker that serves `tag`.
     ///
     /// # Errors
-    /// When the future is no activity's, or when it was polled before. The future is dropped then, which
-    /// cancels what it waits for.
+    /// If the future does not wait for an activity, or if it was polled before. The future is dropped then,
+    /// which cancels its operation.
     pub fn try_with_tag(self, tag: impl Into<String>) -> Result<Self, WithTagError> {
         let wanted = Some(tag.into());
         self.change_activity(|_, tag| *tag = wanted).map_err(|refusal| match refusal {
@@ -102,10 +108,10 @@ impl<T: Send + 'static> DurableFuture<T> {
         })
     }
 
-    /// Runs the activity on a session: on the worker that holds its in-memory state.
+    /// Runs the activity on a session: on the worker that holds the in-memory state of the session.
     ///
-    /// A second call replaces the first. On a future that is no activity's, or one that was polled before,
-    /// the orchestration fails and says so.
+    /// A second call replaces the first. If the future does not wait for an activity, or was polled before,
+    /// the orchestration fails.
     #[track_caller]
     pub fn on_session(self, session_id: impl Into<String>) -> Self {
         let at = Location::caller();
@@ -131,7 +137,7 @@ impl<T: Send + 'static> DurableFuture<T> {
         change: impl FnOnce(&mut Option<String>, &mut Option<String>),
     ) -> Result<Self, Refusal> {
         let Some(handle) = self.handle() else {
-            // Its call was refused and the orchestration fails for that.
+            // The call was refused, and the orchestration fails for that.
             return Ok(self);
         };
         if handle.kind != Kind::Activity {
@@ -163,12 +169,12 @@ enum Refusal {
 /// Says why a tag could not be set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WithTagError {
-    /// The future waits for something else than an activity.
+    /// The future does not wait for an activity.
     NotAnActivity {
-        /// Names what it waits for.
+        /// Holds the kind of operation that it waits for.
         kind: &'static str,
     },
-    /// The activity was scheduled in an earlier poll.
+    /// The future was polled before, so that the activity is scheduled already.
     TooLate,
 }
 
@@ -206,7 +212,7 @@ impl<T> Future for DurableFuture<T> {
     }
 }
 
-/// Nothing is pinned: the value is made when the answer is read.
+/// Nothing is pinned, because the value is made when the answer is read.
 impl<T> Unpin for DurableFuture<T> {}
 
 impl Handle {
@@ -235,8 +241,8 @@ impl Drop for Handle {
         };
         let Released { entry, stale, heir } = ledger.drop_future(self.token);
         drop(ledger);
-        // Wakers may be of the user's own making, and this may run while a panic unwinds: a second one that
-        // leaves a destructor takes the process down.
+        // A waker may be user code, and this may run while a panic unwinds: a second panic that leaves a
+        // destructor would abort the process.
         let woken = guarded(move || {
             drop((entry, stale));
             if let Some(heir) = heir {

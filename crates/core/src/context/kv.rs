@@ -32,7 +32,7 @@ impl OrchestrationContext {
         }
     }
 
-    /// Returns the value of a key.
+    /// Returns the value of a key, with the changes of this turn; `None` if it is not set.
     #[track_caller]
     pub fn get_kv_value(&self, key: &str) -> Option<String> {
         self.scope.enter("get_kv_value", Location::caller())?.kv.get(key).map(str::to_owned)
@@ -41,7 +41,7 @@ impl OrchestrationContext {
     /// Returns the value of a key, decoded from JSON.
     ///
     /// # Errors
-    /// When the value is no such JSON; the text names the key.
+    /// If the value cannot be decoded as a `T`; the text names the key.
     #[track_caller]
     pub fn get_kv_value_typed<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, String> {
         let Some(text) = self.get_kv_value(key) else { return Ok(None) };
@@ -74,7 +74,7 @@ impl OrchestrationContext {
         self.scope.enter("get_kv_length", Location::caller()).map_or(0, |ledger| ledger.kv.len())
     }
 
-    /// Returns None; kept for compatibility. Clients can ask for the stats of an instance.
+    /// Returns `None`; kept for compatibility. Clients can read the stats of an instance.
     #[doc(hidden)]
     pub fn get_system_stats(&self) -> Option<SystemStats> {
         None
@@ -116,7 +116,7 @@ impl OrchestrationContext {
         count
     }
 
-    /// Reads a key of another instance.
+    /// Reads a key of another instance, as its last commit left it.
     #[track_caller]
     pub fn get_kv_value_from_instance(
         &self,

@@ -20,8 +20,9 @@ impl Misuse {
     pub(crate) fn details(&self) -> ErrorDetails {
         match self {
             Self::OutsidePoll { call, at } => nondeterminism(format!(
-                "{call} at {} was called from outside the orchestration's own code (a spawned task, or a context \
-                 that was kept): such a call cannot be replayed; call it from the handler, or do the work in an activity",
+                "{call} at {} was called from outside the orchestration's own code (a spawned task, or a \
+                 context that was kept): such a call cannot be replayed; call it from the handler, or do the \
+                 work in an activity",
                 CallSite::from(*at)
             )),
             Self::TooManyCalls { limit, at } => application_error(format!(

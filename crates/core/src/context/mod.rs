@@ -1,4 +1,4 @@
-//! What an orchestration's code can ask for, one file for each kind of operation.
+//! The methods and futures that the code of an orchestration uses, one file for each kind of operation.
 
 mod activity;
 mod child;
@@ -28,20 +28,20 @@ use crate::replay::Identity;
 use crate::replay::ledger::{Answer, Ledger};
 use crate::{Action, Event};
 
-/// Gives an orchestration everything it may do.
+/// Gives the code of an orchestration everything that it may do.
 ///
-/// An orchestration must ask for the same things in the same order whenever it is run with the same history.
-/// What comes from the context is recorded and therefore safe: activities, timers, events, children, key-value
-/// state, the time and random ids. Clones share one state. A call from outside the orchestration's own code,
-/// such as a spawned task, cannot be repeated and fails the orchestration.
+/// An orchestration must make the same calls in the same order whenever it is run with the same history.
+/// What comes from the context is recorded and therefore safe: activities, timers, events, children,
+/// key-value state, the time and random ids. Clones share one state. A call from outside the orchestration's
+/// own code, such as a spawned task, cannot be repeated and fails the orchestration.
 #[derive(Clone)]
 pub struct OrchestrationContext {
     scope: Arc<PollScope>,
 }
 
 impl OrchestrationContext {
-    /// Makes a context that no engine runs, for tests of code that only needs to name one. Nothing it is
-    /// asked for ever resolves. `history` and `worker_id` are not looked at.
+    /// Makes a context without an engine, for tests of code that only needs a value of this type. Its futures
+    /// never resolve. `history` and `worker_id` are ignored.
     pub fn new(
         history: Vec<Event>,
         execution_id: u64,
@@ -60,7 +60,7 @@ impl OrchestrationContext {
         Self { scope: PollScope::standalone(Ledger::new(identity)) }
     }
 
-    pub(crate) fn over(scope: Arc<PollScope>) -> Self {
+    pub(crate) fn within(scope: Arc<PollScope>) -> Self {
         Self { scope }
     }
 
@@ -79,18 +79,18 @@ impl OrchestrationContext {
         self.scope.lock().identity.name.clone()
     }
 
-    /// Returns the version of the handler that runs.
+    /// Returns the version of the handler that runs this execution.
     pub fn orchestration_version(&self) -> String {
         self.scope.lock().identity.version.clone()
     }
 
-    /// Returns the W3C trace context that the execution was started with. Recorded with its start, so the same on every
-    /// replay; a continue-as-new hands it on.
+    /// Returns the W3C trace context that the execution was started with. Recorded with its start, so the
+    /// same on every replay; a continue-as-new hands it on.
     pub fn traceparent(&self) -> Option<String> {
         self.scope.lock().traceparent.clone()
     }
 
-    /// Tells whether the code now only repeats what an earlier turn decided.
+    /// Tells whether the code only repeats decisions of an earlier turn at this point. Do not branch on it.
     pub fn is_replaying(&self) -> bool {
         self.scope.lock().replaying
     }
@@ -101,7 +101,7 @@ impl OrchestrationContext {
         false
     }
 
-    /// Asks for something that a future waits for.
+    /// Makes a call whose answer the returned future waits for.
     fn ask<T>(
         &self,
         call: &'static str,

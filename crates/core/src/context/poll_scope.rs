@@ -3,7 +3,7 @@
 //! The code holds clones of the context, the engine polls the code: both reach the same [`Ledger`]. This
 //! module owns the lock around it and knows, at every moment, whether the thread that asks is inside a poll
 //! of *this* orchestration. A call from anywhere else (a spawned task, a clone that was kept) would depend on
-//! scheduling, so it is reported as an error of the orchestration instead of being served.
+//! thread scheduling, so it fails the orchestration instead of being served.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -44,8 +44,8 @@ impl PollScope {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Locks the ledger for a call of the orchestration's code, or reports the call when it comes from
-    /// outside a poll. After the execution ended nothing is recorded any more.
+    /// Locks the ledger for a call of the orchestration's code. A call from outside a poll is reported and
+    /// gets `None`; so does any call after the end of the execution.
     pub(crate) fn enter(
         &self,
         what: &'static str,
@@ -84,7 +84,7 @@ impl PollScope {
     pub(crate) fn deliver(&self, wakers: impl IntoIterator<Item = Waker>) {
         let _entered = Entered::enter(Here::Delivering(self.root.id()));
         for waker in wakers {
-            // A combinator may bring a waker of its own making: user code like any other.
+            // A combinator may bring its own waker, which is user code.
             if let Err(text) = guarded(|| waker.wake()) {
                 self.lock().report(Misuse::WakerPanicked { text });
             }
@@ -104,7 +104,7 @@ impl PollScope {
     /// Sets whom to wake when the orchestration is touched from outside.
     pub(crate) fn set_alarm(&self, alarm: Waker) {
         *self.root.alarm.lock().unwrap_or_else(PoisonError::into_inner) = Some(alarm);
-        // It may have happened between the last turn and now.
+        // The misuse may have happened between the last turn and now.
         if self.was_woken_from_outside() || self.lock().misuse().is_some() {
             self.root.ring();
         }
@@ -126,7 +126,7 @@ impl PollScope {
 pub(crate) fn guarded<R>(code: impl FnOnce() -> R) -> Result<R, String> {
     catch_unwind(AssertUnwindSafe(code)).map_err(|payload| {
         let text = text_of(payload.as_ref());
-        // The payload is the user's too. If even dropping it panics, what that leaves is leaked.
+        // The payload is user code too. If dropping it panics, the second payload is leaked.
         if let Err(again) = catch_unwind(AssertUnwindSafe(move || drop(payload))) {
             std::mem::forget(again);
         }
@@ -194,7 +194,7 @@ thread_local! {
     static HERE: Cell<Here> = const { Cell::new(Here::Elsewhere) };
 }
 
-/// Puts back what was there before, also when a poll panics.
+/// Restores the former place of the thread when it is dropped, also when a poll panics.
 struct Entered(Here);
 
 impl Entered {

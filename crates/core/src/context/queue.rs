@@ -12,8 +12,8 @@ use crate::context::future::DurableFuture;
 use crate::{Action, decode};
 
 impl OrchestrationContext {
-    /// Takes the next message of a queue, waiting for one if there is none. Messages are kept until they are
-    /// taken, also across continue-as-new.
+    /// Takes the next message of a queue, or waits for it. Messages are kept until they are taken; a
+    /// continue-as-new hands up to 100 unread ones to the next execution.
     #[track_caller]
     pub fn dequeue_event(&self, queue: impl Into<String>) -> DurableFuture<String> {
         self.ask_queue(queue.into(), Location::caller())
@@ -22,7 +22,7 @@ impl OrchestrationContext {
     /// Takes the next message of a queue and decodes it.
     ///
     /// # Panics
-    /// The future panics when the message cannot be decoded; the orchestration fails with the text.
+    /// The future panics if the message cannot be decoded, which fails the orchestration.
     /// [`try_dequeue_event_typed`](Self::try_dequeue_event_typed) returns an error instead.
     #[track_caller]
     pub fn dequeue_event_typed<T: DeserializeOwned>(&self, queue: impl Into<String>) -> TypedDequeue<T> {

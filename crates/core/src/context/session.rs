@@ -1,4 +1,4 @@
-//! Opening and closing sessions, and hearing of their moves.
+//! Opening and closing sessions, and waiting until one is attached anew.
 
 use std::panic::Location;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::replay::ledger::Answer;
 use crate::{Action, SessionConcurrency, SessionMigration, SessionOptions};
 
 impl OrchestrationContext {
-    /// Opens a session of this instance with an id that the engine makes.
+    /// Opens a session of this instance with an id that the engine makes, and returns the id.
     #[track_caller]
     pub fn open_session(&self) -> DurableFuture<Result<String, String>> {
         self.ask_open(SessionOptions::default(), Location::caller())
@@ -25,14 +25,14 @@ impl OrchestrationContext {
         self.ask_open(SessionOptions::default().with_id(id), Location::caller())
     }
 
-    /// Opens a session of this instance.
+    /// Opens a session of this instance as `options` describe it, and returns its id.
     #[track_caller]
     pub fn open_session_with(&self, options: SessionOptions) -> DurableFuture<Result<String, String>> {
         self.ask_open(options, Location::caller())
     }
 
-    /// Closes a session: its activities are cancelled and its in-memory state is dropped. Closing an id that
-    /// is not open changes nothing.
+    /// Closes a session: its open activities are cancelled, and its worker drops the in-memory state. Closing
+    /// an id that is not open changes nothing.
     #[track_caller]
     pub fn close_session(&self, id: &str) -> DurableFuture<Result<(), String>> {
         let session_id = id.to_owned();
@@ -41,7 +41,7 @@ impl OrchestrationContext {
         self.ask("close_session", Location::caller(), action, done)
     }
 
-    /// Waits until a session is attached to a worker anew, so that its in-memory state is gone.
+    /// Waits until a session is attached to a worker anew, without its former in-memory state.
     #[track_caller]
     pub fn wait_for_session_migration(&self, id: &str) -> DurableFuture<SessionMigration> {
         let at = Location::caller();
@@ -80,7 +80,7 @@ impl OrchestrationContext {
     }
 }
 
-/// Rounds up: a time-out that is not zero must not become zero.
+/// Rounds up, so that a timeout that is not zero does not become zero.
 fn whole_millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }

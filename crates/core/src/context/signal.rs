@@ -9,8 +9,8 @@ use crate::context::future::DurableFuture;
 use crate::{Action, decode};
 
 impl OrchestrationContext {
-    /// Waits for the next event of this name. An event that is raised while nobody waits is not delivered;
-    /// use [`dequeue_event`](Self::dequeue_event) for messages that must not be missed.
+    /// Waits for the next event of this name. An event that is raised while no wait for its name is open is
+    /// not delivered; use [`dequeue_event`](Self::dequeue_event) for messages that must not be missed.
     #[track_caller]
     pub fn schedule_wait(&self, name: impl Into<String>) -> DurableFuture<String> {
         self.ask_signal(name.into(), Location::caller())
@@ -19,7 +19,7 @@ impl OrchestrationContext {
     /// Waits for the next event of this name and decodes its data.
     ///
     /// # Panics
-    /// When the data cannot be decoded; the orchestration fails with the text.
+    /// The future panics if the data cannot be decoded, which fails the orchestration.
     /// [`try_schedule_wait_typed`](Self::try_schedule_wait_typed) returns an error instead.
     #[track_caller]
     #[allow(clippy::panic, reason = "the compatible API panics here")]

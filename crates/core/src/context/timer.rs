@@ -9,7 +9,7 @@ use crate::context::future::DurableFuture;
 use crate::operation::timer;
 
 impl OrchestrationContext {
-    /// Waits for `delay`, also across restarts. The time is the store's.
+    /// Waits for `delay`, across restarts of workers. The clock is that of the store.
     #[track_caller]
     pub fn schedule_timer(&self, delay: Duration) -> DurableFuture<()> {
         self.ask_timer(delay, Location::caller())

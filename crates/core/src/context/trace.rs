@@ -1,4 +1,4 @@
-//! Log lines of an orchestration, silent while it only repeats what it did.
+//! Log lines of an orchestration. While the code only repeats earlier turns, none is written.
 
 use super::OrchestrationContext;
 
@@ -19,28 +19,28 @@ macro_rules! emit {
 }
 
 impl OrchestrationContext {
-    /// Logs at level INFO.
+    /// Logs at level INFO, unless the code is replaying.
     pub fn trace_info(&self, message: impl Into<String>) {
         self.trace("INFO", message);
     }
 
-    /// Logs at level WARN.
+    /// Logs at level WARN, unless the code is replaying.
     pub fn trace_warn(&self, message: impl Into<String>) {
         self.trace("WARN", message);
     }
 
-    /// Logs at level ERROR.
+    /// Logs at level ERROR, unless the code is replaying.
     pub fn trace_error(&self, message: impl Into<String>) {
         self.trace("ERROR", message);
     }
 
-    /// Logs at level DEBUG.
+    /// Logs at level DEBUG, unless the code is replaying.
     pub fn trace_debug(&self, message: impl Into<String>) {
         self.trace("DEBUG", message);
     }
 
-    /// Logs at a level given by name, in any case. A name that is no level is logged at TRACE, with the name
-    /// in the field `level`.
+    /// Logs at a level given by name, in upper or lower case. Any other name is logged at TRACE, with the
+    /// name in the field `level`.
     pub fn trace(&self, level: impl Into<String>, message: impl Into<String>) {
         let identity = {
             let ledger = self.scope.lock();

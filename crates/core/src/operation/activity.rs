@@ -70,8 +70,12 @@ impl Operation for ActivityRules {
 
     fn matches(&self, action: &Action, event: &Event) -> bool {
         let EventKind::ActivityScheduled { name, input, session_id, tag } = &event.kind else { return false };
-        matches!(action, Action::CallActivity { name: called, input: given, session_id: session, tag: wanted, .. }
-            if called == name && given == input && session == session_id && wanted == tag)
+        let Action::CallActivity { name: called, input: given, session_id: session, tag: wanted, .. } =
+            action
+        else {
+            return false;
+        };
+        called == name && given == input && session == session_id && wanted == tag
     }
 
     fn open(&self, event: &Event, _identity: &Identity, outline: &mut Outline) {

@@ -133,8 +133,8 @@ impl Operation for ChildRules {
         outline.request_cancel(event.source_event_id);
     }
 
-    /// Tells the child. One that this turn scheduled is started and cancelled if the execution goes on; if the
-    /// execution ends in this turn, it is not started, so it gets no cancellation either.
+    /// Tells the child. One that this turn scheduled is started and cancelled if the execution goes on; if
+    /// the execution ends in this turn, it is not started, so it gets no cancellation either.
     fn stop(&self, id: u64, site: &Site<'_>, draft: &mut Draft) {
         let Some(child) = site.outline.children.get(&id) else { return };
         let message = cancellation(child, "parent dropped sub-orchestration future");

@@ -1,8 +1,8 @@
 //! Continue-as-new: this execution ends and the next one starts with a fresh history.
 //!
 //! No event of its own records the call: the event that ends the execution stands for it. The message that
-//! starts the successor carries what outlives an execution: the parent, unread queue messages, the custom status
-//! and open sessions.
+//! starts the successor carries what outlives an execution: the parent, unread queue messages, the custom
+//! status and open sessions.
 
 use super::bounds::check_payload;
 use super::{Operation, Site};

@@ -18,7 +18,8 @@ impl Operation for CustomStatusRules {
         Some(EventKind::CustomStatusUpdated { status: status.clone() }.into())
     }
 
-    /// Only the last text that a turn sets reaches clients, so only its size is judged, at the end of the turn.
+    /// Only the last text that a turn sets reaches clients, so only its size is judged, at the end of the
+    /// turn.
     fn check_events(&self, events: &[Event]) -> Result<(), ErrorDetails> {
         let last = events.iter().rev().find_map(|event| {
             let EventKind::CustomStatusUpdated { status } = &event.kind else { return None };

@@ -48,11 +48,12 @@ impl Operation for DetachedRules {
 
     fn matches(&self, action: &Action, event: &Event) -> bool {
         let EventKind::OrchestrationChained { name, instance, input } = &event.kind else { return false };
-        matches!(action, Action::StartOrchestrationDetached { name: called, instance: id, input: given, version, .. }
-            if called == name
-                && id == instance
-                && given == input
-                && version_matches(version.as_deref(), event))
+        let Action::StartOrchestrationDetached { name: called, instance: id, input: given, version, .. } =
+            action
+        else {
+            return false;
+        };
+        called == name && id == instance && given == input && version_matches(version.as_deref(), event)
     }
 
     fn missing_call(&self, _event: &EventKind) -> String {

@@ -1,23 +1,26 @@
 //! The kinds of operations that an orchestration can ask for, one file each.
 //!
-//! A kind's file holds all its rules, as an implementation of [`Operation`]: which calls it refuses, which event
-//! records a call, which recorded event a repeated call matches, what stays open, what settles it, what the drop
-//! of its future means, what it sends, how the end of an execution closes it, and how it is described.
+//! A kind's file holds all its rules, as an implementation of [`Operation`]: which calls it refuses, which
+//! event records a call, which recorded event a repeated call matches, what stays open, what settles it, what
+//! the drop of its future means, what it sends, how the end of an execution closes it, and how it is
+//! described.
 //!
 //! The engine ([`replay`](crate::replay)) knows no kind. It asks this file for the [`Kind`] of a call, the
-//! [`Role`] of an event or the [`Addressee`] of a message, and hands over to the [rules](Kind::rules) of the kind.
-//! Those three functions are the only exhaustive matches over actions, events and messages that decide something.
-//! A new kind is its vocabulary, one file, one line in the list of kinds, and its arms in these functions.
+//! [`Role`] of an event or the [`Addressee`] of a message, and hands over to the [rules](Kind::rules) of the
+//! kind. Those three functions are the only exhaustive matches over actions, events and messages that decide
+//! something. A new kind is its vocabulary, one file, one line in the list of kinds, and its arms in these
+//! functions.
 //!
 //! How an activity goes through its rules:
 //!
 //! 1. *record*: the code calls the context. `decide` asks [`refuse`](Operation::refuse), makes the event of
-//!    [`record`](Operation::record), keeps it [`open`](Operation::open), and queues what [`send`](Operation::send)
-//!    returns.
+//!    [`record`](Operation::record), keeps it [`open`](Operation::open), and queues the effect of
+//!    [`send`](Operation::send).
 //! 2. *play*: when history is repeated, `play` compares the event with the repeated call by
 //!    [`find_call`](Operation::find_call) and [`matches`](Operation::matches).
 //! 3. *settle*: the completion arrives. [`admit`](Operation::admit) makes an event of the message,
-//!    [`close`](Operation::close) takes it out of what is open, and [`settle`](Operation::settle) answers the future.
+//!    [`close`](Operation::close) takes it out of what is open, and [`settle`](Operation::settle) answers the
+//!    future.
 //! 4. *drop*: the code drops the future instead. `conclude` records the event of its
 //!    [`cancellation`](Operation::cancellation) and [`stop`](Operation::stop) withdraws the work.
 //! 5. *explain*: while it is open, [`explain`](Operation::explain) describes it to operators.

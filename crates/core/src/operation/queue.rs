@@ -1,9 +1,9 @@
 //! Queues: messages sent with `enqueue_event` and taken with `dequeue_event`.
 //!
 //! The messages of a queue wait in the order in which they were delivered; its takers (the dequeues) stand in
-//! line in the order in which history recorded them. The first message is for the first taker, the second for the
-//! second, and a taker that was not polled yet keeps its place. A taker that is cancelled passes its place to the
-//! next in line; a message that was read does not move (F18).
+//! line in the order in which history recorded them. The first message is for the first taker, the second for
+//! the second, and a taker that was not polled yet keeps its place. A taker that is cancelled passes its
+//! place to the next in line; a message that was read does not move (F18).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::task::Waker;
@@ -63,7 +63,7 @@ impl Operation for QueueRules {
         Next::poll(taker.and_then(|taker| ledger.waker_of_recorded(taker)))
     }
 
-    /// The outline counts messages and keeps none of their contents.
+    /// The outline counts messages and does not keep their contents.
     fn close(&self, event: &Event, outline: &mut Outline) {
         let EventKind::QueueEventDelivered { name, .. } = &event.kind else { return };
         outline.queues.deliver(name, String::new());

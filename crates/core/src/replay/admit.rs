@@ -143,8 +143,8 @@ impl Reply {
     }
 }
 
-/// The failure that an event brings, if it is not the application's own. Such a failure ends the orchestration
-/// that waits for the answer.
+/// The failure that an event brings, if it is not the application's own. Such a failure ends the
+/// orchestration that waits for the answer.
 fn fatal(event: &EventKind) -> Option<&ErrorDetails> {
     let Role::Answers(kind) = event.role() else { return None };
     let details = kind.rules().failure(event)?;

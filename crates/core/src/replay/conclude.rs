@@ -1,4 +1,5 @@
-//! Concludes a turn: records what was dropped, judges how the execution stands, and hands over to `close`.
+//! Concludes a turn: records the futures that were dropped, judges how the execution stands, and hands over
+//! to `close`.
 
 use super::close::{Cause, Closing, Ending};
 use super::decide::Draft;

@@ -1,4 +1,4 @@
-//! Runs the code over what arrived, and makes events of what it asks for.
+//! Plays the arrivals to the code, and makes events of its calls.
 
 use std::collections::BTreeSet;
 

@@ -54,7 +54,8 @@ impl Execution {
         }
     }
 
-    /// A recorded turn ends with nothing left to record: code that asks for more, or returns, was changed.
+    /// Checks that nothing is left to record after the last recorded event: code that makes one more call, or
+    /// returns, was changed since the turn that recorded it.
     pub(super) fn check_stands_still(&mut self) {
         let position = self.outline.next_event_id();
         let mut mismatch = Mismatch {
@@ -77,7 +78,8 @@ impl Execution {
     }
 }
 
-/// Is this the stamp of an engine that polls at the same points and records all that it compares?
+/// Is this the version stamp of an engine that polls at the same points and records everything that is
+/// compared?
 pub(super) fn is_exact(stamp: &str) -> bool {
     stamp == BUILD_VERSION || records_everything(stamp)
 }
@@ -86,8 +88,8 @@ pub(super) fn never_settles(limit: usize) -> ErrorDetails {
     ErrorDetails::Infrastructure {
         operation: "quiescence_loop".to_owned(),
         message: format!(
-            "quiescence loop exceeded {limit} iterations: the orchestration wakes itself again and again without \
-             waiting for anything"
+            "quiescence loop exceeded {limit} iterations: the orchestration wakes itself again and again \
+             without waiting for anything"
         ),
         retryable: false,
     }

@@ -1,8 +1,8 @@
 //! One execution of one orchestration, and its turn on one page: [`Execution::turn`].
 //!
-//! An [`Execution`] runs the code of one orchestration against its history. It is either kept between turns and
-//! given only what is new (*warm*), or replayed from the first event (*cold*). Both decide alike, because the
-//! sequence of polls is a function of history alone:
+//! An [`Execution`] runs the code of one orchestration against its history. It is either kept between turns
+//! and given only what is new (*warm*), or replayed from the first event (*cold*). Both decide alike, because
+//! the sequence of polls is a function of history alone:
 //!
 //! - an event that answers something asks for a poll of the root (the future of the handler), and that poll
 //!   comes before the next event;
@@ -73,7 +73,8 @@ pub struct Execution {
     pub(super) last_match: Option<LastMatch>,
     pub(super) invalid_stamp: Option<Notice>,
     pub(super) verifying: Verifying,
-    /// The continue-as-new that the code called, while [`verify`](super::verify) checks a history that has ended.
+    /// The continue-as-new that the code called, while [`verify`](super::verify) checks a history that has
+    /// ended.
     pub(super) continued: Option<Continuation>,
     pub(super) effort: Effort,
 }
@@ -191,7 +192,8 @@ impl Execution {
     /// Runs one turn: consumes `arrivals` and decides what follows from them.
     ///
     /// `now_ms` is the store's time. A message that is a duplicate, or meant for another execution, changes
-    /// nothing. An execution that has ended decides nothing and says so with [`Verdict::Ended`](super::Verdict::Ended).
+    /// nothing. An execution that has ended decides nothing and says so with
+    /// [`Verdict::Ended`](super::Verdict::Ended).
     pub fn turn(&mut self, now_ms: u64, arrivals: Vec<WorkItem>) -> Turn {
         if matches!(self.phase, Phase::Ended) || self.outline.has_ended() {
             return Turn::ended();
@@ -226,9 +228,9 @@ impl Execution {
         self.mismatch.as_ref()
     }
 
-    /// Sets the waker for a misuse between turns: a future that history does not record wakes the orchestration,
-    /// or a task outside the orchestration calls its context. The waker is called at once if that has happened
-    /// already. The next turn, even one without arrivals, fails the execution and says why.
+    /// Sets the waker for a misuse between turns: a future that history does not record wakes the
+    /// orchestration, or a task outside the orchestration calls its context. The waker is called at once if
+    /// that has happened already. The next turn, even one without arrivals, fails the execution and says why.
     pub fn set_alarm(&self, alarm: Waker) {
         self.scope.set_alarm(alarm);
     }
@@ -271,7 +273,7 @@ impl Execution {
         ledger.custom_status = custom_status;
         ledger.traceparent = traceparent;
         let scope = PollScope::driven(ledger);
-        let context = OrchestrationContext::over(Arc::clone(&scope));
+        let context = OrchestrationContext::within(Arc::clone(&scope));
         Self {
             identity,
             options,

@@ -1,9 +1,9 @@
-//! What an execution is given: who it is, how it starts, what it may do.
+//! What an execution is given: its identity, its start and its options.
 
 use crate::CarriedSession;
 use crate::limits::{MAX_PAYLOAD_BYTES, MAX_SESSIONS_PER_ORCHESTRATION};
 
-/// Names one execution of one orchestration.
+/// Identifies one execution of one orchestration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// Holds the id of the instance.
@@ -16,36 +16,38 @@ pub struct Identity {
     pub version: String,
 }
 
-/// Says how a new execution begins.
+/// Holds what a new execution begins with.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Start {
-    /// Holds the input of the handler.
+    /// Holds the input of the handler as the caller encoded it.
     pub input: String,
-    /// Names the orchestration that waits for the result.
+    /// Identifies the schedule of the parent that waits for the result; `None` without a parent.
     pub parent: Option<ParentLink>,
-    /// Holds the queue messages that the previous execution did not read.
+    /// Holds the queue messages (name, data) that the previous execution did not read, in the order of
+    /// delivery.
     pub carry_forward: Vec<(String, String)>,
-    /// Holds the custom status that the previous execution left.
+    /// Holds the custom status that the previous execution ended with.
     pub custom_status: Option<String>,
-    /// Holds the sessions that the previous execution left open.
+    /// Holds the sessions that the previous execution left open, in the order in which they were opened.
     pub sessions: Vec<CarriedSession>,
-    /// Holds the W3C trace context that the start came with.
+    /// Holds the W3C trace context that the start came with; the first event records it.
     pub traceparent: Option<String>,
 }
 
-/// Names the schedule of another orchestration that waits for this one.
+/// Identifies the schedule of a parent that waits for this orchestration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParentLink {
     /// Holds the id of the parent.
     pub instance: String,
-    /// Holds the event of the parent that scheduled this orchestration.
+    /// Holds the id of the event of the parent that scheduled this orchestration.
     pub id: u64,
-    /// Holds the execution of the parent; histories of older engines do not say it.
+    /// Holds the number of the execution of the parent; histories of older engines do not record it.
     pub execution_id: Option<u64>,
 }
 
 impl ParentLink {
-    /// Makes a link of the three optional fields that events and work items carry.
+    /// Makes a link of the three optional fields that events and work items carry; `None` without instance or
+    /// id.
     pub fn of(instance: Option<&str>, id: Option<u64>, execution_id: Option<u64>) -> Option<Self> {
         Some(Self { instance: instance?.to_owned(), id: id?, execution_id })
     }
@@ -59,18 +61,24 @@ impl ParentLink {
     }
 }
 
-/// Bounds what an execution may do. Judged when something is first decided, never on replay.
+/// Bounds what an execution may do. New decisions are judged by it, replayed ones are not: a change of
+/// options cannot break a recorded execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Bounds every input, output and message that the orchestration writes, in bytes.
+    /// Bounds every input and output that the orchestration writes, in bytes; by default
+    /// [`MAX_PAYLOAD_BYTES`]. A larger one fails the orchestration.
     pub max_payload_bytes: usize,
-    /// Bounds the sessions that an orchestration may have open at a time.
+    /// Bounds the sessions that an orchestration may have open at a time; by default
+    /// [`MAX_SESSIONS_PER_ORCHESTRATION`]. Opening one more fails the orchestration.
     pub max_sessions: usize,
-    /// Refuses activities on sessions that the orchestration did not open.
+    /// Fails an orchestration that schedules an activity on a session which it did not open. By default such
+    /// an id means the shared session of that name.
     pub require_open_sessions: bool,
-    /// Says whether the store can keep sessions that belong to an instance.
+    /// Says whether the store keeps sessions that belong to an instance. If not, the default, opening a
+    /// session fails the orchestration.
     pub owned_sessions: bool,
-    /// Says what becomes of unread queue messages beyond the number that a continue-as-new can carry.
+    /// Says what happens to unread queue messages beyond the number that a continue-as-new can carry; by
+    /// default they are dropped.
     pub carry_forward_overflow: CarryForwardOverflow,
 }
 
@@ -86,13 +94,13 @@ impl Default for Options {
     }
 }
 
-/// Says what becomes of unread queue messages beyond
+/// Says what happens to unread queue messages beyond
 /// [`MAX_CARRY_FORWARD_EVENTS`](crate::limits::MAX_CARRY_FORWARD_EVENTS).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CarryForwardOverflow {
-    /// Drops them, with a notice for each.
+    /// They are dropped, with a notice for each.
     #[default]
     Drop,
-    /// Sends them to the successor as ordinary messages, behind its start.
+    /// They are sent to the next execution as ordinary messages, behind its start.
     Keep,
 }

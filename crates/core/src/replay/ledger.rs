@@ -1,9 +1,8 @@
 //! What an orchestration's code has asked for, and what it was answered.
 //!
 //! The ledger is the code's side of an execution: calls that are not yet recorded, operations that wait for
-//! an answer, answers that wait to be read, and the state that the code can look at. The other side, the fold
-//! of recorded history, is [`Outline`](crate::replay::outline::Outline). The engine moves things between the two;
-//! neither runs user code.
+//! an answer, answers that wait to be read, and the state that the code can look at. The engine's side, made
+//! of recorded events, is [`Outline`](super::outline::Outline). Neither runs user code.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::panic::Location;
@@ -23,7 +22,7 @@ use crate::{Action, SessionMigration};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Token(pub(crate) u64);
 
-/// A call that the code made and that no event records yet.
+/// A call of the code that no event records yet.
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) token: Token,
@@ -69,7 +68,8 @@ pub(crate) struct Place {
     pub(crate) recorded: Option<u64>,
 }
 
-/// What a poll of a durable future finds. Old wakers travel out of the lock: dropping one may run user code.
+/// What a poll of a durable future finds. Old wakers are handed out and dropped outside the lock, because
+/// dropping one may run user code.
 pub(crate) enum Polled {
     Ready(Answer, Option<Entry>),
     Pending(Option<Waker>),
@@ -84,18 +84,19 @@ pub(crate) struct Released {
     pub(crate) heir: Option<Waker>,
 }
 
-/// Futures that were dropped before they answered, by kind of operation.
+/// The futures of one kind that were dropped before they answered, by the event that recorded their call.
 #[derive(Debug, Default)]
 pub(crate) struct Dropped {
     pub(crate) all: BTreeSet<u64>,
+    /// Those whose cancellation this turn has to record.
     pub(crate) unreported: BTreeSet<u64>,
     /// Those that the recorded history names.
     pub(crate) recorded: BTreeSet<u64>,
-    /// Those whose cancellation history asks for already, for whatever reason.
+    /// Those whose cancellation history records already, for whatever reason.
     pub(crate) marked: BTreeSet<u64>,
 }
 
-/// See the module.
+/// The code's side of an execution.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     pub(crate) identity: Identity,
@@ -110,7 +111,7 @@ pub(crate) struct Ledger {
     pub(crate) migrations: Migrations,
     pub(crate) future_polls: u64,
     calls: VecDeque<Call>,
-    /// How many of `calls` were made in an earlier poll, so that their options are settled.
+    /// How many of `calls` were made in an earlier poll, so that their options cannot be changed.
     sealed: usize,
     calls_this_turn: usize,
     next_token: u64,
@@ -118,12 +119,12 @@ pub(crate) struct Ledger {
     /// Recorded operations that may still be answered and whose future is alive.
     waiting: BTreeMap<u64, Token>,
     dropped: BTreeMap<Kind, Dropped>,
-    /// Dequeues that were answered since the engine last asked.
+    /// Dequeues whose messages the code has read since the engine last asked.
     read: Vec<u64>,
     misuse: Option<Misuse>,
 }
 
-/// What an entry of a map costs, with its share of the map: an estimate.
+/// Estimates the bytes that an entry of a map costs, with its share of the map.
 pub(crate) const BYTES_PER_ENTRY: usize = 96;
 
 impl Ledger {
@@ -173,7 +174,7 @@ impl Ledger {
         Token(self.next_token)
     }
 
-    /// Notes a call that nobody waits for.
+    /// Notes a call that has no answer.
     pub(crate) fn call(&mut self, at: &'static Location<'static>, action: Action) -> Token {
         let token = self.take_token();
         self.calls_this_turn += usize::from(!self.replaying);
@@ -261,7 +262,7 @@ impl Ledger {
         self.calls_this_turn = self.calls.len();
     }
 
-    /// Ends a poll: the options of its calls are settled now.
+    /// Ends a poll: the options of its calls cannot be changed after it.
     pub(crate) fn seal(&mut self) {
         self.sealed = self.calls.len();
     }
@@ -322,7 +323,7 @@ impl Ledger {
         self.waker_of(token)
     }
 
-    /// Can anything still answer the code? False for a pending orchestration means that it waits for ever.
+    /// Can a message still answer the code? False for a pending orchestration means that it waits for ever.
     pub(crate) fn can_be_answered(&self) -> bool {
         !self.waiting.is_empty() || self.migrations.is_awaited()
     }
@@ -341,7 +342,7 @@ impl Ledger {
         std::mem::take(&mut self.read)
     }
 
-    /// Lets go of everything; the caller drops it outside the lock.
+    /// Takes out everything that may hold user code; the caller drops it outside the lock.
     pub(crate) fn forget(&mut self) -> (BTreeMap<Token, Entry>, VecDeque<Call>) {
         self.waiting.clear();
         (std::mem::take(&mut self.entries), std::mem::take(&mut self.calls))

@@ -7,27 +7,27 @@ use super::ledger::Call;
 use crate::vocabulary::error::nondeterminism;
 use crate::{ErrorDetails, Event};
 
-/// Says where a program and its recorded history part, and what each of them has there.
+/// Describes where a program and its recorded history part, and what each of them has there.
 ///
-/// A history is repeated by running the program again. When the program was changed, or does something that
-/// differs from run to run, it sooner or later asks for something else than what was recorded.
+/// A history is replayed by running the program again. A program that was changed, or that does something
+/// which differs from run to run, sooner or later makes another call than the one that was recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mismatch {
     /// Holds the id of the first event that the program does not repeat.
     pub position: u64,
-    /// Says what is wrong, in the words that users match on.
+    /// Describes the difference; users match on its words.
     pub reason: String,
-    /// Names the kind of event that history has there.
+    /// Holds the kind of event that history has there.
     pub expected: Option<&'static str>,
-    /// Names the call that the program made instead, if it made one.
+    /// Holds the name of the call that the program made instead; `None` if it made none.
     pub found: Option<&'static str>,
     /// Holds the place of that call in the source.
     pub call: Option<CallSite>,
-    /// Holds the last event that the program still repeated.
+    /// Identifies the last event that the program repeated; `None` if that was none.
     pub last_match: Option<LastMatch>,
 }
 
-/// Names a line of the program.
+/// Identifies the line of a call in the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallSite {
     /// Holds the file as the compiler names it.
@@ -38,12 +38,12 @@ pub struct CallSite {
     pub column: u32,
 }
 
-/// Names the last event that program and history agree on.
+/// Identifies the last event that program and history agree on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LastMatch {
-    /// Holds its id.
+    /// Holds the id of the event.
     pub event_id: u64,
-    /// Holds its kind.
+    /// Holds the kind of the event, as JSON names it.
     pub kind: &'static str,
 }
 
@@ -126,13 +126,13 @@ impl From<&Location<'_>> for CallSite {
     }
 }
 
-/// Payloads can be large and error texts are stored: the text of each side has a limit.
+/// Bounds the text of each side in bytes: payloads can be large, and error texts are stored.
 const MAX_SIDE_BYTES: usize = 4096;
 
 pub(crate) fn bounded(value: &impl fmt::Debug) -> String {
     let mut text = Bounded { text: String::new(), left_out: 0 };
     if fmt::write(&mut text, format_args!("{value:?}")).is_err() {
-        // Writing to a string cannot fail, so the value's own Debug did; what it wrote until then still helps.
+        // Writing to a string cannot fail, so the value's own Debug failed. What it wrote before still helps.
         text.text.push('…');
     }
     if text.left_out > 0 {

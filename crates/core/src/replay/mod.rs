@@ -1,6 +1,7 @@
 //! The turn: history, arrivals and now in; events, effects and a verdict out.
 //!
-//! [`Execution`] runs the code of one orchestration against its history; `execution` has the turn on one page.
+//! [`Execution`] runs the code of one orchestration against its history; [`Execution::turn`] has the turn on
+//! one page. The steps of a turn are the modules `admit`, `decide`, `conclude` and `close`.
 
 pub(crate) mod admit;
 mod close;

@@ -1,18 +1,18 @@
-//! What an execution has asked for and not been answered: the open operations of a history.
+//! The open operations of a history: calls that have no answer yet.
 
 use super::Identity;
 use super::outline::Outline;
 use crate::operation::Role;
 use crate::{Event, SessionKey};
 
-/// Names something that an execution asked for and that nobody has answered.
+/// Describes an operation that an execution asked for and that has no answer yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenOperation {
-    /// Numbers the event that asked for it.
+    /// Holds the id of the event that recorded the call.
     pub event_id: u64,
     /// Holds the time of that event, in milliseconds since the Unix epoch.
     pub asked_at_ms: u64,
-    /// Says what it is.
+    /// Says what the execution waits for.
     pub kind: OpenKind,
 }
 
@@ -21,42 +21,43 @@ pub struct OpenOperation {
 pub enum OpenKind {
     /// The outcome of an activity.
     Activity {
-        /// Names it.
+        /// Holds the name that the activity is registered under.
         name: String,
-        /// Names the pool of workers that it runs in.
+        /// Holds the tag of the activity; `None` for an untagged one.
         tag: Option<String>,
-        /// Names the session that it runs on.
+        /// Identifies the session that the activity runs on; `None` without a session.
         session: Option<SessionKey>,
     },
-    /// A time.
+    /// A timer.
     Timer {
-        /// Holds the time, in milliseconds since the Unix epoch.
+        /// Holds the time at which the timer is due, in milliseconds since the Unix epoch.
         fire_at_ms: u64,
     },
-    /// An event that somebody raises.
+    /// An event that is raised from outside.
     Event {
-        /// Names it.
+        /// Holds the name that the event is raised under.
         name: String,
     },
     /// A message to a queue.
     Queue {
-        /// Names the queue.
+        /// Holds the name of the queue.
         name: String,
     },
     /// The outcome of a child.
     Child {
-        /// Names its orchestration.
+        /// Holds the name that the orchestration of the child is registered under.
         name: String,
-        /// Names its instance.
+        /// Holds the full id of the child.
         instance: String,
     },
 }
 
-/// Lists the open operations of an execution, oldest first: none of one that has ended.
+/// Lists the open operations of an execution, oldest first. The list is empty for an execution that has
+/// ended.
 ///
-/// What was asked to stop is left out: its answer changes nothing. A timer has no such request, so one that the
-/// code no longer waits for is listed until it fires. The history is taken as it is; whether it is sound is not
-/// judged here.
+/// An operation that was asked to stop is left out: its answer changes nothing. A timer cannot be asked to
+/// stop, so one whose future the code dropped is listed until it fires. Whether the history is valid is not
+/// checked.
 pub fn open_operations(instance: &str, history: &[Event]) -> Vec<OpenOperation> {
     // Of the identity only the instance matters here: the ids of children follow from it.
     let identity = Identity {

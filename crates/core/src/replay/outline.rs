@@ -1,8 +1,8 @@
 //! The engine's side of an execution: what history has scheduled, what is still open, how it stands.
 //!
-//! Payloads are not kept. The outline is what arriving messages are judged by and what the end of an execution
-//! closes. It needs no user code, so it is also what an execution is failed by when its code is missing or its
-//! attempts are used up.
+//! Payloads are not kept. Messages are judged by the outline, and the end of an execution closes what it
+//! lists as open. It needs no user code, so an execution whose code is missing can be failed by its outline
+//! alone.
 
 use std::collections::BTreeMap;
 

@@ -69,7 +69,8 @@ impl Execution {
             self.part(corrupted);
         }
         if self.failure.is_some() {
-            // The code cannot go on, but what history leaves open must still be known, so that it can be closed.
+            // The code cannot go on, but what history leaves open must still be known, so that it can be
+            // closed.
             self.outline.play(&event, &self.identity);
             return;
         }

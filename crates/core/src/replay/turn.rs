@@ -6,44 +6,46 @@ use crate::{
     SessionKey, WorkItem,
 };
 
-/// Holds all that one turn decided. It takes effect when it is committed, as a whole.
+/// Holds everything that one turn decided. It takes effect as a whole, when a store commits it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Turn {
-    /// Holds the events to append, in order.
+    /// Holds the events to append to the history, in order.
     pub events: Vec<Event>,
-    /// Holds what the turn causes outside its history.
+    /// Holds the work, the messages and the other changes that the turn causes outside its history.
     pub effects: Effects,
-    /// Says how the execution stands afterwards.
+    /// Says how the execution stands after the turn.
     pub verdict: Verdict,
-    /// Holds what is worth telling an operator.
+    /// Holds observations for operators; the runtime logs them.
     pub notices: Vec<Notice>,
-    /// Holds the children whose answers arrived.
+    /// Holds the children whose answers this turn recorded.
     pub answered: Vec<AnsweredChild>,
 }
 
-/// Tells of a child that answered.
+/// Describes a child whose answer a turn recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnsweredChild {
-    /// Holds the name of its orchestration.
+    /// Holds the name of the child's orchestration.
     pub name: String,
-    /// Holds the time from its schedule to its answer, in milliseconds of the store.
+    /// Holds the time from the schedule of the child to its answer, in milliseconds by the clock of the
+    /// store.
     pub took_ms: u64,
-    /// Tells whether it completed.
+    /// Is true if the child completed, false if it failed.
     pub succeeded: bool,
 }
 
 /// Holds what a turn causes outside its own history.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Effects {
-    /// Holds the activities to queue for workers.
+    /// Holds the activities to queue for workers, in the order of the calls.
     pub work: Vec<QueuedWork>,
     /// Holds the messages to send: timers, starts, cancellations, the successor's start.
     pub messages: Vec<WorkItem>,
-    /// Holds the activities to withdraw, queued or running.
+    /// Holds the activities to withdraw, whether they are queued or already run.
     pub cancelled_activities: Vec<ScheduledActivityIdentifier>,
-    /// Holds the changes of this instance's sessions, in order.
+    /// Holds the changes of sessions, in order.
     pub sessions: Vec<SessionChange>,
-    /// Holds what the parent is told, when the execution ended and has one.
+    /// Holds the notice for the parent; `None` while the execution goes on, and for an instance without a
+    /// parent.
     pub parent: Option<ParentNotice>,
 }
 
@@ -52,30 +54,31 @@ pub struct Effects {
 pub struct QueuedWork {
     /// Holds the activity, always a [`WorkItem::ActivityExecute`].
     pub item: WorkItem,
-    /// Names its session.
+    /// Holds the key of the session that the activity runs on; `None` for an activity without a session.
     pub session: Option<SessionKey>,
 }
 
-/// Says what happens to a session.
+/// Describes a change of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionChange {
     /// Opens a session of this instance.
     Open {
-        /// Names it.
+        /// Holds the session id.
         session_id: String,
-        /// Bounds how long it stays attached without work; `None` holds it while open.
+        /// Bounds how long the session stays attached without a running activity, in milliseconds; with
+        /// `None` it stays attached until it is closed.
         idle_timeout_ms: Option<u64>,
-        /// Says how many of its activities may run at a time.
+        /// Says how many activities of the session may run at a time; `None` means as many as fit.
         concurrency: Option<SessionConcurrency>,
     },
     /// Closes a session of this instance.
     Close {
-        /// Names it.
+        /// Holds the session id.
         session_id: String,
     },
-    /// Asks to be told when a session is attached anew.
+    /// Asks the store for a message when a session is attached to a worker anew.
     Watch {
-        /// Names the session.
+        /// Identifies the session, which need not belong to this instance.
         key: SessionKey,
     },
 }
@@ -83,14 +86,15 @@ pub enum SessionChange {
 /// Tells a parent how its child ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParentNotice {
-    /// Names who is told.
+    /// Identifies the schedule of the parent that waits.
     pub parent: ParentLink,
-    /// Holds the output or the failure.
+    /// Holds the output of the child or its failure.
     pub outcome: Result<String, ErrorDetails>,
 }
 
 impl ParentNotice {
-    /// Makes the message. `execution_id` is used when the link does not say the parent's execution.
+    /// Makes the message to the parent. `execution_id` is used if the link does not name the execution of the
+    /// parent, as in histories of older engines.
     pub fn into_message(self, execution_id: u64) -> WorkItem {
         let ParentLink { instance: parent_instance, id: parent_id, execution_id: linked } = self.parent;
         let parent_execution_id = linked.unwrap_or(execution_id);
@@ -108,71 +112,72 @@ impl ParentNotice {
 /// Says how an execution stands after a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// Waits for an answer.
+    /// The execution waits for an answer.
     Waiting {
-        /// Is true when nothing that the store knows of could ever answer: the code awaits something foreign.
+        /// Is true if no message can ever answer: the code awaits something that history does not record.
         stuck: bool,
     },
-    /// Returned this output.
+    /// The handler returned an output.
     Completed {
-        /// Holds the handler's result.
+        /// Holds the output as the handler encoded it.
         output: String,
     },
-    /// Ended without an output: an error, a panic, a cancellation, a mismatch.
+    /// The execution ended without an output: by an error, a panic, a cancellation or a mismatch.
     Failed {
-        /// Says why.
+        /// Holds the failure in its recorded form.
         details: ErrorDetails,
     },
-    /// Goes on in a new execution with this input.
+    /// The instance goes on in a new execution.
     ContinuedAsNew {
-        /// Holds the input of the successor.
+        /// Holds the input of the next execution.
         input: String,
-        /// Holds the version of the successor's handler, if the code asked for one.
+        /// Holds the version of the next handler, if the code asked for one.
         version: Option<String>,
     },
-    /// Had ended before this turn; nothing was decided.
+    /// The execution had ended before this turn; nothing was decided.
     Ended,
 }
 
 impl Verdict {
-    /// Tells whether the execution is over.
+    /// Tells whether the execution has ended.
     pub fn is_terminal(&self) -> bool {
         !matches!(self, Self::Waiting { .. })
     }
 }
 
-/// Tells an operator something that is not a decision.
+/// Tells operators about something that is not a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Notice {
     /// A message changed nothing: a duplicate, a late answer, or one for another execution.
     Ignored {
-        /// Names the kind of the message.
+        /// Holds the kind of the message, as [`kind_of`](crate::kind_of) names it.
         message: &'static str,
-        /// Says why.
+        /// Holds the reason, in words for people.
         why: &'static str,
     },
-    /// An event was raised that nobody waited for; it stays in history and is not delivered.
+    /// An event was raised while no wait for its name was open. It stays in history and is never delivered.
     EarlyEvent {
-        /// Holds the name of the event.
+        /// Holds the name that the event was raised under.
         name: String,
     },
-    /// A queue message was lost because a continue-as-new carries a limited number.
+    /// A queue message was dropped because a continue-as-new carries a limited number of them.
     CarryForwardDropped {
         /// Holds the name of the queue.
         name: String,
         /// Holds the message.
         data: String,
     },
-    /// The first event carries a version that cannot be read.
+    /// The engine version in the first event of the history cannot be parsed.
     InvalidPinnedVersion {
-        /// Holds the stamp.
+        /// Holds the version as it is recorded.
         version: String,
-        /// Says what is wrong with it.
+        /// Holds the error of the parser.
         error: String,
     },
-    /// The code began to wait for something that no message could ever answer. Told once, by the turn in which it began.
+    /// The code began to wait for something that no message can ever answer. Told once, by the turn in which
+    /// the wait began.
     Stuck,
-    /// The history is long enough to be slow; continue-as-new keeps it short.
+    /// The history has grown so long that replaying it is slow; continue-as-new starts a fresh one.
     LongHistory {
         /// Holds the number of events.
         events: usize,
@@ -190,7 +195,7 @@ impl Turn {
         }
     }
 
-    /// Derives the metadata that a store keeps beside the history.
+    /// Derives the metadata that a store keeps beside the history from the events of the turn.
     pub fn metadata(&self) -> ExecutionMetadata {
         let mut metadata = ExecutionMetadata::default();
         for event in &self.events {

@@ -13,8 +13,8 @@ use crate::{AppErrorKind, ErrorDetails, Event, EventKind, OrchestrationContext};
 
 /// Runs the code against a recorded history, ended or not, and reports where they part.
 ///
-/// Use it to test a change of code before it is deployed: export the histories of executions that are under way
-/// and check that the new code still repeats them. Nothing is recorded and nothing is sent.
+/// Use it to test a change of code before it is deployed: export the histories of executions that are under
+/// way and check that the new code still repeats them. Nothing is recorded and nothing is sent.
 ///
 /// # Errors
 /// The first event that the code does not repeat.
@@ -124,8 +124,8 @@ impl Execution {
     }
 }
 
-/// Was the recorded execution ended by the engine, with calls of the code left unrecorded? A call that a limit
-/// refuses is not recorded either.
+/// Was the recorded execution ended by the engine, with calls of the code left unrecorded? A call that a
+/// limit refuses is not recorded either.
 fn was_stopped(end: &Event) -> bool {
     let Some(details) = failure_of(end) else { return false };
     !matches!(details, ErrorDetails::Application { kind: AppErrorKind::Cancelled { .. }, .. })

@@ -5,67 +5,74 @@
 
 use crate::vocabulary::session::SessionConcurrency;
 
-/// Describes one thing an orchestration asked for.
+/// Describes one call of an orchestration: what it asks the engine for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// Runs an activity.
     CallActivity {
-        /// Names the scheduling event, 0 until it is recorded.
+        /// Is 0 in a call of the code: the id of the recording event is not known yet. Kept for the
+        /// compatible form.
         scheduling_event_id: u64,
-        /// Names the activity.
+        /// Holds the name that the activity is registered under.
         name: String,
-        /// Holds its input.
+        /// Holds the input as the caller encoded it.
         input: String,
-        /// Names the session it runs on.
+        /// Holds the id of the session to run on; `None` for an activity without a session.
         session_id: Option<String>,
-        /// Names the pool of workers it runs in.
+        /// Holds the tag: only workers that serve it take the activity. `None` means workers for untagged
+        /// ones.
         tag: Option<String>,
     },
     /// Starts a timer.
     CreateTimer {
-        /// Names the scheduling event, 0 until it is recorded.
+        /// Is 0 in a call of the code: the id of the recording event is not known yet. Kept for the
+        /// compatible form.
         scheduling_event_id: u64,
-        /// Holds the time it is due, in milliseconds since the Unix epoch.
+        /// Holds the time at which the timer is due, in milliseconds since the Unix epoch.
         fire_at_ms: u64,
     },
     /// Waits for an external event.
     WaitExternal {
-        /// Names the scheduling event, 0 until it is recorded.
+        /// Is 0 in a call of the code: the id of the recording event is not known yet. Kept for the
+        /// compatible form.
         scheduling_event_id: u64,
-        /// Names the event.
+        /// Holds the name that the event is raised under.
         name: String,
     },
     /// Starts another orchestration without waiting for it.
     StartOrchestrationDetached {
-        /// Names the scheduling event, 0 until it is recorded.
+        /// Is 0 in a call of the code: the id of the recording event is not known yet. Kept for the
+        /// compatible form.
         scheduling_event_id: u64,
-        /// Names the orchestration.
+        /// Holds the name that the orchestration is registered under.
         name: String,
-        /// Asks for a version.
+        /// Holds the version asked for; `None` leaves the choice to the registry.
         version: Option<String>,
-        /// Names the instance to start.
+        /// Holds the id of the instance to start. An instance that exists already is not started again.
         instance: String,
-        /// Holds its input.
+        /// Holds the input as the caller encoded it.
         input: String,
     },
     /// Starts a child and waits for it.
     StartSubOrchestration {
-        /// Names the scheduling event, 0 until it is recorded.
+        /// Is 0 in a call of the code: the id of the recording event is not known yet. Kept for the
+        /// compatible form.
         scheduling_event_id: u64,
-        /// Names the orchestration.
+        /// Holds the name that the orchestration is registered under.
         name: String,
-        /// Asks for a version.
+        /// Holds the version asked for; `None` leaves the choice to the registry.
         version: Option<String>,
-        /// Names the child.
+        /// Holds the id of the child, or a stand-in for the id that the engine makes when the call is
+        /// recorded.
         instance: String,
-        /// Holds its input.
+        /// Holds the input as the caller encoded it.
         input: String,
     },
     /// Ends this execution and starts the next.
     ContinueAsNew {
         /// Holds the input of the next execution.
         input: String,
-        /// Asks for a version.
+        /// Holds the version asked for; `None` leaves the choice to the registry.
         version: Option<String>,
     },
     /// Sets or clears the custom status.
@@ -73,45 +80,50 @@ pub enum Action {
         /// Holds the new status; `None` clears it.
         status: Option<String>,
     },
-    /// Waits for the next message of a queue.
+    /// Takes the next message of a queue, or waits for it.
     DequeueEvent {
-        /// Names the scheduling event, 0 until it is recorded.
+        /// Is 0 in a call of the code: the id of the recording event is not known yet. Kept for the
+        /// compatible form.
         scheduling_event_id: u64,
-        /// Names the queue.
+        /// Holds the name of the queue.
         name: String,
     },
     /// Sets a key of the instance's key-value store.
     SetKeyValue {
-        /// Names the key.
+        /// Holds the key.
         key: String,
         /// Holds the value.
         value: String,
-        /// Holds the time of the call, in milliseconds since the Unix epoch.
+        /// Holds the time of the turn that made the call, in milliseconds since the Unix epoch.
         last_updated_at_ms: u64,
     },
     /// Clears a key of the instance's key-value store.
     ClearKeyValue {
-        /// Names the key.
+        /// Holds the key.
         key: String,
     },
     /// Clears every key of the instance's key-value store.
     ClearKeyValues,
     /// Opens an owned session.
     OpenSession {
-        /// Names the scheduling event, 0 until it is recorded.
+        /// Is 0 in a call of the code: the id of the recording event is not known yet. Kept for the
+        /// compatible form.
         scheduling_event_id: u64,
-        /// Names the session; `None` leaves it to the engine, which knows the event id it is made of.
+        /// Holds the session id; for `None` the engine makes one of the id of the recording event.
         session_id: Option<String>,
-        /// Bounds how long an idle session stays attached; `None` holds it while open.
+        /// Bounds how long a session without running activities stays attached to its worker, in
+        /// milliseconds; `None` keeps it attached until it is closed.
         idle_timeout_ms: Option<u64>,
-        /// Says how many of its activities may run at a time; `None` is the default.
+        /// Says how many activities of the session may run at a time; `None` means
+        /// [`SessionConcurrency::Unbounded`].
         concurrency: Option<SessionConcurrency>,
     },
     /// Closes an owned session.
     CloseSession {
-        /// Names the scheduling event, 0 until it is recorded.
+        /// Is 0 in a call of the code: the id of the recording event is not known yet. Kept for the
+        /// compatible form.
         scheduling_event_id: u64,
-        /// Names the session.
+        /// Holds the id of the session.
         session_id: String,
     },
 }

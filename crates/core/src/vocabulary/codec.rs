@@ -12,17 +12,17 @@ use serde_json::Value;
 ///
 /// # Errors
 ///
-/// The text of serde's error when the value cannot be JSON.
+/// The text of serde's error if the value cannot be written as JSON.
 pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<String, String> {
     let value = serde_json::to_value(value).map_err(|error| error.to_string())?;
     if let Value::String(text) = value { Ok(text) } else { Ok(value.to_string()) }
 }
 
-/// Reads what [`encode`] wrote: as JSON, or else as the contents of a string.
+/// Reads a text that [`encode`] wrote: as JSON, or else as the contents of a string.
 ///
 /// # Errors
 ///
-/// The text of serde's error when `T` is neither.
+/// The text of serde's error if `T` can be read from neither.
 pub fn decode<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     serde_json::from_str(text)
         .or_else(|_| serde_json::from_value(Value::String(text.to_owned())))
@@ -33,16 +33,16 @@ pub fn decode<T: DeserializeOwned>(text: &str) -> Result<T, String> {
 ///
 /// # Errors
 ///
-/// The text of serde's error when the value cannot be JSON.
+/// The text of serde's error if the value cannot be written as JSON.
 pub fn encode_json<T: Serialize + ?Sized>(value: &T) -> Result<String, String> {
     serde_json::to_string(value).map_err(|error| error.to_string())
 }
 
-/// Reads what [`encode_json`] wrote.
+/// Reads a text that [`encode_json`] wrote.
 ///
 /// # Errors
 ///
-/// The text of serde's error when the text is not JSON or not a `T`.
+/// The text of serde's error if the text is not JSON, or not a `T`.
 pub fn decode_json<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     serde_json::from_str(text).map_err(|error| error.to_string())
 }

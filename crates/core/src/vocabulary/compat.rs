@@ -1,26 +1,26 @@
 //! Names that the compatible API promises and the engine itself hardly uses.
 //!
-//! The names of the engine's own activities (syscalls) are a wire format: histories of the compatible API hold
-//! them. Such an activity records a value that must be the same on replay.
+//! The names of the engine's own activities (syscalls) are a wire format: histories of the compatible API
+//! hold them. Such an activity records a value that must be the same on replay.
 
-/// Says what a durable future waits for.
+/// Says what a durable future waits for. Compatible code names this type; the engine does not use it.
 #[derive(Debug, Clone)]
 pub enum ScheduleKind {
     /// Waits for an activity.
     Activity {
-        /// Names the activity.
+        /// Holds the name that the activity is registered under.
         name: String,
     },
     /// Waits for a timer.
     Timer,
     /// Waits for an external event.
     ExternalWait {
-        /// Names the event.
+        /// Holds the name that the event is raised under.
         event_name: String,
     },
     /// Waits for a queue message.
     QueueDequeue {
-        /// Names the queue.
+        /// Holds the name of the queue.
         event_name: String,
     },
     /// Waits for a child.
@@ -30,7 +30,7 @@ pub enum ScheduleKind {
     },
 }
 
-/// Holds what a durable future is settled with.
+/// Holds the answer of a durable future. Compatible code names this type; the engine does not use it.
 #[doc(hidden)]
 #[derive(Debug, Clone)]
 pub enum CompletionResult {
@@ -48,27 +48,27 @@ pub enum CompletionResult {
     ExternalData(String),
 }
 
-/// Names one scheduled activity, to cancel it.
+/// Identifies one scheduled activity, so that a store can withdraw it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScheduledActivityIdentifier {
-    /// Names the instance that scheduled it.
+    /// Holds the id of the instance that scheduled the activity.
     pub instance: String,
-    /// Numbers the execution that scheduled it.
+    /// Holds the number of the execution that scheduled the activity.
     pub execution_id: u64,
-    /// Names the scheduling event.
+    /// Holds the id of the event that scheduled the operation.
     pub activity_id: u64,
 }
 
-/// Begins the name of every activity of the engine; applications cannot register such a name.
+/// Begins the name of every activity of the engine. An application cannot register such a name.
 pub const SYSCALL_PREFIX: &str = "__duroxide_syscall:";
 
-/// Names the activity that makes a random UUID.
+/// Is the name of the activity that makes a random UUID.
 pub const SYSCALL_NEW_GUID: &str = "__duroxide_syscall:new_guid";
 
-/// Names the activity that reads the time, in milliseconds since the Unix epoch.
+/// Is the name of the activity that reads the time, in milliseconds since the Unix epoch.
 pub const SYSCALL_UTC_NOW_MS: &str = "__duroxide_syscall:utc_now_ms";
 
-/// Names the activity that reads a key of another instance.
+/// Is the name of the activity that reads a key of another instance.
 pub const SYSCALL_GET_KV_VALUE: &str = "__duroxide_syscall:get_kv_value";
 
 #[cfg(test)]

@@ -9,40 +9,40 @@ use serde::{Deserialize, Serialize};
 /// Says what went wrong, in a form that is recorded.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
 pub enum ErrorDetails {
-    /// Blames the machinery: a store or the runtime itself.
+    /// A fault of a store or of the runtime itself.
     Infrastructure {
-        /// Names the operation that failed.
+        /// Holds the name of the operation that failed.
         operation: String,
-        /// Says how.
+        /// Holds the error text.
         message: String,
         /// Tells whether another try may succeed.
         retryable: bool,
     },
-    /// Blames the deployment: code and history do not fit.
+    /// A fault of the deployment: code and history do not fit.
     Configuration {
-        /// Says which way.
+        /// Says in which way.
         kind: ConfigErrorKind,
-        /// Names what does not fit.
+        /// Holds the name of what does not fit; may be empty.
         resource: String,
-        /// Says how, if there is more to say.
+        /// Holds the details; without them the text names the resource.
         message: Option<String>,
     },
-    /// Blames the application: a handler returned an error, panicked or was cancelled.
+    /// A fault of the application: a handler returned an error, panicked or was cancelled.
     Application {
-        /// Says which way.
+        /// Says in which way.
         kind: AppErrorKind,
         /// Holds the application's own text.
         message: String,
         /// Tells whether another try may succeed.
         retryable: bool,
     },
-    /// Blames a message that was tried too often.
+    /// A message whose processing failed too often, so that it is given up.
     Poison {
-        /// Counts the attempts, this one included.
+        /// Counts the attempts, the last one included.
         attempt_count: u32,
-        /// Holds the limit that was passed.
+        /// Holds the limit of attempts, which was passed.
         max_attempts: u32,
-        /// Says what kind of message it was.
+        /// Identifies what was tried.
         message_type: PoisonMessageType,
         /// Holds the message as JSON, for people.
         message: String,
@@ -87,34 +87,34 @@ impl ErrorDetails {
     }
 }
 
-/// Says what was tried too often.
+/// Identifies what was tried too often.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
 pub enum PoisonMessageType {
-    /// Names a batch of messages for an instance.
+    /// A batch of messages for an instance.
     Orchestration {
-        /// Names the instance.
+        /// Holds the id of the instance.
         instance: String,
-        /// Numbers the execution.
+        /// Holds the number of the execution.
         execution_id: u64,
     },
-    /// Names an activity.
+    /// An activity.
     Activity {
-        /// Names the instance that scheduled it.
+        /// Holds the id of the instance that scheduled it.
         instance: String,
-        /// Numbers the execution that scheduled it.
+        /// Holds the number of the execution that scheduled it.
         execution_id: u64,
-        /// Names the activity.
+        /// Holds the name that the activity is registered under.
         activity_name: String,
-        /// Names the scheduling event.
+        /// Holds the id of the event that scheduled it.
         activity_id: u64,
     },
-    /// Names an instance whose history cannot be read.
+    /// An instance whose history cannot be read.
     FailedDeserialization {
-        /// Names the instance.
+        /// Holds the id of the instance.
         instance: String,
-        /// Numbers the execution.
+        /// Holds the number of the execution.
         execution_id: u64,
-        /// Says why it cannot be read.
+        /// Holds the error of the reader.
         error: String,
     },
 }
@@ -137,32 +137,32 @@ impl PoisonMessageType {
     }
 }
 
-/// Says how code and history do not fit.
+/// Says in which way code and history do not fit.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
 pub enum ConfigErrorKind {
-    /// Finds that the code asks for something else than history records.
+    /// The code asks for something else than history records.
     Nondeterminism,
 }
 
-/// Says how the application failed.
+/// Says in which way the application failed.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
 pub enum AppErrorKind {
-    /// Finds that an activity returned an error.
+    /// An activity returned an error.
     ActivityFailed,
-    /// Finds that an orchestration returned an error or broke a limit.
+    /// An orchestration returned an error or broke a limit.
     OrchestrationFailed,
-    /// Finds that a handler panicked.
+    /// A handler panicked.
     Panicked,
-    /// Finds that the instance was cancelled.
+    /// The instance was cancelled.
     Cancelled {
-        /// Says why.
+        /// Holds the reason, in words for people.
         reason: String,
     },
-    /// Finds that an activity missed the process-local state of its session.
+    /// An activity did not find the in-memory state of its session.
     SessionLost,
-    /// Finds that an operator ended the instance without running its code.
+    /// An operator ended the instance without running its code.
     Terminated {
-        /// Says why.
+        /// Holds the reason, in words for people.
         reason: String,
     },
 }

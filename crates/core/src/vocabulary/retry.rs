@@ -3,19 +3,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bounds the attempts of an activity and spaces them out.
+/// Says how often an activity is tried, how long to wait between tries and how long a try may take.
+///
+/// The default is three tries with exponential backoff from 100 ms to 30 s and no timeout.
 #[derive(Debug, Clone)]
 pub struct RetryPolicy {
-    /// Bounds the attempts, the first one included.
+    /// Bounds the number of tries, the first one included; at least 1.
     pub max_attempts: u32,
-    /// Spaces the attempts out.
+    /// Says how long to wait after a try that failed.
     pub backoff: BackoffStrategy,
-    /// Bounds each attempt; one that takes longer is not tried again.
+    /// Bounds the time of each try; `None` means no bound. A try that takes longer ends the whole call with
+    /// an error and is not repeated.
     pub timeout: Option<Duration>,
 }
 
 impl RetryPolicy {
-    /// Builds a policy of `max_attempts` attempts with the default backoff and no timeout.
+    /// Builds a policy of `max_attempts` tries with the default backoff and no timeout.
     ///
     /// # Errors
     ///
@@ -38,14 +41,14 @@ impl RetryPolicy {
         Self::try_new(max_attempts).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Bounds each attempt.
+    /// Sets the time that each try may take.
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// Bounds each attempt: the old spelling of [`RetryPolicy::with_timeout`].
+    /// Sets the time that each try may take: the old spelling of [`RetryPolicy::with_timeout`].
     #[doc(hidden)]
     #[must_use]
     pub fn with_total_timeout(self, timeout: Duration) -> Self {
@@ -59,7 +62,7 @@ impl RetryPolicy {
         self
     }
 
-    /// Returns how long to wait after the given attempt, counted from 1.
+    /// Returns how long to wait after the given try, counted from 1.
     pub fn delay_for_attempt(&self, attempt: u32) -> Duration {
         self.backoff.delay_for_attempt(attempt)
     }
@@ -71,10 +74,11 @@ impl Default for RetryPolicy {
     }
 }
 
-/// Says of an error whether trying again is worth it.
+/// Decides whether an error is worth another try.
 type Worth = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
-/// Says how an activity is tried again, beyond what a [`RetryPolicy`] can say.
+/// Says how an activity is tried again: a [`RetryPolicy`], which errors are worth another try, a bound for
+/// all tries together, and the session and the tag of every try.
 #[derive(Clone)]
 pub struct Retry {
     pub(crate) policy: RetryPolicy,
@@ -85,30 +89,31 @@ pub struct Retry {
 }
 
 impl Retry {
-    /// Tries again only after errors for which `worth` says so; any other error is the result at once.
+    /// Tries again only after errors for which `worth` returns true; any other error is the result at once.
+    /// By default every error is worth another try.
     ///
-    /// The answer must depend on the error alone: it is asked again on every replay.
+    /// The answer must depend on the error alone, because `worth` is called again on every replay.
     #[must_use]
     pub fn retry_if(mut self, worth: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
         self.worth = Some(Arc::new(worth));
         self
     }
 
-    /// Bounds all attempts and the waits between them together.
+    /// Bounds the time of all tries and the waits between them together. By default there is no bound.
     #[must_use]
     pub fn total_timeout(mut self, timeout: Duration) -> Self {
         self.total_timeout = Some(timeout);
         self
     }
 
-    /// Runs every attempt on a session.
+    /// Runs every try on a session.
     #[must_use]
     pub fn on_session(mut self, session_id: impl Into<String>) -> Self {
         self.session_id = Some(session_id.into());
         self
     }
 
-    /// Runs every attempt in a pool of workers.
+    /// Runs every try on a worker that serves `tag`.
     #[must_use]
     pub fn with_tag(mut self, tag: impl Into<String>) -> Self {
         self.tag = Some(tag.into());
@@ -137,41 +142,41 @@ impl std::fmt::Debug for Retry {
     }
 }
 
-/// Says that a retry policy allows no attempt at all.
+/// Reports a retry policy that allows no try at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("max_attempts must be at least 1")]
 pub struct InvalidRetryPolicy;
 
-/// Says how the wait between attempts grows.
+/// Says how the wait between two tries grows.
 #[derive(Debug, Clone)]
 pub enum BackoffStrategy {
-    /// Tries again at once.
+    /// No wait.
     None,
-    /// Waits the same time after each attempt.
+    /// The same wait after each try.
     Fixed {
-        /// Holds that time.
+        /// Holds the wait.
         delay: Duration,
     },
-    /// Waits `base` longer after each attempt.
+    /// A wait that grows by `base` after each try.
     Linear {
-        /// Holds the first wait, and the step.
+        /// Holds the first wait, which is also the step.
         base: Duration,
-        /// Bounds the wait.
+        /// Holds the longest wait.
         max: Duration,
     },
-    /// Multiplies the wait after each attempt.
+    /// A wait that is multiplied after each try.
     Exponential {
         /// Holds the first wait.
         base: Duration,
         /// Holds the factor.
         multiplier: f64,
-        /// Bounds the wait.
+        /// Holds the longest wait.
         max: Duration,
     },
 }
 
 impl BackoffStrategy {
-    /// Returns how long to wait after the given attempt, counted from 1.
+    /// Returns how long to wait after the given try, counted from 1.
     pub fn delay_for_attempt(&self, attempt: u32) -> Duration {
         match self {
             Self::None => Duration::ZERO,
@@ -179,7 +184,7 @@ impl BackoffStrategy {
             Self::Linear { base, max } => base.saturating_mul(attempt).min(*max),
             Self::Exponential { base, multiplier, max } => {
                 let nanos = base.as_nanos() as f64 * power(*multiplier, attempt.saturating_sub(1));
-                // The cast clamps: infinity is the longest wait, a negative number or NaN none at all.
+                // The cast clamps: infinity becomes the longest wait, a negative number or NaN becomes zero.
                 Duration::from_nanos(nanos as u64).min(*max)
             }
         }
@@ -265,7 +270,8 @@ mod tests {
     proptest! {
         #[test]
         fn a_retry_delay_never_overflows(
-            base: Duration, max: Duration, multiplier: f64, attempt in prop_oneof![any::<u32>(), Just(u32::MAX)],
+            base: Duration, max: Duration, multiplier: f64,
+            attempt in prop_oneof![any::<u32>(), Just(u32::MAX)],
         ) {
             let exponential = BackoffStrategy::Exponential { base, multiplier, max };
             prop_assert!(exponential.delay_for_attempt(attempt) <= max);

@@ -8,21 +8,22 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// Begins the id of every session the engine names; users cannot open such an id.
+/// Begins the id of every session that the engine names. An orchestration cannot open a new session with such
+/// an id.
 pub const ENGINE_SESSION_PREFIX: &str = "session::";
 
-/// Begins the error text of an activity that misses its session's state.
+/// Begins the error text of an activity that does not find the in-memory state of its session.
 pub const SESSION_LOST: &str = "session_lost";
 
-/// Separates the ids made here from every other use of UUID v5. Never changes: replay makes them again.
+/// Separates the ids made here from every other use of UUID v5. It never changes: replay makes the ids again.
 const ENGINE_SESSION_NAMESPACE: Uuid = Uuid::from_u128(0x6d1f_0c52_9a3e_4b7d_8e64_f2a0_57c1_9be3);
 
 /// Identifies a session in a store.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionKey {
-    /// Names the instance that owns it; `None` for a shared session.
+    /// Holds the id of the instance that owns the session; `None` for a shared session.
     pub instance: Option<String>,
-    /// Names the session within its scope.
+    /// Holds the id of the session, unique among the sessions of its instance or among the shared ones.
     pub session_id: String,
 }
 
@@ -38,33 +39,36 @@ impl SessionKey {
     }
 }
 
-/// Describes the session to open. The default has an id made by the engine and is held while open.
+/// Describes the session to open. By default the engine makes the id, the session stays attached to its
+/// worker until it is closed, and its activities run at the same time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionOptions {
-    /// Names the session; `None` leaves it to the engine.
+    /// Holds the session id, 1 to 1024 bytes; for `None`, the default, the engine makes one.
     pub id: Option<String>,
-    /// Bounds how long an idle session stays attached; `None` holds it while open.
+    /// Bounds how long the session stays attached without a running activity. With `None`, the default, it
+    /// stays attached until it is closed. Too short a time loses the in-memory state between two activities;
+    /// too long a time holds a place on the worker.
     pub idle_timeout: Option<Duration>,
-    /// Says how many of its activities may run at a time.
+    /// Says how many activities of the session may run at a time; by default as many as fit.
     pub concurrency: SessionConcurrency,
 }
 
 impl SessionOptions {
-    /// Names the session.
+    /// Sets the session id.
     #[must_use]
     pub fn with_id(mut self, id: impl Into<String>) -> Self {
         self.id = Some(id.into());
         self
     }
 
-    /// Bounds how long the idle session stays attached.
+    /// Sets how long the session stays attached without a running activity.
     #[must_use]
     pub fn with_idle_timeout(mut self, idle_timeout: Duration) -> Self {
         self.idle_timeout = Some(idle_timeout);
         self
     }
 
-    /// Says how many activities of the session may run at a time.
+    /// Sets how many activities of the session may run at a time.
     #[must_use]
     pub fn with_concurrency(mut self, concurrency: SessionConcurrency) -> Self {
         self.concurrency = concurrency;
@@ -76,57 +80,59 @@ impl SessionOptions {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SessionConcurrency {
-    /// Allows as many as the owner has room for, in no order.
+    /// As many as the worker has room for, in any order.
     #[default]
     Unbounded,
-    /// Allows one, in the order they were scheduled, also across a change of owner.
+    /// One, in the order in which the activities were scheduled, even when the session moves to another
+    /// worker.
     Serial,
 }
 
-/// Names the pool of workers an owned session runs in: that of its first activity.
+/// Names the pool of workers that an owned session runs in. Its first activity decides.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SessionPool {
-    /// Names the workers that take untagged activities.
+    /// The workers that take untagged activities.
     Default,
-    /// Names the workers that take this tag.
+    /// The workers that take activities with this tag.
     Tag(String),
 }
 
-/// Describes an open session that a continue-as-new brings along.
+/// Describes an open session that a continue-as-new hands to the next execution.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CarriedSession {
-    /// Names the session.
+    /// Holds the session id.
     pub session_id: String,
-    /// Bounds how long an idle session stays attached; absent means it is held while open.
+    /// Bounds how long the session stays attached without a running activity, in milliseconds; absent, it
+    /// stays attached until it is closed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_timeout_ms: Option<u64>,
-    /// Says how many of its activities may run at a time; absent means the default.
+    /// Says how many activities of the session may run at a time; absent means as many as fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<SessionConcurrency>,
-    /// Names the pool it runs in; absent until its first activity is scheduled.
+    /// Holds the pool that the session runs in; absent until its first activity is scheduled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<SessionPool>,
 }
 
-/// Tells an orchestration that a session was attached anew.
+/// Tells an orchestration that a session was attached to a worker anew, without its former in-memory state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionMigration {
-    /// Names the session.
+    /// Holds the session id.
     pub id: String,
-    /// Holds the epoch of the new attachment.
+    /// Holds the epoch of the new attachment: it rises with each attachment of the session.
     pub epoch: u64,
-    /// Names the previous owner, if there was one.
+    /// Names the worker that the session was attached to before; `None` if this is its first attachment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// Names the new owner.
+    /// Names the worker that the session is attached to now.
     pub to: String,
 }
 
-/// Makes the id of a session from the event that opens it: the same on every replay, and no other event
-/// of any execution has it.
+/// Makes the id of a session of the event that opens it. Every replay makes the same id, and no other event
+/// of any execution leads to it.
 pub fn engine_session_id(instance: &str, execution_id: u64, event_id: u64) -> String {
-    // The length goes first, so that no instance id can be mistaken for another one and its numbers.
+    // The length goes first, so that two different instance ids with their numbers never give the same bytes.
     let mut name = Vec::with_capacity(instance.len() + 24);
     name.extend_from_slice(&(instance.len() as u64).to_be_bytes());
     name.extend_from_slice(instance.as_bytes());
@@ -135,12 +141,13 @@ pub fn engine_session_id(instance: &str, execution_id: u64, event_id: u64) -> St
     format!("{ENGINE_SESSION_PREFIX}{}", Uuid::new_v5(&ENGINE_SESSION_NAMESPACE, &name))
 }
 
-/// Returns the error text by which an activity says that it misses its session's state.
+/// Makes the error text by which an activity says that it does not find the in-memory state of its session.
 pub fn session_lost(reason: impl std::fmt::Display) -> String {
     format!("{SESSION_LOST}: {reason}")
 }
 
-/// Tells whether an error text, also one wrapped in another, says that session state was missed.
+/// Tells whether an error text says that the in-memory state of a session was not found. The text may be
+/// wrapped in another one.
 pub fn is_session_lost(error: &str) -> bool {
     error.contains(SESSION_LOST)
 }
@@ -208,7 +215,9 @@ mod tests {
         fn two_events_never_share_an_engine_session_id(
             a in (".{0,12}", 0u64..40, 0u64..40), b in (".{0,12}", 0u64..40, 0u64..40),
         ) {
-            let id = |(instance, execution, event): &(String, u64, u64)| engine_session_id(instance, *execution, *event);
+            let id = |(instance, execution, event): &(String, u64, u64)| {
+                engine_session_id(instance, *execution, *event)
+            };
             prop_assert_eq!(a == b, id(&a) == id(&b));
             prop_assert!(id(&a).starts_with(ENGINE_SESSION_PREFIX));
             prop_assert_eq!(id(&a).len(), ENGINE_SESSION_PREFIX.len() + 36);

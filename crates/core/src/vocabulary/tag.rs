@@ -1,10 +1,10 @@
-//! Which tagged activities a worker takes.
+//! Which activities a worker takes, by their tag.
 
 use std::collections::HashSet;
 
 use crate::limits::MAX_WORKER_TAGS;
 
-/// Selects activities by their tag.
+/// Selects the activities that a worker takes, by their tag. The default takes untagged activities only.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum TagFilter {
     /// Takes activities without a tag.
@@ -25,7 +25,7 @@ impl TagFilter {
     ///
     /// # Errors
     ///
-    /// [`InvalidTagFilter`] without tags, and with more than [`MAX_WORKER_TAGS`].
+    /// [`InvalidTagFilter`] if there is no tag, or if there are more than [`MAX_WORKER_TAGS`] different ones.
     pub fn try_tags<I, S>(tags: I) -> Result<Self, InvalidTagFilter>
     where
         I: IntoIterator<Item = S>,
@@ -38,7 +38,7 @@ impl TagFilter {
     ///
     /// # Errors
     ///
-    /// [`InvalidTagFilter`] without tags, and with more than [`MAX_WORKER_TAGS`].
+    /// [`InvalidTagFilter`] if there is no tag, or if there are more than [`MAX_WORKER_TAGS`] different ones.
     pub fn try_default_and<I, S>(tags: I) -> Result<Self, InvalidTagFilter>
     where
         I: IntoIterator<Item = S>,
@@ -47,11 +47,11 @@ impl TagFilter {
         Ok(Self::DefaultAnd(collect("TagFilter::default_and", tags)?))
     }
 
-    /// Builds a filter like [`TagFilter::try_tags`].
+    /// Builds a filter for activities with one of these tags, like [`TagFilter::try_tags`].
     ///
     /// # Panics
     ///
-    /// Panics without tags, and with more than [`MAX_WORKER_TAGS`].
+    /// Panics if there is no tag, or if there are more than [`MAX_WORKER_TAGS`] different ones.
     #[track_caller]
     #[allow(clippy::panic, reason = "the compatible constructor panics; try_tags is the one that does not")]
     pub fn tags<I, S>(tags: I) -> Self
@@ -62,11 +62,12 @@ impl TagFilter {
         Self::try_tags(tags).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Builds a filter like [`TagFilter::try_default_and`].
+    /// Builds a filter for activities without a tag and those with one of these tags, like
+    /// [`TagFilter::try_default_and`].
     ///
     /// # Panics
     ///
-    /// Panics without tags, and with more than [`MAX_WORKER_TAGS`].
+    /// Panics if there is no tag, or if there are more than [`MAX_WORKER_TAGS`] different ones.
     #[track_caller]
     #[allow(clippy::panic, reason = "the compatible constructor panics; try_default_and does not")]
     pub fn default_and<I, S>(tags: I) -> Self
@@ -92,7 +93,7 @@ impl TagFilter {
         Self::Any
     }
 
-    /// Tells whether an activity with this tag, or with none, is taken.
+    /// Tells whether an activity with this tag is taken; `None` stands for an untagged activity.
     pub fn matches(&self, tag: Option<&str>) -> bool {
         match self {
             Self::DefaultOnly => tag.is_none(),
@@ -104,23 +105,23 @@ impl TagFilter {
     }
 }
 
-/// Says why a tag filter is refused.
+/// Says why a tag filter cannot be built.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidTagFilter {
-    /// Finds no tag.
+    /// No tag was given.
     #[error("{constructor} requires at least one tag")]
     Empty {
-        /// Names the constructor that refused.
+        /// Holds the name of the constructor that was called.
         constructor: &'static str,
     },
-    /// Finds more tags than a worker may have.
+    /// More tags were given than a worker may have.
     #[error("{constructor} takes at most {max} tags, got {count}")]
     TooMany {
-        /// Names the constructor that refused.
+        /// Holds the name of the constructor that was called.
         constructor: &'static str,
-        /// Holds the limit.
+        /// Holds the number of tags that a worker may have.
         max: usize,
-        /// Counts the distinct tags given.
+        /// Counts the different tags that were given.
         count: usize,
     },
 }

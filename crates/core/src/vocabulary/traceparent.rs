@@ -1,16 +1,16 @@
 //! Trace context in the form of W3C: `00-{trace id}-{parent id}-{flags}`.
 //!
-//! The engine carries it and never makes one: spans are the application's, or its exporter's.
+//! The engine hands a trace context on and never makes one: the application, or its exporter, makes spans.
 
 use std::fmt;
 
-/// Bounds a trace context of a later version, which may have more fields than today's.
+/// Bounds a trace context in bytes; one of a later version may have more fields than today's.
 const MAX_BYTES: usize = 256;
 
-/// Says what is wrong with a text that should be a `traceparent`.
+/// Says why a text is not a valid `traceparent`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidTraceparent {
-    /// It is longer than any that is accepted.
+    /// The text has more than 256 bytes.
     #[error("it is longer than {MAX_BYTES} bytes")]
     TooLong,
     /// A field is missing.
@@ -19,10 +19,10 @@ pub enum InvalidTraceparent {
     /// A field has another length, or characters other than lower-case hexadecimal digits.
     #[error("its {0} is not {digits} lower-case hexadecimal digits", digits = .0.digits())]
     Malformed(TraceField),
-    /// A field has the one value that means nothing.
+    /// A field has the value that the standard reserves as invalid.
     #[error("its {0} has the value that is reserved as invalid")]
     Reserved(TraceField),
-    /// Version 00 ends after the flags.
+    /// The text goes on after the flags, with which version 00 ends.
     #[error("it goes on after its flags")]
     TooManyFields,
 }
@@ -79,7 +79,7 @@ impl fmt::Display for TraceField {
 /// Checks that a text is a W3C `traceparent`. Later versions may have more fields, as the standard asks.
 ///
 /// # Errors
-/// The first thing that is wrong with it.
+/// The first field that breaks the format.
 pub fn check_traceparent(text: &str) -> Result<(), InvalidTraceparent> {
     if text.len() > MAX_BYTES {
         return Err(InvalidTraceparent::TooLong);

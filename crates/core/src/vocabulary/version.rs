@@ -2,10 +2,10 @@
 
 use semver::Version;
 
-/// Holds the version stamped on new events. All crates of the workspace share it.
+/// Is the engine version that this build stamps on new events: the version of all crates of the workspace.
 pub const BUILD_VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Returns the version of this build: the one stamped on events.
+/// Returns the engine version of this build, parsed: the one that is stamped on events.
 pub fn current_build_version() -> Version {
     match Version::parse(BUILD_VERSION) {
         Ok(version) => version,
@@ -13,7 +13,7 @@ pub fn current_build_version() -> Version {
     }
 }
 
-/// Describes the versions between two, both included.
+/// Describes a range of versions, both ends included.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SemverRange {
     /// Holds the lowest version.
@@ -28,26 +28,26 @@ impl SemverRange {
         Self { min, max }
     }
 
-    /// Builds the range of everything up to this build.
+    /// Builds the range of every version up to that of this build.
     pub fn default_for_current_build() -> Self {
         Self::new(Version::new(0, 0, 0), current_build_version())
     }
 
-    /// Tells whether a version lies in the range. Build metadata has no rank and decides nothing.
+    /// Tells whether a version lies in the range. Build metadata is ignored.
     pub fn contains(&self, version: &Version) -> bool {
         self.min.cmp_precedence(version).is_le() && version.cmp_precedence(&self.max).is_le()
     }
 }
 
-/// Names the executions a dispatcher may be given, by the engine version they are pinned to.
+/// Selects the executions that a dispatcher can run, by the engine version that they are pinned to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DispatcherCapabilityFilter {
-    /// Holds the supported ranges; every one of them counts.
+    /// Holds the supported ranges; an execution fits if one of them contains its version.
     pub supported_duroxide_versions: Vec<SemverRange>,
 }
 
 impl DispatcherCapabilityFilter {
-    /// Builds the filter for everything up to this build.
+    /// Builds the filter for every version up to that of this build.
     pub fn default_for_current_build() -> Self {
         Self { supported_duroxide_versions: vec![SemverRange::default_for_current_build()] }
     }

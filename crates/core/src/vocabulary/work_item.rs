@@ -9,144 +9,148 @@ use crate::vocabulary::error::ErrorDetails;
 use crate::vocabulary::session::CarriedSession;
 
 /// Carries one message to an instance, or one activity to a worker.
+///
+/// The queue for workers holds [`ActivityExecute`](Self::ActivityExecute) only; every other variant is a
+/// message.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
 pub enum WorkItem {
     /// Starts an instance.
     StartOrchestration {
-        /// Names the instance to start.
+        /// Holds the id of the instance to start. An instance that exists already is not started again.
         instance: String,
-        /// Names the orchestration.
+        /// Holds the name that the orchestration is registered under.
         orchestration: String,
-        /// Holds its input.
+        /// Holds the input as the caller encoded it.
         input: String,
-        /// Asks for a version; `null` leaves the choice to the registry.
+        /// Holds the version asked for; `null` leaves the choice to the registry.
         version: Option<String>,
-        /// Names the parent instance of a child.
+        /// Holds the id of the parent if this is a child.
         parent_instance: Option<String>,
-        /// Names the parent's scheduling event.
+        /// Holds the id of the event of the parent that scheduled the child.
         parent_id: Option<u64>,
-        /// Numbers the parent execution that scheduled the child.
+        /// Holds the number of the parent execution that scheduled the child.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_execution_id: Option<u64>,
-        /// Numbers the execution to start.
+        /// Holds the number of the execution to start.
         execution_id: u64,
     },
     /// Asks a worker to run an activity.
     ActivityExecute {
-        /// Names the instance that scheduled it.
+        /// Holds the id of the instance that scheduled the activity.
         instance: String,
-        /// Numbers the execution that scheduled it.
+        /// Holds the number of the execution that scheduled the activity.
         execution_id: u64,
-        /// Names the scheduling event.
+        /// Holds the id of the event that scheduled the operation.
         id: u64,
-        /// Names the activity.
+        /// Holds the name that the activity is registered under.
         name: String,
-        /// Holds its input.
+        /// Holds the input as the caller encoded it.
         input: String,
-        /// Names the session it runs on.
+        /// Holds the id of the session to run on; `None` for an activity without a session.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         session_id: Option<String>,
-        /// Names the pool of workers it runs in.
+        /// Holds the tag: only workers that serve it take the activity. `None` means workers for untagged
+        /// ones.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tag: Option<String>,
     },
     /// Delivers the result of an activity.
     ActivityCompleted {
-        /// Names the instance that waits for it.
+        /// Holds the id of the instance that waits for the answer.
         instance: String,
-        /// Numbers the execution that waits for it.
+        /// Holds the number of the execution that waits for the answer.
         execution_id: u64,
-        /// Names the scheduling event.
+        /// Holds the id of the event that scheduled the operation.
         id: u64,
         /// Holds the result.
         result: String,
     },
     /// Delivers the error of an activity.
     ActivityFailed {
-        /// Names the instance that waits for it.
+        /// Holds the id of the instance that waits for the answer.
         instance: String,
-        /// Numbers the execution that waits for it.
+        /// Holds the number of the execution that waits for the answer.
         execution_id: u64,
-        /// Names the scheduling event.
+        /// Holds the id of the event that scheduled the operation.
         id: u64,
-        /// Says what went wrong.
+        /// Holds the error in its recorded form.
         details: ErrorDetails,
     },
-    /// Tells that a timer is due; the item is visible from then on.
+    /// Tells that a timer is due. The store delivers the message no earlier than `fire_at_ms`.
     TimerFired {
-        /// Names the instance that waits for it.
+        /// Holds the id of the instance that waits for the answer.
         instance: String,
-        /// Numbers the execution that waits for it.
+        /// Holds the number of the execution that waits for the answer.
         execution_id: u64,
-        /// Names the scheduling event.
+        /// Holds the id of the event that scheduled the operation.
         id: u64,
-        /// Holds the time it is due, in milliseconds since the Unix epoch.
+        /// Holds the time at which the timer is due, in milliseconds since the Unix epoch.
         fire_at_ms: u64,
     },
     /// Raises an external event.
     ExternalRaised {
-        /// Names the instance to tell.
+        /// Holds the id of the instance that receives the message.
         instance: String,
-        /// Names the event.
+        /// Holds the name that the event is raised under.
         name: String,
-        /// Holds its payload.
+        /// Holds the payload of the event.
         data: String,
     },
     /// Puts a message on a queue of an instance.
     QueueMessage {
-        /// Names the instance to tell.
+        /// Holds the id of the instance that receives the message.
         instance: String,
-        /// Names the queue.
+        /// Holds the name of the queue.
         name: String,
         /// Holds the message.
         data: String,
     },
     /// Asks for an instance to be cancelled.
     CancelInstance {
-        /// Names the instance to cancel.
+        /// Holds the id of the instance to cancel.
         instance: String,
-        /// Says why.
+        /// Holds the reason, in words for people.
         reason: String,
     },
     /// Delivers the result of a child.
     SubOrchCompleted {
-        /// Names the instance that waits for it.
+        /// Holds the id of the instance that waits for the answer.
         parent_instance: String,
-        /// Numbers the execution that waits for it.
+        /// Holds the number of the execution that waits for the answer.
         parent_execution_id: u64,
-        /// Names the scheduling event.
+        /// Holds the id of the event that scheduled the operation.
         parent_id: u64,
         /// Holds the result.
         result: String,
     },
     /// Delivers the error of a child.
     SubOrchFailed {
-        /// Names the instance that waits for it.
+        /// Holds the id of the instance that waits for the answer.
         parent_instance: String,
-        /// Numbers the execution that waits for it.
+        /// Holds the number of the execution that waits for the answer.
         parent_execution_id: u64,
-        /// Names the scheduling event.
+        /// Holds the id of the event that scheduled the operation.
         parent_id: u64,
-        /// Says what went wrong.
+        /// Holds the error in its recorded form.
         details: ErrorDetails,
     },
     /// Starts the next execution of an instance.
     ContinueAsNew {
-        /// Names the instance.
+        /// Holds the id of the instance.
         instance: String,
-        /// Names the orchestration.
+        /// Holds the name that the orchestration is registered under.
         orchestration: String,
         /// Holds the input of the next execution.
         input: String,
-        /// Asks for a version; `null` leaves the choice to the registry.
+        /// Holds the version asked for; `null` leaves the choice to the registry.
         version: Option<String>,
-        /// Names the parent instance of a child.
+        /// Holds the id of the parent if this is a child.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_instance: Option<String>,
-        /// Names the parent's scheduling event.
+        /// Holds the id of the event of the parent that scheduled the child.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_id: Option<u64>,
-        /// Numbers the parent execution that scheduled the child.
+        /// Holds the number of the parent execution that scheduled the child.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_execution_id: Option<u64>,
         /// Holds queue messages (name, data) that were not read.
@@ -158,21 +162,21 @@ pub enum WorkItem {
     },
     /// Starts the next execution of an instance that has open sessions; used only then.
     ContinueAsNewWithSessions {
-        /// Names the instance.
+        /// Holds the id of the instance.
         instance: String,
-        /// Names the orchestration.
+        /// Holds the name that the orchestration is registered under.
         orchestration: String,
         /// Holds the input of the next execution.
         input: String,
-        /// Asks for a version; `null` leaves the choice to the registry.
+        /// Holds the version asked for; `null` leaves the choice to the registry.
         version: Option<String>,
-        /// Names the parent instance of a child.
+        /// Holds the id of the parent if this is a child.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_instance: Option<String>,
-        /// Names the parent's scheduling event.
+        /// Holds the id of the event of the parent that scheduled the child.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_id: Option<u64>,
-        /// Numbers the parent execution that scheduled the child.
+        /// Holds the number of the parent execution that scheduled the child.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_execution_id: Option<u64>,
         /// Holds queue messages (name, data) that were not read.
@@ -186,36 +190,37 @@ pub enum WorkItem {
     },
     /// Tells an instance that asked for it that a session was attached anew.
     SessionMigrated {
-        /// Names the instance to tell.
+        /// Holds the id of the instance that receives the message.
         instance: String,
-        /// Numbers the execution that asked.
+        /// Holds the number of the execution that asked to be told.
         execution_id: u64,
-        /// Names the session.
+        /// Holds the id of the session.
         session_id: String,
-        /// Holds the epoch of the new attachment.
+        /// Holds the epoch of the new attachment: it rises with each attachment of the session.
         epoch: u64,
-        /// Names the previous owner, if there was one.
+        /// Names the worker that the session was attached to before; `None` if this is its first attachment.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         from: Option<String>,
-        /// Names the new owner.
+        /// Names the worker that the session is attached to now.
         to: String,
     },
-    /// Ends an instance without running its code, which may be gone.
+    /// Ends an instance without running its code, which may not be registered any more.
     TerminateInstance {
-        /// Names the instance to end.
+        /// Holds the id of the instance to end.
         instance: String,
-        /// Says why.
+        /// Holds the reason, in words for people.
         reason: String,
     },
-    /// Asks for a turn and brings nothing: the code of an instance was touched from outside.
+    /// Asks for a turn and brings nothing: something outside the engine woke the code of an instance.
     Nudge {
-        /// Names the instance.
+        /// Holds the id of the instance.
         instance: String,
     },
 }
 
 impl WorkItem {
-    /// Returns the instance this item is delivered to; the completion of a child goes to its parent.
+    /// Returns the id of the instance that the item is delivered to; the completion of a child goes to its
+    /// parent.
     pub fn instance(&self) -> &str {
         match self {
             Self::StartOrchestration { instance, .. }
@@ -238,7 +243,7 @@ impl WorkItem {
     }
 }
 
-/// Returns the name an item has in logs and metrics: its variant, or `ExternalRaisedPersistent` for a
+/// Returns the name of an item in logs and metrics: its variant, or `ExternalRaisedPersistent` for a
 /// queue message.
 pub fn kind_of(item: &WorkItem) -> &'static str {
     match item {

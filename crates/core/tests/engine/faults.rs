@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use steadfast_core::replay::{Effects, Execution, Turn, Verdict, fail_without_code};
-use steadfast_core::{ErrorDetails, OrchestrationContext};
-use steadfast_core::{EventKind, MAX_KV_KEYS, PoisonMessageType};
+use steadfast_core::{
+    ErrorDetails, EventKind, MAX_KV_KEYS, OrchestrationContext, PoisonMessageType, WorkItem,
+};
 
 use crate::support::*;
 
@@ -61,7 +62,7 @@ fn assert_closes_everything(turn: &Turn, how: &str) {
     let Effects { messages, cancelled_activities, sessions, parent, .. } = &turn.effects;
     assert!(cancelled_activities.iter().any(|activity| activity.activity_id == 3), "{how}: {turn:?}");
     let cancels = messages.iter().filter(
-        |message| matches!(message, steadfast_core::WorkItem::CancelInstance { instance, .. } if instance == "i::sub::4"),
+        |message| matches!(message, WorkItem::CancelInstance { instance, .. } if instance == "i::sub::4"),
     );
     assert_eq!(cancels.count(), 1, "{how}");
     let close = steadfast_core::replay::SessionChange::Close { session_id: "s".into() };

@@ -14,7 +14,9 @@ pub(crate) fn text() -> BoxedStrategy<String> {
     prop_oneof![
         4 => "[a-z:-]{0,8}",
         2 => any::<String>(),
-        1 => prop::sample::select(vec!["", "null", "\"quoted\"", "{\"type\":\"TimerFired\"}", "\u{0}\u{1f}", "😀"])
+        1 => prop::sample::select(vec![
+            "", "null", "\"quoted\"", "{\"type\":\"TimerFired\"}", "\u{0}\u{1f}", "😀",
+        ])
             .prop_map(str::to_owned),
     ]
     .boxed()

@@ -12,7 +12,7 @@ use super::{OrchestrationContext, result};
 use crate::context::future::DurableFuture;
 use crate::{Action, decode, encode};
 
-/// An activity that is about to be call for.
+/// The arguments of a call that schedules an activity.
 pub(super) struct ActivityCall {
     pub(super) name: String,
     pub(super) input: String,
@@ -20,7 +20,7 @@ pub(super) struct ActivityCall {
 }
 
 impl OrchestrationContext {
-    /// Runs an activity and waits for its result.
+    /// Runs an activity on some worker and waits for its result.
     #[track_caller]
     pub fn schedule_activity(
         &self,
@@ -31,8 +31,8 @@ impl OrchestrationContext {
         self.ask_activity(call, Location::caller())
     }
 
-    /// Runs an activity whose input and output are encoded as JSON. An input that cannot be encoded, or an
-    /// output that cannot be decoded, is an error of the result.
+    /// Runs an activity whose input and output are encoded as JSON. If the input cannot be encoded, or the
+    /// output cannot be decoded, the future resolves to an error.
     #[track_caller]
     pub fn schedule_activity_typed<In, Out>(
         &self,
@@ -46,7 +46,7 @@ impl OrchestrationContext {
         self.ask_activity_typed(name.into(), encode(input), None, Location::caller())
     }
 
-    /// Runs an activity on a session: on the worker that holds the session's in-memory state.
+    /// Runs an activity on a session: on the worker that holds the in-memory state of the session.
     #[track_caller]
     pub fn schedule_activity_on_session(
         &self,

@@ -9,12 +9,12 @@ use super::super::OrchestrationContext;
 use super::ActivityCall;
 use crate::{Either2, Retry, RetryPolicy, decode, encode};
 
-/// The error of an attempt that took longer than the policy allows.
+/// The error of a try that took longer than the policy allows.
 const TIMED_OUT: &str = "timeout: activity timed out";
 
 impl OrchestrationContext {
-    /// Runs an activity and, when it fails, runs it again as `policy` says. An attempt that times out is not
-    /// repeated.
+    /// Runs an activity and, when it fails, runs it again as `policy` says. A try that exceeds the timeout of
+    /// the policy is not repeated.
     #[track_caller]
     pub fn schedule_activity_with_retry(
         &self,
@@ -26,8 +26,8 @@ impl OrchestrationContext {
         self.clone().retry(name.into(), Ok(input.into()), Retry::from(policy), at)
     }
 
-    /// Runs an activity and, when it fails, runs it again as `retry` says: which errors are worth it, on which session
-    /// and tag, and how long all attempts may take together.
+    /// Runs an activity and, when it fails, runs it again as `retry` says: which errors are worth it, on
+    /// which session and tag, and how long all tries may take together.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -50,8 +50,8 @@ impl OrchestrationContext {
         self.clone().retry(name.into(), Ok(input.into()), retry, at)
     }
 
-    /// Runs an activity with retries like [`schedule_activity_retrying`](Self::schedule_activity_retrying), with input
-    /// and output encoded as JSON.
+    /// Runs an activity with retries like [`schedule_activity_retrying`](Self::schedule_activity_retrying),
+    /// with input and output encoded as JSON.
     #[track_caller]
     pub fn schedule_activity_retrying_typed<In, Out>(
         &self,
@@ -125,10 +125,10 @@ impl OrchestrationContext {
         at: &'static Location<'static>,
     ) -> Result<String, String> {
         let input = input?;
-        let Some(total) = retry.total_timeout else { return self.attempts(&name, &input, &retry, at).await };
-        let attempts = self.attempts(&name, &input, &retry, at);
-        // ActivityCall for after the first attempt, like the timer of an attempt.
-        match self.select2(attempts, async { self.ask_timer(total, at).await }).await {
+        let Some(total) = retry.total_timeout else { return self.tries(&name, &input, &retry, at).await };
+        let tries = self.tries(&name, &input, &retry, at);
+        // The timer is created after the first activity, like the timer of each try.
+        match self.select2(tries, async { self.ask_timer(total, at).await }).await {
             Either2::First(result) => result,
             Either2::Second(()) => {
                 Err(format!("timeout: activity '{name}' did not succeed within {total:?}, retries included"))
@@ -136,7 +136,7 @@ impl OrchestrationContext {
         }
     }
 
-    async fn attempts(
+    async fn tries(
         &self,
         name: &str,
         input: &str,
@@ -145,30 +145,30 @@ impl OrchestrationContext {
     ) -> Result<String, String> {
         let Retry { policy, session_id, .. } = retry;
         let max = policy.max_attempts;
-        let mut attempt = 1;
+        let mut tries = 1;
         loop {
-            let error = match self.attempt(name, input, retry, at).await {
+            let error = match self.try_once(name, input, retry, at).await {
                 Either2::First(Ok(output)) => return Ok(output),
                 Either2::First(Err(error)) => error,
                 Either2::Second(()) => return Err(TIMED_OUT.to_owned()),
             };
-            if attempt >= max || !retry.is_worth(&error) {
+            if tries >= max || !retry.is_worth(&error) {
                 return Err(error);
             }
             let session = session_id.as_ref().map(|id| format!(" (session={id})")).unwrap_or_default();
             self.trace_warn(format!(
-                "Activity '{name}'{session} attempt {attempt}/{max} failed: {error}. Retrying..."
+                "Activity '{name}'{session} attempt {tries}/{max} failed: {error}. Retrying..."
             ));
-            let delay = policy.delay_for_attempt(attempt);
+            let delay = policy.delay_for_attempt(tries);
             if !delay.is_zero() {
                 self.ask_timer(delay, at).await;
             }
-            attempt += 1;
+            tries += 1;
         }
     }
 
-    /// One attempt. Its timer is asked for after the activity, when the race is first polled.
-    async fn attempt(
+    /// Runs the activity once. Its timer is created after the activity, when the select is first polled.
+    async fn try_once(
         &self,
         name: &str,
         input: &str,

@@ -1,4 +1,4 @@
-//! Values that differ from run to run, recorded so that they do not.
+//! Random ids and the time: values that differ from run to run, recorded so that every replay sees the same.
 
 use std::panic::Location;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -9,13 +9,13 @@ use crate::context::future::DurableFuture;
 use crate::{SYSCALL_NEW_GUID, SYSCALL_UTC_NOW_MS};
 
 impl OrchestrationContext {
-    /// Makes a random UUID.
+    /// Makes a random UUID. It is recorded, so every replay sees the same one.
     #[track_caller]
     pub fn new_guid(&self) -> DurableFuture<Result<String, String>> {
         self.ask_system(SYSCALL_NEW_GUID, Location::caller())
     }
 
-    /// Reads the time.
+    /// Reads the time of the worker. It is recorded, so every replay sees the same one.
     #[track_caller]
     pub fn utc_now(&self) -> DurableFuture<Result<SystemTime, String>> {
         self.ask_system(SYSCALL_UTC_NOW_MS, Location::caller()).map(|result| {

@@ -1,26 +1,26 @@
-//! Which of several futures won, with its value.
+//! The result of a select: which future answered first, with its value.
 
-/// Holds the value of the winner of two.
+/// Holds the value of the first of two futures that answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Either2<A, B> {
-    /// Holds the value of the first.
+    /// The first argument answered.
     First(A),
-    /// Holds the value of the second.
+    /// The second argument answered.
     Second(B),
 }
 
 impl<A, B> Either2<A, B> {
-    /// Tells whether the first won.
+    /// Tells whether the first argument answered.
     pub fn is_first(&self) -> bool {
         matches!(self, Self::First(_))
     }
 
-    /// Tells whether the second won.
+    /// Tells whether the second argument answered.
     pub fn is_second(&self) -> bool {
         matches!(self, Self::Second(_))
     }
 
-    /// Returns the place of the winner, counted from 0.
+    /// Returns the index of the argument that answered, from 0.
     pub fn index(&self) -> usize {
         match self {
             Self::First(_) => 0,
@@ -30,7 +30,7 @@ impl<A, B> Either2<A, B> {
 }
 
 impl<T> Either2<T, T> {
-    /// Returns the place of the winner, counted from 0, and its value.
+    /// Returns the index of the argument that answered, from 0, and its value.
     pub fn into_tuple(self) -> (usize, T) {
         match self {
             Self::First(value) => (0, value),
@@ -39,19 +39,19 @@ impl<T> Either2<T, T> {
     }
 }
 
-/// Holds the value of the winner of three.
+/// Holds the value of the first of three futures that answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Either3<A, B, C> {
-    /// Holds the value of the first.
+    /// The first argument answered.
     First(A),
-    /// Holds the value of the second.
+    /// The second argument answered.
     Second(B),
-    /// Holds the value of the third.
+    /// The third argument answered.
     Third(C),
 }
 
 impl<A, B, C> Either3<A, B, C> {
-    /// Returns the place of the winner, counted from 0.
+    /// Returns the index of the argument that answered, from 0.
     pub fn index(&self) -> usize {
         match self {
             Self::First(_) => 0,
@@ -62,7 +62,7 @@ impl<A, B, C> Either3<A, B, C> {
 }
 
 impl<T> Either3<T, T, T> {
-    /// Returns the place of the winner, counted from 0, and its value.
+    /// Returns the index of the argument that answered, from 0, and its value.
     pub fn into_tuple(self) -> (usize, T) {
         match self {
             Self::First(value) => (0, value),

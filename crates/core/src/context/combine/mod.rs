@@ -11,28 +11,34 @@ use std::task::{Context, Poll};
 
 use super::OrchestrationContext;
 use crate::{Either2, Either3};
-use wake_set::Children;
+use wake_set::WakeSet;
 
 impl OrchestrationContext {
     /// Waits for all futures and returns their results in the given order.
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops the futures that have not answered, which cancels their operations.
     pub async fn join<T, F>(&self, futures: Vec<F>) -> Vec<T>
     where
         F: Future<Output = T>,
     {
-        let mut children = Children::new(futures);
-        let mut results: Vec<Option<T>> = std::iter::repeat_with(|| None).take(children.len()).collect();
+        let mut set = WakeSet::new(futures);
+        let mut results: Vec<Option<T>> = std::iter::repeat_with(|| None).take(set.len()).collect();
         std::future::poll_fn(|cx| {
-            children.poll(cx, |index, result| {
+            set.poll(cx, |index, result| {
                 results[index] = Some(result);
                 true
             });
-            if children.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+            if set.is_empty() { Poll::Ready(()) } else { Poll::Pending }
         })
         .await;
         results.into_iter().flatten().collect()
     }
 
-    /// Waits for two futures.
+    /// Waits for two futures and returns both results.
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops the futures that have not answered, which cancels their operations.
     pub async fn join2<T1, T2, F1, F2>(&self, f1: F1, f2: F2) -> (T1, T2)
     where
         F1: Future<Output = T1>,
@@ -53,7 +59,10 @@ impl OrchestrationContext {
         .await
     }
 
-    /// Waits for three futures.
+    /// Waits for three futures and returns all results.
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops the futures that have not answered, which cancels their operations.
     pub async fn join3<T1, T2, T3, F1, F2, F3>(&self, f1: F1, f2: F2, f3: F3) -> (T1, T2, T3)
     where
         F1: Future<Output = T1>,
@@ -82,15 +91,18 @@ impl OrchestrationContext {
     ///
     /// # Errors
     /// The first error, in the order of history.
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops the futures that have not answered, which cancels their operations.
     pub async fn try_join<T, E, F>(&self, futures: Vec<F>) -> Result<Vec<T>, E>
     where
         F: Future<Output = Result<T, E>>,
     {
-        let mut children = Children::new(futures);
-        let mut results: Vec<Option<T>> = std::iter::repeat_with(|| None).take(children.len()).collect();
+        let mut set = WakeSet::new(futures);
+        let mut results: Vec<Option<T>> = std::iter::repeat_with(|| None).take(set.len()).collect();
         std::future::poll_fn(|cx| {
             let mut failed = None;
-            children.poll(cx, |index, result| match result {
+            set.poll(cx, |index, result| match result {
                 Ok(value) => {
                     results[index] = Some(value);
                     true
@@ -102,7 +114,7 @@ impl OrchestrationContext {
             });
             match failed {
                 Some(error) => Poll::Ready(Err(error)),
-                None if children.is_empty() => Poll::Ready(Ok(())),
+                None if set.is_empty() => Poll::Ready(Ok(())),
                 None => Poll::Pending,
             }
         })
@@ -114,6 +126,9 @@ impl OrchestrationContext {
     ///
     /// # Errors
     /// The first error, in the order of history.
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops the futures that have not answered, which cancels their operations.
     pub async fn try_join2<T1, T2, E, F1, F2>(&self, f1: F1, f2: F2) -> Result<(T1, T2), E>
     where
         F1: Future<Output = Result<T1, E>>,
@@ -140,8 +155,8 @@ impl OrchestrationContext {
         .await
     }
 
-    /// Waits for the first of two futures. When both have answers, the first argument wins. The loser is
-    /// dropped with the returned future, which cancels what it waits for.
+    /// Waits for the first of two futures. When both have answers, the first argument wins. The other one is
+    /// dropped together with the returned future, which cancels its operation.
     pub fn select2<T1, T2, F1, F2>(&self, f1: F1, f2: F2) -> Select2<F1, F2>
     where
         F1: Future<Output = T1>,
@@ -161,15 +176,18 @@ impl OrchestrationContext {
     }
 
     /// Waits for the first of many futures and returns its index and result. When several have answers, the
-    /// lowest index wins; the losers are dropped. Never resolves for an empty list.
+    /// lowest index wins; the other futures are dropped. Never resolves for an empty list.
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops the futures that have not answered, which cancels their operations.
     pub async fn select<T, F>(&self, futures: Vec<F>) -> (usize, T)
     where
         F: Future<Output = T>,
     {
-        let mut children = Children::new(futures);
+        let mut set = WakeSet::new(futures);
         std::future::poll_fn(|cx| {
             let mut first = None;
-            children.poll(cx, |index, result| {
+            set.poll(cx, |index, result| {
                 first = Some((index, result));
                 false
             });

@@ -1,31 +1,31 @@
-//! Many futures polled as one: each child wakes only itself.
+//! Many futures polled as one: a wake names the future that is to be polled, and the others are not polled.
 
 use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
-/// The children of a join or select, by index.
-pub(crate) struct Children<F> {
-    futures: Vec<Option<Child<F>>>,
+/// The futures of a join or select, by index.
+pub(crate) struct WakeSet<F> {
+    futures: Vec<Option<Member<F>>>,
     left: usize,
     ready: Arc<Ready>,
 }
 
-struct Child<F> {
+struct Member<F> {
     future: Pin<Box<F>>,
     waker: Waker,
 }
 
-impl<F: Future> Children<F> {
+impl<F: Future> WakeSet<F> {
     pub(crate) fn new(futures: Vec<F>) -> Self {
         let ready = Arc::new(Ready::default());
         ready.lock().woken = (0..futures.len()).collect();
-        let child = |(index, future)| {
-            let waker = Waker::from(Arc::new(ChildWaker { index, ready: Arc::clone(&ready) }));
-            Some(Child { future: Box::pin(future), waker })
+        let member = |(index, future)| {
+            let waker = Waker::from(Arc::new(MemberWaker { index, ready: Arc::clone(&ready) }));
+            Some(Member { future: Box::pin(future), waker })
         };
-        let futures: Vec<_> = futures.into_iter().enumerate().map(child).collect();
+        let futures: Vec<_> = futures.into_iter().enumerate().map(member).collect();
         Self { left: futures.len(), futures, ready }
     }
 
@@ -33,22 +33,23 @@ impl<F: Future> Children<F> {
         self.futures.len()
     }
 
-    /// Have all children answered?
+    /// Have all futures answered?
     pub(crate) fn is_empty(&self) -> bool {
         self.left == 0
     }
 
-    /// Polls the children that were woken, by rising index, and hands each answer to `answered` until that
-    /// returns false. A child is dropped as soon as it has answered. A child woken during this pass by one
-    /// behind it waits for the next pass, as it would if every child were polled every time.
+    /// Polls the futures that were woken, by rising index, and hands each answer to `answered` until that
+    /// returns false. A future is dropped as soon as it has answered. A future that is woken during this pass
+    /// by one with a higher index waits for the next pass, as it would if every future were polled every
+    /// time.
     pub(crate) fn poll(&mut self, cx: &Context<'_>, mut answered: impl FnMut(usize, F::Output) -> bool) {
         self.ready.set_parent(cx.waker());
         let mut from = 0;
         while let Some(index) = self.ready.take_from(from) {
             from = index + 1;
             let Some(slot) = self.futures.get_mut(index) else { continue };
-            let Some(child) = slot else { continue };
-            let polled = child.future.as_mut().poll(&mut Context::from_waker(&child.waker));
+            let Some(member) = slot else { continue };
+            let polled = member.future.as_mut().poll(&mut Context::from_waker(&member.waker));
             if let Poll::Ready(result) = polled {
                 *slot = None;
                 self.left -= 1;
@@ -60,7 +61,7 @@ impl<F: Future> Children<F> {
     }
 }
 
-/// Which children want to be polled, and whom to tell.
+/// The futures that are to be polled, and the waker of the task that polls the set.
 #[derive(Default)]
 struct Ready {
     state: Mutex<ReadyState>,
@@ -96,12 +97,12 @@ impl Ready {
     }
 }
 
-struct ChildWaker {
+struct MemberWaker {
     index: usize,
     ready: Arc<Ready>,
 }
 
-impl Wake for ChildWaker {
+impl Wake for MemberWaker {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
@@ -130,7 +131,7 @@ mod tests {
     type Wakers = Rc<RefCell<Vec<Option<Waker>>>>;
 
     /// Futures that note each poll and keep their waker; number `ready` is ready at its second poll.
-    fn noting(count: usize, ready: usize) -> (Children<impl Future<Output = usize>>, Log, Wakers) {
+    fn noting(count: usize, ready: usize) -> (WakeSet<impl Future<Output = usize>>, Log, Wakers) {
         let log = Log::default();
         let wakers: Wakers = Rc::new(RefCell::new(vec![None; count]));
         let child = |index: usize| {
@@ -141,7 +142,7 @@ mod tests {
                 if index == ready && seen.is_some() { Poll::Ready(index) } else { Poll::Pending }
             })
         };
-        (Children::new((0..count).map(child).collect()), log, wakers)
+        (WakeSet::new((0..count).map(child).collect()), log, wakers)
     }
 
     fn wake(wakers: &Wakers, index: usize) {
@@ -150,9 +151,9 @@ mod tests {
         }
     }
 
-    fn pass(children: &mut Children<impl Future<Output = usize>>) -> Vec<usize> {
+    fn pass(set: &mut WakeSet<impl Future<Output = usize>>) -> Vec<usize> {
         let mut answers = Vec::new();
-        children.poll(&Context::from_waker(Waker::noop()), |index, _| {
+        set.poll(&Context::from_waker(Waker::noop()), |index, _| {
             answers.push(index);
             true
         });
@@ -160,41 +161,41 @@ mod tests {
     }
 
     #[test]
-    fn every_child_is_polled_first_and_then_only_those_that_were_woken() {
-        let (mut children, log, wakers) = noting(4, 2);
-        assert_eq!(pass(&mut children), Vec::<usize>::new());
+    fn every_future_is_polled_first_and_then_only_those_that_were_woken() {
+        let (mut set, log, wakers) = noting(4, 2);
+        assert_eq!(pass(&mut set), Vec::<usize>::new());
         assert_eq!(log.take(), [0, 1, 2, 3]);
         wake(&wakers, 3);
         wake(&wakers, 2);
-        assert_eq!(pass(&mut children), [2]);
+        assert_eq!(pass(&mut set), [2]);
         assert_eq!(log.take(), [2, 3], "by rising index, whoever was woken first");
-        assert_eq!(pass(&mut children), Vec::<usize>::new());
+        assert_eq!(pass(&mut set), Vec::<usize>::new());
         assert_eq!(log.take(), Vec::<usize>::new());
     }
 
     #[test]
-    fn a_child_that_has_answered_is_gone() {
-        let (mut children, log, wakers) = noting(1, 0);
-        pass(&mut children);
+    fn a_future_that_has_answered_is_dropped() {
+        let (mut set, log, wakers) = noting(1, 0);
+        pass(&mut set);
         wake(&wakers, 0);
-        assert_eq!(pass(&mut children), [0]);
-        assert!(children.is_empty());
+        assert_eq!(pass(&mut set), [0]);
+        assert!(set.is_empty());
         log.take();
         wake(&wakers, 0);
-        pass(&mut children);
+        pass(&mut set);
         assert_eq!(log.take(), Vec::<usize>::new());
     }
 
     #[test]
     fn a_pass_that_is_ended_early_leaves_the_rest_woken() {
-        let (mut children, log, wakers) = noting(3, 0);
-        pass(&mut children);
+        let (mut set, log, wakers) = noting(3, 0);
+        pass(&mut set);
         log.take();
         wake(&wakers, 0);
         wake(&wakers, 2);
-        children.poll(&Context::from_waker(Waker::noop()), |_, _| false);
+        set.poll(&Context::from_waker(Waker::noop()), |_, _| false);
         assert_eq!(log.take(), [0]);
-        pass(&mut children);
+        pass(&mut set);
         assert_eq!(log.take(), [2]);
     }
 }

@@ -1,7 +1,7 @@
 //! Migrations: the code waits until a session is attached to a worker anew.
 //!
-//! No event records the wait. A wait sees every attachment that is newer than the last one any wait of that id
-//! returned, so a loop of waits misses none that matters, and two waits at once both resolve.
+//! No event records the wait. A wait sees every attachment that is newer than the last one any wait of that
+//! id returned, so a loop of waits misses none that matters, and two waits at once both resolve.
 
 use std::collections::BTreeMap;
 use std::task::Waker;
@@ -78,8 +78,8 @@ impl Migrations {
         seen
     }
 
-    /// Keeps an attachment and returns the waits for its session. Messages may overtake each other: the newest
-    /// attachment is the one with the highest epoch.
+    /// Keeps an attachment and returns the waits for its session. Messages may overtake each other: the
+    /// newest attachment is the one with the highest epoch.
     fn settle(&mut self, migration: SessionMigration) -> Vec<Token> {
         let waits = self.waits.iter().filter(|(_, wait)| wait.session_id == migration.id);
         let tokens = waits.map(|(token, _)| *token).collect();

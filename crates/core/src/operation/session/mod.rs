@@ -1,8 +1,8 @@
 //! Sessions: which ones are open, and which session an activity that names an id runs on.
 //!
-//! An id that is open in this execution means the owned session of this instance; any other id means the shared
-//! session of that name. Limits and rules are judged when a call is first recorded, never on replay. `migration`
-//! has the waits for a session that moves to another worker.
+//! An id that is open in this execution means the owned session of this instance; any other id means the
+//! shared session of that name. Limits and rules are judged when a call is first recorded, never on replay.
+//! `migration` has the waits for a session that moves to another worker.
 
 pub(crate) mod migration;
 

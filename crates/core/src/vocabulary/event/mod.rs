@@ -12,20 +12,21 @@ use crate::vocabulary::error::ErrorDetails;
 use crate::vocabulary::session::{CarriedSession, SessionConcurrency};
 use crate::vocabulary::version::BUILD_VERSION;
 
-/// Records one fact of an execution, with its place in history.
+/// Records one fact of an execution, with its place in the history.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
 pub struct Event {
-    /// Numbers the events of one execution, contiguous from 1.
+    /// Holds the place in the history, from 1. Ids rise; a continue-as-new may leave a gap.
     pub event_id: u64,
-    /// Names the scheduling event this one answers, written as `null` when there is none.
+    /// Holds the id of the scheduling event that this one answers or cancels; written as `null` if there is
+    /// none.
     pub source_event_id: Option<u64>,
-    /// Names the orchestration instance.
+    /// Holds the id of the instance.
     pub instance_id: String,
-    /// Numbers the execution within the instance.
+    /// Holds the number of the execution within its instance, from 1.
     pub execution_id: u64,
     /// Holds the time of recording, in milliseconds since the Unix epoch.
     pub timestamp_ms: u64,
-    /// Names the engine version that recorded the event. Reading an event without it is an error.
+    /// Holds the version of the engine that recorded the event. An event without it cannot be read.
     pub duroxide_version: String,
     /// Holds what happened; its fields are flattened into the event.
     #[serde(flatten)]
@@ -82,23 +83,23 @@ impl Event {
     }
 }
 
-/// Says what happened. Also read and written alone, as `{"type": …}`.
+/// Says what an event records. Its own JSON form is `{"type": …}` with the fields beside it.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(tag = "type")]
 pub enum EventKind {
-    /// Opens an execution.
+    /// Begins an execution; the first event of every history.
     OrchestrationStarted {
-        /// Names the orchestration.
+        /// Holds the name that the orchestration is registered under.
         name: String,
         /// Pins the version of the handler.
         version: String,
         /// Holds the input of the execution.
         input: String,
-        /// Names the parent instance of a child.
+        /// Holds the id of the parent if this is a child.
         parent_instance: Option<String>,
-        /// Names the parent's scheduling event.
+        /// Holds the id of the event of the parent that scheduled the child.
         parent_id: Option<u64>,
-        /// Numbers the parent execution that scheduled the child.
+        /// Holds the number of the parent execution that scheduled the child.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_execution_id: Option<u64>,
         /// Holds queue messages (name, data) the previous execution left unread.
@@ -115,19 +116,20 @@ pub enum EventKind {
     },
     /// Ends an execution with an error.
     OrchestrationFailed {
-        /// Says what went wrong.
+        /// Holds the error in its recorded form.
         details: ErrorDetails,
     },
     /// Schedules an activity.
     ActivityScheduled {
-        /// Names the activity.
+        /// Holds the name that the activity is registered under.
         name: String,
-        /// Holds its input.
+        /// Holds the input as the caller encoded it.
         input: String,
-        /// Names the session it runs on.
+        /// Holds the id of the session to run on; `None` for an activity without a session.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         session_id: Option<String>,
-        /// Names the pool of workers it runs in.
+        /// Holds the tag: only workers that serve it take the activity. `None` means workers for untagged
+        /// ones.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tag: Option<String>,
     },
@@ -138,52 +140,52 @@ pub enum EventKind {
     },
     /// Records the error of an activity.
     ActivityFailed {
-        /// Says what went wrong.
+        /// Holds the error in its recorded form.
         details: ErrorDetails,
     },
     /// Asks for a scheduled activity to be cancelled.
     ActivityCancelRequested {
-        /// Says why.
+        /// Holds the reason, in words for people.
         reason: String,
     },
     /// Starts a timer.
     TimerCreated {
-        /// Holds the time it is due, in milliseconds since the Unix epoch.
+        /// Holds the time at which the timer is due, in milliseconds since the Unix epoch.
         fire_at_ms: u64,
     },
     /// Records that a timer was due.
     TimerFired {
-        /// Holds the time it was due, in milliseconds since the Unix epoch.
+        /// Holds the time at which the timer was due, in milliseconds since the Unix epoch.
         fire_at_ms: u64,
     },
     /// Subscribes to the next external event of a name.
     ExternalSubscribed {
-        /// Names the event.
+        /// Holds the name that the event is raised under.
         name: String,
     },
-    /// Records the arrival of an external event, asked for or not.
+    /// Records an external event, whether a wait is open for it or not.
     ExternalEvent {
-        /// Names the event.
+        /// Holds the name that the event is raised under.
         name: String,
-        /// Holds its payload.
+        /// Holds the payload of the event.
         data: String,
     },
     /// Starts another orchestration without waiting for it.
     OrchestrationChained {
-        /// Names the orchestration.
+        /// Holds the name that the orchestration is registered under.
         name: String,
-        /// Names the instance to start.
+        /// Holds the id of the instance to start. An instance that exists already is not started again.
         instance: String,
-        /// Holds its input.
+        /// Holds the input as the caller encoded it.
         input: String,
     },
     /// Schedules a child orchestration.
     SubOrchestrationScheduled {
-        /// Names the orchestration.
+        /// Holds the name that the orchestration is registered under.
         name: String,
         /// Names the child: the suffix alone for an id made by the engine, the whole id otherwise.
         instance: String,
-        /// Holds its input.
+        /// Holds the input as the caller encoded it.
         input: String,
     },
     /// Records the result of a child.
@@ -193,12 +195,12 @@ pub enum EventKind {
     },
     /// Records the error of a child.
     SubOrchestrationFailed {
-        /// Says what went wrong.
+        /// Holds the error in its recorded form.
         details: ErrorDetails,
     },
     /// Asks for a child to be cancelled.
     SubOrchestrationCancelRequested {
-        /// Says why.
+        /// Holds the reason, in words for people.
         reason: String,
     },
     /// Ends an execution and asks for a successor.
@@ -206,26 +208,26 @@ pub enum EventKind {
         /// Holds the input of the successor.
         input: String,
     },
-    /// Records that somebody asked for the instance to be cancelled.
+    /// Records a request to cancel the instance.
     OrchestrationCancelRequested {
-        /// Says why.
+        /// Holds the reason, in words for people.
         reason: String,
     },
     /// Ends a subscription to an external event.
     ExternalSubscribedCancelled {
-        /// Says why.
+        /// Holds the reason, in words for people.
         reason: String,
     },
     /// Asks for the next message of a queue.
     #[serde(rename = "ExternalSubscribedPersistent")]
     QueueSubscribed {
-        /// Names the queue.
+        /// Holds the name of the queue.
         name: String,
     },
-    /// Records the arrival of a queue message, asked for or not.
+    /// Records a queue message, whether a dequeue waits for it or not.
     #[serde(rename = "ExternalEventPersistent")]
     QueueEventDelivered {
-        /// Names the queue.
+        /// Holds the name of the queue.
         name: String,
         /// Holds the message.
         data: String,
@@ -233,7 +235,7 @@ pub enum EventKind {
     /// Ends a request for a queue message.
     #[serde(rename = "ExternalSubscribedPersistentCancelled")]
     QueueSubscriptionCancelled {
-        /// Says why.
+        /// Holds the reason, in words for people.
         reason: String,
     },
     /// Sets or clears the custom status.
@@ -243,47 +245,48 @@ pub enum EventKind {
     },
     /// Sets a key of the instance's key-value store.
     KeyValueSet {
-        /// Names the key.
+        /// Holds the key.
         key: String,
         /// Holds the value.
         value: String,
-        /// Holds the time of the call, in milliseconds since the Unix epoch.
+        /// Holds the time of the turn that made the call, in milliseconds since the Unix epoch.
         #[serde(default)]
         last_updated_at_ms: u64,
     },
     /// Clears a key of the instance's key-value store.
     KeyValueCleared {
-        /// Names the key.
+        /// Holds the key.
         key: String,
     },
     /// Clears every key of the instance's key-value store.
     KeyValuesCleared,
     /// Opens an owned session, or confirms that it is open.
     SessionOpened {
-        /// Names the session.
+        /// Holds the id of the session.
         session_id: String,
-        /// Bounds how long an idle session stays attached; absent means it is held while open.
+        /// Bounds how long a session without running activities stays attached to its worker, in
+        /// milliseconds; absent, it stays attached until it is closed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         idle_timeout_ms: Option<u64>,
-        /// Says how many of its activities may run at a time; absent means the default.
+        /// Says how many activities of the session may run at a time; absent means as many as fit.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         concurrency: Option<SessionConcurrency>,
     },
     /// Closes an owned session, or confirms that it is closed.
     SessionClosed {
-        /// Names the session.
+        /// Holds the id of the session.
         session_id: String,
     },
     /// Records that a session was attached anew.
     SessionMigrated {
-        /// Names the session.
+        /// Holds the id of the session.
         session_id: String,
-        /// Holds the epoch of the new attachment.
+        /// Holds the epoch of the new attachment: it rises with each attachment of the session.
         epoch: u64,
-        /// Names the previous owner, if there was one.
+        /// Names the worker that the session was attached to before; `None` if this is its first attachment.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         from: Option<String>,
-        /// Names the new owner.
+        /// Names the worker that the session is attached to now.
         to: String,
     },
     /// Lists the open sessions a continue-as-new brought along, right after the start.

@@ -1,9 +1,9 @@
 //! How instances, executions and their children are numbered and named.
 
-/// Numbers the first execution of an instance.
+/// Is the number of the first execution of an instance.
 pub const INITIAL_EXECUTION_ID: u64 = 1;
 
-/// Numbers the first event of an execution.
+/// Is the id of the first event of an execution.
 pub const INITIAL_EVENT_ID: u64 = 1;
 
 /// Begins the part of a child id that the engine makes.
@@ -12,12 +12,13 @@ pub const SUB_ORCH_AUTO_PREFIX: &str = "sub::";
 /// Stands between a parent and the part of a child id that the engine makes.
 const AUTO_CHILD_MARKER: &str = "::sub::";
 
-/// Tells whether an id is one the engine made for a child, before the parent is put in front of it.
+/// Tells whether an id is one that the engine made for a child, without the id of the parent in front.
 pub fn is_auto_generated_sub_orch_id(instance: &str) -> bool {
     instance.starts_with(SUB_ORCH_AUTO_PREFIX)
 }
 
-/// Returns the full id of a child: below its parent if the engine made it, verbatim otherwise.
+/// Returns the full id of a child: with the id of its parent in front if the engine made it, unchanged
+/// otherwise.
 pub fn build_child_instance_id(parent_instance: &str, child_instance: &str) -> String {
     if is_auto_generated_sub_orch_id(child_instance) {
         format!("{parent_instance}::{child_instance}")
@@ -27,7 +28,7 @@ pub fn build_child_instance_id(parent_instance: &str, child_instance: &str) -> S
 }
 
 /// Makes the id of a child from the event that schedules it. The first execution leaves its number out;
-/// later ones need it, because their event ids start over.
+/// later ones need it, because their event ids begin at 1 again.
 pub fn auto_child_suffix(execution_id: u64, event_id: u64) -> String {
     if execution_id == INITIAL_EXECUTION_ID {
         format!("{SUB_ORCH_AUTO_PREFIX}{event_id}")
@@ -36,7 +37,8 @@ pub fn auto_child_suffix(execution_id: u64, event_id: u64) -> String {
     }
 }
 
-/// Tells whether a root or detached id looks like one the engine makes for a child, and is refused.
+/// Tells whether an id for a root or detached instance looks like one that the engine makes for a child. Such
+/// an id is refused.
 pub fn uses_reserved_marker(id: &str) -> bool {
     is_auto_generated_sub_orch_id(id) || id.contains(AUTO_CHILD_MARKER)
 }

@@ -2,19 +2,19 @@
 
 use semver::Version;
 
-/// Describes an execution to its store; an absent field leaves what the store knows as it is.
+/// Describes an execution to its store. A field that is `None` leaves the stored value as it is.
 #[derive(Debug, Clone, Default)]
 pub struct ExecutionMetadata {
-    /// Says how it ended: `Completed`, `Failed` or `ContinuedAsNew`.
+    /// Holds how the execution ended: `Completed`, `Failed` or `ContinuedAsNew`.
     pub status: Option<String>,
-    /// Holds the output, the error text or the next input, as the status says.
+    /// Holds the output, the error text or the next input, depending on the status.
     pub output: Option<String>,
-    /// Names the orchestration.
+    /// Holds the name that the orchestration is registered under.
     pub orchestration_name: Option<String>,
-    /// Names the version of its handler.
+    /// Holds the version of the handler that runs the execution.
     pub orchestration_version: Option<String>,
-    /// Names the parent instance of a child.
+    /// Holds the id of the parent if the instance is a child.
     pub parent_instance_id: Option<String>,
-    /// Pins the engine version; sent with the first turn of an execution only.
+    /// Holds the engine version that the execution is pinned to; set in its first turn only.
     pub pinned_duroxide_version: Option<Version>,
 }

@@ -1,4 +1,4 @@
-//! What an instance weighs in its store.
+//! How much a store holds for one instance.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 pub struct SystemStats {
     /// Counts the events of the current execution.
     pub history_event_count: u64,
-    /// Measures them as JSON.
+    /// Holds the size of these events as JSON, in bytes.
     pub history_size_bytes: u64,
-    /// Counts the queue messages that were not read yet.
+    /// Counts the queue messages that the orchestration has not read.
     pub queue_pending_count: u64,
-    /// Counts the keys that are set.
+    /// Counts the keys of the key-value store that are set.
     pub kv_user_key_count: u64,
-    /// Measures their values.
+    /// Holds the size of the values of these keys, in bytes.
     pub kv_total_value_bytes: u64,
 }
 

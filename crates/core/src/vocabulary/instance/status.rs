@@ -2,19 +2,20 @@
 
 use crate::vocabulary::error::ErrorDetails;
 
-/// Says how far an instance is. The custom status version rises with each commit that touched the status.
+/// Says how an instance stands. The version of the custom status rises with each commit that sets or clears
+/// it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OrchestrationStatus {
-    /// Finds no such instance.
+    /// The store has no such instance.
     NotFound,
-    /// Finds it not finished yet.
+    /// The instance has not ended.
     Running {
         /// Holds the custom status, if one is set.
         custom_status: Option<String>,
         /// Counts the changes of the custom status.
         custom_status_version: u64,
     },
-    /// Finds it finished with an output.
+    /// The instance ended with an output.
     Completed {
         /// Holds the output.
         output: String,
@@ -23,9 +24,9 @@ pub enum OrchestrationStatus {
         /// Counts the changes of the custom status.
         custom_status_version: u64,
     },
-    /// Finds it finished with an error.
+    /// The instance ended with an error, or was cancelled.
     Failed {
-        /// Says what went wrong.
+        /// Holds the error in its recorded form.
         details: ErrorDetails,
         /// Holds the custom status, if one is set.
         custom_status: Option<String>,

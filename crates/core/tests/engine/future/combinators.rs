@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::future::{join_all, select_all, try_join_all};
 use futures::stream::{FuturesUnordered, StreamExt};
 use futures::{FutureExt, TryStreamExt};
-use steadfast_core::{Either2, Either3};
+use steadfast_core::{Either2, Either3, WorkItem};
 
 use crate::support::*;
 
@@ -271,7 +271,9 @@ fn tags_can_be_set_on_a_whole_fan_out() {
         ctx.try_join(tagged).await.map(|all| all.len().to_string())
     });
     let turn = story.waits([]);
-    assert!(turn.effects.work.iter().all(
-        |work| matches!(&work.item, steadfast_core::WorkItem::ActivityExecute { tag: Some(tag), .. } if tag == "gpu")
-    ));
+    assert!(
+        turn.effects.work.iter().all(
+            |work| matches!(&work.item, WorkItem::ActivityExecute { tag: Some(tag), .. } if tag == "gpu")
+        )
+    );
 }

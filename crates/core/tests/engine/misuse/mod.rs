@@ -1,5 +1,7 @@
 //! Panics and misuse: errors of the orchestration, never of the process.
 
+mod foreign;
+
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};

@@ -197,8 +197,8 @@ fn a_drop_that_history_records_and_the_code_does_not_repeat_is_a_mismatch() {
         assert_has(
             &failure_of(&turn).display_message(),
             &format!(
-                "nondeterministic: cancellation mismatch ({label}): baseline_dropped_future_cancel_requests={{2}} \
-                 ctx_cancelled_in_replayed_segment={{}}"
+                "nondeterministic: cancellation mismatch ({label}): \
+                 baseline_dropped_future_cancel_requests={{2}} ctx_cancelled_in_replayed_segment={{}}"
             ),
         );
     }

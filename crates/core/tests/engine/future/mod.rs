@@ -1,0 +1,4 @@
+//! Durable futures: inside combinators, and dropped.
+
+mod combinators;
+mod drops;

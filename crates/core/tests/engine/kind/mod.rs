@@ -1,0 +1,8 @@
+//! The rules of one kind of operation each.
+
+mod child;
+mod kv;
+mod queue;
+mod retry;
+mod session;
+mod signal;
