@@ -135,7 +135,11 @@ impl LocalSession {
             SessionState::Claimed => {
                 (Self { state: SessionState::Attached, ..self }, vec![SessionEffect::CallOnAttach])
             }
-            _ => (self, Vec::new()),
+            SessionState::Free
+            | SessionState::Attached
+            | SessionState::Detaching
+            | SessionState::Unproven
+            | SessionState::Released => (self, Vec::new()),
         }
     }
 
