@@ -25,7 +25,7 @@ use crate::{ClientError, InstanceHandle};
 /// ```
 ///
 /// # Cancel safety
-/// Every method that sends, deletes or releases does so in one call of the store: if its future is dropped,
+/// Every method that sends, deletes or releases changes the store in one call: if its future is dropped,
 /// the call took effect as a whole or not at all, and the caller does not know which. Methods that read or
 /// wait change nothing.
 #[derive(Clone)]

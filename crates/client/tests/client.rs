@@ -2,20 +2,22 @@
 
 #![allow(clippy::expect_used, clippy::panic, reason = "what a test relies on, it panics without")]
 
-use std::sync::Arc;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use steadfast_client::{Client, ClientError};
 use steadfast_clock::{Clock, VirtualClock};
 use steadfast_core::{OrchestrationContext, OrchestrationStatus};
 use steadfast_memory::MemoryStore;
-use steadfast_store::{InstanceQuery, Provider, Started};
+use steadfast_store::{Envelope, InstanceQuery, Outbox, Provider, ProviderError, Started, store_of};
 use steadfast_testing::skeleton::Skeleton;
 
 const SOON: Duration = Duration::from_secs(5);
 
 struct World {
     clock: VirtualClock,
+    store: Arc<dyn Provider>,
     client: Client,
     skeleton: Skeleton,
 }
@@ -39,7 +41,8 @@ fn world() -> World {
         })
         .orchestration("Fail", |_, reason: String| async move { Err(reason) })
         .activity("Hello", |name| Ok(format!("Hello, {name}")));
-    World { clock: clock.clone(), client: Client::with_clock(store, shared), skeleton }
+    let client = Client::with_clock(Arc::clone(&store), shared);
+    World { clock, store, client, skeleton }
 }
 
 impl World {
@@ -213,4 +216,69 @@ async fn lists_come_in_pages() {
     }
     assert_eq!(seen, ["i4", "i3", "i2", "i1", "i0"]);
     assert_eq!(world.client.list_all_instances().await.expect("lists").len(), 5);
+}
+
+/// Keeps the messages that are sent through it.
+#[derive(Default)]
+struct Recorder {
+    sent: Mutex<Vec<Envelope>>,
+}
+
+type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, ProviderError>> + Send + 'a>>;
+
+impl Outbox for Recorder {
+    fn start<'life0, 'async_trait>(
+        &'life0 self,
+        start: Envelope,
+        also: Vec<Envelope>,
+    ) -> Answer<'async_trait, Started>
+    where
+        'life0: 'async_trait,
+        Self: 'async_trait,
+    {
+        self.sent.lock().expect("no test panicked").extend([start].into_iter().chain(also));
+        Box::pin(async { Ok(Started::New) })
+    }
+
+    fn send<'life0, 'async_trait>(&'life0 self, messages: Vec<Envelope>) -> Answer<'async_trait, ()>
+    where
+        'life0: 'async_trait,
+        Self: 'async_trait,
+    {
+        self.sent.lock().expect("no test panicked").extend(messages);
+        Box::pin(async { Ok(()) })
+    }
+}
+
+#[tokio::test]
+async fn an_outbox_gets_what_the_store_would_get_and_the_same_refusals() {
+    let world = world();
+    let traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let client = world.client.with_traceparent(traceparent).expect("is one");
+    let outbox = Recorder::default();
+    let through = client.through(&outbox);
+    through.start_orchestration("a", "Wait", "").await.expect("starts");
+    through.raise_event("a", "go", "now").await.expect("raises");
+    through.enqueue_event("a", "mail", "hi").await.expect("sends");
+    let refused = through.start_orchestration("a::sub::1", "Wait", "").await.expect_err("is refused");
+    assert!(refused.to_string().contains("reserved sub-orchestration marker"), "{refused}");
+    assert!(
+        through.raise_event("a", "", "now").await.is_err() && through.cancel_instance("", "").await.is_err()
+    );
+    let sent = std::mem::take(&mut *outbox.sent.lock().expect("no test panicked"));
+    assert_eq!(sent.len(), 3, "a refused message is not sent");
+    assert!(sent.iter().all(|envelope| envelope.message.traceparent.as_deref() == Some(traceparent)));
+    assert_eq!(
+        world.client.get_orchestration_status("a").await.expect("answers"),
+        OrchestrationStatus::NotFound
+    );
+    // The store takes the recorded messages as it takes the client's own.
+    let store = store_of(Arc::clone(&world.store), Arc::new(world.clock.clone()));
+    let (start, others) = sent.split_first().expect("three messages");
+    store.send(vec![start.clone()]).await.expect("starts");
+    world.run().await;
+    store.send(others.to_vec()).await.expect("sends");
+    world.run().await;
+    let result = world.client.wait_for_orchestration_typed::<String>("a", SOON).await.expect("has ended");
+    assert_eq!(result, Ok("now+hi".to_owned()));
 }

@@ -14,12 +14,12 @@ use steadfast_store::{
     Attempt, LeaseToken, Outcome, ProviderError, ProviderErrorKind, WorkLease, WorkRequest,
 };
 
+pub(crate) use context::{ActivityCancellation, ActivityInfo};
 pub use context::{ActivityContext, CancelReason};
-pub(crate) use context::{ActivityInfo, Cancellation};
 
 use crate::dispatch::backoff::Backoff;
-use crate::dispatch::{Lane, Slot, until_stopped};
-use crate::runtime::Shared;
+use crate::dispatch::{Lane, LaneSlot, until_stopped};
+use crate::runtime::RuntimeShared;
 use crate::session::{self, Session, SessionAsk, WorkSession};
 use run::ActivityRun;
 
@@ -32,11 +32,11 @@ const NOT_AN_ACTIVITY_DELAY: Duration = Duration::from_secs(60);
 
 /// Runs activities.
 pub(crate) struct Activities {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<RuntimeShared>,
 }
 
 /// Leased work, with what the fetch asked for its session.
-pub(crate) struct LeasedWork {
+pub(crate) struct FetchedWork {
     lease: WorkLease,
     ask: SessionAsk,
 }
@@ -73,13 +73,13 @@ impl ScheduledActivity {
 
 #[async_trait]
 impl Lane for Activities {
-    type Lease = LeasedWork;
+    type Lease = FetchedWork;
 
     fn name(&self) -> &'static str {
         "activities"
     }
 
-    async fn fetch(&self, slot: &Slot) -> Result<Option<LeasedWork>, ProviderError> {
+    async fn fetch(&self, slot: &LaneSlot) -> Result<Option<FetchedWork>, ProviderError> {
         let plan = &self.shared.plan;
         loop {
             let mut ask = self.shared.sessions.ask(plan.session_lease.lasts, plan.clock.monotonic());
@@ -109,12 +109,12 @@ impl Lane for Activities {
             if lease.is_some() {
                 self.shared.metrics().record_worker_dispatcher_items_fetched(1);
             }
-            return Ok(lease.map(|lease| LeasedWork { lease, ask }));
+            return Ok(lease.map(|lease| FetchedWork { lease, ask }));
         }
     }
 
-    async fn process(&self, slot: &Slot, leased: LeasedWork) {
-        let LeasedWork { lease, ask } = leased;
+    async fn process(&self, slot: &LaneSlot, leased: FetchedWork) {
+        let FetchedWork { lease, ask } = leased;
         let Some(scheduled) = ScheduledActivity::of(lease.item.clone()) else {
             tracing::error!(
                 target: "steadfast::runtime",
@@ -201,7 +201,7 @@ impl Activities {
     }
 }
 
-impl Shared {
+impl RuntimeShared {
     /// Records the outcome of an activity, and tries again while the lease lasts. Returns whether the store
     /// has taken it.
     async fn record_outcome(&self, token: &LeaseToken, outcome: Outcome) -> bool {

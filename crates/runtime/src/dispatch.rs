@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::runtime::Shared;
+use crate::runtime::RuntimeShared;
 use backoff::Backoff;
 
 /// How long a slot may take to abandon its lease once the runtime stops what runs: a store that hangs must
@@ -33,20 +33,20 @@ pub(crate) trait Lane: Send + Sync + 'static {
 
     /// Leases a turn or work, and waits for one at most as long as the plan says. Dropping the future leaves
     /// nothing.
-    async fn fetch(&self, slot: &Slot) -> Result<Option<Self::Lease>, ProviderError>;
+    async fn fetch(&self, slot: &LaneSlot) -> Result<Option<Self::Lease>, ProviderError>;
 
     /// Processes a lease to its end: it is completed or abandoned when this returns.
-    async fn process(&self, slot: &Slot, lease: Self::Lease);
+    async fn process(&self, slot: &LaneSlot, lease: Self::Lease);
 }
 
 /// One of the places at which a lane works.
 #[derive(Debug)]
-pub(crate) struct Slot {
+pub(crate) struct LaneSlot {
     pub(crate) index: usize,
     replace: Arc<Notify>,
 }
 
-impl Slot {
+impl LaneSlot {
     /// Returns what asks for another task in this slot, because the one that works here does not return.
     pub(crate) fn replacement(&self) -> Arc<Notify> {
         Arc::clone(&self.replace)
@@ -54,18 +54,18 @@ impl Slot {
 }
 
 /// Starts the slots of a lane. A slot that panics is restarted (F4).
-pub(crate) fn start<L: Lane>(shared: &Arc<Shared>, lane: &Arc<L>, slots: usize) {
+pub(crate) fn start<L: Lane>(shared: &Arc<RuntimeShared>, lane: &Arc<L>, slots: usize) {
     for slot in 0..slots {
         let (shared_again, lane) = (Arc::clone(shared), Arc::clone(lane));
         shared.tasks.spawn(async move { supervise(shared_again, lane, slot).await });
     }
 }
 
-async fn supervise<L: Lane>(shared: Arc<Shared>, lane: Arc<L>, slot: usize) {
+async fn supervise<L: Lane>(shared: Arc<RuntimeShared>, lane: Arc<L>, slot: usize) {
     while !shared.stop.is_cancelled() {
         let (again, working) = (Arc::clone(&shared), Arc::clone(&lane));
         let replace = Arc::new(Notify::new());
-        let own = Slot { index: slot, replace: Arc::clone(&replace) };
+        let own = LaneSlot { index: slot, replace: Arc::clone(&replace) };
         // Not tracked: a task that never returns must not keep the runtime from ending.
         let mut run = AbortOnDropHandle::new(tokio::spawn(run(again, working, own)));
         let ended = tokio::select! {
@@ -102,7 +102,7 @@ async fn supervise<L: Lane>(shared: Arc<Shared>, lane: Arc<L>, slot: usize) {
     }
 }
 
-async fn run<L: Lane>(shared: Arc<Shared>, lane: Arc<L>, slot: Slot) {
+async fn run<L: Lane>(shared: Arc<RuntimeShared>, lane: Arc<L>, slot: LaneSlot) {
     let _alive = shared.slots_alive.one_more();
     let clock = Arc::clone(&shared.plan.clock);
     let mut backoff = Backoff::new(slot.index as u64 ^ shared.seed);
@@ -149,7 +149,7 @@ async fn run<L: Lane>(shared: Arc<Shared>, lane: Arc<L>, slot: Slot) {
 }
 
 /// Waits, unless the runtime stops meanwhile.
-async fn pause(shared: &Shared, wait: Duration) {
+async fn pause(shared: &RuntimeShared, wait: Duration) {
     if wait.is_zero() {
         tokio::task::yield_now().await;
         return;
@@ -168,7 +168,7 @@ pub(crate) async fn until_stopped(stop: &CancellationToken, other: impl Future<O
 
 /// Waits until a shutdown stops what runs, and one second longer. A task that still waits for the store then
 /// must return.
-pub(crate) async fn until_abandon_deadline(shared: &Shared) {
+pub(crate) async fn until_abandon_deadline(shared: &RuntimeShared) {
     shared.abort.cancelled().await;
     shared.plan.clock.sleep(ABANDON_TIME).await;
 }

@@ -18,7 +18,7 @@ use crate::observability::{Counter, MetricsProvider, MetricsSnapshot, Observabil
 use crate::options::RuntimeOptions;
 use crate::plan::{OptionsError, Plan};
 use crate::registry::{ActivityRegistry, OrchestrationRegistry};
-use crate::session::{self, Sessions};
+use crate::session::{self, LocalSessions};
 use crate::turn::Turns;
 use crate::turn::overdue::RunningTurns;
 use crate::turn::warm::WarmCache;
@@ -56,11 +56,11 @@ use crate::upkeep::{gauges, retention};
 /// # }
 /// ```
 pub struct Runtime {
-    shared: Arc<Shared>,
+    shared: Arc<RuntimeShared>,
 }
 
 /// What all tasks of a runtime share.
-pub(crate) struct Shared {
+pub(crate) struct RuntimeShared {
     /// The store that times and counts its calls.
     pub(crate) store: Arc<dyn Store>,
     pub(crate) client: Client,
@@ -78,7 +78,7 @@ pub(crate) struct Shared {
     pub(crate) warm: WarmCache,
     pub(crate) slots_alive: SlotsAlive,
     pub(crate) running_activities: Arc<RunningActivities>,
-    pub(crate) sessions: Arc<Sessions>,
+    pub(crate) sessions: Arc<LocalSessions>,
     pub(crate) tasks: TaskTracker,
     /// The tokio runtime that the tasks run on.
     tokio: tokio::runtime::Handle,
@@ -92,7 +92,7 @@ pub(crate) struct Shared {
     pub(crate) seed: u64,
 }
 
-impl Shared {
+impl RuntimeShared {
     pub(crate) fn metrics(&self) -> &MetricsProvider {
         self.observability.metrics_provider()
     }
@@ -200,8 +200,8 @@ impl Runtime {
         let typed = store_of(watched, Arc::clone(&clock));
         let random = uuid::Uuid::new_v4();
         let owner = owner_of(&*typed, plan.node_id.as_deref(), random).await;
-        let sessions = Arc::new(Sessions::new(owner, plan.max_sessions));
-        let shared = Arc::new(Shared {
+        let sessions = Arc::new(LocalSessions::new(owner, plan.max_sessions));
+        let shared = Arc::new(RuntimeShared {
             client,
             orchestrations,
             activities: with_builtins(&activities, clock),

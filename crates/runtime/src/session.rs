@@ -1,5 +1,5 @@
-//! Sessions: which sessions this process owns, how each is attached and detached, and what activities keep in
-//! them.
+//! Sessions: which sessions this process owns, how each is attached and detached, and what activities
+//! keep in them.
 //!
 //! A session is an affinity key: while a process owns it, all activities of the session run there. The store
 //! decides who owns a session; a process *claims* one with a fetch and *releases* it. In the process the
@@ -28,11 +28,11 @@ mod managed;
 mod renew;
 mod table;
 
-use ask::InFlight;
+use ask::ActivityInFlight;
 pub(crate) use ask::SessionAsk;
 pub(crate) use attach::{WorkSession, attach, claim};
 pub(crate) use detach::{drain, node_replaced, release_unregistered};
 pub use handle::Session;
 pub use hooks::{DetachReason, SessionHooks};
 pub(crate) use renew::keep_leases;
-pub(crate) use table::Sessions;
+pub(crate) use table::LocalSessions;

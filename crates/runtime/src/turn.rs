@@ -18,12 +18,12 @@ use async_trait::async_trait;
 use steadfast_store::{ProviderError, TurnLease, TurnRequest};
 
 use crate::dispatch::lease::{Bound, Keeper};
-use crate::dispatch::{Lane, Slot};
-use crate::runtime::Shared;
+use crate::dispatch::{Lane, LaneSlot};
+use crate::runtime::RuntimeShared;
 
 /// Runs turns.
 pub(crate) struct Turns {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<RuntimeShared>,
 }
 
 #[async_trait]
@@ -34,7 +34,7 @@ impl Lane for Turns {
         "turns"
     }
 
-    async fn fetch(&self, _slot: &Slot) -> Result<Option<TurnLease>, ProviderError> {
+    async fn fetch(&self, _slot: &LaneSlot) -> Result<Option<TurnLease>, ProviderError> {
         let plan = &self.shared.plan;
         let request = TurnRequest {
             lock_timeout: plan.turn_lease.lasts,
@@ -49,7 +49,7 @@ impl Lane for Turns {
         Ok(lease)
     }
 
-    async fn process(&self, slot: &Slot, lease: TurnLease) {
+    async fn process(&self, slot: &LaneSlot, lease: TurnLease) {
         let began = self.shared.plan.clock.monotonic();
         let keeper = self.keep(slot, &lease);
         // Lets the keeper set its timer. A task that was just spawned waits behind this one, on a queue that
@@ -65,7 +65,7 @@ impl Lane for Turns {
 impl Turns {
     /// Renews the lease while the turn runs, for at most `max_turn_time`: code that never yields must not
     /// hold its instance for ever.
-    fn keep(&self, slot: &Slot, lease: &TurnLease) -> Keeper {
+    fn keep(&self, slot: &LaneSlot, lease: &TurnLease) -> Keeper {
         let (running, replace) = (Arc::clone(&self.shared.running_turns), slot.replacement());
         let (instance, limit) = (lease.instance.clone(), self.shared.plan.max_turn_time);
         let bound = Bound {

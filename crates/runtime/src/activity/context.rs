@@ -11,7 +11,7 @@ use crate::session::Session;
 #[derive(Clone)]
 pub struct ActivityContext {
     info: Arc<ActivityInfo>,
-    cancellation: Cancellation,
+    cancellation: ActivityCancellation,
     client: Client,
 }
 
@@ -47,12 +47,12 @@ pub enum CancelReason {
 
 /// The cancellation of one activity, with its reason.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Cancellation {
+pub(crate) struct ActivityCancellation {
     pub(crate) token: CancellationToken,
     reason: Arc<OnceLock<CancelReason>>,
 }
 
-impl Cancellation {
+impl ActivityCancellation {
     /// Cancels the activity. The first reason counts.
     pub(crate) fn cancel(&self, reason: CancelReason) {
         self.reason.get_or_init(|| reason);
@@ -85,7 +85,7 @@ macro_rules! emit {
 }
 
 impl ActivityContext {
-    pub(crate) fn new(info: Arc<ActivityInfo>, cancellation: Cancellation, client: Client) -> Self {
+    pub(crate) fn new(info: Arc<ActivityInfo>, cancellation: ActivityCancellation, client: Client) -> Self {
         Self { info, cancellation, client }
     }
 

@@ -11,22 +11,22 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
 
 use super::ScheduledActivity;
-use super::context::{ActivityContext, ActivityInfo, CancelReason, Cancellation};
+use super::context::{ActivityCancellation, ActivityContext, ActivityInfo, CancelReason};
 use super::running::RunningActivity;
 use crate::dispatch::lease::Keeper;
 use crate::handler::ActivityHandler;
 use crate::observability::Affinity;
 use crate::observe::span;
-use crate::runtime::Shared;
+use crate::runtime::RuntimeShared;
 use crate::session::{self, Session};
 
 /// Leased work whose handler is known.
 pub(super) struct ActivityRun<'a> {
-    shared: &'a Arc<Shared>,
+    shared: &'a Arc<RuntimeShared>,
     token: LeaseToken,
     scheduled: ScheduledActivity,
     info: Arc<ActivityInfo>,
-    cancellation: Cancellation,
+    cancellation: ActivityCancellation,
 }
 
 /// Held while the activity may run. The keeper is dropped first.
@@ -47,7 +47,7 @@ enum RunEnd {
 
 impl<'a> ActivityRun<'a> {
     pub(super) fn new(
-        shared: &'a Arc<Shared>,
+        shared: &'a Arc<RuntimeShared>,
         lease: WorkLease,
         scheduled: ScheduledActivity,
         session: Option<Session>,
@@ -68,7 +68,7 @@ impl<'a> ActivityRun<'a> {
             traceparent: lease.traceparent,
         };
         let (token, info) = (lease.token, Arc::new(info));
-        Self { shared, token, scheduled, info, cancellation: Cancellation::default() }
+        Self { shared, token, scheduled, info, cancellation: ActivityCancellation::default() }
     }
 
     /// Runs the code and records its outcome, in the span of the activity.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use steadfast_core::ScheduledActivityIdentifier;
 
-use super::{CancelReason, Cancellation};
+use super::{ActivityCancellation, CancelReason};
 
 /// Instance, execution and event id of an activity.
 type ActivityKey = (String, u64, u64);
@@ -13,12 +13,16 @@ type ActivityKey = (String, u64, u64);
 /// The cancellations of the activities that run here.
 #[derive(Debug, Default)]
 pub(crate) struct RunningActivities {
-    activities: Mutex<HashMap<ActivityKey, Cancellation>>,
+    activities: Mutex<HashMap<ActivityKey, ActivityCancellation>>,
 }
 
 impl RunningActivities {
     /// Enters an activity. It can be cancelled until the returned guard is dropped.
-    pub(crate) fn enter(self: &Arc<Self>, key: ActivityKey, cancellation: Cancellation) -> RunningActivity {
+    pub(crate) fn enter(
+        self: &Arc<Self>,
+        key: ActivityKey,
+        cancellation: ActivityCancellation,
+    ) -> RunningActivity {
         self.lock().insert(key.clone(), cancellation);
         RunningActivity { all: Arc::clone(self), key }
     }
@@ -37,7 +41,7 @@ impl RunningActivities {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<ActivityKey, Cancellation>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<ActivityKey, ActivityCancellation>> {
         self.activities.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -7,7 +7,7 @@ use steadfast_store::{Abandon, Attempt, LeaseToken};
 use tokio::task::JoinHandle;
 
 use crate::plan::LeasePlan;
-use crate::runtime::Shared;
+use crate::runtime::RuntimeShared;
 
 /// How soon a renewal is tried again after the store could not be reached.
 pub(crate) const RETRY: Duration = Duration::from_millis(250);
@@ -21,7 +21,7 @@ impl Keeper {
     /// Starts to renew. `lost` is called when the store answers that the lease is lost, or when the lease
     /// expires because the store could not be reached in time. A transient error alone loses nothing (F7).
     pub(crate) fn start(
-        shared: &Arc<Shared>,
+        shared: &Arc<RuntimeShared>,
         token: LeaseToken,
         plan: LeasePlan,
         lost: impl FnOnce() + Send + 'static,
@@ -35,7 +35,12 @@ impl Keeper {
     }
 
     /// Starts to renew, but for no longer than the bound allows.
-    pub(crate) fn bounded(shared: &Arc<Shared>, token: LeaseToken, plan: LeasePlan, bound: Bound) -> Self {
+    pub(crate) fn bounded(
+        shared: &Arc<RuntimeShared>,
+        token: LeaseToken,
+        plan: LeasePlan,
+        bound: Bound,
+    ) -> Self {
         let again = Arc::clone(shared);
         let task = shared.tasks.spawn(async move { keep(&again, &token, plan, Some(bound)).await });
         Self { task }
@@ -57,7 +62,7 @@ pub(crate) struct Bound {
 }
 
 /// Renews the lease, and returns when it is lost or its bound is reached.
-async fn keep(shared: &Shared, token: &LeaseToken, plan: LeasePlan, bound: Option<Bound>) {
+async fn keep(shared: &RuntimeShared, token: &LeaseToken, plan: LeasePlan, bound: Option<Bound>) {
     let clock = &shared.plan.clock;
     let began = clock.monotonic();
     let mut bound = bound;
@@ -97,7 +102,7 @@ async fn keep(shared: &Shared, token: &LeaseToken, plan: LeasePlan, bound: Optio
     }
 }
 
-impl Shared {
+impl RuntimeShared {
     /// Abandons a lease: the turn or the work can be leased again, after `retry_after` if that is given. If
     /// the store cannot be reached, the lease expires by itself.
     pub(crate) async fn abandon(&self, token: &LeaseToken, retry_after: Option<Duration>, attempt: Attempt) {

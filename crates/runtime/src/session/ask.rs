@@ -11,7 +11,7 @@ use steadfast_core::SessionKey;
 use steadfast_store::{SessionRequest, SessionScope};
 use tokio::sync::watch;
 
-use super::table::{SessionTable, Sessions};
+use super::table::{LocalSessions, SessionTable};
 
 /// What one fetch asks the store for, and the capacity that it has reserved for a session that it may claim.
 pub(crate) struct SessionAsk {
@@ -19,7 +19,7 @@ pub(crate) struct SessionAsk {
     pub(crate) request: Option<SessionRequest>,
     /// When the first of the excluded sessions may be asked for again.
     expires: Option<Duration>,
-    sessions: Arc<Sessions>,
+    sessions: Arc<LocalSessions>,
     pub(super) reservation: Option<Reservation>,
     changes: watch::Receiver<u64>,
 }
@@ -59,7 +59,7 @@ impl SessionAsk {
     }
 }
 
-impl Sessions {
+impl LocalSessions {
     /// Returns what a fetch may ask for: a claim while there is capacity for one more session, else only work
     /// of the sessions that have an activity running here.
     pub(crate) fn ask(self: &Arc<Self>, lock_timeout: Duration, now: Duration) -> SessionAsk {
@@ -106,7 +106,7 @@ impl SessionTable {
 
 /// Capacity for one session that a fetch may claim, returned on drop.
 pub(super) struct Reservation {
-    sessions: Arc<Sessions>,
+    sessions: Arc<LocalSessions>,
 }
 
 impl Drop for Reservation {
@@ -121,12 +121,12 @@ impl Drop for Reservation {
 }
 
 /// Counts one activity of a session as running, until it is dropped.
-pub(super) struct InFlight {
-    pub(super) sessions: Arc<Sessions>,
+pub(super) struct ActivityInFlight {
+    pub(super) sessions: Arc<LocalSessions>,
     pub(super) key: SessionKey,
 }
 
-impl Drop for InFlight {
+impl Drop for ActivityInFlight {
     fn drop(&mut self) {
         let mut table = self.sessions.lock();
         let Some(count) = table.in_flight.get_mut(&self.key) else { return };

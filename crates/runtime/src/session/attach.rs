@@ -9,7 +9,7 @@ use steadfast_store::{Claim, ClaimedSession, SessionRef, WorkLease};
 use super::ask::SessionAsk;
 use super::table::OnSession;
 use super::{Session, detach, hooks};
-use crate::runtime::Shared;
+use crate::runtime::RuntimeShared;
 
 /// Whether fetched work runs on a session, and whether that can be served here.
 pub(crate) enum WorkSession {
@@ -23,7 +23,7 @@ pub(crate) enum WorkSession {
 
 /// Enters leased work and its session into the table. `session_id` is the id that the orchestration wrote.
 pub(crate) fn claim(
-    shared: &Arc<Shared>,
+    shared: &Arc<RuntimeShared>,
     lease: &WorkLease,
     session_id: Option<&str>,
     ask: SessionAsk,
@@ -46,7 +46,7 @@ pub(crate) fn claim(
 
 /// Calls `on_attach` before the first activity of a claim, and returns whether the activity may begin: the
 /// process can prove that it still holds the session, and does not stop what runs.
-pub(crate) async fn attach(shared: &Shared, session: &Session) -> bool {
+pub(crate) async fn attach(shared: &RuntimeShared, session: &Session) -> bool {
     tokio::select! {
         biased;
         () = hooks::attach(shared, session) => {}
@@ -57,7 +57,7 @@ pub(crate) async fn attach(shared: &Shared, session: &Session) -> bool {
 
 impl OnSession {
     /// Notes that the activity has ended, and detaches sessions that are too many now.
-    pub(crate) fn end(self, shared: &Arc<Shared>) {
+    pub(crate) fn end(self, shared: &Arc<RuntimeShared>) {
         shared.sessions.used(&self.session, shared.plan.clock.monotonic());
         drop(self.in_flight);
         detach::detach_excess(shared);
@@ -65,7 +65,7 @@ impl OnSession {
 }
 
 /// Logs and counts how this process came to own the session. A store without epochs does not say.
-fn log_claim(shared: &Shared, lease: &WorkLease) {
+fn log_claim(shared: &RuntimeShared, lease: &WorkLease) {
     let Some(ClaimedSession { key, epoch, claim }) = &lease.session else {
         return shared.metrics().set_attached_sessions(shared.sessions.count());
     };

@@ -7,20 +7,20 @@ use std::sync::Arc;
 
 use steadfast_store::{ProviderError, SessionRef};
 
-use super::local_session::Cause;
+use super::local_session::DetachCause;
 use super::table::Detachment;
 use super::{Session, hooks};
 use crate::dispatch::until_abandon_deadline;
-use crate::runtime::Shared;
+use crate::runtime::RuntimeShared;
 
 /// Detaches claims that this process holds, each on a task of its own. A claim that it does not hold is
 /// passed over, and so is a busy session if the cause spares it.
-pub(super) fn start(shared: &Arc<Shared>, claims: &[SessionRef], cause: Cause) {
+pub(super) fn start(shared: &Arc<RuntimeShared>, claims: &[SessionRef], cause: DetachCause) {
     start_all(shared, claims.iter().filter_map(|claim| shared.sessions.detach(claim, cause)));
 }
 
 /// Runs the procedure for each of these, on a task of its own.
-pub(super) fn start_all(shared: &Arc<Shared>, detachments: impl IntoIterator<Item = Detachment>) {
+pub(super) fn start_all(shared: &Arc<RuntimeShared>, detachments: impl IntoIterator<Item = Detachment>) {
     for detachment in detachments {
         let again = Arc::clone(shared);
         let cause = detachment.cause;
@@ -29,14 +29,14 @@ pub(super) fn start_all(shared: &Arc<Shared>, detachments: impl IntoIterator<Ite
 }
 
 /// Detaches every session together, and returns when all are.
-pub(super) async fn detach_all(shared: &Arc<Shared>, cause: Cause) {
+pub(super) async fn detach_all(shared: &Arc<RuntimeShared>, cause: DetachCause) {
     let held = shared.sessions.held();
     let detachments = held.iter().filter_map(|claim| shared.sessions.detach(claim, cause)).collect();
     detach(shared, detachments, cause).await;
 }
 
 /// The procedure, for sessions that have one cause. The hooks of all sessions run side by side.
-async fn detach(shared: &Arc<Shared>, detachments: Vec<Detachment>, cause: Cause) {
+async fn detach(shared: &Arc<RuntimeShared>, detachments: Vec<Detachment>, cause: DetachCause) {
     let calls: Vec<_> = detachments
         .iter()
         .map(|Detachment { session, was_attached, .. }| {
@@ -72,7 +72,7 @@ async fn detach(shared: &Arc<Shared>, detachments: Vec<Detachment>, cause: Cause
 /// Releases leases in the store, so that other processes need not wait for them to expire. Waits for the
 /// store at most as long as a lease lasts: a store that hangs must not keep the process, and the leases
 /// expire by themselves.
-pub(super) async fn release(shared: &Shared, claims: &[SessionRef]) {
+pub(super) async fn release(shared: &RuntimeShared, claims: &[SessionRef]) {
     if claims.is_empty() {
         return;
     }
@@ -92,12 +92,12 @@ pub(super) async fn release(shared: &Shared, claims: &[SessionRef]) {
     }
 }
 
-fn log(shared: &Shared, detachment: &Detachment) {
+fn log(shared: &RuntimeShared, detachment: &Detachment) {
     let Detachment { session, cause, used_at, .. } = detachment;
     let (session_id, epoch, owner) = (session.id(), session.epoch(), shared.sessions.owner.id.as_str());
     let reason = cause.text();
     match cause {
-        Cause::Idle => {
+        DetachCause::Idle => {
             let idle_duration = shared.plan.clock.monotonic().saturating_sub(*used_at);
             tracing::info!(
                 target: "steadfast::runtime",
@@ -108,14 +108,14 @@ fn log(shared: &Shared, detachment: &Detachment) {
                 "idle session released"
             );
         }
-        Cause::Lost => {
+        DetachCause::Lost => {
             shared.metrics().record_session_lost();
             tracing::warn!(target: "steadfast::runtime", session_id, owner, epoch, "session lost");
         }
-        Cause::Closed => {
+        DetachCause::Closed => {
             tracing::info!(target: "steadfast::runtime", session_id, owner, epoch, "session closed");
         }
-        Cause::Shutdown if !shared.plan.release_on_shutdown => {
+        DetachCause::Shutdown if !shared.plan.release_on_shutdown => {
             tracing::info!(
                 target: "steadfast::runtime",
                 session_id,
@@ -124,12 +124,12 @@ fn log(shared: &Shared, detachment: &Detachment) {
                 "session kept for the next start of this node"
             );
         }
-        Cause::OverTheLimit
-        | Cause::Untaken
-        | Cause::UnregisteredHandler
-        | Cause::Drain
-        | Cause::Shutdown => {
-            if *cause == Cause::Untaken {
+        DetachCause::OverTheLimit
+        | DetachCause::Untaken
+        | DetachCause::UnregisteredHandler
+        | DetachCause::Drain
+        | DetachCause::Shutdown => {
+            if *cause == DetachCause::Untaken {
                 shared.metrics().record_session_untaken();
             }
             tracing::info!(
@@ -145,14 +145,14 @@ fn log(shared: &Shared, detachment: &Detachment) {
 }
 
 /// Detaches idle sessions beyond `max_attached_sessions`, and all idle sessions while the process drains.
-pub(super) fn detach_excess(shared: &Arc<Shared>) {
+pub(super) fn detach_excess(shared: &Arc<RuntimeShared>) {
     let sessions = &shared.sessions;
-    let cause = if sessions.is_draining() { Cause::Drain } else { Cause::OverTheLimit };
+    let cause = if sessions.is_draining() { DetachCause::Drain } else { DetachCause::OverTheLimit };
     start(shared, &sessions.excess(shared.plan.max_attached_sessions), cause);
 }
 
 /// Takes no more session work, and returns when every session is detached.
-pub(crate) async fn drain(shared: &Arc<Shared>) {
+pub(crate) async fn drain(shared: &Arc<RuntimeShared>) {
     shared.sessions.start_draining();
     detach_excess(shared);
     // A busy session is detached when its last activity ends.
@@ -163,15 +163,15 @@ pub(crate) async fn drain(shared: &Arc<Shared>) {
 
 /// Releases a session whose activity has no handler here, and excludes it from fetches for
 /// `unregistered_backoff.max_delay`, so that a worker that has the handler can claim it.
-pub(crate) fn release_unregistered(shared: &Arc<Shared>, session: &Session) {
+pub(crate) fn release_unregistered(shared: &Arc<RuntimeShared>, session: &Session) {
     let until = shared.plan.clock.monotonic().saturating_add(shared.plan.unregistered.max_delay);
     shared.sessions.exclude(session.key(), until);
-    start(shared, &[session.reference()], Cause::UnregisteredHandler);
+    start(shared, &[session.reference()], DetachCause::UnregisteredHandler);
 }
 
 /// Takes no more session work and detaches every session as lost: a newer process has started under this
 /// node's name.
-pub(crate) fn node_replaced(shared: &Arc<Shared>, error: &ProviderError) {
+pub(crate) fn node_replaced(shared: &Arc<RuntimeShared>, error: &ProviderError) {
     if shared.sessions.start_draining() {
         tracing::error!(
             target: "steadfast::runtime",
@@ -182,5 +182,5 @@ pub(crate) fn node_replaced(shared: &Arc<Shared>, error: &ProviderError) {
              this one takes no more session work"
         );
     }
-    start(shared, &shared.sessions.held(), Cause::Lost);
+    start(shared, &shared.sessions.held(), DetachCause::Lost);
 }

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::Session;
-use crate::runtime::Shared;
+use crate::runtime::RuntimeShared;
 
 /// Runs code of the application when a session is attached to this process and when it is detached.
 ///
@@ -54,7 +54,7 @@ pub enum DetachReason {
 
 /// Calls `on_attach` for the first activity of a claim. Activities that come while it runs wait until it has
 /// returned.
-pub(super) async fn attach(shared: &Shared, session: &Session) {
+pub(super) async fn attach(shared: &RuntimeShared, session: &Session) {
     let Some(hooks) = &shared.plan.session_hooks else {
         shared.sessions.begin(session);
         return;
@@ -69,7 +69,7 @@ pub(super) async fn attach(shared: &Shared, session: &Session) {
 }
 
 /// Calls `on_detach`, after an `on_attach` that still runs has returned.
-pub(super) async fn detach(shared: &Shared, session: &Session, reason: DetachReason) {
+pub(super) async fn detach(shared: &RuntimeShared, session: &Session, reason: DetachReason) {
     let Some(hooks) = &shared.plan.session_hooks else { return };
     let _one_hook_at_a_time = session.hook_lock().lock().await;
     let (hooks, detached) = (Arc::clone(hooks), session.clone());
@@ -78,7 +78,7 @@ pub(super) async fn detach(shared: &Shared, session: &Session, reason: DetachRea
 
 /// Runs a hook on a task of its own, because it may panic, and for at most `session_hook_timeout`.
 async fn bounded(
-    shared: &Shared,
+    shared: &RuntimeShared,
     session: &Session,
     hook: &'static str,
     call: impl Future<Output = ()> + Send + 'static,

@@ -58,7 +58,7 @@ pub(super) enum SessionEvent {
     /// Time has passed, by the monotonic clock.
     Tick { now: Duration },
     /// There is a cause to detach the session. `busy` says that an activity of it runs here.
-    Detach { cause: Cause, busy: bool },
+    Detach { cause: DetachCause, busy: bool },
     /// The detach procedure has run to its end.
     Detached,
     /// The store has answered a renewal, and unproven leases that lived on in it have been released.
@@ -67,7 +67,7 @@ pub(super) enum SessionEvent {
 
 /// Something to do because of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Effect {
+pub(super) enum SessionEffect {
     /// Run the activity that the fetch brought.
     Serve,
     /// Abandon the activity that the fetch brought, uncounted: its session is not this process's to serve.
@@ -76,7 +76,7 @@ pub(super) enum Effect {
     CallOnAttach,
     /// Run the detach procedure. `was_attached` says whether `on_attach` was called, and so whether
     /// `on_detach` is due.
-    Detach { cause: Cause, was_attached: bool },
+    Detach { cause: DetachCause, was_attached: bool },
     /// Release the lease, which lives on in the store although this process detached the session.
     Release,
 }
@@ -86,7 +86,7 @@ impl LocalSession {
 
     /// Takes one event and returns the next state and what to do. Events that mean nothing in a state change
     /// nothing.
-    pub(super) fn on(self, event: SessionEvent) -> (Self, Vec<Effect>) {
+    pub(super) fn on(self, event: SessionEvent) -> (Self, Vec<SessionEffect>) {
         match event {
             SessionEvent::Claim { epoch, proven_until } => self.claim(epoch, proven_until),
             SessionEvent::Begin => self.begin(),
@@ -108,68 +108,78 @@ impl LocalSession {
         self.is_held() && self.proven_until > now
     }
 
-    fn claim(self, epoch: u64, proven_until: Duration) -> (Self, Vec<Effect>) {
+    fn claim(self, epoch: u64, proven_until: Duration) -> (Self, Vec<SessionEffect>) {
         use SessionState::{Attached, Claimed, Detaching, Free, Released, Unproven};
         let claimed = Self { state: Claimed, epoch, proven_until };
         match self.state {
-            Free | Released => (claimed, vec![Effect::Serve]),
+            Free | Released => (claimed, vec![SessionEffect::Serve]),
             // The process has seen a newer claim than the one that the fetch names.
-            Claimed | Attached | Detaching | Unproven if self.epoch > epoch => (self, vec![Effect::Abandon]),
-            Claimed | Attached if self.epoch == epoch => (Self { proven_until, ..self }, vec![Effect::Serve]),
+            Claimed | Attached | Detaching | Unproven if self.epoch > epoch => {
+                (self, vec![SessionEffect::Abandon])
+            }
+            Claimed | Attached if self.epoch == epoch => {
+                (Self { proven_until, ..self }, vec![SessionEffect::Serve])
+            }
             // A new claim while the old one is held: the lease expired in between, and the old claim is lost.
-            Claimed | Attached => (claimed, vec![self.detach_effect(Cause::Lost), Effect::Serve]),
-            Detaching | Unproven if self.epoch == epoch => (self, vec![Effect::Abandon]),
+            Claimed | Attached => {
+                (claimed, vec![self.detach_effect(DetachCause::Lost), SessionEffect::Serve])
+            }
+            Detaching | Unproven if self.epoch == epoch => (self, vec![SessionEffect::Abandon]),
             // The detach procedure of the old claim runs already.
-            Detaching | Unproven => (claimed, vec![Effect::Serve]),
+            Detaching | Unproven => (claimed, vec![SessionEffect::Serve]),
         }
     }
 
-    fn begin(self) -> (Self, Vec<Effect>) {
+    fn begin(self) -> (Self, Vec<SessionEffect>) {
         match self.state {
             SessionState::Claimed => {
-                (Self { state: SessionState::Attached, ..self }, vec![Effect::CallOnAttach])
+                (Self { state: SessionState::Attached, ..self }, vec![SessionEffect::CallOnAttach])
             }
-            _ => (self, Vec::new()),
+            SessionState::Free
+            | SessionState::Attached
+            | SessionState::Detaching
+            | SessionState::Unproven
+            | SessionState::Released => (self, Vec::new()),
         }
     }
 
-    fn renew(self, proven_until: Duration) -> (Self, Vec<Effect>) {
+    fn renew(self, proven_until: Duration) -> (Self, Vec<SessionEffect>) {
         match self.state {
             SessionState::Claimed | SessionState::Attached => {
                 (Self { proven_until: self.proven_until.max(proven_until), ..self }, Vec::new())
             }
-            SessionState::Unproven => (self, vec![Effect::Release]),
+            SessionState::Unproven => (self, vec![SessionEffect::Release]),
             SessionState::Free | SessionState::Detaching | SessionState::Released => (self, Vec::new()),
         }
     }
 
-    fn tick(self, now: Duration) -> (Self, Vec<Effect>) {
+    fn tick(self, now: Duration) -> (Self, Vec<SessionEffect>) {
         if !self.is_held() || self.proven_until > now {
             return (self, Vec::new());
         }
-        (Self { state: SessionState::Unproven, ..self }, vec![self.detach_effect(Cause::Lost)])
+        (Self { state: SessionState::Unproven, ..self }, vec![self.detach_effect(DetachCause::Lost)])
     }
 
-    fn detach(self, cause: Cause, busy: bool) -> (Self, Vec<Effect>) {
+    fn detach(self, cause: DetachCause, busy: bool) -> (Self, Vec<SessionEffect>) {
         if !self.is_held() || (busy && cause.spares_busy_sessions()) {
             return (self, Vec::new());
         }
         (Self { state: SessionState::Detaching, ..self }, vec![self.detach_effect(cause)])
     }
 
-    fn release_from(self, state: SessionState) -> (Self, Vec<Effect>) {
+    fn release_from(self, state: SessionState) -> (Self, Vec<SessionEffect>) {
         let next = if self.state == state { SessionState::Released } else { self.state };
         (Self { state: next, ..self }, Vec::new())
     }
 
-    fn detach_effect(self, cause: Cause) -> Effect {
-        Effect::Detach { cause, was_attached: self.state == SessionState::Attached }
+    fn detach_effect(self, cause: DetachCause) -> SessionEffect {
+        SessionEffect::Detach { cause, was_attached: self.state == SessionState::Attached }
     }
 }
 
 /// Why this process detaches a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cause {
+pub(super) enum DetachCause {
     /// The session had no work for `session_idle_timeout`.
     Idle,
     /// More sessions are attached than `max_attached_sessions` allows.
@@ -188,7 +198,7 @@ pub(super) enum Cause {
     Closed,
 }
 
-impl Cause {
+impl DetachCause {
     /// What the application is told.
     pub(super) fn reason(self) -> DetachReason {
         match self {
@@ -253,7 +263,7 @@ mod tests {
     ];
 
     /// What an event leads to: the next state and epoch, and the effects.
-    type Expected = (SessionState, u64, Vec<Effect>);
+    type Expected = (SessionState, u64, Vec<SessionEffect>);
 
     /// A row of the table: an event, and what it leads to in each of the six states.
     type TableRow = (SessionEvent, [Expected; 6]);
@@ -262,23 +272,23 @@ mod tests {
         (state, EPOCH, Vec::new())
     }
 
-    fn with(state: SessionState, epoch: u64, effects: &[Effect]) -> Expected {
+    fn with(state: SessionState, epoch: u64, effects: &[SessionEffect]) -> Expected {
         (state, epoch, effects.to_vec())
     }
 
-    fn detach_effect(cause: Cause, was_attached: bool) -> Effect {
-        Effect::Detach { cause, was_attached }
+    fn detach_effect(cause: DetachCause, was_attached: bool) -> SessionEffect {
+        SessionEffect::Detach { cause, was_attached }
     }
 
     /// What a fetch brings: an older claim than the known one, the known one, a newer one.
     fn claim_rows() -> [TableRow; 3] {
-        use Effect::{Abandon, Serve};
+        use SessionEffect::{Abandon, Serve};
         use SessionState::{Attached, Claimed, Detaching, Unproven};
         let claim = |epoch| SessionEvent::Claim { epoch, proven_until: LATER };
         let serve = |epoch| with(Claimed, epoch, &[Serve]);
         let refuse = |state| with(state, EPOCH, &[Abandon]);
         let replace =
-            |was_attached| with(Claimed, EPOCH + 1, &[detach_effect(Cause::Lost, was_attached), Serve]);
+            |was_attached| with(Claimed, EPOCH + 1, &[detach_effect(DetachCause::Lost, was_attached), Serve]);
         let (older, newer) = (EPOCH - 1, EPOCH + 1);
         let on_older = [
             serve(older),
@@ -305,15 +315,15 @@ mod tests {
     fn life_rows() -> Vec<TableRow> {
         use SessionState::{Attached, Claimed, Detaching, Free, Released, Unproven};
         let tick = |now| SessionEvent::Tick { now };
-        let expire = |was_attached| with(Unproven, EPOCH, &[detach_effect(Cause::Lost, was_attached)]);
+        let expire = |was_attached| with(Unproven, EPOCH, &[detach_effect(DetachCause::Lost, was_attached)]);
         let change = |from: SessionState, to: Expected| {
             STATES.map(|state| if state == from { to.clone() } else { same(state) })
         };
         vec![
-            (SessionEvent::Begin, change(Claimed, with(Attached, EPOCH, &[Effect::CallOnAttach]))),
+            (SessionEvent::Begin, change(Claimed, with(Attached, EPOCH, &[SessionEffect::CallOnAttach]))),
             (
                 SessionEvent::Renew { proven_until: LATER },
-                change(Unproven, with(Unproven, EPOCH, &[Effect::Release])),
+                change(Unproven, with(Unproven, EPOCH, &[SessionEffect::Release])),
             ),
             (tick(PROVEN_UNTIL - Duration::from_nanos(1)), STATES.map(same)),
             (
@@ -330,14 +340,14 @@ mod tests {
         use SessionState::{Detaching, Free, Released, Unproven};
         let mut rows = Vec::new();
         for (cause, spares_busy_sessions) in [
-            (Cause::Idle, true),
-            (Cause::OverTheLimit, true),
-            (Cause::Drain, true),
-            (Cause::Untaken, false),
-            (Cause::UnregisteredHandler, false),
-            (Cause::Shutdown, false),
-            (Cause::Lost, false),
-            (Cause::Closed, false),
+            (DetachCause::Idle, true),
+            (DetachCause::OverTheLimit, true),
+            (DetachCause::Drain, true),
+            (DetachCause::Untaken, false),
+            (DetachCause::UnregisteredHandler, false),
+            (DetachCause::Shutdown, false),
+            (DetachCause::Lost, false),
+            (DetachCause::Closed, false),
         ] {
             let detach = |was_attached| with(Detaching, EPOCH, &[detach_effect(cause, was_attached)]);
             let detached =
@@ -386,10 +396,14 @@ mod tests {
     fn a_lost_or_closed_session_is_not_released() {
         for release_on_shutdown in [true, false] {
             assert!(
-                !Cause::Lost.releases(release_on_shutdown) && !Cause::Closed.releases(release_on_shutdown)
+                !DetachCause::Lost.releases(release_on_shutdown)
+                    && !DetachCause::Closed.releases(release_on_shutdown)
             );
-            assert!(Cause::Idle.releases(release_on_shutdown) && Cause::Drain.releases(release_on_shutdown));
-            assert_eq!(Cause::Shutdown.releases(release_on_shutdown), release_on_shutdown);
+            assert!(
+                DetachCause::Idle.releases(release_on_shutdown)
+                    && DetachCause::Drain.releases(release_on_shutdown)
+            );
+            assert_eq!(DetachCause::Shutdown.releases(release_on_shutdown), release_on_shutdown);
         }
     }
 }

@@ -6,15 +6,15 @@ use std::time::Duration;
 use steadfast_store::{ProviderErrorKind, RenewSessions, SessionRef, SessionsRenewed};
 
 use super::detach;
-use super::local_session::Cause;
+use super::local_session::DetachCause;
 use crate::dispatch::lease::RETRY;
 use crate::dispatch::until_abandon_deadline;
-use crate::runtime::Shared;
+use crate::runtime::RuntimeShared;
 
 /// Renews the leases of this process's sessions and, every `session_cleanup_interval`, removes ended sessions
 /// from the store. When the runtime stops and no activity of a session runs any more, detaches every session
 /// and returns.
-pub(crate) async fn keep_leases(shared: Arc<Shared>) {
+pub(crate) async fn keep_leases(shared: Arc<RuntimeShared>) {
     let clock = &shared.plan.clock;
     let mut clean_at = clock.monotonic().saturating_add(shared.plan.session_cleanup);
     let mut due = clock.monotonic().saturating_add(shared.plan.session_lease.renew_every);
@@ -49,11 +49,11 @@ pub(crate) async fn keep_leases(shared: Arc<Shared>) {
     }
     // A session that is claimed from here on is detached when its activity ends.
     shared.sessions.start_draining();
-    detach::detach_all(&shared, Cause::Shutdown).await;
+    detach::detach_all(&shared, DetachCause::Shutdown).await;
 }
 
 /// Waits until the runtime stops and no activity of a session runs any more.
-async fn until_stopped(shared: &Shared) {
+async fn until_stopped(shared: &RuntimeShared) {
     shared.stop.cancelled().await;
     tokio::select! {
         () = shared.sessions.until_no_activity_runs() => {}
@@ -62,7 +62,7 @@ async fn until_stopped(shared: &Shared) {
 }
 
 /// Waits until the first of the held sessions becomes unproven.
-async fn until_first_expiry(shared: &Shared) {
+async fn until_first_expiry(shared: &RuntimeShared) {
     match shared.sessions.first_expiry() {
         Some(expiry) => shared.plan.clock.sleep_until(expiry).await,
         None => std::future::pending().await,
@@ -70,7 +70,7 @@ async fn until_first_expiry(shared: &Shared) {
 }
 
 /// Renews once, and returns when to renew again.
-async fn renew(shared: &Arc<Shared>) -> Duration {
+async fn renew(shared: &Arc<RuntimeShared>) -> Duration {
     let (plan, sessions) = (&shared.plan, &shared.sessions);
     if sessions.has_drained() {
         // A store that cannot release renews by owner: it would extend the leases of sessions that were
@@ -112,7 +112,7 @@ async fn renew(shared: &Arc<Shared>) -> Duration {
 }
 
 /// Follows the store's answer: which leases it extended, and which sessions to detach.
-async fn follow(shared: &Arc<Shared>, answer: SessionsRenewed, held: &[SessionRef], asked: Duration) {
+async fn follow(shared: &Arc<RuntimeShared>, answer: SessionsRenewed, held: &[SessionRef], asked: Duration) {
     let (plan, sessions) = (&shared.plan, &shared.sessions);
     let SessionsRenewed { renewed, idle, untaken, lost } = answer;
     tracing::debug!(
@@ -134,27 +134,27 @@ async fn follow(shared: &Arc<Shared>, answer: SessionsRenewed, held: &[SessionRe
             revived.push(claim.clone());
         }
     }
-    detach::start(shared, &idle, Cause::Idle);
-    detach::start(shared, &sessions.idle_without_epoch(plan.session_idle, asked), Cause::Idle);
-    detach::start(shared, &untaken, Cause::Untaken);
+    detach::start(shared, &idle, DetachCause::Idle);
+    detach::start(shared, &sessions.idle_without_epoch(plan.session_idle, asked), DetachCause::Idle);
+    detach::start(shared, &untaken, DetachCause::Untaken);
     // From here on the store is asked, and this call may be dropped: the next answer then tells again what to
     // do. A lease that lives on although its session was detached here would block other processes. No fetch
     // brings such a session before its lease is released.
     detach::release(shared, &revived).await;
     sessions.settle_unproven();
     for claim in lost {
-        let cause = if is_closed(shared, &claim).await { Cause::Closed } else { Cause::Lost };
+        let cause = if is_closed(shared, &claim).await { DetachCause::Closed } else { DetachCause::Lost };
         detach::start(shared, &[claim], cause);
     }
     detach::detach_excess(shared);
 }
 
 /// Tells whether a lost session was closed: an owned session that the store does not know any more was.
-async fn is_closed(shared: &Shared, claim: &SessionRef) -> bool {
+async fn is_closed(shared: &RuntimeShared, claim: &SessionRef) -> bool {
     claim.key.instance.is_some() && matches!(shared.store.session(&claim.key).await, Ok(None))
 }
 
-async fn clean_up(shared: &Shared) {
+async fn clean_up(shared: &RuntimeShared) {
     match shared.store.cleanup_sessions().await {
         Ok(0) => {}
         Ok(count) => {

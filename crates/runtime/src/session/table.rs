@@ -9,15 +9,15 @@ use steadfast_store::{Appetite, Owner, SessionRef};
 use tokio::sync::watch;
 
 use super::ask::SessionAsk;
-use super::local_session::{Cause, Effect, LocalSession, SessionEvent, SessionState};
-use super::{InFlight, Session};
+use super::local_session::{DetachCause, LocalSession, SessionEffect, SessionEvent, SessionState};
+use super::{ActivityInFlight, Session};
 
 /// Bounds how many sessions fetches exclude because of missing handlers: each request carries the list.
 const MAX_EXCLUDED: usize = 1_000;
 
 /// The sessions of this process: which it holds, which it serves now, and which it must not fetch.
 #[derive(Debug)]
-pub(crate) struct Sessions {
+pub(crate) struct LocalSessions {
     pub(crate) owner: Owner,
     /// `max_sessions_per_runtime`: bounds the sessions that have an activity running here.
     pub(super) limit: usize,
@@ -61,20 +61,20 @@ struct LastUse {
 /// An activity that runs on a session of this process.
 pub(crate) struct OnSession {
     pub(crate) session: Session,
-    pub(super) in_flight: InFlight,
+    pub(super) in_flight: ActivityInFlight,
 }
 
 /// A session to run the detach procedure for.
 #[derive(Debug)]
 pub(super) struct Detachment {
     pub(super) session: Session,
-    pub(super) cause: Cause,
+    pub(super) cause: DetachCause,
     /// Whether `on_attach` was called, and so whether `on_detach` is due.
     pub(super) was_attached: bool,
     pub(super) used_at: Duration,
 }
 
-impl Sessions {
+impl LocalSessions {
     pub(crate) fn new(owner: Owner, limit: usize) -> Self {
         Self {
             owner,
@@ -111,7 +111,7 @@ impl Sessions {
         }
         self.capacity_changed();
         drop(ask);
-        let in_flight = InFlight { sessions: Arc::clone(self), key: claim.key };
+        let in_flight = ActivityInFlight { sessions: Arc::clone(self), key: claim.key };
         Some((OnSession { session: handle, in_flight }, replaced))
     }
 
@@ -122,7 +122,7 @@ impl Sessions {
         if table.current(session).is_none() {
             return false;
         }
-        table.on(session.key(), SessionEvent::Begin).contains(&Effect::CallOnAttach)
+        table.on(session.key(), SessionEvent::Begin).contains(&SessionEffect::CallOnAttach)
     }
 
     /// Tells whether an activity of this session may begin here now.
@@ -149,12 +149,12 @@ impl Sessions {
         if !table.holds_claim(claim) {
             return false;
         }
-        table.on(&claim.key, SessionEvent::Renew { proven_until }).contains(&Effect::Release)
+        table.on(&claim.key, SessionEvent::Renew { proven_until }).contains(&SessionEffect::Release)
     }
 
     /// Begins to detach one claim of a session. `None` if this process does not hold it, or if it is busy and
     /// the cause spares busy sessions.
-    pub(super) fn detach(&self, claim: &SessionRef, cause: Cause) -> Option<Detachment> {
+    pub(super) fn detach(&self, claim: &SessionRef, cause: DetachCause) -> Option<Detachment> {
         let detachment = {
             let mut table = self.lock();
             if !table.holds_claim(claim) {
@@ -330,7 +330,7 @@ impl Sessions {
 
 impl SessionTable {
     /// Lets an event happen to a tracked session, and forgets the session when that releases it.
-    fn on(&mut self, key: &SessionKey, event: SessionEvent) -> Vec<Effect> {
+    fn on(&mut self, key: &SessionKey, event: SessionEvent) -> Vec<SessionEffect> {
         let Some(tracked) = self.tracked.get_mut(key) else { return Vec::new() };
         let (next, effects) = tracked.local.on(event);
         tracked.local = next;
@@ -357,7 +357,7 @@ impl SessionTable {
         let known = self.tracked.get(key);
         let local = known.map_or(LocalSession::FREE, |known| known.local);
         let (local, effects) = local.on(SessionEvent::Claim { epoch: *epoch, proven_until });
-        if !effects.contains(&Effect::Serve) {
+        if !effects.contains(&SessionEffect::Serve) {
             return None;
         }
         let replaced = known.and_then(|known| known.detachment(&effects));
@@ -401,15 +401,18 @@ impl SessionTable {
 }
 
 impl TrackedSession {
-    fn detachment(&self, effects: &[Effect]) -> Option<Detachment> {
+    fn detachment(&self, effects: &[SessionEffect]) -> Option<Detachment> {
         effects.iter().find_map(|effect| match effect {
-            Effect::Detach { cause, was_attached } => Some(Detachment {
+            SessionEffect::Detach { cause, was_attached } => Some(Detachment {
                 session: self.handle.clone(),
                 cause: *cause,
                 was_attached: *was_attached,
                 used_at: self.last_use.at,
             }),
-            Effect::Serve | Effect::Abandon | Effect::CallOnAttach | Effect::Release => None,
+            SessionEffect::Serve
+            | SessionEffect::Abandon
+            | SessionEffect::CallOnAttach
+            | SessionEffect::Release => None,
         })
     }
 }

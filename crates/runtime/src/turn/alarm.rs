@@ -9,17 +9,17 @@ use steadfast_core::WorkItem;
 use steadfast_core::replay::Execution;
 use tokio::runtime::Handle;
 
-use crate::runtime::Shared;
+use crate::runtime::RuntimeShared;
 
 struct Alarm {
-    shared: Weak<Shared>,
+    shared: Weak<RuntimeShared>,
     instance: String,
     tasks: Handle,
     has_rung: AtomicBool,
 }
 
 /// Makes a wake-up of the execution from outside lead to a turn, which fails the execution with the reason.
-pub(super) fn set(shared: &Arc<Shared>, instance: &str, execution: &mut Execution) {
+pub(super) fn set(shared: &Arc<RuntimeShared>, instance: &str, execution: &mut Execution) {
     if !shared.plan.keeps_warm() {
         return;
     }

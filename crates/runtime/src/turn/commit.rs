@@ -9,12 +9,12 @@ use steadfast_store::{
 };
 
 use super::alarm;
-use super::process::LeasedTurn;
-use super::report::Children;
+use super::process::TurnProcess;
+use super::report::TurnChildren;
 use super::step::SteppedTurn;
 use super::warm::WarmExecution;
 use crate::dispatch::until_stopped;
-use crate::runtime::Shared;
+use crate::runtime::RuntimeShared;
 
 /// The waits between the tries of a commit, in milliseconds. After the last one the turn is abandoned and
 /// runs again.
@@ -30,13 +30,13 @@ pub(super) enum CommitEnd {
     Refused(ProviderError),
 }
 
-impl LeasedTurn {
+impl TurnProcess {
     /// Commits a turn, counts it, and keeps the execution in memory if it waits.
     pub(super) async fn commit(mut self, stepped: SteppedTurn) {
         let SteppedTurn { identity, start, mut execution, was_warm, turn, collisions } = stepped;
         let cancelled = turn.effects.cancelled_activities.clone();
         let verdict = turn.verdict.clone();
-        let children = Children::of(&turn);
+        let children = TurnChildren::of(&turn);
         let events = execution.last_event_id();
         let traceparent = self.standing.traceparent();
         let mut commit = self.shared.commit_of(turn, identity.execution_id, traceparent).await;
@@ -62,7 +62,7 @@ impl LeasedTurn {
     }
 }
 
-impl Shared {
+impl RuntimeShared {
     /// Makes a commit of a turn. The messages and the work carry the trace context that the execution started
     /// with.
     pub(super) async fn commit_of(

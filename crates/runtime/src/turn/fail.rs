@@ -1,5 +1,5 @@
-//! Ending an execution without its code: poison, a termination by an operator, a commit that the store
-//! refuses.
+//! Ending an execution without its code: poison, a termination by an operator, a commit that the
+//! store refuses.
 
 use steadfast_core::replay::{Identity, Start, Turn, Verdict, fail_without_code};
 use steadfast_core::{ErrorDetails, Event, EventKind, WorkItem};
@@ -7,14 +7,14 @@ use steadfast_store::{Message, ProviderError, TurnCommit};
 use tracing::Instrument;
 
 use super::commit::CommitEnd;
-use super::process::{Known, LeasedTurn};
+use super::process::{KnownExecution, TurnProcess};
 use super::standing::Standing;
 use super::triage::Fail;
 use crate::observe::span;
 
-impl LeasedTurn {
+impl TurnProcess {
     /// Ends an execution as triage decided, in the span of the turn.
-    pub(super) async fn fail(self, fail: Fail, known: Known) {
+    pub(super) async fn fail(self, fail: Fail, known: KnownExecution) {
         let Fail { execution_id, name, version, .. } = &fail;
         let (instance, execution_id) = (self.instance.clone(), *execution_id);
         let identity = Identity { instance, execution_id, name: name.clone(), version: version.clone() };
@@ -22,20 +22,20 @@ impl LeasedTurn {
         self.end_without_code(identity, fail, known).instrument(span).await;
     }
 
-    async fn end_without_code(&self, identity: Identity, fail: Fail, known: Known) {
+    async fn end_without_code(&self, identity: Identity, fail: Fail, known: KnownExecution) {
         let Fail { execution_id, start, details, collisions, .. } = fail;
         let instance = &identity.instance;
-        if matches!(known, Known::Unreadable(_)) && self.shared.has_ended(instance).await {
+        if matches!(known, KnownExecution::Unreadable(_)) && self.shared.has_ended(instance).await {
             self.shared.commit(&self.token, TurnCommit::empty(execution_id)).await;
             return;
         }
         log_end(instance, &details);
         let history = match (&start, known) {
             (Some(_), _) => Some(Vec::new()),
-            (None, Known::Cold(events)) => Some(events),
-            (None, Known::Unreadable(_)) => None,
+            (None, KnownExecution::Cold(events)) => Some(events),
+            (None, KnownExecution::Unreadable(_)) => None,
             // An execution in memory has no events: it has only the side of the code.
-            (None, Known::Warm(_)) => {
+            (None, KnownExecution::Warm(_)) => {
                 match self.shared.store.read_history(&identity.instance, Some(execution_id)).await {
                     Ok(events) => Some(events),
                     Err(error) => {

@@ -12,11 +12,11 @@ use super::commit::CommitEnd;
 use super::standing::Standing;
 use super::triage::{Triage, TurnInput, Wait, triage};
 use super::warm::WarmExecution;
-use crate::runtime::Shared;
+use crate::runtime::RuntimeShared;
 
 /// A leased turn, from the fetch to the commit.
-pub(super) struct LeasedTurn {
-    pub(super) shared: Arc<Shared>,
+pub(super) struct TurnProcess {
+    pub(super) shared: Arc<RuntimeShared>,
     pub(super) token: LeaseToken,
     pub(super) instance: String,
     /// The store's time when it leased the turn: the *now* of the turn.
@@ -32,7 +32,7 @@ pub(super) struct LeasedTurn {
 }
 
 /// What this process has of an execution before its turn.
-pub(super) enum Known {
+pub(super) enum KnownExecution {
     /// Its events.
     Cold(Vec<Event>),
     /// The execution itself, from memory.
@@ -42,7 +42,7 @@ pub(super) enum Known {
 }
 
 /// Processes one leased turn to its end: it is committed or abandoned when this returns.
-pub(super) async fn process(shared: &Arc<Shared>, lease: TurnLease) {
+pub(super) async fn process(shared: &Arc<RuntimeShared>, lease: TurnLease) {
     let kept = shared.warm.take(&lease.instance);
     shared.measure_warm();
     let TurnLease { token, instance, name, version, execution_id, run, last_event_id, .. } = lease;
@@ -56,7 +56,7 @@ pub(super) async fn process(shared: &Arc<Shared>, lease: TurnLease) {
         );
         return shared.abandon(&token, Some(delay), Attempt::Counts).await;
     }
-    let Some(known) = Known::of(history, kept, run) else {
+    let Some(known) = KnownExecution::of(history, kept, run) else {
         // The store was told that this process has the execution in memory, and it was evicted since or is
         // behind. The next lease brings the whole history.
         return shared.abandon(&token, None, Attempt::Uncounted).await;
@@ -64,20 +64,20 @@ pub(super) async fn process(shared: &Arc<Shared>, lease: TurnLease) {
     let (standing, traces) = (known.standing(), traces_of(&messages));
     let shared = Arc::clone(shared);
     let turn =
-        LeasedTurn { shared, token, instance, now_ms, deliveries, last_event_id, kv, standing, traces };
+        TurnProcess { shared, token, instance, now_ms, deliveries, last_event_id, kv, standing, traces };
     let input =
         TurnInput { instance: turn.instance.clone(), name, version, execution_id, messages, deliveries };
     turn.decide(input, known).await;
 }
 
-impl LeasedTurn {
+impl TurnProcess {
     /// Triages the messages and follows the decision.
-    async fn decide(self, input: TurnInput, known: Known) {
+    async fn decide(self, input: TurnInput, known: KnownExecution) {
         let message_count = input.messages.len() as u64;
         let starts = input.messages.iter().filter(|message| is_start(message)).count();
         let standing = match &known {
-            Known::Cold(_) | Known::Warm(_) => Ok(&self.standing),
-            Known::Unreadable(error) => Err(error.as_str()),
+            KnownExecution::Cold(_) | KnownExecution::Warm(_) => Ok(&self.standing),
+            KnownExecution::Unreadable(error) => Err(error.as_str()),
         };
         let runs = |version: &Version| self.shared.plan.versions.contains(version);
         let decision = triage(input, standing, self.shared.plan.max_attempts, runs);
@@ -158,7 +158,7 @@ impl LeasedTurn {
     }
 }
 
-impl Known {
+impl KnownExecution {
     /// Chooses between the history of the lease and the execution in memory. `None` if the lease has only the
     /// end of the history, and the execution in memory is not the one that this end continues.
     fn of(history: History, kept: Option<Box<WarmExecution>>, run: Option<RunId>) -> Option<Self> {

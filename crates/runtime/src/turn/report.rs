@@ -3,9 +3,9 @@
 use steadfast_core::replay::{AnsweredChild, Identity, Notice, Start, Turn, Verdict};
 use steadfast_core::{ErrorDetails, WorkItem};
 
-use super::process::LeasedTurn;
+use super::process::TurnProcess;
 
-impl LeasedTurn {
+impl TurnProcess {
     /// Logs what the engine noticed during the turn.
     pub(super) fn report(&self, identity: &Identity, turn: &Turn) {
         let instance = identity.instance.as_str();
@@ -106,7 +106,7 @@ impl LeasedTurn {
 
     /// Counts the children that a committed turn started, and records how long the children took that
     /// answered.
-    pub(super) fn count_children(&self, identity: &Identity, children: &Children) {
+    pub(super) fn count_children(&self, identity: &Identity, children: &TurnChildren) {
         let (metrics, parent) = (self.shared.metrics(), identity.name.as_str());
         for child in &children.started {
             metrics.record_suborchestration_call(parent, child, "started");
@@ -120,13 +120,13 @@ impl LeasedTurn {
 }
 
 /// The children that a turn started, and those that answered in it.
-pub(super) struct Children {
+pub(super) struct TurnChildren {
     /// The names of their orchestrations.
     started: Vec<String>,
     answered: Vec<AnsweredChild>,
 }
 
-impl Children {
+impl TurnChildren {
     pub(super) fn of(turn: &Turn) -> Self {
         let name = |message: &WorkItem| match message {
             WorkItem::StartOrchestration { orchestration, parent_instance: Some(_), .. } => {

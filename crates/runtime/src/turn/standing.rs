@@ -11,7 +11,7 @@ pub(super) struct Standing {
     pub(super) started: Option<RecordedStart>,
     /// The history has no events.
     pub(super) is_empty: bool,
-    pub(super) ending: Ending,
+    pub(super) ending: RecordedEnding,
     /// Counts the turns, for metrics: exact while the execution stays in memory, else the number of different
     /// times of the events.
     pub(super) turns: u64,
@@ -33,7 +33,7 @@ pub(super) struct RecordedStart {
 
 /// How an execution ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Ending {
+pub(super) enum RecordedEnding {
     /// It has not.
     #[default]
     None,
@@ -57,11 +57,11 @@ impl Standing {
                     standing.started = RecordedStart::of(event);
                 }
                 EventKind::OrchestrationCompleted { .. } | EventKind::OrchestrationFailed { .. } => {
-                    standing.ending = Ending::Ended;
+                    standing.ending = RecordedEnding::Ended;
                 }
                 // A failure behind it is how older engines recorded that the next execution could not start.
-                EventKind::OrchestrationContinuedAsNew { .. } if standing.ending == Ending::None => {
-                    standing.ending = Ending::Continued;
+                EventKind::OrchestrationContinuedAsNew { .. } if standing.ending == RecordedEnding::None => {
+                    standing.ending = RecordedEnding::Continued;
                 }
                 _ => {}
             }

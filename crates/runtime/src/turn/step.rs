@@ -9,8 +9,8 @@ use steadfast_core::replay::{Execution, Identity, Setup, Start, Turn};
 use steadfast_store::Attempt;
 use tracing::Instrument;
 
-use super::process::{Known, LeasedTurn};
-use super::standing::{Ending, RecordedStart, Standing};
+use super::process::{KnownExecution, TurnProcess};
+use super::standing::{RecordedEnding, RecordedStart, Standing};
 use super::triage::Run;
 use crate::handler::OrchestrationHandler;
 use crate::observe::span;
@@ -27,9 +27,9 @@ pub(super) struct SteppedTurn {
     pub(super) collisions: Vec<WorkItem>,
 }
 
-impl LeasedTurn {
+impl TurnProcess {
     /// Runs the code and commits what it decided, in the span of the turn.
-    pub(super) async fn run(mut self, run: Run, known: Known) {
+    pub(super) async fn run(mut self, run: Run, known: KnownExecution) {
         let Some((version, handler)) = self.resolve(&run) else {
             return self.unregistered(&run).await;
         };
@@ -63,11 +63,11 @@ impl LeasedTurn {
         &self,
         identity: Identity,
         run: Run,
-        known: Known,
+        known: KnownExecution,
         handler: Arc<dyn OrchestrationHandler>,
     ) -> SteppedTurn {
         let Run { start, arrivals, collisions, .. } = run;
-        let was_warm = matches!(known, Known::Warm(_));
+        let was_warm = matches!(known, KnownExecution::Warm(_));
         let handler = move |ctx, input| async move { handler.invoke(ctx, input).await };
         // A task of its own notices code that never yields. When such code returns at last, it is not overdue
         // any more.
@@ -75,18 +75,18 @@ impl LeasedTurn {
         // A turn must not depend on what else ran on this task: no cooperative budget interrupts it.
         tokio::task::unconstrained(async move {
             let (mut execution, visited) = match (known, start.clone()) {
-                (Known::Warm(kept), _) => {
+                (KnownExecution::Warm(kept), _) => {
                     self.shared.metrics().record_warm_hit();
                     let visited = kept.execution.effort().events_visited;
                     (kept.execution, visited)
                 }
                 (_, Some(start)) => (Execution::start(self.set_up(&identity), start, handler), 0),
-                (Known::Cold(history), None) => {
+                (KnownExecution::Cold(history), None) => {
                     self.shared.metrics().record_warm_miss();
                     (Execution::replay(self.set_up(&identity), history, handler), 0)
                 }
                 // Triage runs no execution whose history cannot be read; a replay of no events fails it.
-                (Known::Unreadable(_), None) => {
+                (KnownExecution::Unreadable(_), None) => {
                     (Execution::replay(self.set_up(&identity), Vec::new(), handler), 0)
                 }
             };
@@ -146,5 +146,5 @@ fn begun(identity: &Identity, start: &Start, now_ms: u64) -> Standing {
         at_ms: now_ms,
         traceparent: start.traceparent.clone(),
     };
-    Standing { started: Some(started), is_empty: false, ending: Ending::None, turns: 0 }
+    Standing { started: Some(started), is_empty: false, ending: RecordedEnding::None, turns: 0 }
 }

@@ -6,7 +6,7 @@ use steadfast_core::replay::{ParentLink, Start, StartMessage};
 use steadfast_core::{AppErrorKind, ErrorDetails, PoisonMessageType, WorkItem};
 use steadfast_store::Message;
 
-use super::standing::{Ending, Standing};
+use super::standing::{RecordedEnding, Standing};
 
 /// A leased turn without its history.
 #[derive(Debug)]
@@ -94,11 +94,11 @@ pub(super) fn triage(
     }
     let TurnInput { instance, name, version, execution_id, messages, .. } = input;
     let Sorted { opening, arrivals, collisions, terminated } = sort(messages, standing, &instance);
-    if standing.ending == Ending::Ended {
+    if standing.ending == RecordedEnding::Ended {
         return Triage::Settle { execution_id, collisions };
     }
     let continues = opening.as_ref().is_some_and(|opening| opening.continues);
-    let between = !continues && standing.ending == Ending::Continued;
+    let between = !continues && standing.ending == RecordedEnding::Continued;
     // The start of the next execution may be delayed for as long as its code is not registered: a termination
     // and poison do not wait for it.
     if between && poison.is_none() && terminated.is_none() {
@@ -247,7 +247,7 @@ fn termination(messages: &[Message]) -> Option<ErrorDetails> {
 fn collision(parent: ParentLink, standing: &Standing, instance: &str) -> Option<WorkItem> {
     let own = standing.started.as_ref().and_then(|started| started.parent.as_ref());
     let is_own = own == Some(&parent) && parent.execution_id.is_some();
-    let has_ended = standing.ending == Ending::Ended;
+    let has_ended = standing.ending == RecordedEnding::Ended;
     if is_own && !has_ended {
         return None;
     }

@@ -6,9 +6,9 @@ use steadfast_core::{
 };
 use steadfast_store::{InstanceQuery, InstanceState, MAX_PAGE, Message, TurnCommit};
 
-use crate::runtime::Shared;
+use crate::runtime::RuntimeShared;
 
-impl Shared {
+impl RuntimeShared {
     /// Tells whether the row of the instance says that it has ended: an instance ends only once (I9).
     pub(super) async fn has_ended(&self, instance: &str) -> bool {
         self.row_of(instance).await.is_some_and(|row| row.status.is_ended())
@@ -56,8 +56,8 @@ impl Shared {
         Some(ParentNotice { parent, outcome: Err(details.clone()) }.into_message(execution_id))
     }
 
-    /// The cancellations for the children of this execution that still run. Children of earlier executions go
-    /// on, as after any other end.
+    /// The cancellations for the children of this execution that still run. Children of earlier
+    /// executions go on, as after any other end.
     async fn cancels_of_children(&self, identity: &Identity) -> Vec<WorkItem> {
         let parent = Some(identity.instance.clone());
         let mut query = InstanceQuery { parent, limit: MAX_PAGE, ..InstanceQuery::default() };

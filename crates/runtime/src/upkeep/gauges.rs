@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use crate::dispatch::until_stopped;
-use crate::runtime::Shared;
+use crate::runtime::RuntimeShared;
 
 /// Reads the gauges from the store once.
-pub(crate) async fn read(shared: &Shared) {
+pub(crate) async fn read(shared: &RuntimeShared) {
     let Some(admin) = shared.store.admin() else { return };
     match admin.get_system_metrics().await {
         Ok(system) => {
@@ -30,7 +30,7 @@ pub(crate) async fn read(shared: &Shared) {
 }
 
 /// Reads the gauges every `gauge_poll_interval`, until the runtime stops.
-pub(crate) async fn poll(shared: Arc<Shared>) {
+pub(crate) async fn poll(shared: Arc<RuntimeShared>) {
     let every = shared.plan.observability.gauge_poll_interval;
     if every.is_zero() || shared.store.admin().is_none() {
         return;

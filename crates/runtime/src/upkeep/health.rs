@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use steadfast_store::{OldestWaiting, ProviderError, ProviderErrorKind, QueueDepths, Store};
 
-use crate::runtime::Shared;
+use crate::runtime::RuntimeShared;
 
 /// Bounds how long a health check waits for the store: a store that hangs is not reachable.
 const STORE_PATIENCE: Duration = Duration::from_secs(5);
@@ -46,7 +46,7 @@ struct Backlog {
 }
 
 /// Asks the store and the slots.
-pub(crate) async fn check(shared: &Shared) -> Health {
+pub(crate) async fn check(shared: &RuntimeShared) -> Health {
     let answer = tokio::select! {
         biased;
         answer = backlog_of(&*shared.store) => answer.ok(),

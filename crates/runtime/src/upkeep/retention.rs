@@ -6,13 +6,13 @@ use std::time::Duration;
 use steadfast_store::InstanceFilter;
 
 use crate::dispatch::until_stopped;
-use crate::runtime::Shared;
+use crate::runtime::RuntimeShared;
 
 /// Bounds how many instances one call deletes, because a call is one transaction.
 const BATCH: u32 = 100;
 
 /// Deletes instances that ended long enough ago, again and again, until the runtime stops.
-pub(crate) async fn delete_ended(shared: Arc<Shared>, retention: Duration) {
+pub(crate) async fn delete_ended(shared: Arc<RuntimeShared>, retention: Duration) {
     if shared.store.admin().is_none() {
         tracing::warn!(
             target: "steadfast::runtime",
@@ -29,7 +29,7 @@ pub(crate) async fn delete_ended(shared: Arc<Shared>, retention: Duration) {
     }
 }
 
-async fn sweep(shared: &Shared, retention: Duration) {
+async fn sweep(shared: &RuntimeShared, retention: Duration) {
     let Some(admin) = shared.store.admin() else { return };
     let retained = u64::try_from(retention.as_millis()).unwrap_or(u64::MAX);
     loop {
