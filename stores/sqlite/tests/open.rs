@@ -1,4 +1,4 @@
-//! Opening a store: what works, and what each thing that is wrong says.
+//! Opening a store: what works, and which error each mistake gives.
 
 #![allow(clippy::expect_used, reason = "what a test relies on, it panics without")]
 
@@ -51,7 +51,7 @@ async fn a_missing_file_is_created_and_an_empty_one_is_a_new_database() {
 }
 
 #[tokio::test]
-async fn what_was_written_is_there_when_the_file_is_opened_again() {
+async fn written_rows_are_there_when_the_file_is_opened_again() {
     let folder = folder();
     let path = folder.path().join("app.db");
     let store = SqliteProvider::new(&url(&path), None).await.expect("opens");
@@ -63,7 +63,7 @@ async fn what_was_written_is_there_when_the_file_is_opened_again() {
 }
 
 #[tokio::test]
-async fn every_database_in_memory_is_its_own() {
+async fn databases_in_memory_are_separate() {
     let (one, other) = (
         SqliteProvider::new("sqlite::memory:", None).await.expect("opens"),
         SqliteProvider::new_in_memory().await.expect("opens"),
@@ -226,13 +226,16 @@ async fn an_imported_history_stands_as_it_says() {
     let folder = folder();
     let store = SqliteProvider::new(&url(&folder.path().join("app.db")), None).await.expect("opens");
     let exported = r#"[
-        {"event_id":1,"source_event_id":null,"instance_id":"order-1","execution_id":1,"timestamp_ms":1700000000000,
-         "duroxide_version":"0.1.32","type":"OrchestrationStarted","name":"Order","version":"1.0.0","input":"{}",
+        {"event_id":1,"source_event_id":null,"instance_id":"order-1","execution_id":1,
+         "timestamp_ms":1700000000000,"duroxide_version":"0.1.32",
+         "type":"OrchestrationStarted","name":"Order","version":"1.0.0","input":"{}",
          "parent_instance":null,"parent_id":null},
-        {"event_id":2,"source_event_id":null,"instance_id":"order-1","execution_id":1,"timestamp_ms":1700000000001,
-         "duroxide_version":"0.1.32","type":"KeyValueSet","key":"k","value":"v","last_updated_at_ms":5},
-        {"event_id":3,"source_event_id":null,"instance_id":"order-1","execution_id":1,"timestamp_ms":1700000000002,
-         "duroxide_version":"0.1.32","type":"OrchestrationCompleted","output":"shipped"}
+        {"event_id":2,"source_event_id":null,"instance_id":"order-1","execution_id":1,
+         "timestamp_ms":1700000000001,"duroxide_version":"0.1.32",
+         "type":"KeyValueSet","key":"k","value":"v","last_updated_at_ms":5},
+        {"event_id":3,"source_event_id":null,"instance_id":"order-1","execution_id":1,
+         "timestamp_ms":1700000000002,"duroxide_version":"0.1.32",
+         "type":"OrchestrationCompleted","output":"shipped"}
     ]"#;
     store.import_history("order-1", 1, exported).await.expect("imports");
     let info = store.admin().expect("has an admin").get_instance_info("order-1").await.expect("is there");

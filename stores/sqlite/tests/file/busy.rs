@@ -1,4 +1,4 @@
-//! A process that keeps the file to itself makes others wait, for as long as they said and no longer.
+//! A process that holds the file makes the others wait, for as long as their options say and no longer.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use steadfast_store::{ProviderErrorKind, Store};
 use crate::stage::{LONG, activity, open, place, raw, start, turn_request, work_request};
 
 #[tokio::test]
-async fn a_file_held_by_another_process_is_busy_after_the_bound_and_works_again_when_it_lets_go() {
+async fn a_file_held_by_another_process_is_busy_after_the_bound_and_works_again_afterwards() {
     let (_folder, path) = place();
     let bound = Duration::from_millis(150);
     let store = open(&path, SqliteOptions { busy_timeout: bound, ..SqliteOptions::default() }).await;
-    store.start(start("before").into(), Vec::new()).await.expect("nobody holds the file");
+    store.start(start("before").into(), Vec::new()).await.expect("the file is free");
 
     let other = raw(&path);
     other.execute_batch("BEGIN IMMEDIATE").expect("the other holds the file");
@@ -41,7 +41,7 @@ async fn a_file_held_by_another_process_is_busy_after_the_bound_and_works_again_
 }
 
 #[tokio::test]
-async fn all_who_wait_are_answered_after_the_same_bound() {
+async fn all_waiting_calls_are_answered_after_the_same_bound() {
     let (_folder, path) = place();
     let bound = Duration::from_millis(400);
     let store = open(&path, SqliteOptions { busy_timeout: bound, ..SqliteOptions::default() }).await;
@@ -63,7 +63,7 @@ async fn a_dropped_fetch_leaves_no_lease_although_the_file_is_held() {
     let bound = Duration::from_millis(50);
     let store = open(&path, SqliteOptions { busy_timeout: bound, ..SqliteOptions::default() }).await;
     store.start(start("a").into(), Vec::new()).await.expect("it is started");
-    // Dropped at its first step: the writer fetches for nobody, or not at all.
+    // Dropped at its first step: the writer undoes the fetch, or does not run it.
     let fetch = store.fetch_turn(turn_request(LONG, LONG));
     drop(tokio::time::timeout(Duration::ZERO, fetch).await);
     let other = raw(&path);

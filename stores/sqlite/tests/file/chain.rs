@@ -1,4 +1,4 @@
-//! A load: instances that run a few activities one after the other, and a ledger of what was acknowledged.
+//! A load: instances that run a few activities one after the other, and a ledger of the acknowledged calls.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -22,8 +22,8 @@ pub(crate) const STEPS: u64 = 3;
 /// How long sessions are leased: longer than a test, so that none changes its owner.
 const SESSION_LEASE: Duration = Duration::from_secs(120);
 
-/// What was acknowledged, a line each. A line is one write at the end of the file: a process that is killed
-/// leaves whole lines, and what it wrote is with the system, which goes on.
+/// The acknowledged calls, one line each. A line is one write at the end of a file, so a process that is
+/// killed leaves whole lines, and the operating system keeps them.
 pub(crate) struct Ledger(File);
 
 impl Ledger {
@@ -40,12 +40,12 @@ impl Ledger {
         (&self.0).write_all(format!("{line}\n").as_bytes()).expect("the ledger can be written");
     }
 
-    pub(crate) fn read(store: &Path) -> Vec<Entry> {
+    pub(crate) fn read(store: &Path) -> Vec<LedgerEntry> {
         let text = std::fs::read_to_string(Self::path(store)).unwrap_or_default();
-        text.lines().map(Entry::of).collect()
+        text.lines().map(LedgerEntry::of).collect()
     }
 
-    /// How much is in it.
+    /// Returns the length of the ledger in bytes.
     pub(crate) fn size(store: &Path) -> u64 {
         std::fs::metadata(Self::path(store)).map_or(0, |file| file.len())
     }
@@ -53,14 +53,14 @@ impl Ledger {
 
 /// A line of the ledger.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Clone)]
-pub(crate) enum Entry {
+pub(crate) enum LedgerEntry {
     Started { instance: String },
     Turned { instance: String, last_event: u64 },
-    Finished { instance: String, id: u64 },
-    Served { session: String, epoch: u64, owner: String },
+    Completed { instance: String, id: u64 },
+    OnSession { session: String, epoch: u64, owner: String },
 }
 
-impl Entry {
+impl LedgerEntry {
     fn of(line: &str) -> Self {
         let words: Vec<&str> = line.split(' ').collect();
         let number = |word: &str| word.parse().expect("a number in the ledger");
@@ -69,23 +69,23 @@ impl Entry {
             ["turned", instance, last] => {
                 Self::Turned { instance: (*instance).into(), last_event: number(last) }
             }
-            ["finished", instance, id] => Self::Finished { instance: (*instance).into(), id: number(id) },
+            ["finished", instance, id] => Self::Completed { instance: (*instance).into(), id: number(id) },
             ["served", session, epoch, owner] => {
-                Self::Served { session: (*session).into(), epoch: number(epoch), owner: (*owner).into() }
+                Self::OnSession { session: (*session).into(), epoch: number(epoch), owner: (*owner).into() }
             }
             _ => panic!("no line of the ledger: {line:?}"),
         }
     }
 }
 
-/// Somebody who serves chains.
+/// Takes turns and runs activities of chains.
 #[derive(Clone)]
 pub(crate) struct Crew {
     pub(crate) store: Arc<SqliteProvider>,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) owner: String,
     pub(crate) lease: Duration,
-    /// How many sessions the activities are on; none for no sessions.
+    /// The number of sessions that the activities run on; 0 for activities without a session.
     pub(crate) sessions: u64,
 }
 
@@ -95,14 +95,14 @@ const POLL: Duration = Duration::from_millis(500);
 impl Crew {
     pub(crate) async fn start(&self, instance: &str) {
         let start = crate::stage::start(instance);
-        // Another process may hold the file for longer than the bound: that is what the kind is for.
+        // Another process may hold the file for longer than the bound, and the call is then busy.
         while let Err(error) = self.store.start(start.clone().into(), Vec::new()).await {
             expect_busy(&error);
         }
         self.ledger.write(&format!("started {instance}"));
     }
 
-    /// Takes one turn, if there is one. True when it completed an instance.
+    /// Takes one turn, if there is one. True if it completed an instance.
     pub(crate) async fn turn(&self) -> bool {
         let lease = match self.store.fetch_turn(turn_request(self.lease, POLL)).await {
             Ok(Some(lease)) => lease,
@@ -113,7 +113,7 @@ impl Crew {
             }
         };
         let commit = self.decide(&lease);
-        let (instance, completed) = (&lease.instance, is_over(&commit.events));
+        let (instance, completed) = (&lease.instance, has_ended(&commit.events));
         let last = commit.events.last().map_or(lease.last_event_id, |event| event.event_id);
         match self.store.commit_turn(&lease.token, commit).await {
             Ok(_) => self.ledger.write(&format!("turned {instance} {last}")),
@@ -129,7 +129,7 @@ impl Crew {
         let instance = &lease.instance;
         let History::Whole(history) = &lease.history else { panic!("nothing is held warm") };
         let mut commit = TurnCommit { execution_id: 1, ..TurnCommit::default() };
-        if is_over(history) {
+        if has_ended(history) {
             return commit;
         }
         let mut last = lease.last_event_id;
@@ -201,16 +201,16 @@ impl Crew {
     }
 }
 
-/// While others write, calls may be busy, and a lease may end while its holder waits for them.
+/// While other processes write, calls may be busy, and a lease may expire while its holder waits.
 fn expect_busy(error: &ProviderError) {
     assert!(matches!(error.kind, ProviderErrorKind::Busy | ProviderErrorKind::LeaseLost), "{error:?}");
 }
 
-fn is_over(events: &[Event]) -> bool {
+fn has_ended(events: &[Event]) -> bool {
     events.iter().any(|event| matches!(event.kind, EventKind::OrchestrationCompleted { .. }))
 }
 
-/// The answers in a history, by what they answer.
+/// Counts the answers in a history by the event that they answer.
 fn answers(events: &[Event]) -> BTreeMap<u64, u64> {
     let answers = events.iter().filter(|event| matches!(event.kind, EventKind::ActivityCompleted { .. }));
     answers.filter_map(|event| Some((event.source_event_id?, event.event_id))).collect()
@@ -220,11 +220,11 @@ fn hash(text: &str) -> u64 {
     text.bytes().fold(7, |hash, byte| hash.wrapping_mul(31).wrapping_add(u64::from(byte)))
 }
 
-/// An instance ran as it should: every event once, every activity once, one end.
+/// Checks that an instance ran as it should: every event once, every activity once, one end.
 pub(crate) async fn assert_whole(store: &SqliteProvider, instance: &str) {
     let history = Store::read_history(store, instance, None).await.expect("a history");
     let ids: Vec<u64> = history.iter().map(|event| event.event_id).collect();
     assert_eq!(ids, (1..=2 + 2 * STEPS).collect::<Vec<_>>(), "{instance}");
     assert_eq!(answers(&history).len() as u64, STEPS, "{instance}");
-    assert!(is_over(&history), "{instance}");
+    assert!(has_ended(&history), "{instance}");
 }

@@ -1,5 +1,5 @@
-//! S20: a fetch that returns one item costs the same whatever else is stored, counted in steps of SQLite's
-//! machine.
+//! S20: a fetch that returns one lease costs the same whatever else is stored, counted in steps of SQLite's
+//! virtual machine.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -16,7 +16,7 @@ use steadfast_store::{
 
 use crate::stage::{LONG, activity, asked, open, place, raw, start, turn_request, work_request};
 
-/// What else may be stored, a statement each: ?1 rows of it.
+/// What else may be stored: one statement for each kind, which adds ?1 rows.
 const NOISE: &[(&str, &str)] = &[
     (
         "future timers",
@@ -58,7 +58,7 @@ const NOISE: &[(&str, &str)] = &[
         "sessions of another owner",
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1 / 10)
          INSERT INTO sessions (id, instance, session_id, is_row, held, owner, locked_until, epoch)
-         SELECT 100000 + i, '', 'theirs' || i, 1, 1, 'somebody', 9000000000000 + i, i FROM n",
+         SELECT 100000 + i, '', 'theirs' || i, 1, 1, 'another', 9000000000000 + i, i FROM n",
     ),
     (
         "work pinned to another owner",
@@ -81,7 +81,8 @@ const NOISE: &[(&str, &str)] = &[
     (
         "the heads of all sessions",
         "INSERT INTO heads (session, tag, head, owner)
-         SELECT session, tag, min(seq), ':' || sessions.owner FROM work JOIN sessions ON sessions.id = work.session
+         SELECT session, tag, min(seq), ':' || sessions.owner
+         FROM work JOIN sessions ON sessions.id = work.session
          WHERE work.state = 1 AND session > 100000 AND ?1 > 0 GROUP BY session, tag",
     ),
     ("the name of another engine version", "INSERT INTO pins (id, version) SELECT 7, '99.0.0' WHERE ?1 > 0"),
@@ -97,7 +98,7 @@ fn add_noise(path: &Path, rows: u64) {
     all.commit().expect("the noise is there");
 }
 
-/// A fetch that returns one item.
+/// A fetch that returns one lease.
 #[derive(Debug, Clone, Copy)]
 enum Fetch {
     Turn,
@@ -124,7 +125,7 @@ impl Bench {
         Self { _folder: folder, path, store, steps }
     }
 
-    /// What a fetch costs; what it took is given back.
+    /// Returns the steps that a fetch takes, and abandons its lease.
     async fn cost(&self, fetch: Fetch) -> u64 {
         let before = self.steps.load(Ordering::Relaxed);
         let token = match fetch {
@@ -142,7 +143,7 @@ impl Bench {
         };
         let cost = self.steps.load(Ordering::Relaxed) - before;
         let how = Abandon { retry_after: None, attempt: Attempt::Uncounted };
-        self.store.abandon(&token, how).await.expect("it can be given back");
+        self.store.abandon(&token, how).await.expect("it can be abandoned");
         cost
     }
 
@@ -196,25 +197,28 @@ async fn a_fetch_costs_the_same_whatever_else_is_stored() {
     }
 }
 
-/// Sessions that somebody else holds, one for every ?2 rows, and ?1 activities of them: of every tag that is
-/// asked for.
+/// Sessions that another process owns, one for every ?2 rows, and ?1 activities of them, of every tag that
+/// the fetches ask for.
 const PINNED: &[&str] = &[
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1 / ?2)
      INSERT INTO sessions (id, instance, session_id, is_row, held, owner, locked_until, epoch)
-     SELECT i, '', 'theirs' || i, 1, 1, 'somebody', 1000 * unixepoch() + 3600000, i FROM n",
+     SELECT i, '', 'theirs' || i, 1, 1, 'another', 1000 * unixepoch() + 3600000, i FROM n",
     "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?1)
      INSERT INTO work (key, execution, activity, state, tag, session, visible_at, since, item)
-     SELECT 3000000, 1, i, 1, iif(i % 4 = 0, ':plain', iif(i % 4 = 1, ':held', iif(i % 4 = 2, ':free', ':none'))),
+     SELECT 3000000, 1, i, 1,
+            iif(i % 4 = 0, ':plain', iif(i % 4 = 1, ':held', iif(i % 4 = 2, ':free', ':none'))),
             1 + i % (?1 / ?2), 0, 0, '{}' FROM n",
     "INSERT INTO heads (session, tag, head, owner)
-     SELECT session, tag, min(seq), ':somebody' FROM work WHERE ?1 + ?2 > 0 GROUP BY session, tag",
+     SELECT session, tag, min(seq), ':another' FROM work WHERE ?1 + ?2 > 0 GROUP BY session, tag",
 ];
 
-/// Sessions without work: of others, of the worker that asks, let go by all, opened and never attached.
+/// Sessions without work: owned by other processes, owned by the worker that asks, released, and opened but
+/// never claimed.
 const IDLE: &[&str] = &[
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
      INSERT INTO sessions (instance, session_id, is_row, held, owner, locked_until, epoch)
-     SELECT '', 'theirs' || i, 1, 1, 'somebody' || i % 100, 1000 * unixepoch() + 3600000, i FROM n WHERE ?2 > 0",
+     SELECT '', 'theirs' || i, 1, 1, 'another' || i % 100, 1000 * unixepoch() + 3600000, i
+     FROM n WHERE ?2 > 0",
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
      INSERT INTO sessions (instance, session_id, is_row, held, owner, locked_until, epoch)
      SELECT '', 'mine' || i, 1, 1, 'me', 1000 * unixepoch() + 3600000, i FROM n WHERE ?2 > 0",
@@ -225,7 +229,7 @@ const IDLE: &[&str] = &[
      INSERT INTO sessions (instance, session_id, is_row) SELECT 'owner' || i, 'open', 1 FROM n WHERE ?2 > 0",
 ];
 
-/// What a worker that serves sessions may be given.
+/// The kinds of work that a worker with sessions may be given.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Given {
     Plain,
@@ -271,8 +275,8 @@ fn only(tag: &str) -> TagFilter {
     TagFilter::Tags(HashSet::from([tag.to_owned()]))
 }
 
-/// What each fetch costs behind a crowd of older rows: `rows` of each statement, and a statement's second
-/// number.
+/// Returns the steps of each fetch behind a crowd of older rows: `rows` is the first parameter of each
+/// statement, `share` the second.
 async fn costs_behind(crowd: &[&str], rows: u64, share: u64) -> Vec<u64> {
     let (_folder, path) = place();
     let steps = Arc::new(AtomicU64::new(0));
@@ -295,13 +299,13 @@ async fn costs_behind(crowd: &[&str], rows: u64, share: u64) -> Vec<u64> {
     let mut costs = Vec::new();
     for given in Given::ALL {
         // The first of the two prepares statements and claims the session that is to be held.
-        fetch_and_give_back(&store, given, &steps).await;
-        costs.push(fetch_and_give_back(&store, given, &steps).await);
+        fetch_and_abandon(&store, given, &steps).await;
+        costs.push(fetch_and_abandon(&store, given, &steps).await);
     }
     costs
 }
 
-async fn fetch_and_give_back(store: &SqliteProvider, given: Given, steps: &AtomicU64) -> u64 {
+async fn fetch_and_abandon(store: &SqliteProvider, given: Given, steps: &AtomicU64) -> u64 {
     if given == Given::OfHeldSessionWhenFull {
         assert!(store.session(&SessionKey::shared("held")).await.is_ok_and(|held| held.is_some()));
     }
@@ -318,10 +322,10 @@ async fn fetch_and_give_back(store: &SqliteProvider, given: Given, steps: &Atomi
         lease.item
     );
     let how = Abandon { retry_after: None, attempt: Attempt::Uncounted };
-    store.abandon(&lease.token, how).await.expect("it can be given back");
+    store.abandon(&lease.token, how).await.expect("it can be abandoned");
     if let (Given::OfFreeSession, Some(session)) = (given, lease.session) {
-        let attachment = SessionRef { key: session.key, epoch: session.epoch };
-        let released = store.release_sessions(&Owner::unnamed("me"), &[attachment]).await;
+        let claim = SessionRef { key: session.key, epoch: session.epoch };
+        let released = store.release_sessions(&Owner::unnamed("me"), &[claim]).await;
         assert_eq!(released.expect("it is released").len(), 1);
     }
     cost

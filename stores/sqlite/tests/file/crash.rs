@@ -10,14 +10,14 @@ use rusqlite::{Connection, params};
 use steadfast_clock::{Clock, SystemClock};
 use steadfast_sqlite::SqliteOptions;
 
-use crate::chain::{Crew, Entry, Ledger, assert_whole};
+use crate::chain::{Crew, Ledger, LedgerEntry, assert_whole};
 use crate::process::Process;
 use crate::stage::{LONG, asked, assert_sound, open, place, raw, until};
 
-/// Short, so that what a dead process held comes back soon.
+/// Short, so that the leases of a killed process expire soon.
 const LEASE: Duration = Duration::from_millis(400);
 
-/// How many instances are on their way at a time, and how many tasks serve them.
+/// How many instances run at a time, and how many tasks serve them.
 const WIDTH: usize = 16;
 
 /// The other process: it starts chains and serves them, until it is killed.
@@ -73,7 +73,7 @@ async fn a_killed_process_loses_nothing_that_it_acknowledged() {
     let started: BTreeSet<&String> = ledger
         .iter()
         .filter_map(|entry| match entry {
-            Entry::Started { instance } => Some(instance),
+            LedgerEntry::Started { instance } => Some(instance),
             _ => None,
         })
         .collect();
@@ -82,46 +82,51 @@ async fn a_killed_process_loses_nothing_that_it_acknowledged() {
     for instance in started {
         assert_whole(&store, instance).await;
     }
-    let finished: Vec<Entry> =
-        Ledger::read(&path).into_iter().filter(|entry| matches!(entry, Entry::Finished { .. })).collect();
-    let once: BTreeSet<&Entry> = finished.iter().collect();
+    let finished: Vec<LedgerEntry> = Ledger::read(&path)
+        .into_iter()
+        .filter(|entry| matches!(entry, LedgerEntry::Completed { .. }))
+        .collect();
+    let once: BTreeSet<&LedgerEntry> = finished.iter().collect();
     assert_eq!(once.len(), finished.len(), "an activity was finished twice");
     assert_sound(&path);
 }
 
-/// What was acknowledged is in the file.
-fn assert_recorded(file: &Connection, ledger: &[Entry]) {
+/// Checks that every acknowledged call is in the file.
+fn assert_recorded(file: &Connection, ledger: &[LedgerEntry]) {
     let count = |sql: &str, instance: &str, number: u64| -> i64 {
         let number = i64::try_from(number).expect("a small number");
         file.query_row(sql, params![instance, number], |row| row.get(0)).expect("the file can be read")
     };
     for entry in ledger {
         let found = match entry {
-            Entry::Started { instance } => {
+            LedgerEntry::Started { instance } => {
                 count("SELECT count(*) FROM instances WHERE instance = ?1 AND ?2 = 0", instance, 0)
             }
-            Entry::Turned { instance, last_event } => count(
-                "SELECT count(*) FROM history JOIN instances USING (key) WHERE instance = ?1 AND event_id = ?2",
+            LedgerEntry::Turned { instance, last_event } => count(
+                "SELECT count(*) FROM history JOIN instances USING (key)
+                 WHERE instance = ?1 AND event_id = ?2",
                 instance,
                 *last_event,
             ),
             // Its answer is in the history, or still in the queue.
-            Entry::Finished { instance, id } => count(
+            LedgerEntry::Completed { instance, id } => count(
                 "SELECT (SELECT count(*) FROM history WHERE key = i.key AND kind = 'ActivityCompleted'
                             AND event ->> 'source_event_id' = ?2)
-                      + (SELECT count(*) FROM messages WHERE key = i.key AND item ->> '$.ActivityCompleted.id' = ?2)
+                      + (SELECT count(*) FROM messages WHERE key = i.key
+                            AND item ->> '$.ActivityCompleted.id' = ?2)
                       - (SELECT count(*) FROM work WHERE key = i.key AND activity = ?2)
                  FROM instances i WHERE instance = ?1",
                 instance,
                 *id,
             ),
-            Entry::Served { .. } => 1,
+            LedgerEntry::OnSession { .. } => 1,
         };
         assert_eq!(found, 1, "{entry:?} was acknowledged and is missing");
     }
 }
 
-/// Serves what is left until all is done: what dead processes held comes back when their leases end.
+/// Serves until every instance has ended: the leases of killed processes expire, and their work is served
+/// again.
 async fn drain(path: &Path) {
     let crew = crew(path).await;
     let mut tasks = tokio::task::JoinSet::new();

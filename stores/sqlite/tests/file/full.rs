@@ -1,4 +1,4 @@
-//! No room left: whoever is told so has changed nothing, and with more room the store goes on.
+//! No room left: a call that is told so has changed nothing, and with more room the store works again.
 
 use std::path::Path;
 
@@ -65,7 +65,7 @@ async fn a_group_that_meets_a_full_file_is_answered_as_it_is_stored() {
         calls.push((instance.clone(), starting_with(&store, &instance, input)));
     }
     Hold::gather().await;
-    hold.let_go();
+    hold.end();
     let mut refused = 0;
     for (instance, call) in calls {
         match call.await.expect("it returns") {

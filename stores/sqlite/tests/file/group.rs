@@ -1,4 +1,4 @@
-//! What waits together is committed together, and what fails, fails alone.
+//! Requests that wait together are committed together, and a request that fails is rolled back alone.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use crate::stage::{LONG, event, named, open, place, raw, start, started, turn_re
 pub(crate) struct Hold(Connection);
 
 impl Hold {
-    /// Takes the file and gives the writer one request to wait with: whatever is sent until it is let go
-    /// joins it.
+    /// Locks the file and gives the writer one request to wait with: requests that are sent before the end of
+    /// the hold join it.
     pub(crate) async fn take(path: &Path, store: &Arc<SqliteProvider>) -> (Self, Starting) {
         let other = raw(path);
-        other.execute_batch("BEGIN IMMEDIATE").expect("nobody else holds the file");
+        other.execute_batch("BEGIN IMMEDIATE").expect("the file is free");
         let first = starting(store, "first");
         Self::gather().await;
         (Self(other), first)
@@ -32,7 +32,7 @@ impl Hold {
         SystemClock.sleep(Duration::from_millis(50)).await;
     }
 
-    pub(crate) fn let_go(self) {
+    pub(crate) fn end(self) {
         self.0.execute_batch("ROLLBACK").expect("the file can be let go");
     }
 }
@@ -109,7 +109,7 @@ async fn a_request_that_fails_rolls_back_alone() {
     Hold::gather().await;
     neighbours.extend((0..10).map(|n| starting(&store, &format!("after{n}"))));
     Hold::gather().await;
-    hold.let_go();
+    hold.end();
 
     let mut outcomes = Vec::new();
     for call in committing {

@@ -1,4 +1,5 @@
-//! A store that waits runs no statement but the look at the data version, and wakes for what concerns it.
+//! A store whose fetches wait runs no statement but the look at the data version; a commit wakes only the
+//! fetches that it concerns.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -45,7 +46,7 @@ impl Counted {
         }
     }
 
-    /// How many statements queueing costs, and whatever it wakes.
+    /// Counts the statements of queueing an activity and of the fetches that it wakes.
     async fn queueing(&self, work: NewWork) -> u64 {
         let before = self.statements();
         self.store.enqueue_work(work).await.expect("it is queued");
@@ -69,7 +70,7 @@ fn only(tag: &str) -> TagFilter {
 }
 
 #[tokio::test]
-async fn parked_fetches_run_no_statement() {
+async fn waiting_fetches_run_no_statement() {
     let counted = Counted::open().await;
     let _turns: Vec<_> = (0..4).map(|_| counted.park_turn()).collect();
     let _works: Vec<_> = (0..4).map(|_| counted.park_work(TagFilter::DefaultOnly)).collect();
@@ -77,7 +78,7 @@ async fn parked_fetches_run_no_statement() {
 }
 
 #[tokio::test]
-async fn work_of_another_tag_wakes_nobody() {
+async fn work_of_another_tag_wakes_no_fetch() {
     let alone = Counted::open().await;
     let usual = alone.queueing(activity("a", 2, None, Some("other"))).await;
 
@@ -88,14 +89,14 @@ async fn work_of_another_tag_wakes_nobody() {
     assert_eq!(counted.queueing(activity("a", 2, None, Some("other"))).await, usual);
     assert!(mine.iter().all(|parked| !parked.is_finished()));
 
-    // One item of its tag wakes one fetch, and only that one.
+    // One activity of its tag wakes one fetch, and only that one.
     counted.queueing(activity("a", 3, None, Some("mine"))).await;
     assert_eq!(mine.iter().filter(|parked| parked.is_finished()).count(), 1);
     counted.comes_to_rest().await;
 }
 
 #[tokio::test]
-async fn the_earliest_timer_wakes_a_parked_fetch_and_nothing_runs_before() {
+async fn the_earliest_timer_wakes_a_waiting_fetch_and_nothing_runs_before() {
     let counted = Counted::open().await;
     let parked = counted.park_turn();
     let sent = SystemClock.monotonic();

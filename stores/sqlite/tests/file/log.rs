@@ -24,7 +24,7 @@ async fn the_log_stays_bounded_while_others_read() {
     let (_folder, path) = place();
     let store = open(&path, SqliteOptions { wal_pages: BOUND, readers: 4, ..SqliteOptions::default() }).await;
     let stop = Arc::new(AtomicBool::new(false));
-    // Readers that overlap, so that there is hardly a moment at which nobody uses the log.
+    // Readers that overlap, so that there is hardly a moment at which the log is not used.
     let readers: Vec<_> = (0..4)
         .map(|_| {
             let (store, stop) = (Arc::clone(&store), Arc::clone(&stop));
@@ -71,7 +71,7 @@ async fn an_online_backup_made_while_running_is_a_store() {
     let backup = tokio::task::spawn_blocking(move || {
         let (from, mut to) = (raw(&from), Connection::open(to).expect("a new file"));
         let backup = Backup::new(&from, &mut to).expect("a backup");
-        // All pages in one step: a backup in steps begins anew whenever somebody commits.
+        // All pages in one step: a backup in steps begins anew with every commit.
         backup.run_to_completion(i32::MAX, Duration::from_millis(1), None).expect("a copy");
     });
     backup.await.expect("a copy");

@@ -1,5 +1,5 @@
 //! What a store on a file promises beyond the contract: it survives its process, shares its file, groups its
-//! commits, rests while nothing happens, and costs the same whatever else is stored.
+//! commits, runs no statements while it is idle, and costs the same whatever else is stored.
 
 #![allow(
     clippy::expect_used,

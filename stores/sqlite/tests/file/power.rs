@@ -27,7 +27,7 @@ pub(crate) async fn write_some(file: &Path, durability: &str) {
     std::process::exit(0);
 }
 
-/// Syncs of the log, as the system saw them.
+/// Counts the syncs of the log, as the operating system saw them.
 fn syncs_of_the_log(durability: &str) -> Option<usize> {
     let installed = Command::new("strace").arg("--version").stdout(Stdio::null()).status();
     if !installed.is_ok_and(|status| status.success()) {

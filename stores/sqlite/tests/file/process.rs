@@ -83,7 +83,7 @@ fn another_process() {
 fn end_with_owner() {
     std::thread::spawn(|| {
         let mut rest = Vec::new();
-        // Its end, whatever it is, means that nobody needs this process.
+        // The end of the pipe, whatever its reason, means that the owner has ended.
         drop(std::io::stdin().read_to_end(&mut rest));
         std::process::exit(0);
     });

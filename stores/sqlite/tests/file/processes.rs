@@ -1,4 +1,5 @@
-//! Several processes on one file: leases and sessions hold, and what one commits wakes the others.
+//! Several processes on one file: leases and sessions hold, and a commit of one wakes the fetches of the
+//! others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, Write};
@@ -10,7 +11,7 @@ use steadfast_clock::{Clock, SystemClock};
 use steadfast_sqlite::SqliteOptions;
 use steadfast_store::Store;
 
-use crate::chain::{Crew, Entry, Ledger, STEPS, assert_whole};
+use crate::chain::{Crew, Ledger, LedgerEntry, STEPS, assert_whole};
 use crate::process::Process;
 use crate::stage::{LONG, assert_sound, open, place, raw, start, turn_request, until};
 
@@ -39,7 +40,7 @@ pub(crate) async fn work(file: &Path, name: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn three_processes_on_one_file_finish_every_instance_once() {
+async fn three_processes_on_one_file_complete_every_instance_once() {
     const INSTANCES: usize = 120;
     let (_folder, path) = place();
     let crew = crew(&path, "parent").await;
@@ -62,14 +63,14 @@ async fn three_processes_on_one_file_finish_every_instance_once() {
         assert_whole(&crew.store, instance).await;
     }
     let ledger = Ledger::read(&path);
-    let finished: Vec<&Entry> =
-        ledger.iter().filter(|entry| matches!(entry, Entry::Finished { .. })).collect();
-    let once: BTreeSet<&&Entry> = finished.iter().collect();
+    let finished: Vec<&LedgerEntry> =
+        ledger.iter().filter(|entry| matches!(entry, LedgerEntry::Completed { .. })).collect();
+    let once: BTreeSet<&&LedgerEntry> = finished.iter().collect();
     assert_eq!((finished.len(), once.len()), (INSTANCES * STEPS as usize, INSTANCES * STEPS as usize));
     // Nobody lets a session go, so each has one owner and one epoch, and all its activities ran there.
     let mut owners: BTreeMap<&String, BTreeSet<(&u64, &String)>> = BTreeMap::new();
     for entry in &ledger {
-        if let Entry::Served { session, epoch, owner } = entry {
+        if let LedgerEntry::OnSession { session, epoch, owner } = entry {
             owners.entry(session).or_default().insert((epoch, owner));
         }
     }
@@ -88,7 +89,7 @@ pub(crate) async fn send_on_demand(file: &Path) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_commit_of_another_process_wakes_a_parked_fetch() {
+async fn a_commit_of_another_process_wakes_a_waiting_fetch() {
     let (_folder, path) = place();
     let store = open(&path, SqliteOptions::default()).await;
     let mut sender = Process::spawn("sender", "sender", &path);

@@ -1,4 +1,4 @@
-//! A wall clock that is set back between two processes: what the first held must not be held for that much
+//! A wall clock that is set back between two processes: the leases of the first must not last that much
 //! longer.
 
 use std::sync::Arc;
@@ -38,7 +38,8 @@ fn work(owner: &str) -> WorkRequest {
     }
 }
 
-/// Leases a turn, an activity and an activity of a session; tells which it got.
+/// Leases a turn, an activity and an activity of a session; returns whether it got the turn, and how many
+/// activities.
 async fn take_all(store: &dyn Store, owner: &str) -> (bool, usize) {
     let filter = DispatcherCapabilityFilter::default_for_current_build();
     let turn = store.fetch_turn(turn(&filter)).await.expect("answers").is_some();

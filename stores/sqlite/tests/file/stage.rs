@@ -26,7 +26,7 @@ pub(crate) async fn open(path: &Path, options: SqliteOptions) -> Arc<SqliteProvi
     Arc::new(SqliteProvider::new(&url, Some(options)).await.expect("the store opens"))
 }
 
-/// A connection of somebody else.
+/// A connection beside the store.
 pub(crate) fn raw(path: &Path) -> Connection {
     Connection::open(path).expect("the file opens")
 }
@@ -108,7 +108,7 @@ pub(crate) fn work_request(poll_timeout: Duration, tags: TagFilter) -> WorkReque
     WorkRequest { worker_id: "worker".into(), lock_timeout: LONG, poll_timeout, tags, session: None }
 }
 
-/// Waits in real time until something holds: threads and processes are not told the time.
+/// Waits in real time until a condition holds: threads and processes do not follow a virtual clock.
 pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = SystemClock.monotonic() + LONG;
     while !holds() {

@@ -1,5 +1,5 @@
-//! Who waits for the end of an instance reads its row when it sits down and when it has ended, not at every
-//! commit.
+//! A wait for the end of an instance reads its row when it begins and when the instance has ended, not at
+//! every commit.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ impl Counted {
         self.store.send(vec![poke.into()]).await.expect("it is sent");
     }
 
-    /// Waits for the end, and looks until it waits.
+    /// Begins a wait for the end, and returns when it waits.
     async fn park(&self) -> JoinHandle<Waited> {
         let (store, before) = (Arc::clone(&self.store), self.count());
         let wait = async move { store.wait(WaitFor::End { instance: "a" }, LONG).await.expect("it waits") };
@@ -57,8 +57,8 @@ impl Counted {
         wait
     }
 
-    /// Counts the statements of an instance that has so many turns between its first and its last, while so
-    /// many wait for its end.
+    /// Counts the statements of an instance with so many turns between its first and its last, while so many
+    /// calls wait for its end.
     async fn statements(&self, turns: u64, waits: usize) -> u64 {
         let before = self.count();
         self.store.start(start("a").into(), Vec::new()).await.expect("it is started");
@@ -91,7 +91,7 @@ impl Counted {
     }
 }
 
-/// What so many waits cost beside what the instance costs, in looks at the instance.
+/// Returns how many looks at the instance so many waits cost, beside the statements of the instance itself.
 async fn looks(turns: u64, waits: usize) -> u64 {
     let alone = Counted::open().await;
     let usual = alone.statements(turns, 0).await;
@@ -129,7 +129,7 @@ async fn the_end_of_an_instance_in_another_process_ends_the_wait() {
 }
 
 async fn has_ended(wait: JoinHandle<Waited>) {
-    let waited = tokio::time::timeout(LONG / 2, wait).await.expect("somebody calls it").expect("it returns");
+    let waited = tokio::time::timeout(LONG / 2, wait).await.expect("it is woken").expect("it returns");
     let Waited::Seen(Some(end)) = waited else { panic!("it says what it saw: {waited:?}") };
     assert_eq!(end.status, ExecutionState::Completed("done".to_owned()));
 }
