@@ -25,21 +25,21 @@ pub(crate) const TICK: Duration = Duration::from_millis(1);
 /// When the clock of every case begins, in milliseconds since the Unix epoch.
 pub(crate) const DAWN_MS: u64 = 1_700_000_000_000;
 
-/// Gives a case a fresh store and its clock.
+/// A fresh store and its clock, for one case.
 pub struct Bench {
     open: OpenStore,
     store: Option<Arc<dyn Store>>,
     clock: VirtualClock,
 }
 
-/// Holds a leased instance.
+/// A leased instance.
 #[derive(Debug, Clone)]
 pub struct Turning {
-    /// Holds what the lease brought.
+    /// The messages and the history that the lease brought.
     pub item: OrchestrationItem,
-    /// Proves the lease.
+    /// The token that proves the lease.
     pub token: String,
-    /// Counts the attempt.
+    /// Which delivery of the oldest message this is, counted from 1.
     pub attempt: u32,
 }
 

@@ -4,24 +4,24 @@ use std::pin::Pin;
 
 use crate::{Bench, Clause};
 
-/// Holds one claim that a store must keep.
+/// One claim that a store must keep.
 #[derive(Clone, Copy)]
 pub struct Case {
-    /// Names the claim; the name begins with its clause.
+    /// The claim, as an identifier that begins with its clause: `s4_an_expired_token_cannot_commit`.
     pub name: &'static str,
     run: Run,
 }
 
 type Run = fn(Bench) -> Pin<Box<dyn Future<Output = Verdict> + Send>>;
 
-/// Says how a case ended. A broken claim panics with what was expected, as a test does.
+/// How a case ended. A broken claim panics with what was expected, as a test does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// The claim holds.
     Kept,
     /// The claim needs something that this store does not have.
     Skipped {
-        /// Names it.
+        /// What the store lacks, for the report.
         needs: &'static str,
     },
 }

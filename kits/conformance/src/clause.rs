@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Names a clause of the store contract.
+/// A clause of the store contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs, reason = "the titles say what each clause is about, and CONTRACT.md what it means")]
 pub enum Clause {

@@ -13,14 +13,14 @@ use crate::{Bench, Case, Clause, Subject, Verdict, all_cases};
 /// Holds what each case found.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// Names the store.
+    /// The name of the store, as its subject gives it.
     pub store: String,
-    /// Holds the end of each case by name: kept, skipped, or why it failed.
+    /// How each case ended, by its name: kept, skipped, or why it failed.
     pub cases: BTreeMap<&'static str, Result<Verdict, String>>,
 }
 
 impl Report {
-    /// Names the cases that failed, with the reason.
+    /// Returns the cases that failed, each with its reason.
     pub fn failures(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.cases.iter().filter_map(|(name, end)| end.as_ref().err().map(|why| (*name, why.as_str())))
     }

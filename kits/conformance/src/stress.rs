@@ -24,20 +24,20 @@ use crate::report::note;
 use crate::subject::OpenStore;
 use crew::Crew;
 
-/// Says how hard to hammer.
+/// The size of a stress run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stress {
-    /// Counts the instances to run.
+    /// How many instances run; 60 by default.
     pub instances: usize,
-    /// Counts the activities of each.
+    /// How many activities each instance schedules; 4 by default.
     pub activities: u64,
-    /// Counts the tasks that take turns, and as many that run activities.
+    /// How many tasks take turns, and as many run activities; 8 by default.
     pub tasks: usize,
-    /// Counts the sessions that activities share; every other activity is on one.
+    /// How many sessions the activities share, every other activity on one; 5 by default.
     pub sessions: usize,
-    /// Says how long leases last: what a task leaves without a word comes back after this.
+    /// How long leases last, 250 ms by default: what a task abandons silently can be leased again after this.
     pub lease: Duration,
-    /// Bounds the whole run.
+    /// How long the whole run may take before it fails; 60 s by default.
     pub patience: Duration,
 }
 
@@ -54,18 +54,18 @@ impl Default for Stress {
     }
 }
 
-/// Tells what a run did, and in which time.
+/// What a stress run did, and in which time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stressed {
-    /// Counts the instances that completed.
+    /// Instances that completed.
     pub instances: u64,
-    /// Counts the turns that were committed.
+    /// Turns that were committed.
     pub turns: u64,
-    /// Counts the activities that were finished.
+    /// Activities that were finished.
     pub activities: u64,
-    /// Counts the leases that were given up, left or found lost.
+    /// Leases that were abandoned, left to expire, or found lost.
     pub mishaps: u64,
-    /// Holds the time from the first start to the last completion.
+    /// Time from the first start to the last completion.
     pub elapsed: Duration,
 }
 

@@ -8,13 +8,13 @@ use async_trait::async_trait;
 use steadfast_clock::Clock;
 use steadfast_store::Provider;
 
-/// Holds any error of setting a store up.
+/// Any error of setting a store up.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
 /// Opens stores for the kit.
 #[async_trait]
 pub trait Subject: Send + Sync {
-    /// Names the store in reports.
+    /// Returns the name of the store, for reports.
     fn name(&self) -> &str;
 
     /// Opens a fresh, empty store whose only clock is `clock`.
@@ -44,6 +44,12 @@ pub trait Subject: Send + Sync {
     /// on the machine; `None` when it cannot.
     async fn cost(&self, _provider: &Arc<dyn Provider>) -> Option<u64> {
         None
+    }
+
+    /// Returns how many random walks each of the eight tests of walks takes: 10 by default, fewer for a store
+    /// whose calls are slow. `STEADFAST_CASES` in the environment multiplies it.
+    fn walks(&self) -> u64 {
+        10
     }
 
     /// Bounds, in real time, how long a case waits for a call that should return by itself; six times as long
@@ -92,26 +98,26 @@ impl Drop for OpenStore {
     }
 }
 
-/// Names rows to overwrite.
+/// Rows to overwrite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Damage<'a> {
     /// Every message to an instance.
     Messages {
-        /// Names the instance.
+        /// The instance that the messages were sent to.
         instance: &'a str,
     },
     /// Every queued activity of an instance.
     Work {
-        /// Names the instance.
+        /// The instance that scheduled the activities.
         instance: &'a str,
     },
     /// One event.
     Event {
-        /// Names the instance.
+        /// The instance whose history the event is in.
         instance: &'a str,
-        /// Numbers the execution.
+        /// The execution, counted from 1.
         execution_id: u64,
-        /// Numbers the event.
+        /// The event, counted from 1 in its execution.
         event_id: u64,
     },
 }

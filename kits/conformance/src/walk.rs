@@ -4,7 +4,7 @@
 //! renew; sessions are claimed, released and cleaned up; instances are deleted and pruned; time moves. Each
 //! step runs on both stores under one clock, and both must answer alike. At the end both are looked at from
 //! all sides, emptied, and looked at again. What a store may choose (tokens, the values of run ids, epochs
-//! and cursors, when it forgets a session that nobody needs) is compared by what it means.
+//! and cursors, when it forgets a session without work) is compared by what it means.
 //!
 //! Steps name holders, instances and sessions, never other steps. So any part of a walk is a walk too, and a
 //! failing one is shortened to a story.
@@ -34,18 +34,18 @@ use side::Side;
 use step::Step;
 pub(crate) use trial::trials;
 
-/// Holds a walk that two stores did not take alike, as short as it could be made.
+/// A walk that two stores did not take alike, as short as it could be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Divergence {
-    /// Makes the walk again, before it was shortened.
+    /// The seed that makes the walk again, as it was before it was shortened.
     pub seed: u64,
-    /// Tells the steps in order, each with the answer that both stores gave.
+    /// The steps in order, each with the answer that both stores gave.
     pub story: Vec<String>,
-    /// Names the step, or the look afterwards, at which the stores differ.
+    /// The step, or the look afterwards, at which the stores differ.
     pub at: String,
-    /// Holds the answer of the store under test.
+    /// The answer of the store under test.
     pub subject: String,
-    /// Holds the answer of the oracle.
+    /// The answer of the oracle.
     pub oracle: String,
 }
 
@@ -61,7 +61,7 @@ impl fmt::Display for Divergence {
     }
 }
 
-/// Says how a walk ended that found no difference.
+/// How a walk ended that found no difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Walked {
     /// Both stores gave the same answers.

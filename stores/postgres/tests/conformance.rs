@@ -113,6 +113,10 @@ impl Subject for Postgres {
         usize::try_from(changed.ok()?).ok()
     }
 
+    fn walks(&self) -> u64 {
+        3 // Each step is a few round trips.
+    }
+
     async fn cost(&self, provider: &Arc<dyn Provider>) -> Option<u64> {
         Some(self.opened().get(&address(provider))?.counts.blocks.load(Ordering::Relaxed))
     }

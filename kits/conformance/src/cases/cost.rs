@@ -27,14 +27,14 @@ cases![
     s20_the_backlog_does_not_slow_a_work_fetch,
 ];
 
-/// How much of what must not matter is put in.
+/// How many rows that must not matter are put in.
 const MANY: u64 = 2_000;
 
 /// Longer than any case lasts.
 const LONG: Duration = Duration::from_secs(86_400);
 
-/// So much a cost may grow beside that: a store that counts blocks reads one more of each index that got
-/// another level (S20 allows the logarithm of the total).
+/// How much a cost may grow in addition, in the store's unit: a store that counts blocks reads one more block
+/// of each index that got another level (S20 allows the logarithm of the total).
 const LEVELS: u64 = 16;
 
 /// Requires that a cost has not grown by more than half.
@@ -45,9 +45,8 @@ fn unchanged(before: u64, after: u64) {
     );
 }
 
-/// How often a cost is taken. The first time does not count, because things are done for the first time; of
-/// the others the least does, because what others do on the machine, and what one does for all now and then,
-/// only adds.
+/// How often a cost is measured. The first measurement does not count, because caches are filled; of the
+/// others the least counts, because other programs and occasional upkeep only add.
 const TRIES: u64 = 5;
 
 fn least(cost: Option<u64>, number: u64, spent: u64) -> Option<u64> {

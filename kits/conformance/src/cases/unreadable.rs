@@ -127,7 +127,7 @@ async fn s15_one_unreadable_execution_leaves_the_others_readable(bench: Bench) -
     Verdict::Kept
 }
 
-/// Accepts engine versions that nobody has.
+/// Accepts engine versions that do not exist.
 fn other_versions() -> DispatcherCapabilityFilter {
     let range = SemverRange::new(Version::new(900, 0, 0), Version::new(901, 0, 0));
     DispatcherCapabilityFilter { supported_duroxide_versions: vec![range] }

@@ -37,8 +37,8 @@ impl Ledger {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes a lease. It was given before now and lasts at least until `until`, so nobody else may have had
-    /// it noted for a time that is still to come.
+    /// Notes a lease. It was given before now and lasts at least until `until`, so no other task may
+    /// have noted it for a time that is still to come.
     pub(super) fn take(&self, what: &str, until: Duration) {
         let now = SystemClock.monotonic();
         let mut books = self.books();
@@ -47,7 +47,7 @@ impl Ledger {
         }
     }
 
-    /// Takes the note back: from here on somebody else may have it.
+    /// Removes the note: from here on another task may hold the lease.
     pub(super) fn give(&self, what: &str) {
         self.books().held.remove(what);
     }

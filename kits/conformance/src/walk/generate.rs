@@ -20,7 +20,7 @@ const NODES: [&str; 2] = ["n", "m"];
 pub(super) const HOLDERS: usize = 3;
 
 /// Times of delays and waits, and by how much time moves. Few, so that things end together, which is where
-/// stores go wrong; short ones more often, so that much happens before a lease is over.
+/// stores go wrong; short ones more often, so that much happens before a lease expires.
 const TIMES: [Duration; 7] = [
     Duration::from_millis(1),
     Duration::from_millis(1),

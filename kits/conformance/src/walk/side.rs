@@ -191,7 +191,7 @@ pub(super) fn token_of<T>(
     slots.get(held.holder).and_then(|slot| slot.get(held)).map(|lease| token(lease).clone())
 }
 
-/// A holder that has no lease shows a token that nobody was given.
+/// A holder without a lease shows a token that the store never gave.
 pub(super) fn no_turn() -> LeaseToken {
     LeaseToken::Turn("never given".to_owned())
 }

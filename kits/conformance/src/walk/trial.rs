@@ -11,9 +11,6 @@ use crate::report::note;
 /// How many tests of walks there are.
 const TRIALS: u64 = 8;
 
-/// How many walks each of them takes, unless `STEADFAST_CASES` asks for a multiple.
-const WALKS: u64 = 10;
-
 /// How many steps a walk has: enough for leases, sessions and executions to follow each other.
 const STEPS: usize = 200;
 
@@ -31,7 +28,7 @@ fn take_all(subject: &Arc<dyn Subject>, oracle: &Arc<dyn Subject>, trial: u64) -
     let seeds = match from_environment("STEADFAST_SEED") {
         Some(seed) => vec![seed],
         None => {
-            let walks = WALKS.saturating_mul(from_environment("STEADFAST_CASES").unwrap_or(1));
+            let walks = subject.walks().saturating_mul(from_environment("STEADFAST_CASES").unwrap_or(1));
             (0..walks).map(|walk| walk * TRIALS + trial).collect()
         }
     };

@@ -105,7 +105,7 @@ async fn s13_a_crowd_that_lets_go_never_repeats_an_epoch(bench: Bench) -> Verdic
     Verdict::Kept
 }
 
-/// Claims, finishes and lets go, until everything is done. Between two tries somebody else may have a turn.
+/// Claims, finishes and releases until no work is left. Another worker may have a turn between two tries.
 async fn grab(provider: std::sync::Arc<dyn Provider>, owner: String) -> Vec<u64> {
     let store = provider.into_store().expect("the case asked for it");
     let me = steadfast_store::Owner::unnamed(&owner);

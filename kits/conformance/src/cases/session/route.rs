@@ -1,4 +1,4 @@
-//! Routing: who is given which item (D14). Shared sessions, in the compatible form.
+//! Routing: which worker is given which work (D14). Shared sessions, in the compatible form.
 
 use std::time::Duration;
 

@@ -31,7 +31,7 @@ fn s() -> SessionKey {
     SessionKey::shared("S")
 }
 
-/// Lets the lease of S end and makes somebody attach it.
+/// Lets the lease of S expire and makes another worker attach it.
 async fn move_to(desk: &Desk<'_>, owner: &str) -> SessionRef {
     desk.bench.advance(LEASE);
     desk.attach(owner, "S").await

@@ -1,4 +1,4 @@
-//! Giving a lease back: what was leased comes again, and what arrived meanwhile was never part of it.
+//! Abandoning a lease: its messages come again; messages that arrived meanwhile were never part of it.
 
 use std::time::Duration;
 

@@ -278,7 +278,7 @@ async fn s5_a_fetch_that_is_dropped_at_any_point_leaves_no_lease(bench: Bench) -
             break;
         }
     }
-    // A store may still be taking back what nobody waits for any more; whoever waits is then told.
+    // A store may still be abandoning the lease of the dropped fetch; a waiting fetch is told when it has.
     let provider = bench.provider().clone();
     let fetch = async move { ok(provider.fetch_orchestration_item(LEASE, LEASE / 2, None).await) };
     let (_, _, attempt) = bench.soon(tokio::spawn(fetch)).await.expect("the instance should be free");
@@ -362,7 +362,7 @@ impl Picture {
     }
 }
 
-/// Polls a fetch a few times and drops it. If it answered, gives back what it got.
+/// Polls a fetch a few times and drops it. If it answered, abandons the lease.
 async fn answers_within(bench: &Bench, polls: usize) -> bool {
     let mut fetch = pin!(bench.try_fetch(LEASE));
     for _ in 0..polls {

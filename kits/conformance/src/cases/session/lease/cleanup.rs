@@ -1,4 +1,4 @@
-//! Clean-up: nobody can tell that it happened (D20, A14).
+//! Clean-up changes nothing that a worker can notice (D20, A14).
 
 use std::time::Duration;
 

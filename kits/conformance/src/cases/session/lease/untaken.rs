@@ -1,4 +1,4 @@
-//! No untaken work: a session moves on from an owner that will not serve it (D22).
+//! Untaken work: a session moves on from an owner that will not take its waiting work (D22).
 
 use std::collections::HashSet;
 use std::time::Duration;
