@@ -76,19 +76,19 @@ where
 }
 
 on_every_store! {
-    async fn a1_2_a_string_is_written_without_quotes_and_read_back(stage) {
+    async fn c1_2_a_string_is_written_without_quotes_and_read_back(stage) {
         let text = "it's \"quoted\"\n".to_owned();
         assert_eq!(written(&stage, "a", text.clone()).await, (text.clone(), Ok(text)));
     }
 
-    async fn a1_2_a_string_that_is_another_kind_of_json_stays_a_string(stage) {
+    async fn c1_2_a_string_that_is_another_kind_of_json_stays_a_string(stage) {
         for (instance, text) in [("a", "5"), ("b", "null"), ("c", "[1]"), ("d", r#"{"id":"a"}"#), ("e", "")] {
             let back = written::<String, String>(&stage, instance, text.to_owned()).await;
             assert_eq!(back, (text.to_owned(), Ok(text.to_owned())));
         }
     }
 
-    async fn a1_2_a_string_that_is_a_json_string_loses_its_quotes_when_it_is_read(stage) {
+    async fn c1_2_a_string_that_is_a_json_string_loses_its_quotes_when_it_is_read(stage) {
         let back = written::<String, String>(&stage, "a", "\"x\"".to_owned()).await;
         assert_eq!(back, ("\"x\"".to_owned(), Ok("x".to_owned())));
         // A text that is JSON is read as that JSON where the type allows it.
@@ -98,7 +98,7 @@ on_every_store! {
         assert_eq!(back, ("null".to_owned(), Ok(None)));
     }
 
-    async fn a1_2_other_values_are_compact_json_with_sorted_keys(stage) {
+    async fn c1_2_other_values_are_compact_json_with_sorted_keys(stage) {
         assert_eq!(written(&stage, "a", order()).await, (ORDER.to_owned(), Ok(order())));
         assert_eq!(written(&stage, "b", ()).await, ("null".to_owned(), Ok(())));
         assert_eq!(written(&stage, "c", (1, "x")).await, (r#"[1,"x"]"#.to_owned(), Ok((1, "x".to_owned()))));
@@ -107,7 +107,7 @@ on_every_store! {
         assert_eq!(written(&stage, "f", 1.5).await, ("1.5".to_owned(), Ok(1.5)));
     }
 
-    async fn a1_2_a_unit_variant_is_its_bare_name(stage) {
+    async fn c1_2_a_unit_variant_is_its_bare_name(stage) {
         let flow = orchestrations().register("Enum", |ctx: OrchestrationContext, _| async move {
             let small: Shape = ctx.schedule_activity_typed("Same", &Shape::Small).await?;
             let wide: Shape = ctx.schedule_activity_typed("Same", &Shape::Wide(2)).await?;
@@ -123,7 +123,7 @@ on_every_store! {
         stage.stop().await;
     }
 
-    async fn a1_2_an_output_that_is_no_such_value_is_an_error_with_its_text(stage) {
+    async fn c1_2_an_output_that_is_no_such_value_is_an_error_with_its_text(stage) {
         let (_, back) = written::<String, u8>(&stage, "a", "five".to_owned()).await;
         assert_eq!(back, Err("invalid type: string \"five\", expected u8".to_owned()));
         let (_, back) = written::<u32, u8>(&stage, "b", 300).await;
@@ -132,7 +132,7 @@ on_every_store! {
         assert_eq!(back, Err("invalid type: string \"{}\", expected struct Order".to_owned()));
     }
 
-    async fn a1_2_an_input_that_cannot_be_encoded_is_an_error_and_nothing_is_scheduled(stage) {
+    async fn c1_2_an_input_that_cannot_be_encoded_is_an_error_and_nothing_is_scheduled(stage) {
         let flow = orchestrations().register("Bad", |ctx: OrchestrationContext, _| async move {
             let results = [
                 ctx.schedule_activity_typed::<_, u8>("Same", &Unwritable).await,
@@ -150,7 +150,7 @@ on_every_store! {
         stage.stop().await;
     }
 
-    async fn a1_2_what_cannot_be_encoded_where_there_is_no_result_fails_the_orchestration(stage) {
+    async fn c1_2_what_cannot_be_encoded_where_there_is_no_result_fails_the_orchestration(stage) {
         let flow = orchestrations()
             .register("Key", |ctx: OrchestrationContext, _| async move {
                 ctx.set_kv_value_typed("k", &Unwritable);
@@ -173,7 +173,7 @@ on_every_store! {
         stage.stop().await;
     }
 
-    async fn a1_2_typed_registrations_decode_their_input_and_encode_their_output(stage) {
+    async fn c1_2_typed_registrations_decode_their_input_and_encode_their_output(stage) {
         let typed =
             activities().register_typed("Double", |_: ActivityContext, mut order: Order| async move {
                 order.total *= 2;
@@ -203,7 +203,7 @@ on_every_store! {
         stage.stop().await;
     }
 
-    async fn a1_2_an_input_that_is_no_such_value_is_the_error_of_a_typed_orchestration(stage) {
+    async fn c1_2_an_input_that_is_no_such_value_is_the_error_of_a_typed_orchestration(stage) {
         let flow = orchestrations()
             .register_typed("One", |_: OrchestrationContext, order: Order| async move { Ok(order) })
             .register_versioned_typed("Two", "1.2.0", |_: OrchestrationContext, n: u8| async move { Ok(n) });
@@ -216,7 +216,7 @@ on_every_store! {
         stage.stop().await;
     }
 
-    async fn a1_2_an_input_that_is_no_such_value_is_the_error_of_a_typed_activity(stage) {
+    async fn c1_2_an_input_that_is_no_such_value_is_the_error_of_a_typed_activity(stage) {
         let typed = activities()
             .register_typed("Typed", |_: ActivityContext, n: u8| async move { Ok(n) })
             .register_typed("Bad", |_: ActivityContext, (): ()| async move { Ok(Unwritable) });
@@ -237,7 +237,7 @@ on_every_store! {
         stage.stop().await;
     }
 
-    async fn a1_2_an_output_that_cannot_be_encoded_is_the_error_of_a_typed_orchestration(stage) {
+    async fn c1_2_an_output_that_cannot_be_encoded_is_the_error_of_a_typed_orchestration(stage) {
         let flow = orchestrations()
             .register_typed("Bad", |_: OrchestrationContext, (): ()| async move { Ok(Unwritable) });
         stage.run(same(), flow).await;
@@ -245,7 +245,7 @@ on_every_store! {
         stage.stop().await;
     }
 
-    async fn a1_2_typed_children_and_successors_get_what_the_codec_writes(stage) {
+    async fn c1_2_typed_children_and_successors_get_what_the_codec_writes(stage) {
         let flow = child().register("Parent", |ctx: OrchestrationContext, input: String| async move {
             if input == ORDER {
                 return Ok("second".to_owned());
@@ -268,7 +268,7 @@ on_every_store! {
         stage.nothing_waits().await;
     }
 
-    async fn a1_2_typed_events_and_messages_are_decoded_and_errors_are_texts(stage) {
+    async fn c1_2_typed_events_and_messages_are_decoded_and_errors_are_texts(stage) {
         let flow = orchestrations().register("Hear", |ctx: OrchestrationContext, _| async move {
             let first: Order = ctx.dequeue_event_typed("mail").await;
             let second = ctx.try_dequeue_event_typed::<u8>("mail").await;
@@ -295,7 +295,7 @@ on_every_store! {
         stage.stop().await;
     }
 
-    async fn a1_8_the_compatible_typed_waits_panic_in_their_orchestration_only(stage) {
+    async fn c1_8_the_compatible_typed_waits_panic_in_their_orchestration_only(stage) {
         let flow = orchestrations()
             .register("Wait", |ctx: OrchestrationContext, _| async move {
                 let n: u8 = ctx.schedule_wait_typed("go").await;

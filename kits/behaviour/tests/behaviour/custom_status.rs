@@ -71,7 +71,7 @@ fn updates(history: Vec<Event>) -> Vec<Option<String>> {
 }
 
 on_every_store! {
-    async fn a1_8_the_code_reads_the_status_that_it_set(stage) {
+    async fn c1_8_the_code_reads_the_status_that_it_set(stage) {
         let flow = orchestrations().register("Set", |ctx: OrchestrationContext, _| async move {
             let first = ctx.get_custom_status();
             ctx.set_custom_status("half");

@@ -60,7 +60,7 @@ on_every_store! {
         stage.nothing_waits().await;
     }
 
-    async fn a1_8_the_forms_with_types_and_versions_start_what_they_say(stage) {
+    async fn c1_8_the_forms_with_types_and_versions_start_what_they_say(stage) {
         let flow = others().register("Starts", |ctx: OrchestrationContext, _| async move {
             let old = Some("1.0.0".to_owned());
             ctx.schedule_orchestration_typed("Other", "typed", &vec![1, 2]);
@@ -102,7 +102,7 @@ on_every_store! {
         stage.nothing_waits().await;
     }
 
-    async fn a1_8_the_try_form_returns_the_refusal_and_the_orchestration_goes_on(stage) {
+    async fn c1_8_the_try_form_returns_the_refusal_and_the_orchestration_goes_on(stage) {
         let flow = others().register("Tries", |ctx: OrchestrationContext, _| async move {
             let refused = ctx.try_schedule_orchestration("Other", None, "sub::mine", "");
             ctx.try_schedule_orchestration("Other", Some("1.0.0".to_owned()), "b", "in")?;
@@ -115,7 +115,7 @@ on_every_store! {
         stage.stop().await;
     }
 
-    async fn a1_8_a_typed_input_that_cannot_be_encoded_fails_the_orchestration(stage) {
+    async fn c1_8_a_typed_input_that_cannot_be_encoded_fails_the_orchestration(stage) {
         let flow = orchestrations().register("Starts", |ctx: OrchestrationContext, _| async move {
             // JSON has no such keys.
             ctx.schedule_orchestration_typed("Other", "b", &BTreeMap::from([(vec![1], 1)]));

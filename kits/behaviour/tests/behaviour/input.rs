@@ -124,7 +124,7 @@ on_every_store! {
         stage.stop().await;
     }
 
-    async fn a1_11_ids_that_cannot_be_are_refused_before_anything_is_sent(stage) {
+    async fn c1_11_ids_that_cannot_be_are_refused_before_anything_is_sent(stage) {
         let client = &stage.client;
         let long = "x".repeat(1_025);
         let reserved =
@@ -325,7 +325,7 @@ on_every_store! {
         stage.stop().await;
     }
 
-    async fn a1_12_options_without_bounds_are_legal(stage) {
+    async fn c1_12_options_without_bounds_are_legal(stage) {
         let for_ever = RuntimeOptions {
             dispatcher_min_poll_interval: Duration::ZERO,
             dispatcher_long_poll_timeout: Duration::MAX,
@@ -435,7 +435,7 @@ on_every_store! {
 }
 
 on_every_full_store! {
-    async fn a1_11_managing_an_unknown_instance_answers(stage) {
+    async fn c1_11_managing_an_unknown_instance_answers(stage) {
         let client = &stage.client;
         assert!(client.read_execution_history("nobody", 1).await.expect("answers").is_empty());
         assert!(client.list_executions("nobody").await.expect("answers").is_empty());
@@ -475,7 +475,7 @@ impl Drop for PanicsOnDrop {
 }
 
 #[tokio::test]
-async fn a1_12_options_that_make_no_sense_are_refused_by_name() {
+async fn c1_12_options_that_make_no_sense_are_refused_by_name() {
     let stage = Stage::new(StoreKind::Memory).await;
     let zero = Duration::ZERO;
     for (options, name) in [

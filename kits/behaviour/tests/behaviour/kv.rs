@@ -99,7 +99,7 @@ fn before_and_after() -> OrchestrationRegistryBuilder {
 }
 
 on_every_store! {
-    async fn a1_8_what_is_set_can_be_read_at_once_in_every_form(stage) {
+    async fn c1_8_what_is_set_can_be_read_at_once_in_every_form(stage) {
         let flow = orchestrations().register("Read", |ctx: OrchestrationContext, _| async move {
             let owned = "b".to_owned();
             ctx.set_kv_value(&owned, &owned);
@@ -128,7 +128,7 @@ on_every_store! {
         stage.stop().await;
     }
 
-    async fn a1_2_typed_values_are_plain_json_and_not_of_the_typed_codec(stage) {
+    async fn c1_2_typed_values_are_plain_json_and_not_of_the_typed_codec(stage) {
         let flow = orchestrations().register("Text", |ctx: OrchestrationContext, _| async move {
             ctx.set_kv_value_typed("typed", &"text");
             ctx.set_kv_value("bare", "text");
@@ -143,7 +143,7 @@ on_every_store! {
         stage.stop().await;
     }
 
-    async fn a1_8_keys_are_cleared_one_by_one_or_all_at_once(stage) {
+    async fn c1_8_keys_are_cleared_one_by_one_or_all_at_once(stage) {
         let flow = orchestrations().register("Clear", |ctx: OrchestrationContext, _| async move {
             for key in ["a", "b", "c"] {
                 ctx.set_kv_value(key, key);
@@ -173,7 +173,7 @@ on_every_store! {
         stage.stop().await;
     }
 
-    async fn a1_8_pruning_clears_in_key_order_what_is_older_than_the_cutoff(stage) {
+    async fn c1_8_pruning_clears_in_key_order_what_is_older_than_the_cutoff(stage) {
         let begin = stage.clock.now_ms();
         let flow = orchestrations().register("Prune", move |ctx: OrchestrationContext, _| async move {
             ctx.set_kv_value("old-b", "");
@@ -202,7 +202,7 @@ on_every_store! {
         stage.stop().await;
     }
 
-    async fn a1_8_a_value_is_never_older_than_what_its_turn_consumes(stage) {
+    async fn c1_8_a_value_is_never_older_than_what_its_turn_consumes(stage) {
         let begin = stage.clock.now_ms();
         let flow = orchestrations().register("Stamp", |ctx: OrchestrationContext, _| async move {
             ctx.set_kv_value("first", "");
@@ -220,7 +220,7 @@ on_every_store! {
         stage.stop().await;
     }
 
-    async fn a1_8_a_key_of_another_instance_is_read_by_an_activity_of_the_engine(stage) {
+    async fn c1_8_a_key_of_another_instance_is_read_by_an_activity_of_the_engine(stage) {
         let flow = orchestrations()
             .register("Keep", |ctx: OrchestrationContext, _| async move {
                 ctx.set_kv_value_typed("k", &7);

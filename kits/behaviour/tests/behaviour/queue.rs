@@ -329,7 +329,7 @@ on_every_store! {
         stage.stop().await;
     }
 
-    async fn a1_8_a_typed_dequeue_decodes_what_a_typed_enqueue_encoded(stage) {
+    async fn c1_8_a_typed_dequeue_decodes_what_a_typed_enqueue_encoded(stage) {
         let flow = orchestrations().register("Typed", |ctx: OrchestrationContext, _| async move {
             let numbers: Vec<u32> = ctx.dequeue_event_typed("q").await;
             Ok(numbers.iter().sum::<u32>().to_string())
@@ -342,7 +342,7 @@ on_every_store! {
         stage.stop().await;
     }
 
-    async fn a1_8_a_typed_dequeue_panics_on_what_it_cannot_decode_and_the_try_form_does_not(stage) {
+    async fn c1_8_a_typed_dequeue_panics_on_what_it_cannot_decode_and_the_try_form_does_not(stage) {
         let flow = orchestrations()
             .register("Typed", |ctx: OrchestrationContext, _| async move {
                 Ok(ctx.dequeue_event_typed::<u32>("q").await.to_string())
@@ -366,7 +366,7 @@ on_every_store! {
     }
 
     #[allow(deprecated, reason = "the old spellings are what is shown")]
-    async fn a1_8_the_old_spellings_mean_the_same(stage) {
+    async fn c1_8_the_old_spellings_mean_the_same(stage) {
         let flow = orchestrations().register("Old", |ctx: OrchestrationContext, _| async move {
             let text = ctx.schedule_wait_persistent("q").await;
             let number: u32 = ctx.schedule_wait_persistent_typed("q").await;
@@ -380,7 +380,7 @@ on_every_store! {
         stage.stop().await;
     }
 
-    async fn a1_11_a_message_can_be_sent_together_with_the_start(stage) {
+    async fn c1_11_a_message_can_be_sent_together_with_the_start(stage) {
         stage.run(activities(), orchestrations().register("Two", takes_two)).await;
         for data in ["1", "2"] {
             stage.client.signal_with_start("a", "Two", "", "q", data).await.expect("starts or is there");

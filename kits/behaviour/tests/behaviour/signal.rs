@@ -311,7 +311,7 @@ on_every_store! {
         stage.nothing_waits().await;
     }
 
-    async fn a1_8_a_typed_wait_decodes_what_a_typed_raise_encoded(stage) {
+    async fn c1_8_a_typed_wait_decodes_what_a_typed_raise_encoded(stage) {
         let flow = orchestrations().register("Typed", |ctx: OrchestrationContext, _| async move {
             let numbers: Vec<u32> = ctx.schedule_wait_typed("go").await;
             Ok(numbers.iter().sum::<u32>().to_string())
@@ -325,7 +325,7 @@ on_every_store! {
         stage.stop().await;
     }
 
-    async fn a1_8_a_typed_wait_panics_on_what_it_cannot_decode_and_the_try_form_does_not(stage) {
+    async fn c1_8_a_typed_wait_panics_on_what_it_cannot_decode_and_the_try_form_does_not(stage) {
         let flow = orchestrations()
             .register("Typed", |ctx: OrchestrationContext, _| async move {
                 Ok(ctx.schedule_wait_typed::<u32>("go").await.to_string())

@@ -160,7 +160,7 @@ on_every_store! {
         stage.stop().await;
     }
 
-    async fn a1_8_a_delay_that_no_clock_can_hold_waits_for_ever(stage) {
+    async fn c1_8_a_delay_that_no_clock_can_hold_waits_for_ever(stage) {
         stage
             .run(
                 activities(),
@@ -179,7 +179,7 @@ on_every_store! {
         stage.stop().await;
     }
 
-    async fn a1_8_times_are_those_of_the_store_and_never_before_what_a_turn_consumes(stage) {
+    async fn c1_8_times_are_those_of_the_store_and_never_before_what_a_turn_consumes(stage) {
         let begin = stage.clock.now_ms();
         stage.run(activities(), flow(prunes)).await;
         stage.start("a", "Flow", "").await;
@@ -195,7 +195,7 @@ on_every_store! {
         stage.stop().await;
     }
 
-    async fn a1_8_a_runtime_whose_clock_is_slow_does_not_go_back_behind_a_timer(stage) {
+    async fn c1_8_a_runtime_whose_clock_is_slow_does_not_go_back_behind_a_timer(stage) {
         let begin = stage.clock.now_ms();
         let slow = VirtualClock::new(begin - 3_600_000);
         let options = RuntimeOptions { clock: Arc::new(slow.clone()), ..stage.options() };

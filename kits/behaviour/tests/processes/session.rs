@@ -234,7 +234,7 @@ impl Place {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn s31_a_session_of_a_killed_process_moves_within_one_lease_after_its_lease_ends() {
+async fn d31_a_session_of_a_killed_process_moves_within_one_lease_after_its_lease_ends() {
     let lease = Duration::from_secs(2);
     let place = Place::new().await;
     let mut owner = SessionWorker::start(&place, "A", 1, lease).await;
@@ -257,7 +257,7 @@ async fn s31_a_session_of_a_killed_process_moves_within_one_lease_after_its_leas
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn s24_a_process_that_stops_in_good_order_releases_its_session_before_the_lease_ends() {
+async fn d24_a_process_that_stops_in_good_order_releases_its_session_before_the_lease_ends() {
     let lease = Duration::from_secs(8);
     let place = Place::new().await;
     let mut owner = SessionWorker::start(&place, "A", 1, lease).await;

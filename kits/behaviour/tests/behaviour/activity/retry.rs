@@ -394,7 +394,7 @@ on_every_store! {
 }
 
 #[test]
-fn a1_10_the_default_policy_is_three_attempts_with_doubling_delays_and_no_time_out() {
+fn c1_10_the_default_policy_is_three_attempts_with_doubling_delays_and_no_time_out() {
     let policy = RetryPolicy::default();
     assert_eq!((policy.max_attempts, policy.timeout), (3, None));
     let BackoffStrategy::Exponential { base, multiplier, max } = &policy.backoff else {
@@ -406,7 +406,7 @@ fn a1_10_the_default_policy_is_three_attempts_with_doubling_delays_and_no_time_o
 }
 
 #[test]
-fn a1_10_delays_do_not_overflow() {
+fn c1_10_delays_do_not_overflow() {
     assert_eq!(RetryPolicy::default().delay_for_attempt(u32::MAX), Duration::from_secs(30));
     let linear = BackoffStrategy::Linear { base: Duration::MAX, max: Duration::MAX };
     assert_eq!(linear.delay_for_attempt(u32::MAX), Duration::MAX);

@@ -73,7 +73,7 @@ async fn lease_and_die(stage: &Stage, lease: Duration) -> u32 {
 }
 
 on_every_store! {
-    async fn a1_9_an_activity_knows_who_asked_for_what_and_where_it_runs(stage) {
+    async fn c1_9_an_activity_knows_who_asked_for_what_and_where_it_runs(stage) {
         let (acts, mut handed) = handing();
         let flow = orchestrations().register_versioned("Flow", "2.1.0", |ctx, input: String| async move {
             if input == "first" {
@@ -105,7 +105,7 @@ on_every_store! {
         stage.stop().await;
     }
 
-    async fn a1_9_without_session_and_tag_it_knows_none_and_the_worker_is_named_by_four_digits(stage) {
+    async fn c1_9_without_session_and_tag_it_knows_none_and_the_worker_is_named_by_four_digits(stage) {
         let (acts, mut handed) = handing();
         stage.run(acts, orchestrations().register("Call", call)).await;
         stage.start("a", "Call", "Hand").await;
@@ -118,7 +118,7 @@ on_every_store! {
         stage.stop().await;
     }
 
-    async fn a1_9_slots_of_one_runtime_have_numbers_and_share_the_rest_of_their_name(stage) {
+    async fn c1_9_slots_of_one_runtime_have_numbers_and_share_the_rest_of_their_name(stage) {
         let (acts, mut handed) = handing();
         let flow = orchestrations().register("Two", |ctx: OrchestrationContext, _| async move {
             ctx.join(vec![ctx.schedule_activity("Hand", ""), ctx.schedule_activity("Hand", "")]).await;
@@ -134,7 +134,7 @@ on_every_store! {
         stage.stop().await;
     }
 
-    async fn a1_9_an_activity_whose_instance_is_gone_knows_its_orchestration_as_unknown(stage) {
+    async fn c1_9_an_activity_whose_instance_is_gone_knows_its_orchestration_as_unknown(stage) {
         let (acts, mut handed) = handing();
         stage.run(acts, orchestrations()).await;
         let item = WorkItem::ActivityExecute {
@@ -152,7 +152,7 @@ on_every_store! {
         stage.stop().await;
     }
 
-    async fn a1_9_an_activity_reaches_others_through_its_client(stage) {
+    async fn c1_9_an_activity_reaches_others_through_its_client(stage) {
         let acts = activities().register("Tell", |ctx: ActivityContext, _| async move {
             let client = ctx.get_client();
             client.raise_event("listener", "news", "good").await.map_err(|error| error.to_string())?;

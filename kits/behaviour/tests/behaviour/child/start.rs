@@ -166,7 +166,7 @@ on_every_store! {
         stage.nothing_waits().await;
     }
 
-    async fn a1_8_typed_children_encode_their_input_and_decode_their_output(stage) {
+    async fn c1_8_typed_children_encode_their_input_and_decode_their_output(stage) {
         let flow = orchestrations()
             .register("Parent", |ctx: OrchestrationContext, _| async move {
                 let sum: u32 = ctx.schedule_sub_orchestration_typed("Sum", &vec![1_u32, 2]).await?;
@@ -184,7 +184,7 @@ on_every_store! {
         stage.stop().await;
     }
 
-    async fn a1_8_a_typed_input_that_cannot_be_encoded_is_an_error_without_an_event(stage) {
+    async fn c1_8_a_typed_input_that_cannot_be_encoded_is_an_error_without_an_event(stage) {
         let flow = orchestrations().register("Parent", |ctx: OrchestrationContext, _| async move {
             // JSON has no such keys.
             let input = BTreeMap::from([(vec![1], 1)]);

@@ -65,7 +65,7 @@ async fn pages(client: &Client, mut query: InstanceQuery) -> Vec<Vec<String>> {
 }
 
 on_every_store! {
-    async fn a1_11_an_instance_is_started_in_four_forms(stage) {
+    async fn c1_11_an_instance_is_started_in_four_forms(stage) {
         stage.run(activities(), flows()).await;
         let client = stage.client.clone();
         client.start_orchestration("a", &"Echo".to_owned(), "text".to_owned()).await.expect("starts");
@@ -79,7 +79,7 @@ on_every_store! {
         stage.stop().await;
     }
 
-    async fn a1_11_events_and_messages_are_sent_in_every_form(stage) {
+    async fn c1_11_events_and_messages_are_sent_in_every_form(stage) {
         stage.run(activities(), flows()).await;
         for instance in ["a", "b", "c"] {
             waiting(&stage, instance).await;
@@ -99,7 +99,7 @@ on_every_store! {
         stage.nothing_waits().await;
     }
 
-    async fn a1_11_what_cannot_be_encoded_is_an_invalid_input_and_nothing_is_sent(stage) {
+    async fn c1_11_what_cannot_be_encoded_is_an_invalid_input_and_nothing_is_sent(stage) {
         let client = &stage.client;
         let results = [
             client.start_orchestration_typed("a", "Echo", Unwritable).await,
@@ -115,7 +115,7 @@ on_every_store! {
         stage.nothing_waits().await;
     }
 
-    async fn a1_11_the_compatible_typed_signals_panic_on_what_cannot_be_encoded(stage) {
+    async fn c1_11_the_compatible_typed_signals_panic_on_what_cannot_be_encoded(stage) {
         let client = stage.client.clone();
         let raise = tokio::spawn(async move { client.raise_event_typed("a", "go", &Unwritable).await });
         assert!(raise.await.expect_err("panics").is_panic());
@@ -125,7 +125,7 @@ on_every_store! {
         stage.nothing_waits().await;
     }
 
-    async fn a1_11_reserved_root_ids_are_refused_by_every_start(stage) {
+    async fn c1_11_reserved_root_ids_are_refused_by_every_start(stage) {
         let client = &stage.client;
         for id in ["sub::1", "a::sub::1"] {
             let results = [
@@ -145,7 +145,7 @@ on_every_store! {
         stage.nothing_waits().await;
     }
 
-    async fn a1_11_a_child_can_be_signalled_by_its_reserved_id(stage) {
+    async fn c1_11_a_child_can_be_signalled_by_its_reserved_id(stage) {
         let flow = flows().register("Auto", |ctx: OrchestrationContext, _| async move {
             ctx.schedule_sub_orchestration("Wait", "").await
         });
@@ -158,7 +158,7 @@ on_every_store! {
         stage.stop().await;
     }
 
-    async fn a1_11_ids_and_names_that_no_store_can_keep_are_refused(stage) {
+    async fn c1_11_ids_and_names_that_no_store_can_keep_are_refused(stage) {
         let client = &stage.client;
         let long = "x".repeat(1025);
         for (id, says) in [
@@ -280,7 +280,7 @@ on_every_store! {
         stage.stop().await;
     }
 
-    async fn a1_11_a_start_says_whether_the_instance_is_new(stage) {
+    async fn c1_11_a_start_says_whether_the_instance_is_new(stage) {
         stage.run(activities(), flows()).await;
         let start = |input| stage.client.start_if_new("a", "Echo", input);
         assert_eq!(start("first").await.expect("starts"), Started::New);
@@ -292,7 +292,7 @@ on_every_store! {
         stage.stop().await;
     }
 
-    async fn a1_11_a_signal_with_start_reaches_new_and_running_instances(stage) {
+    async fn c1_11_a_signal_with_start_reaches_new_and_running_instances(stage) {
         stage.run(activities(), flows()).await;
         let signal = |data| stage.client.signal_with_start("a", "Wait", "", "mail", data);
         assert_eq!(signal("first").await.expect("sends"), Started::New);
@@ -306,7 +306,7 @@ on_every_store! {
         stage.stop().await;
     }
 
-    async fn a1_11_a_handle_does_for_its_instance_what_the_client_does(stage) {
+    async fn c1_11_a_handle_does_for_its_instance_what_the_client_does(stage) {
         stage.run(activities(), flows()).await;
         let handle = stage.client.instance("a");
         assert_eq!(handle.id(), "a");
@@ -328,7 +328,7 @@ on_every_store! {
         stage.stop().await;
     }
 
-    async fn a1_11_stats_measure_the_current_execution(stage) {
+    async fn c1_11_stats_measure_the_current_execution(stage) {
         let flow =
             orchestrations().register("Measure", |ctx: OrchestrationContext, input: String| async move {
                 if input == "1" {
@@ -366,7 +366,7 @@ on_every_store! {
 }
 
 on_every_full_store! {
-    async fn a1_11_a_start_that_has_not_run_yet_exists_already(stage) {
+    async fn c1_11_a_start_that_has_not_run_yet_exists_already(stage) {
         let start = || stage.client.start_if_new("a", "Echo", "");
         assert_eq!(start().await.expect("starts"), Started::New);
         assert_eq!(start().await.expect("answers"), Started::Existing);
@@ -378,7 +378,7 @@ on_every_full_store! {
         stage.stop().await;
     }
 
-    async fn a1_11_a_deleted_id_is_new_again(stage) {
+    async fn c1_11_a_deleted_id_is_new_again(stage) {
         stage.run(activities(), flows()).await;
         stage.ends_after("a", "Echo", "old").await.expect("completes");
         stage.client.delete_instance("a", false).await.expect("deletes");
@@ -387,7 +387,7 @@ on_every_full_store! {
         stage.stop().await;
     }
 
-    async fn a1_11_lists_come_in_pages_newest_first(stage) {
+    async fn c1_11_lists_come_in_pages_newest_first(stage) {
         stage.run(activities(), flows()).await;
         for id in ["i0", "i1", "i2", "i3", "i4"] {
             stage.ends_after(id, "Echo", "").await.expect("completes");
@@ -406,7 +406,7 @@ on_every_full_store! {
         stage.stop().await;
     }
 
-    async fn a1_11_lists_are_filtered_by_every_field(stage) {
+    async fn c1_11_lists_are_filtered_by_every_field(stage) {
         stage.run(activities(), flows()).await;
         stage.ends_after("echo-1", "Echo", "").await.expect("completes");
         stage.start("root", "Parent", "echo-kid").await;
@@ -432,7 +432,7 @@ on_every_full_store! {
 }
 
 #[test]
-fn a1_11_every_client_error_says_what_is_wrong_and_whether_another_try_helps() {
+fn c1_11_every_client_error_says_what_is_wrong_and_whether_another_try_helps() {
     let instance_id = || "a".to_owned();
     let retryable = ProviderError::retryable("read", "the store is down");
     for (error, text, again) in [
@@ -462,7 +462,7 @@ fn a1_11_every_client_error_says_what_is_wrong_and_whether_another_try_helps() {
 }
 
 #[test]
-fn a1_11_a_client_can_be_shared_between_threads() {
+fn c1_11_a_client_can_be_shared_between_threads() {
     fn shared<T: Clone + Send + Sync + 'static>() {}
     shared::<Client>();
 }

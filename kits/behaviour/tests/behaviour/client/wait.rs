@@ -155,7 +155,7 @@ on_every_store! {
         stage.stop().await;
     }
 
-    async fn a1_11_a_typed_wait_decodes_the_output_or_returns_the_failure_as_text(stage) {
+    async fn c1_11_a_typed_wait_decodes_the_output_or_returns_the_failure_as_text(stage) {
         stage.run(activities(), flows()).await;
         for (instance, orchestration, input) in [
             ("list", "Echo", "[1,2]"),
@@ -197,7 +197,7 @@ on_every_store! {
         stage.stop().await;
     }
 
-    async fn a1_11_keys_are_read_in_every_form(stage) {
+    async fn c1_11_keys_are_read_in_every_form(stage) {
         stage.run(activities(), flows()).await;
         starts_and_waits(&stage, "a", "Set", "[1]").await;
         stage.client.raise_event("a", "go", "").await.expect("raises");
@@ -244,7 +244,7 @@ on_every_store! {
         stage.nothing_waits().await;
     }
 
-    async fn a1_11_reads_of_an_unknown_instance_find_nothing(stage) {
+    async fn c1_11_reads_of_an_unknown_instance_find_nothing(stage) {
         let client = &stage.client;
         let status = client.get_orchestration_status("nobody").await;
         assert_eq!(status.expect("answers"), OrchestrationStatus::NotFound);
@@ -256,7 +256,7 @@ on_every_store! {
 }
 
 on_every_full_store! {
-    async fn a1_11_management_of_an_unknown_instance_finds_nothing_or_says_so(stage) {
+    async fn c1_11_management_of_an_unknown_instance_finds_nothing_or_says_so(stage) {
         let client = &stage.client;
         assert_eq!(client.list_executions("nobody").await.expect("answers"), [0_u64; 0]);
         assert_eq!(client.read_execution_history("nobody", 1).await.expect("answers"), []);
@@ -323,7 +323,7 @@ impl Asked {
 }
 
 #[tokio::test]
-async fn a1_11_without_management_every_call_of_it_says_so() {
+async fn c1_11_without_management_every_call_of_it_says_so() {
     let stage = Stage::new(StoreKind::Wrapped).await;
     let client = &stage.client;
     assert!(!client.has_management_capability());

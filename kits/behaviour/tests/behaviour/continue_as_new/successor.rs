@@ -128,7 +128,7 @@ on_every_store! {
         stage.nothing_waits().await;
     }
 
-    async fn a1_8_a_typed_input_is_encoded_and_one_that_cannot_be_is_an_error(stage) {
+    async fn c1_8_a_typed_input_is_encoded_and_one_that_cannot_be_is_an_error(stage) {
         let flow = orchestrations()
             .register("Typed", |ctx: OrchestrationContext, input: String| async move {
                 match input.as_str() {

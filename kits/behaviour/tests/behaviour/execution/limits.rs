@@ -336,7 +336,7 @@ fn r2_11_the_limits_are_named() {
 }
 
 #[test]
-fn a1_15_a_worker_may_serve_five_tags() {
+fn c1_15_a_worker_may_serve_five_tags() {
     let five = ["1", "2", "3", "4", "5"];
     assert!(TagFilter::tags(five).matches(Some("5")) && TagFilter::default_and(five).matches(None));
 }

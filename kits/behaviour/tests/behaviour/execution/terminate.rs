@@ -46,7 +46,7 @@ async fn settled(stage: &Stage) {
 }
 
 on_every_store! {
-    async fn a1_11_an_instance_whose_code_is_gone_can_be_terminated(stage) {
+    async fn c1_11_an_instance_whose_code_is_gone_can_be_terminated(stage) {
         stage.run(activities(), flows()).await;
         stage.start("a", "Wait", "").await;
         stage.has("a", "ExternalSubscribed", 1).await;
@@ -66,7 +66,7 @@ on_every_store! {
         stage.nothing_waits().await;
     }
 
-    async fn a1_11_an_instance_that_is_warm_can_be_terminated(stage) {
+    async fn c1_11_an_instance_that_is_warm_can_be_terminated(stage) {
         stage.run(activities(), flows()).await;
         stage.start("a", "Wait", "").await;
         stage.has("a", "ExternalSubscribed", 1).await;
@@ -111,7 +111,7 @@ on_every_store! {
         stage.nothing_waits().await;
     }
 
-    async fn a1_11_an_instance_that_never_ran_can_be_terminated(stage) {
+    async fn c1_11_an_instance_that_never_ran_can_be_terminated(stage) {
         stage.start("a", "Unknown", "input").await;
         terminate(&stage, "a").await;
         stage.run(activities(), orchestrations()).await;
@@ -125,7 +125,7 @@ on_every_store! {
         stage.nothing_waits().await;
     }
 
-    async fn a1_11_an_instance_between_two_executions_can_be_terminated(stage) {
+    async fn c1_11_an_instance_between_two_executions_can_be_terminated(stage) {
         stage.run(activities(), flows()).await;
         stage.start("a", "Between", "").await;
         stage.has("a", "OrchestrationContinuedAsNew", 1).await;
@@ -141,7 +141,7 @@ on_every_store! {
         stage.stop().await;
     }
 
-    async fn a1_11_an_instance_whose_start_is_held_back_is_terminated_when_it_is_due(stage) {
+    async fn c1_11_an_instance_whose_start_is_held_back_is_terminated_when_it_is_due(stage) {
         stage.run(activities(), flows()).await;
         stage.start("a", "Unknown", "").await;
         let observer = stage.observer();
@@ -158,7 +158,7 @@ on_every_store! {
         stage.nothing_waits().await;
     }
 
-    async fn a1_11_terminating_unknown_and_ended_instances_is_no_error_and_changes_nothing(stage) {
+    async fn c1_11_terminating_unknown_and_ended_instances_is_no_error_and_changes_nothing(stage) {
         stage.run(activities(), flows()).await;
         stage.start("done", "Echo", "output").await;
         assert_eq!(stage.output("done").await, Ok("output".to_owned()));

@@ -105,7 +105,7 @@ fn is_child(result: &Result<DeleteInstanceResult, ClientError>, instance: &str) 
 }
 
 on_every_full_store! {
-    async fn a1_17_an_ended_instance_is_deleted_and_counted(stage) {
+    async fn c1_17_an_ended_instance_is_deleted_and_counted(stage) {
         stage.run(activities(), flows()).await;
         counted(&stage, "a", 1, true).await;
         starts_and_waits(&stage, "b").await;
@@ -117,7 +117,7 @@ on_every_full_store! {
         stage.stop().await;
     }
 
-    async fn a1_17_a_running_instance_is_deleted_only_by_force_with_what_waits_for_it(stage) {
+    async fn c1_17_a_running_instance_is_deleted_only_by_force_with_what_waits_for_it(stage) {
         stage.run(activities(), flows()).await;
         starts_and_waits(&stage, "a").await;
         stage.stop().await;
@@ -130,7 +130,7 @@ on_every_full_store! {
         stage.nothing_waits().await;
     }
 
-    async fn a1_17_queued_activities_and_timers_go_with_their_instance(stage) {
+    async fn c1_17_queued_activities_and_timers_go_with_their_instance(stage) {
         stage.run(activities(), flows()).await;
         stage.start("a", "Work", "").await;
         stage.has("a", "ActivityScheduled", 1).await;
@@ -142,7 +142,7 @@ on_every_full_store! {
         stage.nothing_waits().await;
     }
 
-    async fn a1_17_a_child_cannot_be_deleted_alone_and_goes_with_its_root(stage) {
+    async fn c1_17_a_child_cannot_be_deleted_alone_and_goes_with_its_root(stage) {
         stage.run(activities(), flows()).await;
         stage.start("root", "Parent", "kid").await;
         stage.has("kid", "ExternalSubscribed", 1).await;
@@ -158,7 +158,7 @@ on_every_full_store! {
         stage.stop().await;
     }
 
-    async fn a1_17_an_ended_child_goes_with_its_ended_root(stage) {
+    async fn c1_17_an_ended_child_goes_with_its_ended_root(stage) {
         stage.run(activities(), flows()).await;
         stage.start("root", "Parent", "kid").await;
         stage.has("kid", "ExternalSubscribed", 1).await;
@@ -216,7 +216,7 @@ on_every_full_store! {
         is_gone(&stage, "a").await;
     }
 
-    async fn a1_17_a_turn_that_was_under_way_does_not_bring_a_deleted_instance_back(stage) {
+    async fn c1_17_a_turn_that_was_under_way_does_not_bring_a_deleted_instance_back(stage) {
         stage.run(activities(), flows()).await;
         starts_and_waits(&stage, "a").await;
         let commits = stage.faults.calls("commit_turn");
@@ -232,7 +232,7 @@ on_every_full_store! {
         stage.nothing_waits().await;
     }
 
-    async fn a1_17_an_activity_that_was_under_way_does_not_bring_a_deleted_instance_back(stage) {
+    async fn c1_17_an_activity_that_was_under_way_does_not_bring_a_deleted_instance_back(stage) {
         let (begun, may_end) = (Arc::new(AtomicBool::new(false)), Arc::new(tokio::sync::Notify::new()));
         let (flag, wait) = (Arc::clone(&begun), Arc::clone(&may_end));
         let slow = activities().register("Slow", move |_: ActivityContext, _| {
@@ -256,7 +256,7 @@ on_every_full_store! {
         stage.nothing_waits().await;
     }
 
-    async fn a1_17_bulk_deletion_takes_ended_roots_that_the_filter_names(stage) {
+    async fn c1_17_bulk_deletion_takes_ended_roots_that_the_filter_names(stage) {
         stage.run(activities(), flows()).await;
         for instance in ["a", "b", "c"] {
             stage.ends_after(instance, "Echo", "").await.expect("completes");
@@ -273,7 +273,7 @@ on_every_full_store! {
         stage.stop().await;
     }
 
-    async fn a1_17_bulk_deletion_takes_what_ended_strictly_before_a_time(stage) {
+    async fn c1_17_bulk_deletion_takes_what_ended_strictly_before_a_time(stage) {
         let begin = stage.clock.now_ms();
         stage.run(activities(), flows()).await;
         stage.ends_after("early", "Echo", "").await.expect("completes");
@@ -289,7 +289,7 @@ on_every_full_store! {
         stage.stop().await;
     }
 
-    async fn a1_17_bulk_deletion_takes_children_with_their_roots_and_never_alone(stage) {
+    async fn c1_17_bulk_deletion_takes_children_with_their_roots_and_never_alone(stage) {
         stage.run(activities(), flows()).await;
         stage.start("root", "Parent", "kid").await;
         stage.has("kid", "ExternalSubscribed", 1).await;
@@ -330,7 +330,7 @@ on_every_full_store! {
         stage.stop().await;
     }
 
-    async fn a1_17_pruning_removes_old_executions_and_keeps_the_current_one(stage) {
+    async fn c1_17_pruning_removes_old_executions_and_keeps_the_current_one(stage) {
         stage.run(activities(), flows()).await;
         for (instance, keep_last, left) in [
             ("a", None, vec![4]),
@@ -349,7 +349,7 @@ on_every_full_store! {
         stage.stop().await;
     }
 
-    async fn a1_17_pruning_by_time_is_strict_and_both_conditions_must_hold(stage) {
+    async fn c1_17_pruning_by_time_is_strict_and_both_conditions_must_hold(stage) {
         let begin = stage.clock.now_ms();
         stage.run(activities(), flows()).await;
         // Executions 1 to 3 end one, two and three seconds after the beginning; 4 waits.
@@ -367,7 +367,7 @@ on_every_full_store! {
         stage.stop().await;
     }
 
-    async fn a1_17_bulk_pruning_looks_at_instances_of_any_status(stage) {
+    async fn c1_17_bulk_pruning_looks_at_instances_of_any_status(stage) {
         stage.run(activities(), flows()).await;
         counted(&stage, "done", 1, true).await;
         counted(&stage, "live", 2, false).await;

@@ -73,7 +73,7 @@ fn depths(orchestrator_queue: usize, worker_queue: usize) -> QueueDepths {
 }
 
 on_every_full_store! {
-    async fn a1_17_instances_are_listed_newest_first_and_by_the_status_of_their_current_execution(stage) {
+    async fn c1_17_instances_are_listed_newest_first_and_by_the_status_of_their_current_execution(stage) {
         stage.run(activities(), flows()).await;
         assert!(stage.client.has_management_capability());
         stage.ends_after("old", "Echo", "").await.expect("completes");
@@ -98,7 +98,7 @@ on_every_full_store! {
         stage.stop().await;
     }
 
-    async fn a1_17_a_start_that_has_not_run_yet_is_not_listed(stage) {
+    async fn c1_17_a_start_that_has_not_run_yet_is_not_listed(stage) {
         stage.start("a", "Echo", "").await;
         assert_eq!(stage.client.list_all_instances().await.expect("lists"), [""; 0]);
         assert_eq!(stage.client.get_system_metrics().await.expect("counts"), SystemMetrics::default());
@@ -142,7 +142,7 @@ on_every_full_store! {
         stage.stop().await;
     }
 
-    async fn a1_17_the_output_of_a_failure_is_its_text(stage) {
+    async fn c1_17_the_output_of_a_failure_is_its_text(stage) {
         stage.run(activities(), flows()).await;
         starts_and_waits(&stage, "a").await;
         stage.client.cancel_instance("a", "enough").await.expect("cancels");
@@ -194,7 +194,7 @@ on_every_full_store! {
         stage.stop().await;
     }
 
-    async fn a1_17_an_instance_between_two_executions_is_running_for_its_client(stage) {
+    async fn c1_17_an_instance_between_two_executions_is_running_for_its_client(stage) {
         stage.run(activities(), flows()).await;
         stage.start("a", "Between", "").await;
         stage.has("a", "OrchestrationContinuedAsNew", 1).await;
@@ -205,7 +205,7 @@ on_every_full_store! {
         stage.stop().await;
     }
 
-    async fn a1_17_a_tree_lists_an_instance_and_all_below_it(stage) {
+    async fn c1_17_a_tree_lists_an_instance_and_all_below_it(stage) {
         stage.run(activities(), flows()).await;
         stage.start("root", "Parent", "middle/leaf").await;
         stage.has("leaf", "ExternalSubscribed", 1).await;
@@ -222,7 +222,7 @@ on_every_full_store! {
         stage.stop().await;
     }
 
-    async fn a1_17_metrics_count_instances_by_status_and_all_executions_and_events(stage) {
+    async fn c1_17_metrics_count_instances_by_status_and_all_executions_and_events(stage) {
         stage.run(activities(), flows()).await;
         stage.ends_after("done", "Echo", "").await.expect("completes");
         stage.ends_after("bad", "Fail", "").await.expect_err("fails");
@@ -243,7 +243,7 @@ on_every_full_store! {
         stage.stop().await;
     }
 
-    async fn a1_17_depths_count_what_waits_future_timers_included_and_not_what_is_leased(stage) {
+    async fn c1_17_depths_count_what_waits_future_timers_included_and_not_what_is_leased(stage) {
         let options = RuntimeOptions { worker_concurrency: 0, ..stage.options() };
         stage.run_with(endless(), flows(), options).await;
         stage.start("a", "Work", "").await;
@@ -262,7 +262,7 @@ on_every_full_store! {
         stage.stop().await;
     }
 
-    async fn a1_17_what_a_client_does_not_offer_can_be_asked_of_the_store(stage) {
+    async fn c1_17_what_a_client_does_not_offer_can_be_asked_of_the_store(stage) {
         stage.run(activities(), flows()).await;
         stage.start("root", "Parent", "middle/leaf").await;
         stage.has("leaf", "ExternalSubscribed", 1).await;
@@ -284,7 +284,7 @@ on_every_full_store! {
         stage.stop().await;
     }
 
-    async fn a1_17_a_list_is_deleted_as_a_whole_or_not_at_all(stage) {
+    async fn c1_17_a_list_is_deleted_as_a_whole_or_not_at_all(stage) {
         stage.run(activities(), flows()).await;
         stage.ends_after("done", "Echo", "").await.expect("completes");
         stage.start("root", "Parent", "kid").await;
@@ -306,7 +306,7 @@ on_every_full_store! {
         assert_eq!((all.instances_deleted, all.executions_deleted, all.events_deleted), (3, 3, 6));
     }
 
-    async fn a1_11_sessions_are_listed_and_shown(stage) {
+    async fn c1_11_sessions_are_listed_and_shown(stage) {
         let flow = orchestrations().register("Open", |ctx: OrchestrationContext, _| async move {
             ctx.open_session_with_id("s-1").await?;
             ctx.open_session_with_id("s-2").await?;
@@ -327,7 +327,7 @@ on_every_full_store! {
         stage.stop().await;
     }
 
-    async fn a1_11_an_error_of_a_management_call_is_the_store_s(stage) {
+    async fn c1_11_an_error_of_a_management_call_is_the_store_s(stage) {
         stage.run(activities(), flows()).await;
         starts_and_waits(&stage, "a").await;
         let error = stage.client.get_execution_info("a", 7).await.expect_err("there is none");

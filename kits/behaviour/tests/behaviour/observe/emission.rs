@@ -245,7 +245,7 @@ on_every_store! {
         assert_eq!(emitted.counters("steadfast_orchestration_failures_total"), table([(failed, 1)]));
     }
 
-    async fn a1_14_tags_and_retries_are_labels_of_an_activity(stage) {
+    async fn c1_14_tags_and_retries_are_labels_of_an_activity(stage) {
         let emitted = Emitted::default();
         let _guard = emitted.listen();
         let tags = steadfast::TagFilter::Any;
@@ -300,7 +300,7 @@ on_every_store! {
         assert_eq!(emitted.histogram(&of("duration_seconds", "Fail", "failed")), [0.0]);
     }
 
-    async fn a1_14_errors_of_the_store_are_told_by_kind(stage) {
+    async fn c1_14_errors_of_the_store_are_told_by_kind(stage) {
         let emitted = Emitted::default();
         let _guard = emitted.listen();
         let late = std::io::Error::from(std::io::ErrorKind::TimedOut);
@@ -341,7 +341,7 @@ on_every_store! {
         assert_eq!(emitted.counters("steadfast_slots_"), expected);
     }
 
-    async fn a1_19_every_call_of_the_store_is_timed_once(stage) {
+    async fn c1_19_every_call_of_the_store_is_timed_once(stage) {
         let emitted = Emitted::default();
         let _guard = emitted.listen();
         stage.run(works(), flows()).await;
@@ -532,7 +532,7 @@ fn documented() -> BTreeMap<String, (String, Vec<String>)> {
 }
 
 #[tokio::test]
-async fn a1_14_the_guide_lists_exactly_what_is_described_and_labels_are_as_it_says() {
+async fn c1_14_the_guide_lists_exactly_what_is_described_and_labels_are_as_it_says() {
     let stage = Stage::new(StoreKind::Memory).await;
     let emitted = Emitted::default();
     let _guard = emitted.listen();

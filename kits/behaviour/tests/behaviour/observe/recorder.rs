@@ -104,7 +104,7 @@ fn of_activities_and_stores() -> [(Record, MetricsSnapshot); 14] {
 }
 
 #[test]
-fn a1_14_every_recorder_adds_to_its_own_counts_and_to_no_other() {
+fn c1_14_every_recorder_adds_to_its_own_counts_and_to_no_other() {
     let cases = of_orchestrations().into_iter().chain(of_activities_and_stores());
     for (case, (record, expected)) in cases.enumerate() {
         let metrics = fresh();
@@ -114,7 +114,7 @@ fn a1_14_every_recorder_adds_to_its_own_counts_and_to_no_other() {
 }
 
 #[test]
-fn a1_14_what_only_times_adds_to_no_count() {
+fn c1_14_what_only_times_adds_to_no_count() {
     let metrics = fresh();
     metrics.record_suborchestration_duration("p", "c", 0.5, "success");
     metrics.record_provider_operation("read", 0.5, "error");
@@ -124,7 +124,7 @@ fn a1_14_what_only_times_adds_to_no_count() {
 }
 
 #[tokio::test]
-async fn a1_14_gauges_hold_what_they_were_told_last() {
+async fn c1_14_gauges_hold_what_they_were_told_last() {
     let metrics = fresh();
     assert_eq!((metrics.get_active_orchestrations(), metrics.get_queue_depths()), (0, (0, 0)));
     metrics.increment_active_orchestrations();
@@ -140,7 +140,7 @@ async fn a1_14_gauges_hold_what_they_were_told_last() {
 }
 
 #[tokio::test]
-async fn a1_14_a_handle_shows_the_counts_of_its_provider() {
+async fn c1_14_a_handle_shows_the_counts_of_its_provider() {
     let handle = ObservabilityHandle::init(&ObservabilityConfig::default()).expect("begins to count");
     handle.metrics_provider().record_activity_success();
     assert_eq!(handle.metrics_snapshot(), MetricsSnapshot { activity_success: 1, ..Default::default() });
@@ -150,7 +150,7 @@ async fn a1_14_a_handle_shows_the_counts_of_its_provider() {
 }
 
 on_every_store! {
-    async fn a1_19_an_instrumented_provider_forwards_and_counts_errors(stage) {
+    async fn c1_19_an_instrumented_provider_forwards_and_counts_errors(stage) {
         let metrics = Arc::new(fresh());
         let watched = InstrumentedProvider::new(Arc::clone(&stage.store), Some(Arc::clone(&metrics)));
         assert_eq!((watched.name(), watched.version()), (stage.store.name(), stage.store.version()));

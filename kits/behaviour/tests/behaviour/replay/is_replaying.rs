@@ -251,7 +251,7 @@ on_every_store! {
         stage.stop().await;
     }
 
-    async fn a1_8_traces_have_the_level_that_was_asked_for(stage) {
+    async fn c1_8_traces_have_the_level_that_was_asked_for(stage) {
         let (lines, _guard) = Lines::collect();
         stage
             .run(
@@ -283,7 +283,7 @@ on_every_store! {
         stage.stop().await;
     }
 
-    async fn a1_8_guids_and_times_are_recorded_and_stay_the_same(stage) {
+    async fn c1_8_guids_and_times_are_recorded_and_stay_the_same(stage) {
         let notes = Notes::default();
         let calls = || {
             flow(&notes, |ctx: OrchestrationContext, notes: Notes| async move {
@@ -353,7 +353,7 @@ on_every_store! {
         stage.stop().await;
     }
 
-    async fn a1_8_a_time_that_cannot_be_read_is_an_error_of_the_call(stage) {
+    async fn c1_8_a_time_that_cannot_be_read_is_an_error_of_the_call(stage) {
         let no_workers = RuntimeOptions { worker_concurrency: 0, ..stage.options() };
         let asks = flow(&Notes::default(), |ctx: OrchestrationContext, _| async move {
             Ok(ctx.utc_now().await.is_err().to_string())

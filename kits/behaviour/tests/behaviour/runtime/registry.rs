@@ -115,7 +115,7 @@ on_every_store! {
         stage.stop().await;
     }
 
-    async fn a1_13_a_changed_policy_counts_for_every_start_from_then_on_in_a_running_runtime(stage) {
+    async fn c1_13_a_changed_policy_counts_for_every_start_from_then_on_in_a_running_runtime(stage) {
         let registry = flows().build_result().expect("sound");
         let store = Arc::clone(&stage.store);
         let runtime = Runtime::start_with_options(
@@ -287,7 +287,7 @@ on_every_store! {
 }
 
 #[test]
-fn a1_12_the_delay_of_an_unregistered_handler_doubles_up_to_64_times_and_is_bounded() {
+fn c1_12_the_delay_of_an_unregistered_handler_doubles_up_to_64_times_and_is_bounded() {
     let config = UnregisteredBackoffConfig::default();
     let seconds: Vec<u64> = [0, 1, 2, 3, 6, 7, 8, u32::MAX].map(|n| config.delay(n).as_secs()).into();
     assert_eq!(seconds, [1, 1, 2, 4, 32, 60, 60, 60]);
@@ -299,7 +299,7 @@ fn a1_12_the_delay_of_an_unregistered_handler_doubles_up_to_64_times_and_is_boun
 }
 
 #[test]
-fn a1_13_a_registry_says_what_it_holds() {
+fn c1_13_a_registry_says_what_it_holds() {
     let registry = flows().build();
     assert_eq!(names(&registry), ["Flow", "Patient"]);
     assert_eq!(
@@ -313,7 +313,7 @@ fn a1_13_a_registry_says_what_it_holds() {
 }
 
 #[test]
-fn a1_13_a_registry_resolves_names_and_versions() {
+fn c1_13_a_registry_resolves_names_and_versions() {
     let registry = flows().set_policy("Patient", exact(9, 0)).build();
     assert_eq!(registry.resolve_version("Flow"), Some(Version::new(2, 0, 0)));
     assert_eq!(registry.resolve_handler("Flow").map(|(version, _)| version), Some(Version::new(2, 0, 0)));
@@ -324,7 +324,7 @@ fn a1_13_a_registry_resolves_names_and_versions() {
 }
 
 #[test]
-fn a1_13_clones_share_policies_and_a_builder_copies_them() {
+fn c1_13_clones_share_policies_and_a_builder_copies_them() {
     let registry = flows().build();
     let copy = OrchestrationRegistry::builder_from(&registry).build();
     registry.clone().set_version_policy("Flow", exact(1, 0));
@@ -352,7 +352,7 @@ fn t3_a_duplicate_orchestration_is_an_error_and_the_first_one_wins() {
 }
 
 on_every_store! {
-    async fn a1_13_of_two_registrations_the_first_runs_and_a_typed_one_replaces_it(stage) {
+    async fn c1_13_of_two_registrations_the_first_runs_and_a_typed_one_replaces_it(stage) {
         let flow = orchestrations().register("Flow", version(1)).register("Flow", version(2));
         let typed = orchestrations()
             .register("Typed", version(1))
@@ -386,18 +386,18 @@ fn t3_an_older_typed_version_after_a_newer_one_panics() {
 
 #[test]
 #[should_panic(expected = "'banana'")]
-fn a1_13_a_version_that_is_none_panics() {
+fn c1_13_a_version_that_is_none_panics() {
     drop(orchestrations().register_versioned("Flow", "banana", version(1)));
 }
 
 #[test]
-fn a1_13_a_duplicate_of_an_older_version_is_an_error_like_any_other() {
+fn c1_13_a_duplicate_of_an_older_version_is_an_error_like_any_other() {
     let error = flows().register_versioned("Flow", "1.5.0", version(99)).build_result().err();
     assert_eq!(error.as_deref(), Some("duplicate orchestration registration: Flow@1.5.0"));
 }
 
 #[test]
-fn a1_13_register_without_a_version_is_not_checked_for_order() {
+fn c1_13_register_without_a_version_is_not_checked_for_order() {
     let registry = orchestrations()
         .register_versioned("Flow", "2.0.0", version(20))
         .register("Flow", version(10))
@@ -407,7 +407,7 @@ fn a1_13_register_without_a_version_is_not_checked_for_order() {
 }
 
 #[test]
-fn a1_13_several_handlers_are_registered_with_one_call() {
+fn c1_13_several_handlers_are_registered_with_one_call() {
     let registry = orchestrations().register_all(vec![("A", version(1)), ("B", version(2))]).build();
     assert_eq!(names(&registry), ["A", "B"]);
     let handler = |_, input: String| async move { Ok(input) };
@@ -453,7 +453,7 @@ fn t3_the_errors_of_activities_are_named() {
 }
 
 on_every_store! {
-    async fn a1_13_the_runtime_adds_the_system_calls_to_the_activities(stage) {
+    async fn c1_13_the_runtime_adds_the_system_calls_to_the_activities(stage) {
         let flow = orchestrations()
             .register("Guid", |ctx: OrchestrationContext, _| async move { ctx.new_guid().await });
         stage.run(activities(), flow).await;

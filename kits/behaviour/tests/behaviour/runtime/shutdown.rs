@@ -410,7 +410,7 @@ fn r2_16_what_a_shutdown_outside_tokio_stops_is_abandoned_too() {
 }
 
 #[test]
-fn a1_12_the_future_of_a_shutdown_can_be_sent() {
+fn c1_12_the_future_of_a_shutdown_can_be_sent() {
     fn sent<T: Send>(value: T) -> T {
         value
     }

@@ -106,7 +106,7 @@ on_every_store! {
         stage.nothing_waits().await;
     }
 
-    async fn a1_12_with_default_options_a_store_is_enough(stage) {
+    async fn c1_12_with_default_options_a_store_is_enough(stage) {
         let flows = OrchestrationRegistry::builder().register("Hello", hello);
         let runtime =
             Runtime::start_with_store(Arc::clone(&stage.store), ActivityRegistry::default(), flows.build())
@@ -137,7 +137,7 @@ on_every_store! {
         stage.nothing_waits().await;
     }
 
-    async fn a1_12_times_without_end_are_accepted(stage) {
+    async fn c1_12_times_without_end_are_accepted(stage) {
         let options = RuntimeOptions {
             dispatcher_long_poll_timeout: Duration::MAX,
             orchestrator_lock_timeout: Duration::MAX,
@@ -166,7 +166,7 @@ on_every_store! {
         stage.nothing_waits().await;
     }
 
-    async fn a1_12_a_runtime_without_slots_runs_nothing(stage) {
+    async fn c1_12_a_runtime_without_slots_runs_nothing(stage) {
         let options =
             RuntimeOptions { orchestration_concurrency: 0, worker_concurrency: 0, ..stage.options() };
         let runtime = stage.run_with(activities(), orchestrations(), options).await;
@@ -180,7 +180,7 @@ on_every_store! {
 }
 
 on_every_full_store! {
-    async fn a1_12_a_child_is_described_with_its_parent(stage) {
+    async fn c1_12_a_child_is_described_with_its_parent(stage) {
         let flow = orchestrations().register("Child", |_, _| async { Ok(String::new()) }).register(
             "Parent",
             |ctx: OrchestrationContext, _| async move {
@@ -208,7 +208,7 @@ async fn r2_17_a_start_says_which_engine_versions_it_was_told_to_run() {
 }
 
 #[tokio::test]
-async fn a1_12_leases_hooks_and_turns_that_end_at_once_are_refused() {
+async fn c1_12_leases_hooks_and_turns_that_end_at_once_are_refused() {
     let zero = Duration::ZERO;
     let defaults = RuntimeOptions::default;
     for (options, option, seconds) in [
@@ -226,7 +226,7 @@ async fn a1_12_leases_hooks_and_turns_that_end_at_once_are_refused() {
 }
 
 #[tokio::test]
-async fn a1_12_a_node_without_a_name_is_refused() {
+async fn c1_12_a_node_without_a_name_is_refused() {
     let error =
         refusal(RuntimeOptions { worker_node_id: Some(String::new()), ..RuntimeOptions::default() }).await;
     assert_eq!(error, OptionsError::EmptyNodeId);
@@ -283,7 +283,7 @@ async fn r2_17_options_that_are_refused_leave_the_store_alone() {
 }
 
 #[tokio::test]
-async fn a1_12_a_runtime_can_be_started_without_a_store() {
+async fn c1_12_a_runtime_can_be_started_without_a_store() {
     let runtime = Runtime::start(ActivityRegistry::default(), OrchestrationRegistry::default()).await;
     assert!(runtime.health().await.store_reachable);
     assert_eq!(runtime.metrics_snapshot(), Some(Default::default()));
@@ -292,7 +292,7 @@ async fn a1_12_a_runtime_can_be_started_without_a_store() {
 }
 
 #[tokio::test]
-async fn a1_12_two_runtimes_without_a_store_share_nothing() {
+async fn c1_12_two_runtimes_without_a_store_share_nothing() {
     let started = |gate: &'static str| async move {
         let flows = OrchestrationRegistry::builder()
             .register("Hello", move |_, _| async move { Ok(gate.to_owned()) });
@@ -332,7 +332,7 @@ async fn r2_17_the_registries_stay_the_applications() {
 }
 
 #[tokio::test]
-async fn a1_12_the_clock_of_the_machine_is_the_default() {
+async fn c1_12_the_clock_of_the_machine_is_the_default() {
     let store = Arc::new(MemoryStore::new());
     let flows =
         OrchestrationRegistry::builder().register("Wait", |ctx: OrchestrationContext, _| async move {
@@ -348,7 +348,7 @@ async fn a1_12_the_clock_of_the_machine_is_the_default() {
 }
 
 #[test]
-fn a1_12_the_defaults_of_the_options_are_these() {
+fn c1_12_the_defaults_of_the_options_are_these() {
     let options = RuntimeOptions::default();
     let ms = Duration::from_millis;
     assert_eq!(options.dispatcher_min_poll_interval, ms(100));
@@ -373,7 +373,7 @@ fn a1_12_the_defaults_of_the_options_are_these() {
 }
 
 #[test]
-fn a1_12_an_unregistered_handler_is_tried_after_twice_the_time_up_to_a_bound() {
+fn c1_12_an_unregistered_handler_is_tried_after_twice_the_time_up_to_a_bound() {
     let delays = |config: &UnregisteredBackoffConfig| {
         [0, 1, 2, 3, 4, 5, 6, 7, 8, 100, u32::MAX].map(|attempt| config.delay(attempt).as_secs())
     };

@@ -177,15 +177,15 @@ async fn saves_before_another_reads(stage: &Stage, how: Leaves) {
 }
 
 on_every_full_store! {
-    async fn s25_a_drained_worker_has_saved_before_another_reads(stage) {
+    async fn d25_a_drained_worker_has_saved_before_another_reads(stage) {
         saves_before_another_reads(&stage, Leaves::Drained).await;
     }
 
-    async fn s24_a_worker_that_stops_has_saved_before_another_reads(stage) {
+    async fn d24_a_worker_that_stops_has_saved_before_another_reads(stage) {
         saves_before_another_reads(&stage, Leaves::ShutDown).await;
     }
 
-    async fn s18_what_an_earlier_owner_saves_too_late_is_refused_and_its_turn_is_taken_again(stage) {
+    async fn d18_what_an_earlier_owner_saves_too_late_is_refused_and_its_turn_is_taken_again(stage) {
         let (faults, checkpoint) = (Faults::default(), Arc::default());
         let (first, second) = (SavingWorker::new("A", &checkpoint), SavingWorker::new("B", &checkpoint));
         let store = store_of(stage.inner(), Arc::new(stage.clock.clone()));

@@ -149,7 +149,7 @@ async fn went_on(stage: &Stage, table: &Table, instances: &[&str]) {
 }
 
 on_every_store! {
-    async fn s14_four_conversations_keep_worker_and_state_over_waits_timers_and_executions(stage) {
+    async fn d14_four_conversations_keep_worker_and_state_over_waits_timers_and_executions(stage) {
         let table = Table::new(4);
         for node in ["A", "B"] {
             stage.run_with(saying(&table), flows(), options(&stage, node)).await;
@@ -183,7 +183,7 @@ on_every_store! {
 }
 
 on_every_full_store! {
-    async fn s25_conversations_of_a_drained_worker_go_on_elsewhere_from_what_was_saved(stage) {
+    async fn d25_conversations_of_a_drained_worker_go_on_elsewhere_from_what_was_saved(stage) {
         let table = Table::new(2);
         let first = stage.run_with(saying(&table), flows(), options(&stage, "A")).await;
         let both = begin_long(&stage).await;
@@ -194,7 +194,7 @@ on_every_full_store! {
         stage.nothing_waits().await;
     }
 
-    async fn s31_conversations_of_a_dead_worker_go_on_elsewhere_from_what_was_saved(stage) {
+    async fn d31_conversations_of_a_dead_worker_go_on_elsewhere_from_what_was_saved(stage) {
         let (table, faults) = (Table::new(2), Faults::default());
         let store = store_of(stage.inner(), Arc::new(stage.clock.clone()));
         let store = Arc::new(Faulty::new(store, faults.clone()));
@@ -325,7 +325,7 @@ async fn open(file: &Path) -> Arc<SqliteProvider> {
 
 #[tokio::test]
 #[allow(clippy::print_stderr, reason = "figures are for people")]
-async fn s40_restarts_of_workers_lose_no_conversation_turn_and_every_move_has_a_cause() {
+async fn d40_restarts_of_workers_lose_no_conversation_turn_and_every_move_has_a_cause() {
     let (lines, _guard) = Lines::collect();
     let (size, ledger) = (Scale::asked(), Arc::<Ledger>::default());
     let folder = tempfile::tempdir().expect("a folder");

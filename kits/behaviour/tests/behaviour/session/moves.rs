@@ -34,7 +34,7 @@ impl SessionHooks for Slow {
 }
 
 on_every_store! {
-    async fn s14_turns_of_a_session_find_the_state_that_the_first_one_made(stage) {
+    async fn d14_turns_of_a_session_find_the_state_that_the_first_one_made(stage) {
         node(&stage, "A", &Gate::new(), |_| {}).await;
         node(&stage, "B", &Gate::new(), |_| {}).await;
         let first = takes_turn(&stage, "1", "chat").await;
@@ -48,7 +48,7 @@ on_every_store! {
         stage.nothing_waits().await;
     }
 
-    async fn s31_work_of_a_dead_owner_moves_when_its_lease_ends(stage) {
+    async fn d31_work_of_a_dead_owner_moves_when_its_lease_ends(stage) {
         let faults = Faults::default();
         let polls = |options: &mut RuntimeOptions| options.dispatcher_long_poll_timeout = SECOND;
         let dead = troubled(&stage, "A", &Gate::new(), &faults, polls).await;
@@ -71,7 +71,7 @@ on_every_store! {
         stage.stop().await;
     }
 
-    async fn s25_a_drained_runtime_renews_nothing_and_its_sessions_move(stage) {
+    async fn d25_a_drained_runtime_renews_nothing_and_its_sessions_move(stage) {
         let (gate, told) = (Gate::new(), Told::default());
         let first = node(&stage, "A", &gate, |options| options.session_hooks = told.hooks()).await;
         takes_turn(&stage, "1", "idle").await;
@@ -103,7 +103,7 @@ on_every_store! {
 }
 
 on_every_full_store! {
-    async fn s24_a_shutdown_hands_sessions_on_at_once(stage) {
+    async fn d24_a_shutdown_hands_sessions_on_at_once(stage) {
         let told = Told::default();
         let first = node(&stage, "A", &Gate::new(), |options| options.session_hooks = told.hooks()).await;
         assert_eq!(takes_turn(&stage, "1", "chat").await, "A first 1, attempt 1");
@@ -117,7 +117,7 @@ on_every_full_store! {
         stage.stop().await;
     }
 
-    async fn s24_what_a_forced_shutdown_stops_moves_at_once_and_is_not_counted(stage) {
+    async fn d24_what_a_forced_shutdown_stops_moves_at_once_and_is_not_counted(stage) {
         let gate = Gate::new();
         let first = node(&stage, "A", &gate, |_| {}).await;
         stage.start("1", "One", "Hold/chat").await;
@@ -131,7 +131,7 @@ on_every_full_store! {
         stage.stop().await;
     }
 
-    async fn s24_a_node_that_keeps_its_sessions_has_them_back_at_its_next_start(stage) {
+    async fn d24_a_node_that_keeps_its_sessions_has_them_back_at_its_next_start(stage) {
         let keeps = |options: &mut RuntimeOptions| options.release_sessions_on_shutdown = false;
         let first = node(&stage, "A", &Gate::new(), keeps).await;
         assert_eq!(takes_turn(&stage, "1", "chat").await, "A first 1, attempt 1");
@@ -150,7 +150,7 @@ on_every_full_store! {
         stage.stop().await;
     }
 
-    async fn s24_the_sessions_of_one_that_stops_are_shared_out_and_each_has_one_new_owner(stage) {
+    async fn d24_the_sessions_of_one_that_stops_are_shared_out_and_each_has_one_new_owner(stage) {
         let first = node(&stage, "A", &Gate::new(), |_| {}).await;
         for n in 0..6 {
             assert_eq!(takes_turn(&stage, &format!("a{n}"), &n.to_string()).await, "A first 1, attempt 1");
@@ -170,7 +170,7 @@ on_every_full_store! {
         stage.nothing_waits().await;
     }
 
-    async fn s25_a_drain_hands_idle_sessions_on_at_once_and_busy_ones_when_they_are_done(stage) {
+    async fn d25_a_drain_hands_idle_sessions_on_at_once_and_busy_ones_when_they_are_done(stage) {
         let (gate, told) = (Gate::new(), Told::default());
         let first = node(&stage, "A", &gate, |options| options.session_hooks = told.hooks()).await;
         takes_turn(&stage, "1", "idle").await;
@@ -288,7 +288,7 @@ on_every_full_store! {
         stage.stop().await;
     }
 
-    async fn s27_beyond_the_limit_the_least_recently_used_idle_session_is_released(stage) {
+    async fn d27_beyond_the_limit_the_least_recently_used_idle_session_is_released(stage) {
         let (gate, told) = (Gate::new(), Told::default());
         node(&stage, "A", &gate, |options| {
             options.max_attached_sessions = Some(2);
@@ -309,7 +309,7 @@ on_every_full_store! {
         stage.stop().await;
     }
 
-    async fn s22_work_that_a_full_owner_does_not_take_moves_on(stage) {
+    async fn d22_work_that_a_full_owner_does_not_take_moves_on(stage) {
         let (lines, _guard) = Lines::collect();
         let emitted = Emitted::default();
         let _listening = emitted.listen();
@@ -343,7 +343,7 @@ on_every_full_store! {
         stage.stop().await;
     }
 
-    async fn s30_work_whose_tag_the_owner_refuses_moves_on(stage) {
+    async fn d30_work_whose_tag_the_owner_refuses_moves_on(stage) {
         let flows = || {
             flows().register("Tagged", |ctx: OrchestrationContext, _: String| async move {
                 ctx.schedule_activity("Turn", "").with_tag("gpu").on_session("chat").await
@@ -372,7 +372,7 @@ on_every_full_store! {
         stage.stop().await;
     }
 
-    async fn s22_an_owner_whose_slots_are_busy_keeps_its_sessions(stage) {
+    async fn d22_an_owner_whose_slots_are_busy_keeps_its_sessions(stage) {
         let gate = Gate::new();
         node(&stage, "A", &gate, |options| options.worker_concurrency = 1).await;
         takes_turn(&stage, "1", "two").await;
@@ -388,7 +388,7 @@ on_every_full_store! {
         stage.stop().await;
     }
 
-    async fn s33_a_session_whose_activity_has_no_handler_here_goes_to_a_worker_that_has_it(stage) {
+    async fn d33_a_session_whose_activity_has_no_handler_here_goes_to_a_worker_that_has_it(stage) {
         let told = Told::default();
         node(&stage, "A", &Gate::new(), |options| options.session_hooks = told.hooks()).await;
         takes_turn(&stage, "1", "chat").await;
@@ -406,7 +406,7 @@ on_every_full_store! {
         stage.nothing_waits().await;
     }
 
-    async fn s33_the_session_is_left_out_until_the_longest_back_off_has_passed(stage) {
+    async fn d33_the_session_is_left_out_until_the_longest_back_off_has_passed(stage) {
         node(&stage, "A", &Gate::new(), |_| {}).await;
         stage.start("2", "One", "New/chat").await;
         stage.until("it is given back", async || stage.faults.calls("abandon") == 1).await;
@@ -417,7 +417,7 @@ on_every_full_store! {
         stage.stop().await;
     }
 
-    async fn s34_a_poisoned_activity_fails_alone_and_its_session_goes_on(stage) {
+    async fn d34_a_poisoned_activity_fails_alone_and_its_session_goes_on(stage) {
         node(&stage, "A", &Gate::new(), |options| options.max_attempts = 1).await;
         takes_turn(&stage, "1", "chat").await;
         let before = shown(&stage, "chat").await.epoch;
@@ -431,7 +431,7 @@ on_every_full_store! {
         stage.stop().await;
     }
 
-    async fn s39_a_session_that_is_released_by_hand_is_claimed_by_who_comes_first(stage) {
+    async fn d39_a_session_that_is_released_by_hand_is_claimed_by_who_comes_first(stage) {
         let (lines, _guard) = Lines::collect();
         let (gate, told) = (Gate::new(), Told::default());
         node(&stage, "A", &gate, |options| {
@@ -460,7 +460,7 @@ on_every_full_store! {
         stage.stop().await;
     }
 
-    async fn s40_the_log_and_the_metrics_tell_where_a_session_was_and_why_it_moved(stage) {
+    async fn d40_the_log_and_the_metrics_tell_where_a_session_was_and_why_it_moved(stage) {
         let (lines, _guard) = Lines::collect();
         let emitted = Emitted::default();
         let _listening = emitted.listen();
@@ -502,7 +502,7 @@ on_every_full_store! {
         stage.stop().await;
     }
 
-    async fn s40_renewals_that_fail_are_counted_and_lose_nothing_until_a_session_is_taken_away(stage) {
+    async fn d40_renewals_that_fail_are_counted_and_lose_nothing_until_a_session_is_taken_away(stage) {
         let emitted = Emitted::default();
         let _listening = emitted.listen();
         node(&stage, "A", &Gate::new(), |_| {}).await;
@@ -521,7 +521,7 @@ on_every_full_store! {
         stage.stop().await;
     }
 
-    async fn s40_the_wait_before_a_claim_is_told_and_no_other(stage) {
+    async fn d40_the_wait_before_a_claim_is_told_and_no_other(stage) {
         let emitted = Emitted::default();
         let _listening = emitted.listen();
         node(&stage, "turns", &Gate::new(), |options| options.worker_concurrency = 0).await;

@@ -186,7 +186,7 @@ async fn racer(stage: &Stage, id: &str, stays: &Arc<AtomicUsize>, left: &Arc<Ato
 }
 
 on_every_full_store! {
-    async fn s19_the_loser_of_a_race_is_cancelled_and_its_session_goes_on_with_its_owner(stage) {
+    async fn d19_the_loser_of_a_race_is_cancelled_and_its_session_goes_on_with_its_owner(stage) {
         let (stays, left) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         racer(&stage, "A", &stays, &left).await;
         assert_eq!(takes_turn(&stage, "1", "chat").await, "A first 1, attempt 1");
@@ -211,7 +211,7 @@ on_every_full_store! {
         stage.nothing_waits().await;
     }
 
-    async fn s18_an_activity_that_dies_with_its_owner_runs_again_elsewhere_under_a_new_epoch(stage) {
+    async fn d18_an_activity_that_dies_with_its_owner_runs_again_elsewhere_under_a_new_epoch(stage) {
         let (faults, gate, other) = (Faults::default(), Gate::new(), Gate::new());
         let dead = troubled(&stage, "A", &gate, &faults, asks_often).await;
         stage.start("1", "One", "Hold/chat").await;
@@ -233,7 +233,7 @@ on_every_full_store! {
         stage.nothing_waits().await;
     }
 
-    async fn s14_many_sessions_over_two_runtimes_each_stay_with_their_owner(stage) {
+    async fn d14_many_sessions_over_two_runtimes_each_stay_with_their_owner(stage) {
         let (gate, other) = (Gate::new(), Gate::new());
         for (id, gate) in [("A", &gate), ("B", &other)] {
             node(&stage, id, gate, |options| options.worker_concurrency = 3).await;
@@ -266,7 +266,7 @@ on_every_full_store! {
         stage.nothing_waits().await;
     }
 
-    async fn s18_each_runtime_applies_its_own_idle_time_to_its_own_sessions(stage) {
+    async fn d18_each_runtime_applies_its_own_idle_time_to_its_own_sessions(stage) {
         let gate = Gate::new();
         node(&stage, "A", &gate, |options| {
             options.worker_concurrency = 1;
@@ -295,7 +295,7 @@ on_every_full_store! {
         stage.nothing_waits().await;
     }
 
-    async fn s26_what_is_beyond_the_limit_of_one_runs_on_the_other_and_plain_work_on_both(stage) {
+    async fn d26_what_is_beyond_the_limit_of_one_runs_on_the_other_and_plain_work_on_both(stage) {
         let (gate, other) = (Gate::new(), Gate::new());
         let limits = |slots, limit| {
             move |options: &mut RuntimeOptions| {
@@ -340,7 +340,7 @@ on_every_full_store! {
         stage.nothing_waits().await;
     }
 
-    async fn s14_a_named_node_has_its_sessions_back_and_one_without_a_name_waits_for_the_lease(stage) {
+    async fn d14_a_named_node_has_its_sessions_back_and_one_without_a_name_waits_for_the_lease(stage) {
         let [named, nameless] = [Faults::default(), Faults::default()];
         let first = troubled(&stage, "A", &Gate::new(), &named, asks_often).await;
         assert_eq!(takes_turn(&stage, "1", "of A").await, "A first 1, attempt 1");
@@ -375,7 +375,7 @@ on_every_full_store! {
         stage.nothing_waits().await;
     }
 
-    async fn s13_a_child_that_names_the_session_of_its_parent_runs_on_the_same_owner(stage) {
+    async fn d13_a_child_that_names_the_session_of_its_parent_runs_on_the_same_owner(stage) {
         let gate = players(&stage, &["chat"], &[]).await;
         is_free(&stage, &gate).await;
         let place = placed(&stage, "chat", "A").await;
@@ -384,7 +384,7 @@ on_every_full_store! {
         stage.nothing_waits().await;
     }
 
-    async fn s14_a_fan_out_on_a_session_stays_with_its_owner_although_another_is_idle(stage) {
+    async fn d14_a_fan_out_on_a_session_stays_with_its_owner_although_another_is_idle(stage) {
         let gate = players(&stage, &["chat"], &[]).await;
         stage.start("1", "Fan", &["chat"; 10].join(" ")).await;
         stage.has("1", "ActivityScheduled", 10).await;
@@ -397,7 +397,7 @@ on_every_full_store! {
         stage.nothing_waits().await;
     }
 
-    async fn s28_of_a_mixed_fan_out_another_takes_the_plain_ones_and_the_owner_those_of_the_session(stage) {
+    async fn d28_of_a_mixed_fan_out_another_takes_the_plain_ones_and_the_owner_those_of_the_session(stage) {
         let gate = players(&stage, &["chat"], &[]).await;
         stage.start("1", "Fan", &["chat plain"; 10].join(" ")).await;
         stage.has("1", "ActivityCompleted", 10).await;
@@ -411,7 +411,7 @@ on_every_full_store! {
         stage.nothing_waits().await;
     }
 
-    async fn s14_a_fan_out_over_sessions_of_two_owners_runs_each_where_its_session_is(stage) {
+    async fn d14_a_fan_out_over_sessions_of_two_owners_runs_each_where_its_session_is(stage) {
         let gate = players(&stage, &["one", "two"], &["three"]).await;
         stage.start("1", "Fan", &["one two three plain"; 3].join(" ")).await;
         stage.has("1", "ActivityCompleted", 6).await;
@@ -426,7 +426,7 @@ on_every_full_store! {
         stage.nothing_waits().await;
     }
 
-    async fn s12_a_session_stays_through_continue_as_new_into_another_version(stage) {
+    async fn d12_a_session_stays_through_continue_as_new_into_another_version(stage) {
         let gate = players(&stage, &["chat"], &[]).await;
         is_free(&stage, &gate).await;
         stage.client.start_orchestration_versioned("1", "Upgrade", "1.0.0", "chat").await.expect("starts");
@@ -441,7 +441,7 @@ on_every_full_store! {
         stage.nothing_waits().await;
     }
 
-    async fn s12_fan_outs_and_continue_as_new_over_two_runtimes_leave_each_session_one_owner(stage) {
+    async fn d12_fan_outs_and_continue_as_new_over_two_runtimes_leave_each_session_one_owner(stage) {
         let gate = players(&stage, &["one"], &["two"]).await;
         is_free(&stage, &gate).await;
         stage.start("1", "Fans", "one two one two/").await;
@@ -453,7 +453,7 @@ on_every_full_store! {
         stage.nothing_waits().await;
     }
 
-    async fn s18_runtimes_of_unequal_limits_and_leases_share_sessions_and_each_lease_is_its_owners(stage) {
+    async fn d18_runtimes_of_unequal_limits_and_leases_share_sessions_and_each_lease_is_its_owners(stage) {
         let (faults, gate) = (Faults::default(), Gate::new());
         let small = troubled(&stage, "A", &gate, &faults, |options| {
             asks_often(options);
@@ -481,7 +481,7 @@ on_every_full_store! {
         stage.nothing_waits().await;
     }
 
-    async fn s12_conversations_over_two_workers_are_each_in_the_memory_of_one(stage) {
+    async fn d12_conversations_over_two_workers_are_each_in_the_memory_of_one(stage) {
         let memories = [Memory::default(), Memory::default()];
         // All begin together, so that no worker can have more of them than it has slots.
         let all = Arc::new(Barrier::new(4));

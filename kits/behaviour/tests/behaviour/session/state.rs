@@ -61,7 +61,7 @@ impl SessionHooks for Bad {
 }
 
 on_every_store! {
-    async fn s23_an_activity_without_a_session_has_none_and_one_with_a_session_has_its_id(stage) {
+    async fn d23_an_activity_without_a_session_has_none_and_one_with_a_session_has_its_id(stage) {
         let works = activities().register("Ask", |ctx: ActivityContext, _: String| async move {
             Ok(ctx
                 .session()
@@ -75,7 +75,7 @@ on_every_store! {
         stage.stop().await;
     }
 
-    async fn s23_of_activities_at_the_same_time_one_makes_the_state_and_all_share_it(stage) {
+    async fn d23_of_activities_at_the_same_time_one_makes_the_state_and_all_share_it(stage) {
         let (gate, made) = (Gate::new(), Arc::new(AtomicUsize::new(0)));
         let (at, count) = (gate.clone(), Arc::clone(&made));
         let works = activities().register("Load", move |ctx: ActivityContext, _: String| {
@@ -105,7 +105,7 @@ on_every_store! {
         stage.stop().await;
     }
 
-    async fn s23_state_that_could_not_be_made_is_made_by_the_next_and_the_first_turn_goes_on(stage) {
+    async fn d23_state_that_could_not_be_made_is_made_by_the_next_and_the_first_turn_goes_on(stage) {
         let tries = Arc::new(AtomicUsize::new(0));
         let works = activities().register("Load", move |ctx: ActivityContext, _: String| {
             let tries = Arc::clone(&tries);
@@ -130,7 +130,7 @@ on_every_store! {
         stage.stop().await;
     }
 
-    async fn s23_an_idle_session_is_detached_and_what_was_kept_is_dropped(stage) {
+    async fn d23_an_idle_session_is_detached_and_what_was_kept_is_dropped(stage) {
         let (lines, _guard) = Lines::collect();
         let (dropped, told) = (Arc::new(AtomicBool::new(false)), Told::default());
         let options = RuntimeOptions { session_hooks: told.hooks(), ..named(&stage, "A") };
@@ -152,7 +152,7 @@ on_every_store! {
         stage.nothing_waits().await;
     }
 
-    async fn s12_a_continue_as_new_keeps_the_session(stage) {
+    async fn d12_a_continue_as_new_keeps_the_session(stage) {
         let flows =
             orchestrations().register("Long", |ctx: OrchestrationContext, input: String| async move {
                 let seen = ctx.schedule_activity_on_session("Turn", "", "chat").await?;
@@ -169,7 +169,7 @@ on_every_store! {
         stage.nothing_waits().await;
     }
 
-    async fn s38_a_turn_now_and_then_keeps_a_session(stage) {
+    async fn d38_a_turn_now_and_then_keeps_a_session(stage) {
         node(&stage, "A", &Gate::new(), |_| {}).await;
         for n in 1..=3 {
             let seen = takes_turn(&stage, &n.to_string(), "chat").await;
@@ -179,7 +179,7 @@ on_every_store! {
         stage.stop().await;
     }
 
-    async fn s35_an_activity_that_misses_its_session_says_so_by_kind(stage) {
+    async fn d35_an_activity_that_misses_its_session_says_so_by_kind(stage) {
         let works = activities().register("Miss", |ctx: ActivityContext, _: String| async move {
             Err::<String, String>(ctx.session_lost("no conversation here"))
         });
@@ -197,7 +197,7 @@ on_every_store! {
         stage.stop().await;
     }
 
-    async fn s23_hooks_that_panic_or_do_not_return_harm_nobody(stage) {
+    async fn d23_hooks_that_panic_or_do_not_return_harm_nobody(stage) {
         let (lines, _guard) = Lines::collect();
         let dropped = Arc::new(AtomicBool::new(false));
         let options = RuntimeOptions { session_hooks: Some(Arc::new(Bad)), ..named(&stage, "A") };
@@ -306,7 +306,7 @@ on_every_full_store! {
         stage.stop().await;
     }
 
-    async fn s23_an_idle_session_is_released_at_once_and_its_next_attachment_has_a_higher_epoch(stage) {
+    async fn d23_an_idle_session_is_released_at_once_and_its_next_attachment_has_a_higher_epoch(stage) {
         node(&stage, "A", &Gate::new(), |options| options.session_idle_timeout = 40 * SECOND).await;
         takes_turn(&stage, "1", "chat").await;
         let before = shown(&stage, "chat").await;

@@ -161,7 +161,7 @@ on_every_store! {
         stage.stop().await;
     }
 
-    async fn a1_12_a_runtime_without_turn_slots_fetches_no_turn(stage) {
+    async fn c1_12_a_runtime_without_turn_slots_fetches_no_turn(stage) {
         let options = RuntimeOptions { orchestration_concurrency: 0, ..stage.options() };
         stage.run_with(activities(), flows(), options).await;
         stage.start("a", "Echo", "x").await;
