@@ -46,19 +46,9 @@ const FAILURE: &str = r#"{"Application":{"kind":"ActivityFailed","message":"no",
 /// Lists every kind with its options absent, and the text it has alone.
 fn bare_kinds() -> Vec<(EventKind, String)> {
     use EventKind::*;
-    let started = OrchestrationStarted {
-        name: s("n"),
-        version: s("1.0.0"),
-        input: s("i"),
-        parent_instance: None,
-        parent_id: None,
-        parent_execution_id: None,
-        carry_forward_events: None,
-        initial_custom_status: None,
-    };
     let kinds = [
         (
-            started,
+            started(),
             concat!(
                 r#""OrchestrationStarted","name":"n","version":"1.0.0","input":"i","#,
                 r#""parent_instance":null,"parent_id":null"#,
@@ -122,6 +112,19 @@ fn bare_kinds() -> Vec<(EventKind, String)> {
         (SessionsCarried { sessions: vec![] }, r#""SessionsCarried","sessions":[]"#),
     ];
     kinds.map(|(kind, text)| (kind, text.replace("FAILURE", FAILURE))).to_vec()
+}
+
+fn started() -> EventKind {
+    EventKind::OrchestrationStarted {
+        name: s("n"),
+        version: s("1.0.0"),
+        input: s("i"),
+        parent_instance: None,
+        parent_id: None,
+        parent_execution_id: None,
+        carry_forward_events: None,
+        initial_custom_status: None,
+    }
 }
 
 #[test]
@@ -281,8 +284,13 @@ fn continue_as_new() -> WorkItem {
 
 /// Lists every work item with its options absent, its text, and its name in logs where that differs.
 fn bare_items() -> Vec<(WorkItem, String)> {
+    let items = [bare_items_of_instances(), bare_items_of_children_and_sessions()].concat();
+    items.into_iter().map(|(item, text)| (item, text.replace("FAILURE", FAILURE))).collect()
+}
+
+fn bare_items_of_instances() -> Vec<(WorkItem, &'static str)> {
     use WorkItem::*;
-    let items = [
+    vec![
         (
             StartOrchestration {
                 instance: s("a"),
@@ -333,6 +341,12 @@ fn bare_items() -> Vec<(WorkItem, String)> {
             CancelInstance { instance: s("a"), reason: s("r") },
             r#"{"CancelInstance":{"instance":"a","reason":"r"}}"#,
         ),
+    ]
+}
+
+fn bare_items_of_children_and_sessions() -> Vec<(WorkItem, &'static str)> {
+    use WorkItem::*;
+    vec![
         (
             SubOrchCompleted {
                 parent_instance: s("p"),
@@ -397,8 +411,7 @@ fn bare_items() -> Vec<(WorkItem, String)> {
             "{\"TerminateInstance\":{\"instance\":\"a\",\"reason\":\"r\"}}",
         ),
         (Nudge { instance: s("a") }, "{\"Nudge\":{\"instance\":\"a\"}}"),
-    ];
-    items.map(|(item, text)| (item, text.replace("FAILURE", FAILURE))).to_vec()
+    ]
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod bad_input;
 mod counts;
 mod endings;
 mod faults;
+mod foreign;
 mod future;
 mod kind;
 mod limits;

@@ -1,7 +1,5 @@
 //! Panics and misuse: errors of the orchestration, never of the process.
 
-mod foreign;
-
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
