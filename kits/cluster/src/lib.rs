@@ -24,7 +24,7 @@
 //! | `TEST_DATABASE_URL` | the server to join instead of a throw-away one (without TLS) |
 //! | `PG_BIN` | the folder of `initdb` and `pg_ctl` |
 //! | `STEADFAST_CLUSTER_DIR` | the folder of the clusters, instead of one per user in the temp folder |
-//! | `STEADFAST_CLUSTER_GRACE` | seconds that the shared cluster stays when no process uses it, 20 by default |
+//! | `STEADFAST_CLUSTER_GRACE` | seconds that the shared cluster stays without a user, 20 by default |
 
 mod bouncer;
 mod cluster;

@@ -136,6 +136,8 @@ async fn a_server_starts_again_with_more_settings_and_files() {
     let server = Server::durable().unwrap();
     server.start_changed(&[("work_mem", "7MB")], &[("standby.signal", "")]).unwrap();
     let client = connect(server.url()).await;
-    let row = client.query_one("SELECT current_setting('work_mem') || CASE WHEN pg_is_in_recovery() THEN ' on a standby' ELSE '' END", &[]).await.unwrap();
+    let setting = "SELECT current_setting('work_mem') \
+                   || CASE WHEN pg_is_in_recovery() THEN ' on a standby' ELSE '' END";
+    let row = client.query_one(setting, &[]).await.unwrap();
     assert_eq!(row.get::<_, &str>(0), "7MB on a standby");
 }

@@ -14,7 +14,7 @@ impl Db<'_> {
         if !self.exists(key)? {
             return Ok(None);
         }
-        let lease = self.one(sql!("turn/lease/live"), [key, self.now], |row| {
+        let lease = self.one(sql!("turn/lease/current"), [key, self.now], |row| {
             Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?))
         })?;
         let (token, until) = lease.unzip();

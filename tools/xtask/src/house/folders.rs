@@ -6,25 +6,16 @@ use super::{Finding, tree::Tree};
 
 pub(super) const FILES: usize = 15;
 
-/// Folders that may have more, each with its reason.
-const EXCEPTIONS: [(&str, &str); 1] = [(
-    "stores/postgres/sql/functions/compat",
-    "one file per function of the compatible schema, named and listed as that schema has them",
-)];
-
 pub(super) fn findings(tree: &Tree) -> Vec<Finding> {
-    let folders = flat(tree);
-    let is_exempt = |folder: &str| EXCEPTIONS.iter().any(|(exempt, _)| *exempt == folder);
-    let crowded = folders.iter().filter(|(folder, files)| **files > FILES && !is_exempt(folder)).map(
-        |(folder, files)| finding(folder, format!("{files} files: at most {FILES}, group them by word")),
-    );
-    let idle = EXCEPTIONS
-        .iter()
-        .filter(|(folder, _)| folders.get(*folder).is_some_and(|files| *files <= FILES))
-        .map(|(folder, _)| {
-            finding(folder, "its exception in house/folders.rs is not needed: remove it".into())
-        });
-    crowded.chain(idle).collect()
+    let crowded = flat(tree).into_iter().filter(|(_, files)| *files > FILES);
+    crowded
+        .map(|(folder, files)| Finding {
+            check: "folders",
+            file: folder.to_owned(),
+            line: 1,
+            remedy: format!("{files} files: at most {FILES}, group them by word"),
+        })
+        .collect()
 }
 
 /// Counts the Rust and SQL files directly in each folder.
@@ -34,10 +25,6 @@ pub(super) fn flat(tree: &Tree) -> BTreeMap<&str, usize> {
         *folders.entry(path.rsplit_once('/').map_or("", |(folder, _)| folder)).or_default() += 1;
     }
     folders
-}
-
-fn finding(folder: &str, remedy: String) -> Finding {
-    Finding { check: "folders", file: folder.to_owned(), line: 1, remedy }
 }
 
 #[cfg(test)]
@@ -55,11 +42,5 @@ mod tests {
         assert!(findings(&folder_of(15)).is_empty());
         let found = findings(&folder_of(16));
         assert_eq!((found.len(), found[0].file.as_str()), (1, "a/sql"));
-    }
-
-    #[test]
-    fn an_exception_that_excuses_nothing_is_named() {
-        let found = findings(&tree(&[("stores/postgres/sql/functions/compat/one.sql", "")]));
-        assert!(found[0].remedy.contains("not needed"), "{}", found[0].remedy);
     }
 }

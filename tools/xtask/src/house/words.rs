@@ -166,7 +166,6 @@ const BANS: &[BannedWords] = &[
 /// Names that keep a word, each with its reason.
 const EXCEPTIONS: &[(&str, &str)] = &[
     ("is_terminal", "compatible name: a status, an error"),
-    ("terminal", "compatible field: a snapshot, an error"),
     ("item", "compatible field: a `WorkItem` and what a lease holds"),
     ("attempt", "compatible call of an activity's context"),
 ];

@@ -96,8 +96,8 @@ impl Plan {
     }
 }
 
-/// The files of functions as the server gets them, with the planner settings of the same state. An older state has no file
-/// of settings, and its functions write them out.
+/// The files of functions as the server gets them, with the planner settings of the same state. An older state has
+/// no file of settings, and its functions write them out.
 fn function_texts(workspace: &Workspace, source: &Source) -> Result<Vec<Text>> {
     let mut functions = texts(workspace, source, FUNCTIONS)?;
     let shared = texts(workspace, source, SCHEMA)?;

@@ -351,7 +351,9 @@ on_every_store! {
         stage.run(activities(), flow).await;
         assert_eq!(stage.ends_after("a", "Parent", "first").await, Ok("a::sub::2 a::sub::2_2".to_owned()));
         let scheduled = stage.history_of("a", 2).await.remove(1).kind;
-        let EventKind::SubOrchestrationScheduled { instance, .. } = &scheduled else { panic!("{scheduled:?}") };
+        let EventKind::SubOrchestrationScheduled { instance, .. } = &scheduled else {
+            panic!("{scheduled:?}");
+        };
         assert_eq!(instance, "sub::2_2");
         stage.stop().await;
     }

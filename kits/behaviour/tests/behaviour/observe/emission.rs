@@ -516,7 +516,8 @@ async fn a_turn_that_blocks_its_thread_is_counted_as_a_slot_replaced() {
     assert_eq!(emitted.counters("steadfast_slots_"), table([(replaced, 1)]));
 }
 
-/// The metrics of the guide: name, kind, labels. Each is an item of a list: "`name`, kind by `label`, `label`: …".
+/// The metrics of the guide: name, kind, labels. Each is an item of a list, written as
+/// "`name`, kind by `label`, `label`: …".
 fn documented() -> BTreeMap<String, (String, Vec<String>)> {
     let guide = include_str!("../../../../../docs/guide/observability.md");
     let unwrapped = guide.replace("\n  ", " ");
