@@ -112,7 +112,7 @@ impl PostgresProvider {
         }
         let wait = match next {
             NextPoll::At { at, now } => {
-                // The clock of a test may have moved on since the poll. The database's clock has moved on only a
+                // The clock of a test may have moved on since the poll. The database's clock has moved on a
                 // little.
                 let wait = at.saturating_sub(self.backend.db.now().unwrap_or(now));
                 Duration::from_millis(u64::try_from(wait).unwrap_or(0)).min(self.poll_interval)

@@ -11,7 +11,7 @@ pub(super) fn findings(tree: &Tree) -> Vec<Finding> {
     files.flat_map(|(path, text)| too_wide(path, text)).collect()
 }
 
-/// Migrations keep their text: a database has the hash of each one that it was brought to, and refuses another.
+/// Migrations keep their text: a database has the hash of each one that it has run, and refuses another text.
 fn is_migration(path: &str) -> bool {
     path.starts_with("stores/") && path.contains("/sql/migrations/")
 }

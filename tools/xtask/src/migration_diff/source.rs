@@ -10,7 +10,8 @@ const MIGRATIONS: &str = "stores/postgres/sql/migrations";
 const FUNCTIONS: &str = "stores/postgres/sql/functions";
 
 /// The planner settings that functions share; `{planner}` stands for them in the files of functions.
-const SCHEMA: &str = "stores/postgres/sql/schema";
+/// All SQL of the store. The planner settings that functions share are one of its files.
+const SQL: &str = "stores/postgres/sql";
 const PLANNER: &str = "planner.sql";
 
 /// A state of the files.
@@ -96,11 +97,11 @@ impl Plan {
     }
 }
 
-/// The files of functions as the server gets them, with the planner settings of the same state. An older state has
-/// no file of settings, and its functions write them out.
+/// The files of functions as the server gets them, with the planner settings of the same state. An older
+/// state has no file of settings, and its functions write them out.
 fn function_texts(workspace: &Workspace, source: &Source) -> Result<Vec<Text>> {
     let mut functions = texts(workspace, source, FUNCTIONS)?;
-    let shared = texts(workspace, source, SCHEMA)?;
+    let shared = texts(workspace, source, SQL)?;
     if let Some(planner) = shared.iter().find(|text| text.file.rsplit('/').next() == Some(PLANNER)) {
         let settings: Vec<&str> = planner.text.lines().filter(|line| !line.starts_with("--")).collect();
         for function in &mut functions {
@@ -199,7 +200,7 @@ mod tests {
         assert!(plan.before_sql(&workspace).unwrap().migrations.is_empty());
         let after = plan.after_sql(&workspace).unwrap();
         assert_eq!(after.migrations.len(), 1);
-        let fetch = after.functions.iter().find(|text| text.file == "turn/fetch_turns.sql").unwrap();
+        let fetch = after.functions.iter().find(|text| text.file == "turn/fetch/fetch_turns.sql").unwrap();
         assert!(fetch.text.contains("\nSET plan_cache_mode TO force_generic_plan\n"), "{}", fetch.text);
         assert!(!fetch.text.contains("{planner}"), "{}", fetch.text);
     }
