@@ -151,9 +151,7 @@ async fn a_statement_that_nobody_waits_for_is_cancelled_and_holds_up_nobody() {
     let db = db(&url, "left", &plan);
     let left = {
         let db = db.clone();
-        tokio::spawn(async move {
-            db.rows("sleep", Statement::of(SLEEP, params![])).await.map(drop)
-        })
+        tokio::spawn(async move { db.rows("sleep", Statement::of(SLEEP, params![])).await.map(drop) })
     };
     let admin = connect(server().url()).await;
     timely(async { while number(&admin, RUNNING, "left").await == 0 {} }).await;

@@ -233,10 +233,7 @@ async fn a_call_that_had_looked_up_the_older_form_finds_the_new_one() {
     let db = db(server.url(), schema.name(), &plan());
     // The function is looked up first; then the call waits at the gate, still without having called it.
     let asked = tokio::spawn(async move {
-        let rows = db
-            .rows("double", Statement::of(CALL_AT_GATE, params![21_i64]))
-            .await
-            .unwrap();
+        let rows = db.rows("double", Statement::of(CALL_AT_GATE, params![21_i64])).await.unwrap();
         column::<i64>("double", &rows[0], "doubled").unwrap()
     });
     while number(
