@@ -56,6 +56,6 @@ impl Function {
 
 /// The planner settings of functions: their file without its comments.
 static PLANNER: LazyLock<String> = LazyLock::new(|| {
-    let settings = sql!("planner").lines().filter(|line| !line.starts_with("--"));
+    let settings = sql!("schema/settings/planner").lines().filter(|line| !line.starts_with("--"));
     settings.collect::<Vec<_>>().join("\n")
 });
