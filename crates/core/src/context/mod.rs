@@ -34,6 +34,10 @@ use crate::{Action, Event};
 /// What comes from the context is recorded and therefore safe: activities, timers, events, children,
 /// key-value state, the time and random ids. Clones share one state. A call from outside the orchestration's
 /// own code, such as a spawned task, cannot be repeated and fails the orchestration.
+///
+/// # Cancel safety
+/// Dropping a future of the context before it has answered cancels its operation, and the drop is recorded:
+/// an activity or a child is asked to stop, a wait ends. A dropped future with retries makes no further try.
 #[derive(Clone)]
 pub struct OrchestrationContext {
     scope: Arc<PollScope>,
