@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 
 use steadfast_core::Event;
-use steadfast_store::{History, ProviderError, ProviderErrorKind};
+use steadfast_store::rules::{repeated_event, to_json};
+use steadfast_store::{ProviderError, ProviderErrorKind};
 
-use crate::link::db::{Db, column, time};
+use crate::link::db::{Db, column, time, unsigned};
 use crate::link::escape::escape;
 use crate::link::statement::{Statement, calls, params, sql};
 use crate::schema::functions::{Function, functions};
-use crate::verbs::message::text;
 
 pub(crate) const FUNCTIONS: &[Function] = functions!["history/append_events"];
 
@@ -44,7 +44,7 @@ impl StoredEvents {
             // An id beyond the numbers of the database is refused there, like 0.
             new.ids.push(i64::try_from(event.event_id).unwrap_or(0));
             new.kinds.push(event.kind.name());
-            new.texts.push(text(operation, event)?);
+            new.texts.push(to_json(operation, event)?);
         }
         Ok(new)
     }
@@ -77,8 +77,7 @@ impl StoredEvents {
         let at = at.and_then(|at| usize::try_from(at).ok()?.checked_sub(1));
         let id = at.and_then(|at| self.given.get(at)).copied().unwrap_or(0);
         if code == "conflict" {
-            let text = format!("execution {execution} of '{instance}' has an event {id} already");
-            return ProviderError::new(ProviderErrorKind::Conflict, operation, text);
+            return repeated_event(operation, instance, unsigned(execution), id);
         }
         let text = format!("event id {id} is none that can be stored: ids begin with 1");
         ProviderError::new(ProviderErrorKind::Invalid, operation, text)
@@ -156,16 +155,6 @@ impl Db {
         let row = self.one(operation, statement).await?;
         let text: Option<String> = row.map(|row| column(operation, &row, "event_data")).transpose()?;
         Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
-    }
-}
-
-/// Makes a history of stored texts. For a caller that holds events up to `known`, the texts are only those
-/// after it (S2, S15).
-pub(crate) fn history_of(texts: &[String], known: Option<u64>) -> History {
-    match (events_of(texts), known) {
-        (Ok(events), Some(after)) => History::Tail { after, events },
-        (Ok(events), None) => History::Whole(events),
-        (Err(error), _) => History::Unreadable(error.to_string()),
     }
 }
 

@@ -12,7 +12,7 @@ use crate::link::statement::{Statement, calls, params, sql};
 use crate::schema::functions::{Function, functions};
 use crate::verbs::poll::{NextPoll, PollResult};
 use crate::verbs::session::scope_of;
-use crate::verbs::work::tags::tag_of;
+use crate::verbs::work::read_tag;
 
 pub(crate) const FUNCTIONS: &[Function] =
     functions!["waiting/has_work", "waiting/oldest_waiting", "waiting/turn_of"];
@@ -130,7 +130,7 @@ fn read_work(operation: &'static str, row: &Row) -> Result<WorkState, ProviderEr
     Ok(WorkState {
         activity_id: unsigned(column(operation, row, "activity_id")?),
         name,
-        tag: tag_of(column(operation, row, "tag")?),
+        tag: read_tag(column(operation, row, "tag")?),
         session: session.map(|id| scope_of(scope, id)),
         attempts: u32::try_from(attempts).unwrap_or(0),
         phase,

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use steadfast_core::{SessionConcurrency, SessionKey};
+use steadfast_store::rules::{lost_claims, stored_tags, superseded};
 use steadfast_store::{
-    Appetite, MAX_PAGE, Owner, ProviderError, ProviderErrorKind, RenewSessions, SessionInfo, SessionRef,
-    SessionsRenewed, Woken,
+    Appetite, MAX_PAGE, Owner, ProviderError, RenewSessions, SessionInfo, SessionRef, SessionsRenewed, Woken,
 };
 use tokio_postgres::Row;
 
@@ -14,7 +14,6 @@ use crate::link::escape::{escape, unescape};
 use crate::link::statement::{Statement, calls, params, sql};
 use crate::schema::functions::{Function, functions};
 use crate::verbs::backend::Backend;
-use crate::verbs::work::tags::tags_of;
 
 pub(crate) const FUNCTIONS: &[Function] = functions![
     "session/line/lock_lines",
@@ -99,7 +98,7 @@ impl Backend {
     ) -> Result<SessionsRenewed, ProviderError> {
         const OPERATION: &str = "renew_sessions";
         let tags: Option<Vec<_>> =
-            tags_of(&request.tags).map(|tags| tags.iter().map(|tag| escape(tag).into_owned()).collect());
+            stored_tags(&request.tags).map(|tags| tags.iter().map(|tag| escape(tag).into_owned()).collect());
         let call = RenewSessionLeases {
             owner: escape(&request.owner.id),
             incarnation: request.owner.incarnation.map(time),
@@ -125,13 +124,7 @@ impl Backend {
             let key = scope_of(column(OPERATION, row, "scope")?, column(OPERATION, row, "session")?);
             list.push(SessionRef { key, epoch: unsigned(epoch) });
         }
-        let is_missing = |session: &&SessionRef| {
-            ![&outcome.renewed, &outcome.idle, &outcome.untaken].iter().any(|list| list.contains(session))
-        };
-        let mut lost: Vec<SessionRef> = request.held.iter().filter(is_missing).cloned().collect();
-        lost.sort();
-        lost.dedup();
-        outcome.lost = lost;
+        outcome.lost = lost_claims(request, &outcome);
         if !outcome.untaken.is_empty() {
             self.waiters.wake(&any_work());
         }
@@ -216,14 +209,7 @@ impl Db {
 /// Makes the error for a call by an earlier start of a node that has started again since.
 pub(crate) fn fenced(operation: &'static str, owner: Option<&Owner>, newest: i64) -> ProviderError {
     let (id, given) = owner.map_or(("", 0), |owner| (&*owner.id, owner.incarnation.unwrap_or(0)));
-    ProviderError::new(
-        ProviderErrorKind::LeaseLost,
-        operation,
-        format!(
-            "incarnation {given} of node '{id}' was replaced by incarnation {newest}: another process has \
-             started with the same worker_node_id"
-        ),
-    )
+    superseded(operation, id, given, unsigned(newest))
 }
 
 /// Returns keys of sessions as they are stored: scopes and ids.
