@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use steadfast_core::Event;
-use steadfast_store::rules::{repeated_event, to_json};
-use steadfast_store::{ProviderError, ProviderErrorKind};
+use steadfast_store::ProviderError;
+use steadfast_store::rules::{events_of, repeated_event, to_json, unreadable_history, unstorable_event};
 
 use crate::link::db::{Db, column, time, unsigned};
 use crate::link::escape::escape;
@@ -79,8 +79,7 @@ impl StoredEvents {
         if code == "conflict" {
             return repeated_event(operation, instance, unsigned(execution), id);
         }
-        let text = format!("event id {id} is none that can be stored: ids begin with 1");
-        ProviderError::new(ProviderErrorKind::Invalid, operation, text)
+        unstorable_event(operation, id)
     }
 }
 
@@ -137,10 +136,7 @@ impl Db {
         let rows = self.rows(OPERATION, statement).await?;
         let texts =
             rows.iter().map(|row| column(OPERATION, row, "event_data")).collect::<Result<Vec<_>, _>>()?;
-        events_of(&texts).map_err(|error| {
-            let text = format!("the history of '{instance}' cannot be read: {error}");
-            ProviderError::new(ProviderErrorKind::Corrupt, OPERATION, text).with_source(error)
-        })
+        events_of(&texts).map_err(|error| unreadable_history(instance, error))
     }
 
     /// Reads the event that an execution started with; `None` if it is missing or cannot be read.
@@ -156,9 +152,4 @@ impl Db {
         let text: Option<String> = row.map(|row| column(operation, &row, "event_data")).transpose()?;
         Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
     }
-}
-
-/// Reads events from their texts.
-pub(crate) fn events_of(texts: &[String]) -> serde_json::Result<Vec<Event>> {
-    texts.iter().map(|text| serde_json::from_str(text)).collect()
 }

@@ -1,7 +1,7 @@
 //! Instances: their states, read without their histories.
 
 use steadfast_core::{ErrorDetails, Event, EventKind, SystemStats};
-use steadfast_store::rules::{self, ROWLESS, no_such_cursor};
+use steadfast_store::rules::{self, ROWLESS, events_of, instance_page, no_such_cursor};
 use steadfast_store::{Cursor, ExecutionState, InstancePage, InstanceQuery, InstanceState, ProviderError};
 use tokio_postgres::Row;
 
@@ -9,7 +9,6 @@ use crate::link::db::{Db, column, unsigned};
 use crate::link::escape::{escape, unescape};
 use crate::link::statement::{Statement, params, sql};
 use crate::schema::functions::{Function, functions};
-use crate::verbs::history::events_of;
 
 pub(crate) const FUNCTIONS: &[Function] = functions!["instance/lock_instances", "instance/forget_instances"];
 
@@ -74,10 +73,7 @@ impl Db {
         for row in &rows {
             found.push((read(OPERATION, row)?, column::<i64>(OPERATION, row, "ord")?));
         }
-        let more = found.len() > query.page_size();
-        found.truncate(query.page_size());
-        let next = found.last().filter(|_| more).map(|(_, order)| Cursor(order.to_string()));
-        Ok(InstancePage { instances: found.into_iter().map(|(state, _)| state).collect(), next })
+        Ok(instance_page(query, found))
     }
 
     pub(crate) async fn stats(&self, instance: &str) -> Result<Option<SystemStats>, ProviderError> {

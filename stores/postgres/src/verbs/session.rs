@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use steadfast_core::{SessionConcurrency, SessionKey};
-use steadfast_store::rules::{lost_claims, stored_tags, superseded};
+use steadfast_store::rules::{lost_claims, session_key, stored_scope, stored_tags, superseded};
 use steadfast_store::{
     Appetite, MAX_PAGE, Owner, ProviderError, RenewSessions, SessionInfo, SessionRef, SessionsRenewed, Woken,
 };
@@ -121,7 +121,7 @@ impl Backend {
                 "idle" => &mut outcome.idle,
                 _ => &mut outcome.renewed,
             };
-            let key = scope_of(column(OPERATION, row, "scope")?, column(OPERATION, row, "session")?);
+            let key = read_key(column(OPERATION, row, "scope")?, column(OPERATION, row, "session")?);
             list.push(SessionRef { key, epoch: unsigned(epoch) });
         }
         outcome.lost = lost_claims(request, &outcome);
@@ -217,14 +217,9 @@ pub(crate) fn keys(keys: &[SessionKey]) -> (Vec<Cow<'_, str>>, Vec<Cow<'_, str>>
     keys.iter().map(|key| (escape(stored_scope(key)), escape(&key.session_id))).unzip()
 }
 
-/// Returns the scope of a session as it is stored, before it is escaped: `''` for a shared session.
-pub(crate) fn stored_scope(key: &SessionKey) -> &str {
-    key.instance.as_deref().unwrap_or_default()
-}
-
-/// Returns the key of a session from its stored scope and id.
-pub(crate) fn scope_of(scope: String, session_id: String) -> SessionKey {
-    SessionKey { instance: (!scope.is_empty()).then(|| unescape(scope)), session_id: unescape(session_id) }
+/// Returns the key of a session from the columns that hold its scope and id.
+pub(crate) fn read_key(scope: String, session_id: String) -> SessionKey {
+    session_key(unescape(scope), unescape(session_id))
 }
 
 /// Any number of activities of sessions may have become available.
@@ -238,7 +233,7 @@ fn read_info(operation: &'static str, row: &Row) -> Result<SessionInfo, Provider
     let number = |name: &str| column::<i64>(operation, row, name).map(unsigned);
     let serial: bool = column(operation, row, "serial")?;
     Ok(SessionInfo {
-        key: scope_of(column(operation, row, "instance_id")?, column(operation, row, "session_id")?),
+        key: read_key(column(operation, row, "instance_id")?, column(operation, row, "session_id")?),
         owner: (!owner.is_empty())
             .then(|| Owner { id: unescape(owner), incarnation: incarnation.map(unsigned) }),
         epoch: number("epoch")?,

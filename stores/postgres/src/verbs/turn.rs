@@ -10,7 +10,8 @@ use std::time::Duration;
 use semver::Version;
 use steadfast_core::{DispatcherCapabilityFilter, EventKind};
 use steadfast_store::rules::{
-    ended_turn_lease, history_after, holds_run, is_start, no_such_lease, started_by, tell_of_strays,
+    ended_turn_lease, events_of, history_after, holds_run, is_start, no_such_lease, started_by,
+    tell_of_strays,
 };
 use steadfast_store::{
     Attempt, LeaseToken, MAX_UNREADABLE_ATTEMPTS, Message, ProviderError, RunId, TurnLease, UNREADABLE_RETRY,
@@ -26,7 +27,6 @@ use crate::merge::queue::Answers;
 use crate::merge::undelivered::{Guarded, UndeliveredLease};
 use crate::schema::functions::{Function, functions};
 use crate::verbs::backend::Backend;
-use crate::verbs::history::events_of;
 use crate::verbs::poll::{NextPoll, PollResult};
 
 pub(crate) const FUNCTIONS: &[Function] = functions![

@@ -7,7 +7,8 @@ use std::borrow::Cow;
 
 use steadfast_core::{SessionKey, WorkItem};
 use steadfast_store::rules::{
-    UNKNOWN, check_work, ended_work_lease, no_such_lease, stored_tag, stored_tags, tag_of, to_json,
+    UNKNOWN, check_work, ended_work_lease, no_such_lease, stored_scope, stored_tag, stored_tags, tag_of,
+    to_json,
 };
 use steadfast_store::{
     Attempt, Claim, ClaimedSession, LeaseToken, MAX_UNREADABLE_ATTEMPTS, NewWork, Owner, ProviderError,
@@ -24,7 +25,7 @@ use crate::merge::undelivered::{Guarded, UndeliveredLease, UndeliveredWork};
 use crate::schema::functions::{Function, functions};
 use crate::verbs::backend::Backend;
 use crate::verbs::poll::{NextPoll, PollResult};
-use crate::verbs::session::{fenced, keys, scope_of, stored_scope};
+use crate::verbs::session::{fenced, keys, read_key};
 
 pub(crate) const FUNCTIONS: &[Function] = functions![
     "work/enqueue_work",
@@ -507,7 +508,7 @@ fn read_claim(row: &Row) -> Result<Option<ClaimedSession>, ProviderError> {
         "taken" => Claim::Taken { from: unescape(column(FETCH, row, "claimed_from")?) },
         _ => Claim::Held,
     };
-    let key = scope_of(column(FETCH, row, "session_scope")?, session_id);
+    let key = read_key(column(FETCH, row, "session_scope")?, session_id);
     Ok(Some(ClaimedSession { key, epoch: unsigned(column(FETCH, row, "epoch")?), claim }))
 }
 

@@ -1,12 +1,11 @@
 //! Commits of many turns as the arguments of one call.
 
 use steadfast_core::WorkItem;
-use steadfast_store::rules::{fires_at_ms, is_start, stored_tag};
+use steadfast_store::rules::{fires_at_ms, is_start, stored_scope, stored_tag};
 
 use crate::link::db::time;
 use crate::link::escape::escape;
 use crate::link::statement::calls;
-use crate::verbs::session::stored_scope;
 use crate::verbs::turn::commit::PreparedCommit;
 
 calls! {
