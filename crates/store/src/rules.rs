@@ -3,6 +3,7 @@
 
 mod commit;
 mod history;
+mod instance;
 mod message;
 mod session;
 mod stray;
@@ -11,13 +12,14 @@ mod wait;
 mod work;
 
 pub use commit::SessionEffect;
-pub use history::{history_after, holds_run};
+pub use history::{events_of, history_after, holds_run, unreadable_history, unstorable_event};
+pub use instance::instance_page;
 pub use message::{UNKNOWN, check_message, check_start, fires_at_ms, is_start, started_by, to_json};
-pub use session::{is_same_owner, lost_claims, superseded};
+pub use session::{is_same_owner, lost_claims, session_key, stored_scope, superseded};
 pub use stray::tell_of_strays;
 pub use tag::{stored_tag, stored_tags, tag_of};
 pub use wait::InstanceWait;
-pub use work::{check_completion, check_work, ended_work_lease};
+pub use work::{WorkTimes, check_completion, check_work, ended_work_lease};
 
 use steadfast_core::ErrorDetails;
 

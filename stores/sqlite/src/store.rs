@@ -7,13 +7,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use steadfast_core::{Event, SessionKey, SystemStats, TagFilter};
 use steadfast_store::rules::{
-    InstanceWait, UNKNOWN, check_completion, check_start, check_work, holds_run, to_json,
+    InstanceWait, UNKNOWN, check_completion, check_start, check_work, events_of, history_after, holds_run,
+    to_json, unreadable_history,
 };
 use steadfast_store::{
     Abandon, Committed, Envelope, InstancePage, InstanceQuery, InstanceState, Interest, LeaseToken, NewWork,
-    OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, ProviderErrorKind, RenewSessions,
-    SessionInfo, SessionRef, SessionsRenewed, SetAside, Started, Store, StoreClock, TurnCommit, TurnLease,
-    TurnRequest, TurnState, WaitFor, Waited, Waiters, WorkLease, WorkRequest, WorkState,
+    OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, RenewSessions, SessionInfo, SessionRef,
+    SessionsRenewed, SetAside, Started, Store, StoreClock, TurnCommit, TurnLease, TurnRequest, TurnState,
+    WaitFor, Waited, Waiters, WorkLease, WorkRequest, WorkState,
 };
 
 use crate::link::connection::{Location, open_writer};
@@ -24,7 +25,6 @@ use crate::link::options::SqliteOptions;
 use crate::link::reader::Reader;
 use crate::merge::writer::Writer;
 use crate::schema::migrate::migrate;
-use crate::verbs::history::{events_of, history_of};
 use crate::verbs::message::NewMessage;
 use crate::verbs::turn::{LeasedTurn, PreparedCommit};
 use crate::verbs::work::LeasedWork;
@@ -127,7 +127,7 @@ impl SqliteProvider {
             execution_id: unsigned(execution),
             run: leased.run,
             last_event_id: leased.last_event_id,
-            history: history_of(&texts, known),
+            history: history_after(events_of(&texts), known),
             messages: leased.messages.clone(),
             attempt: leased.attempt,
             kv,
@@ -299,10 +299,7 @@ impl Store for SqliteProvider {
             }
         };
         let texts = self.read("read_history", look).await?;
-        events_of(&texts).map_err(|error| {
-            let text = format!("the history of '{instance}' cannot be read: {error}");
-            ProviderError::new(ProviderErrorKind::Corrupt, "read_history", text).with_source(error)
-        })
+        events_of(&texts).map_err(|error| unreadable_history(instance, error))
     }
 
     async fn append_history(

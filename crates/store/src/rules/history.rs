@@ -1,8 +1,8 @@
-//! Which part of a history a lease brings (S2).
+//! Histories: which part a lease brings (S2), how stored events are read, and which events are refused.
 
 use steadfast_core::Event;
 
-use crate::{Held, History, RunId};
+use crate::{Held, History, ProviderError, ProviderErrorKind, RunId};
 
 /// Tells whether a caller holds this very run, up to an event that exists: then only the later events are
 /// sent.
@@ -18,4 +18,25 @@ pub fn history_after<E: ToString>(events: Result<Vec<Event>, E>, known: Option<u
         (Ok(events), None) => History::Whole(events),
         (Err(reason), _) => History::Unreadable(reason.to_string()),
     }
+}
+
+/// Reads events from their stored texts.
+///
+/// # Errors
+/// The error of the first text that is no event.
+pub fn events_of(texts: &[String]) -> serde_json::Result<Vec<Event>> {
+    texts.iter().map(|text| serde_json::from_str(text)).collect()
+}
+
+/// Answers a reader of a history that has an event which cannot be read: `Corrupt`, with the error as its
+/// source.
+pub fn unreadable_history(instance: &str, error: serde_json::Error) -> ProviderError {
+    let text = format!("the history of '{instance}' cannot be read: {error}");
+    ProviderError::new(ProviderErrorKind::Corrupt, "read_history", text).with_source(error)
+}
+
+/// Refuses an event whose id is 0 or larger than a database can store: `Invalid`.
+pub fn unstorable_event(operation: &str, event_id: u64) -> ProviderError {
+    let text = format!("event id {event_id} is none that can be stored: ids begin with 1");
+    ProviderError::new(ProviderErrorKind::Invalid, operation, text)
 }

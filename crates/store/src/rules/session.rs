@@ -1,8 +1,21 @@
-//! Sessions: who counts as their owner, and what a renewal reports as lost (S13).
+//! Sessions: the stored form of their keys, who counts as their owner, and what a renewal reports as lost
+//! (S13).
 
 use std::collections::BTreeSet;
 
+use steadfast_core::SessionKey;
+
 use crate::{Owner, ProviderError, ProviderErrorKind, RenewSessions, SessionRef, SessionsRenewed};
+
+/// Returns the stored scope of a session: the id of its instance, `''` for a shared session.
+pub fn stored_scope(key: &SessionKey) -> &str {
+    key.instance.as_deref().unwrap_or_default()
+}
+
+/// Returns the key of a session from its stored scope and its id.
+pub fn session_key(scope: String, session_id: String) -> SessionKey {
+    SessionKey { instance: (!scope.is_empty()).then_some(scope), session_id }
+}
 
 /// Tells whether the caller is the process that claimed a session. A caller that does not know its
 /// incarnation is judged by its id alone.
@@ -31,4 +44,16 @@ pub fn lost_claims(request: &RenewSessions, outcome: &SessionsRenewed) -> Vec<Se
         outcome.renewed.iter().chain(&outcome.idle).chain(&outcome.untaken).collect();
     let lost: BTreeSet<&SessionRef> = request.held.iter().filter(|held| !met.contains(held)).collect();
     lost.into_iter().cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_read_back_from_its_stored_scope() {
+        for key in [SessionKey::shared("s"), SessionKey::owned("i", "s")] {
+            assert_eq!(session_key(stored_scope(&key).to_owned(), key.session_id.clone()), key);
+        }
+    }
 }

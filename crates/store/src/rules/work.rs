@@ -1,8 +1,8 @@
-//! Work: what can be queued, and what can complete it.
+//! Work: what can be queued, what can complete it, and in which phase it is.
 
 use steadfast_core::{WorkItem, kind_of};
 
-use crate::{Outcome, ProviderError, ProviderErrorKind};
+use crate::{Outcome, ProviderError, ProviderErrorKind, WorkPhase};
 
 /// Refuses to queue anything but an activity as work.
 ///
@@ -36,4 +36,47 @@ pub fn check_completion(outcome: &Outcome) -> Result<(), ProviderError> {
 /// Answers the token of an activity whose lease has ended: `LeaseLost` (S4).
 pub fn ended_work_lease(operation: &str) -> ProviderError {
     ProviderError::lease_lost(operation, "the lease of the activity has ended")
+}
+
+/// The stored times of work, in milliseconds since the Unix epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WorkTimes {
+    /// Since when a fetch can lease the work; `None` if the row is not marked as ready.
+    pub ready_since_ms: Option<u64>,
+    /// When the work becomes visible.
+    pub visible_at_ms: u64,
+    /// When the last lease ends; 0 if the work was never leased.
+    pub locked_until_ms: u64,
+}
+
+impl WorkTimes {
+    /// Returns the phase that work with these times is in. Work whose delay or lease has ended waits, even if
+    /// no fetch has marked it as ready yet.
+    pub fn phase(self, worker_id: Option<String>, now_ms: u64) -> WorkPhase {
+        let Self { ready_since_ms, visible_at_ms, locked_until_ms } = self;
+        match ready_since_ms {
+            Some(since_ms) => WorkPhase::Waiting { since_ms },
+            None if locked_until_ms > now_ms => {
+                WorkPhase::Leased { worker_id: worker_id.unwrap_or_default(), until_ms: locked_until_ms }
+            }
+            None if visible_at_ms > now_ms => WorkPhase::Delayed { until_ms: visible_at_ms },
+            None => WorkPhase::Waiting { since_ms: visible_at_ms.max(locked_until_ms) },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_waits_from_the_moment_at_which_its_delay_or_lease_ends() {
+        let times = WorkTimes { ready_since_ms: None, visible_at_ms: 20, locked_until_ms: 10 };
+        let leased = WorkPhase::Leased { worker_id: "w".to_owned(), until_ms: 10 };
+        assert_eq!(times.phase(Some("w".to_owned()), 9), leased);
+        assert_eq!(times.phase(None, 10), WorkPhase::Delayed { until_ms: 20 });
+        assert_eq!(times.phase(None, 20), WorkPhase::Waiting { since_ms: 20 });
+        let ready = WorkTimes { ready_since_ms: Some(5), ..times };
+        assert_eq!(ready.phase(None, 9), WorkPhase::Waiting { since_ms: 5 });
+    }
 }

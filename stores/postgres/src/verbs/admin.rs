@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use async_trait::async_trait;
 use steadfast_core::Event;
+use steadfast_store::rules::{no_such_execution, no_such_instance};
 use steadfast_store::{
     DEFAULT_BULK_LIMIT, DeleteInstanceResult, ExecutionInfo, InstanceFilter, InstanceInfo, InstanceTree,
-    ProviderAdmin, ProviderError, ProviderErrorKind, PruneOptions, PruneResult, QueueDepths, SystemMetrics,
-    Woken,
+    ProviderAdmin, ProviderError, PruneOptions, PruneResult, QueueDepths, SystemMetrics, Woken,
 };
 use tokio_postgres::Row;
 
@@ -153,7 +153,7 @@ impl ProviderAdmin for PostgresProvider {
         let stored = escape(instance);
         let statement = Statement::of(sql!("admin/instance_info"), params![stored]);
         let row = self.db().one("get_instance_info", statement).await?;
-        instance_info(&row.ok_or_else(|| not_found("get_instance_info", instance))?)
+        instance_info(&row.ok_or_else(|| no_such_instance("get_instance_info", instance))?)
     }
 
     async fn get_execution_info(
@@ -164,11 +164,8 @@ impl ProviderAdmin for PostgresProvider {
         let (stored, execution) = (escape(instance), time(execution_id));
         let statement = Statement::of(sql!("admin/execution_info"), params![stored, execution]);
         let row = self.db().one("get_execution_info", statement).await?;
-        let row = row.ok_or_else(|| {
-            let text = format!("execution {execution_id} of instance '{instance}' was not found");
-            ProviderError::new(ProviderErrorKind::NotFound, "get_execution_info", text)
-        })?;
-        execution_info(&row)
+        let none = || no_such_execution("get_execution_info", instance, execution_id);
+        execution_info(&row.ok_or_else(none)?)
     }
 
     async fn get_system_metrics(&self) -> Result<SystemMetrics, ProviderError> {
@@ -210,7 +207,7 @@ impl ProviderAdmin for PostgresProvider {
         const OPERATION: &str = "get_parent_id";
         let call = GetParent { instance_id: escape(instance_id) };
         let row = self.db().one(OPERATION, call.statement()).await?;
-        let row = row.ok_or_else(|| not_found(OPERATION, instance_id))?;
+        let row = row.ok_or_else(|| no_such_instance(OPERATION, instance_id))?;
         Ok(column::<Option<String>>(OPERATION, &row, "out_parent_instance_id")?.map(unescape))
     }
 
@@ -404,8 +401,4 @@ fn execution_info(row: &Row) -> Result<ExecutionInfo, ProviderError> {
         completed_at: column::<Option<i64>>(OPERATION, row, "completed_ms")?.map(unsigned),
         event_count: usize::try_from(events).unwrap_or(usize::MAX),
     })
-}
-
-fn not_found(operation: &'static str, instance: &str) -> ProviderError {
-    ProviderError::new(ProviderErrorKind::NotFound, operation, format!("instance '{instance}' was not found"))
 }

@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 
 use steadfast_core::Event;
-use steadfast_store::{History, ProviderError, ProviderErrorKind};
+use steadfast_store::ProviderError;
+use steadfast_store::rules::{events_of, repeated_event, to_json, unreadable_history, unstorable_event};
 
-use crate::link::db::{Db, column, time};
+use crate::link::db::{Db, column, time, unsigned};
 use crate::link::escape::escape;
 use crate::link::statement::{Statement, calls, params, sql};
 use crate::schema::functions::{Function, functions};
-use crate::verbs::message::text;
 
 pub(crate) const FUNCTIONS: &[Function] = functions!["history/append_events"];
 
@@ -44,7 +44,7 @@ impl StoredEvents {
             // An id beyond the numbers of the database is refused there, like 0.
             new.ids.push(i64::try_from(event.event_id).unwrap_or(0));
             new.kinds.push(event.kind.name());
-            new.texts.push(text(operation, event)?);
+            new.texts.push(to_json(operation, event)?);
         }
         Ok(new)
     }
@@ -77,11 +77,9 @@ impl StoredEvents {
         let at = at.and_then(|at| usize::try_from(at).ok()?.checked_sub(1));
         let id = at.and_then(|at| self.given.get(at)).copied().unwrap_or(0);
         if code == "conflict" {
-            let text = format!("execution {execution} of '{instance}' has an event {id} already");
-            return ProviderError::new(ProviderErrorKind::Conflict, operation, text);
+            return repeated_event(operation, instance, unsigned(execution), id);
         }
-        let text = format!("event id {id} is none that can be stored: ids begin with 1");
-        ProviderError::new(ProviderErrorKind::Invalid, operation, text)
+        unstorable_event(operation, id)
     }
 }
 
@@ -138,10 +136,7 @@ impl Db {
         let rows = self.rows(OPERATION, statement).await?;
         let texts =
             rows.iter().map(|row| column(OPERATION, row, "event_data")).collect::<Result<Vec<_>, _>>()?;
-        events_of(&texts).map_err(|error| {
-            let text = format!("the history of '{instance}' cannot be read: {error}");
-            ProviderError::new(ProviderErrorKind::Corrupt, OPERATION, text).with_source(error)
-        })
+        events_of(&texts).map_err(|error| unreadable_history(instance, error))
     }
 
     /// Reads the event that an execution started with; `None` if it is missing or cannot be read.
@@ -157,19 +152,4 @@ impl Db {
         let text: Option<String> = row.map(|row| column(operation, &row, "event_data")).transpose()?;
         Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
     }
-}
-
-/// Makes a history of stored texts. For a caller that holds events up to `known`, the texts are only those
-/// after it (S2, S15).
-pub(crate) fn history_of(texts: &[String], known: Option<u64>) -> History {
-    match (events_of(texts), known) {
-        (Ok(events), Some(after)) => History::Tail { after, events },
-        (Ok(events), None) => History::Whole(events),
-        (Err(error), _) => History::Unreadable(error.to_string()),
-    }
-}
-
-/// Reads events from their texts.
-pub(crate) fn events_of(texts: &[String]) -> serde_json::Result<Vec<Event>> {
-    texts.iter().map(|text| serde_json::from_str(text)).collect()
 }

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use steadfast_core::WorkItem;
-use steadfast_store::{MAX_PAGE, OldestWaiting, ProviderError, TurnState, WorkPhase, WorkState};
+use steadfast_store::rules::WorkTimes;
+use steadfast_store::{MAX_PAGE, OldestWaiting, ProviderError, TurnState, WorkState};
 use tokio_postgres::Row;
 
 use crate::link::db::{Db, column, time, unsigned};
@@ -11,8 +12,8 @@ use crate::link::escape::{escape, unescape};
 use crate::link::statement::{Statement, calls, params, sql};
 use crate::schema::functions::{Function, functions};
 use crate::verbs::poll::{NextPoll, PollResult};
-use crate::verbs::session::scope_of;
-use crate::verbs::work::tags::tag_of;
+use crate::verbs::session::read_key;
+use crate::verbs::work::read_tag;
 
 pub(crate) const FUNCTIONS: &[Function] =
     functions!["waiting/has_work", "waiting/oldest_waiting", "waiting/turn_of"];
@@ -69,7 +70,7 @@ impl Db {
             delayed: number("delayed")?,
             leased: number("leased")?,
             leased_until_ms: maybe("leased_until_ms")?,
-            watched: scopes.into_iter().zip(sessions).map(|(scope, id)| scope_of(scope, id)).collect(),
+            watched: scopes.into_iter().zip(sessions).map(|(scope, id)| read_key(scope, id)).collect(),
             now_ms: number("now_ms")?,
         }))
     }
@@ -110,29 +111,21 @@ fn read_work(operation: &'static str, row: &Row) -> Result<WorkState, ProviderEr
     };
     let session: Option<String> = column(operation, row, "session_id")?;
     let scope: String = column(operation, row, "session_scope")?;
-    let now: i64 = column(operation, row, "now_ms")?;
-    let state: i16 = column(operation, row, "state")?;
-    let visible_at: i64 = column(operation, row, "visible_ms")?;
-    let locked_until = column::<Option<i64>>(operation, row, "locked_until")?.unwrap_or(0);
-    let phase = match state {
-        READY => WorkPhase::Waiting { since_ms: unsigned(column(operation, row, "since")?) },
-        _ if locked_until > now => WorkPhase::Leased {
-            worker_id: column::<Option<String>>(operation, row, "worker_id")?
-                .map(unescape)
-                .unwrap_or_default(),
-            until_ms: unsigned(locked_until),
-        },
-        _ if visible_at > now => WorkPhase::Delayed { until_ms: unsigned(visible_at) },
-        // Its delay or its lease has ended, and no fetch has moved it yet.
-        _ => WorkPhase::Waiting { since_ms: unsigned(visible_at.max(locked_until)) },
+    let number = |name: &str| column::<i64>(operation, row, name).map(unsigned);
+    let is_ready = column::<i16>(operation, row, "state")? == READY;
+    let times = WorkTimes {
+        ready_since_ms: is_ready.then(|| number("since")).transpose()?,
+        visible_at_ms: number("visible_ms")?,
+        locked_until_ms: column::<Option<i64>>(operation, row, "locked_until")?.map_or(0, unsigned),
     };
+    let worker_id: Option<String> = column(operation, row, "worker_id")?;
     let attempts: i32 = column(operation, row, "attempt_count")?;
     Ok(WorkState {
         activity_id: unsigned(column(operation, row, "activity_id")?),
         name,
-        tag: tag_of(column(operation, row, "tag")?),
-        session: session.map(|id| scope_of(scope, id)),
+        tag: read_tag(column(operation, row, "tag")?),
+        session: session.map(|id| read_key(scope, id)),
         attempts: u32::try_from(attempts).unwrap_or(0),
-        phase,
+        phase: times.phase(worker_id.map(unescape), number("now_ms")?),
     })
 }

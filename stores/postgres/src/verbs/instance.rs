@@ -1,16 +1,14 @@
 //! Instances: their states, read without their histories.
 
 use steadfast_core::{ErrorDetails, Event, EventKind, SystemStats};
-use steadfast_store::{
-    Cursor, ExecutionState, InstancePage, InstanceQuery, InstanceState, ProviderError, ProviderErrorKind,
-};
+use steadfast_store::rules::{self, ROWLESS, events_of, instance_page, no_such_cursor};
+use steadfast_store::{Cursor, ExecutionState, InstancePage, InstanceQuery, InstanceState, ProviderError};
 use tokio_postgres::Row;
 
 use crate::link::db::{Db, column, unsigned};
 use crate::link::escape::{escape, unescape};
 use crate::link::statement::{Statement, params, sql};
 use crate::schema::functions::{Function, functions};
-use crate::verbs::history::events_of;
 
 pub(crate) const FUNCTIONS: &[Function] = functions!["instance/lock_instances", "instance/forget_instances"];
 
@@ -53,7 +51,6 @@ impl Db {
             parent: parent_instance,
             created_at_ms: events.iter().map(|event| event.timestamp_ms).min().unwrap_or(0),
             updated_at_ms: events.iter().map(|event| event.timestamp_ms).max().unwrap_or(0),
-            // Never equal to the change of a row, so that a wait notices when the row appears.
             change: texts.len() as u64 | ROWLESS,
         }))
     }
@@ -62,10 +59,7 @@ impl Db {
         const OPERATION: &str = "instances";
         let before = match &query.after {
             None => i64::MAX,
-            Some(Cursor(text)) => text.parse().map_err(|_| {
-                let text = format!("'{text}' is no cursor of this store");
-                ProviderError::new(ProviderErrorKind::Invalid, OPERATION, text)
-            })?,
+            Some(Cursor(text)) => text.parse().map_err(|_| no_such_cursor(text))?,
         };
         let limit = i64::try_from(query.page_size()).unwrap_or(i64::MAX - 1);
         let prefix = query.id_prefix.as_deref().map(escape).filter(|prefix| !prefix.is_empty());
@@ -79,10 +73,7 @@ impl Db {
         for row in &rows {
             found.push((read(OPERATION, row)?, column::<i64>(OPERATION, row, "ord")?));
         }
-        let more = found.len() > query.page_size();
-        found.truncate(query.page_size());
-        let next = found.last().filter(|_| more).map(|(_, order)| Cursor(order.to_string()));
-        Ok(InstancePage { instances: found.into_iter().map(|(state, _)| state).collect(), next })
+        Ok(instance_page(query, found))
     }
 
     pub(crate) async fn stats(&self, instance: &str) -> Result<Option<SystemStats>, ProviderError> {
@@ -105,9 +96,6 @@ impl Db {
         }))
     }
 }
-
-/// The bit that marks the change of an instance that has no row.
-const ROWLESS: u64 = 1 << 63;
 
 /// Returns the least text that sorts behind all texts with this prefix, in the order of bytes; `None` if no
 /// text does.
@@ -145,21 +133,9 @@ fn read(operation: &'static str, row: &Row) -> Result<InstanceState, ProviderErr
 fn execution_state(operation: &'static str, row: &Row) -> Result<ExecutionState, ProviderError> {
     let status: Option<String> = column(operation, row, "status")?;
     let output: Option<String> = column(operation, row, "output")?;
-    let output = output.map(unescape).unwrap_or_default();
-    Ok(match status.as_deref() {
-        Some("Completed") => ExecutionState::Completed(output),
-        Some("Failed") => {
-            let failure: Option<String> = column(operation, row, "failure")?;
-            let details = failure.and_then(|text| serde_json::from_str(&text).ok());
-            ExecutionState::Failed(details.unwrap_or(ErrorDetails::Infrastructure {
-                operation: "commit_turn".to_owned(),
-                message: output,
-                retryable: false,
-            }))
-        }
-        Some("ContinuedAsNew") => ExecutionState::ContinuedAsNew,
-        _ => ExecutionState::Running,
-    })
+    let failure: Option<String> = column(operation, row, "failure")?;
+    let failure = failure.and_then(|text| serde_json::from_str::<ErrorDetails>(&text).ok());
+    Ok(rules::execution_state(status.as_deref(), output.map(unescape), failure))
 }
 
 #[cfg(test)]

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
-use steadfast_core::{WorkItem, kind_of};
-use steadfast_store::{Envelope, Message, ProviderError, ProviderErrorKind, Started, Woken, check_message};
+use steadfast_store::rules::{check_message, check_start, is_start, to_json};
+use steadfast_store::{Envelope, Message, ProviderError, Started, Woken};
 
 use crate::link::db::{Asker, column, millis};
 use crate::link::escape::escape;
@@ -80,7 +79,7 @@ impl StoredMessage {
     ) -> Result<Self, ProviderError> {
         Ok(Self {
             instance: escape(message.item.instance()).into_owned(),
-            item: text(operation, &message.item)?,
+            item: to_json(operation, &message.item)?,
             delay: delay.map(millis),
             starts: is_start(&message.item),
             traceparent: message.traceparent.as_deref().map(|text| escape(text).into_owned()),
@@ -102,10 +101,7 @@ pub(crate) struct StoredStart {
 impl StoredStart {
     pub(crate) fn new(start: Envelope, also: Vec<Envelope>) -> Result<Self, ProviderError> {
         const OPERATION: &str = "start";
-        if !matches!(start.message.item, WorkItem::StartOrchestration { .. }) {
-            let text = format!("a start is a StartOrchestration, not {}", kind_of(&start.message.item));
-            return Err(ProviderError::new(ProviderErrorKind::Invalid, OPERATION, text));
-        }
+        check_start(&start.message.item)?;
         let start = StoredMessage::new(OPERATION, start)?;
         let also =
             also.into_iter().map(|sent| StoredMessage::new(OPERATION, sent)).collect::<Result<_, _>>()?;
@@ -193,33 +189,4 @@ pub(crate) async fn start_instances(
         Ok(if is_new { Started::New } else { Started::Existing })
     };
     Ok(rows.iter().map(read).collect())
-}
-
-/// Tells whether a message starts an execution.
-pub(crate) fn is_start(item: &WorkItem) -> bool {
-    matches!(
-        item,
-        WorkItem::StartOrchestration { .. }
-            | WorkItem::ContinueAsNew { .. }
-            | WorkItem::ContinueAsNewWithSessions { .. }
-    )
-}
-
-/// Refuses an item that is no activity.
-pub(crate) fn check_work(operation: &str, item: &WorkItem) -> Result<(), ProviderError> {
-    match item {
-        WorkItem::ActivityExecute { .. } => Ok(()),
-        other => {
-            let text = format!("{} is a message to an instance, not work for a worker", kind_of(other));
-            Err(ProviderError::new(ProviderErrorKind::Invalid, operation, text))
-        }
-    }
-}
-
-/// Writes a value as JSON.
-pub(crate) fn text(operation: &str, item: &impl Serialize) -> Result<String, ProviderError> {
-    serde_json::to_string(item).map_err(|error| {
-        let text = format!("it cannot be written as JSON: {error}");
-        ProviderError::new(ProviderErrorKind::Invalid, operation, text)
-    })
 }

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use steadfast_core::{SessionConcurrency, SessionKey};
+use steadfast_store::rules::{lost_claims, session_key, stored_scope, stored_tags, superseded};
 use steadfast_store::{
-    Appetite, MAX_PAGE, Owner, ProviderError, ProviderErrorKind, RenewSessions, SessionInfo, SessionRef,
-    SessionsRenewed, Woken,
+    Appetite, MAX_PAGE, Owner, ProviderError, RenewSessions, SessionInfo, SessionRef, SessionsRenewed, Woken,
 };
 use tokio_postgres::Row;
 
@@ -14,7 +14,6 @@ use crate::link::escape::{escape, unescape};
 use crate::link::statement::{Statement, calls, params, sql};
 use crate::schema::functions::{Function, functions};
 use crate::verbs::backend::Backend;
-use crate::verbs::work::tags::tags_of;
 
 pub(crate) const FUNCTIONS: &[Function] = functions![
     "session/line/lock_lines",
@@ -99,7 +98,7 @@ impl Backend {
     ) -> Result<SessionsRenewed, ProviderError> {
         const OPERATION: &str = "renew_sessions";
         let tags: Option<Vec<_>> =
-            tags_of(&request.tags).map(|tags| tags.iter().map(|tag| escape(tag).into_owned()).collect());
+            stored_tags(&request.tags).map(|tags| tags.iter().map(|tag| escape(tag).into_owned()).collect());
         let call = RenewSessionLeases {
             owner: escape(&request.owner.id),
             incarnation: request.owner.incarnation.map(time),
@@ -122,16 +121,10 @@ impl Backend {
                 "idle" => &mut outcome.idle,
                 _ => &mut outcome.renewed,
             };
-            let key = scope_of(column(OPERATION, row, "scope")?, column(OPERATION, row, "session")?);
+            let key = read_key(column(OPERATION, row, "scope")?, column(OPERATION, row, "session")?);
             list.push(SessionRef { key, epoch: unsigned(epoch) });
         }
-        let is_missing = |session: &&SessionRef| {
-            ![&outcome.renewed, &outcome.idle, &outcome.untaken].iter().any(|list| list.contains(session))
-        };
-        let mut lost: Vec<SessionRef> = request.held.iter().filter(is_missing).cloned().collect();
-        lost.sort();
-        lost.dedup();
-        outcome.lost = lost;
+        outcome.lost = lost_claims(request, &outcome);
         if !outcome.untaken.is_empty() {
             self.waiters.wake(&any_work());
         }
@@ -216,14 +209,7 @@ impl Db {
 /// Makes the error for a call by an earlier start of a node that has started again since.
 pub(crate) fn fenced(operation: &'static str, owner: Option<&Owner>, newest: i64) -> ProviderError {
     let (id, given) = owner.map_or(("", 0), |owner| (&*owner.id, owner.incarnation.unwrap_or(0)));
-    ProviderError::new(
-        ProviderErrorKind::LeaseLost,
-        operation,
-        format!(
-            "incarnation {given} of node '{id}' was replaced by incarnation {newest}: another process has \
-             started with the same worker_node_id"
-        ),
-    )
+    superseded(operation, id, given, unsigned(newest))
 }
 
 /// Returns keys of sessions as they are stored: scopes and ids.
@@ -231,14 +217,9 @@ pub(crate) fn keys(keys: &[SessionKey]) -> (Vec<Cow<'_, str>>, Vec<Cow<'_, str>>
     keys.iter().map(|key| (escape(stored_scope(key)), escape(&key.session_id))).unzip()
 }
 
-/// Returns the scope of a session as it is stored, before it is escaped: `''` for a shared session.
-pub(crate) fn stored_scope(key: &SessionKey) -> &str {
-    key.instance.as_deref().unwrap_or_default()
-}
-
-/// Returns the key of a session from its stored scope and id.
-pub(crate) fn scope_of(scope: String, session_id: String) -> SessionKey {
-    SessionKey { instance: (!scope.is_empty()).then(|| unescape(scope)), session_id: unescape(session_id) }
+/// Returns the key of a session from the columns that hold its scope and id.
+pub(crate) fn read_key(scope: String, session_id: String) -> SessionKey {
+    session_key(unescape(scope), unescape(session_id))
 }
 
 /// Any number of activities of sessions may have become available.
@@ -252,7 +233,7 @@ fn read_info(operation: &'static str, row: &Row) -> Result<SessionInfo, Provider
     let number = |name: &str| column::<i64>(operation, row, name).map(unsigned);
     let serial: bool = column(operation, row, "serial")?;
     Ok(SessionInfo {
-        key: scope_of(column(operation, row, "instance_id")?, column(operation, row, "session_id")?),
+        key: read_key(column(operation, row, "instance_id")?, column(operation, row, "session_id")?),
         owner: (!owner.is_empty())
             .then(|| Owner { id: unescape(owner), incarnation: incarnation.map(unsigned) }),
         epoch: number("epoch")?,

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use steadfast_core::WorkItem;
-use steadfast_store::{MAX_PAGE, ProviderError, ProviderErrorKind, Queue, SetAside, Woken};
+use steadfast_store::rules::{is_start, no_such_row, stored_tag};
+use steadfast_store::{MAX_PAGE, ProviderError, Queue, SetAside, Woken};
 use tokio_postgres::Row;
 
 use crate::link::db::{Db, column, time, unsigned};
@@ -11,8 +12,6 @@ use crate::link::escape::{escape, unescape};
 use crate::link::statement::{Statement, calls, params, sql};
 use crate::schema::functions::{Function, functions};
 use crate::verbs::backend::Backend;
-use crate::verbs::message::is_start;
-use crate::verbs::work::tags::stored_tag;
 
 pub(crate) const FUNCTIONS: &[Function] =
     functions!["set_aside/retry_message_set_aside", "set_aside/retry_work_set_aside"];
@@ -157,9 +156,4 @@ fn read(operation: &'static str, row: &Row) -> Result<SetAside, ProviderError> {
         attempts: u32::try_from(attempts).unwrap_or(0),
         at_ms: unsigned(column(operation, row, "at_ms")?),
     })
-}
-
-fn no_such_row(operation: &'static str, id: u64) -> ProviderError {
-    let text = format!("row {id} was not found among those set aside");
-    ProviderError::new(ProviderErrorKind::NotFound, operation, text)
 }

@@ -8,10 +8,14 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use semver::Version;
-use steadfast_core::{DispatcherCapabilityFilter, EventKind, WorkItem};
+use steadfast_core::{DispatcherCapabilityFilter, EventKind};
+use steadfast_store::rules::{
+    ended_turn_lease, events_of, history_after, holds_run, is_start, no_such_lease, started_by,
+    tell_of_strays,
+};
 use steadfast_store::{
     Attempt, LeaseToken, MAX_UNREADABLE_ATTEMPTS, Message, ProviderError, RunId, TurnLease, UNREADABLE_RETRY,
-    Warm, Woken, tell_of_strays,
+    Warm, Woken,
 };
 use tokio_postgres::Row;
 
@@ -23,8 +27,6 @@ use crate::merge::queue::Answers;
 use crate::merge::undelivered::{Guarded, UndeliveredLease};
 use crate::schema::functions::{Function, functions};
 use crate::verbs::backend::Backend;
-use crate::verbs::history::history_of;
-use crate::verbs::message::is_start;
 use crate::verbs::poll::{NextPoll, PollResult};
 
 pub(crate) const FUNCTIONS: &[Function] = functions![
@@ -346,8 +348,7 @@ impl Db {
         warm: &dyn Warm,
     ) -> Result<TurnLease, ProviderError> {
         let held = warm.held(&leased.instance);
-        let held =
-            held.filter(|held| Some(held.run) == leased.run && held.last_event_id <= leased.last_event_id);
+        let held = held.filter(|held| holds_run(held, leased.run, leased.last_event_id));
         let known = held.map(|held| held.last_event_id);
         let LeasedTurn { token, instance, named, execution, .. } = leased;
         let texts = match known.unwrap_or(0) {
@@ -375,7 +376,7 @@ impl Db {
             execution_id: unsigned(execution),
             run: leased.run,
             last_event_id: leased.last_event_id,
-            history: history_of(&texts, known),
+            history: history_after(events_of(&texts), known),
             messages: leased.messages,
             attempt: leased.attempt,
             kv,
@@ -461,20 +462,6 @@ impl LeasedTurn {
     }
 }
 
-/// Returns name and version of the orchestration that a message starts; "unknown" if none does.
-fn started_by(messages: &[Message]) -> (String, String) {
-    let unknown = || "unknown".to_owned();
-    let start = messages.iter().find_map(|message| match &message.item {
-        WorkItem::StartOrchestration { orchestration, version, .. }
-        | WorkItem::ContinueAsNew { orchestration, version, .. }
-        | WorkItem::ContinueAsNewWithSessions { orchestration, version, .. } => {
-            Some((orchestration.clone(), version.clone().unwrap_or_else(unknown)))
-        }
-        _ => None,
-    });
-    start.unwrap_or_else(|| (unknown(), unknown()))
-}
-
 /// Returns the ranges of pins that a filter accepts: the lowest pins, and the highest.
 fn pins_of(filter: &DispatcherCapabilityFilter) -> (Vec<i64>, Vec<i64>) {
     filter.supported_duroxide_versions.iter().map(|range| (pin_of(&range.min), pin_of(&range.max))).unzip()
@@ -491,16 +478,10 @@ fn pin_of(version: &Version) -> i64 {
 fn judge_lease(operation: &'static str, row: &Row, token: &str) -> Result<(), ProviderError> {
     match column(operation, row, "code")? {
         "ok" => Ok(()),
-        code => {
+        "ended" => {
             let instance: Option<String> = column(operation, row, "instance_id")?;
-            Err(lease_lost(operation, code, token, &instance.map(unescape).unwrap_or_default()))
+            Err(ended_turn_lease(operation, &instance.map(unescape).unwrap_or_default()))
         }
-    }
-}
-
-fn lease_lost(operation: &'static str, code: &str, token: &str, instance: &str) -> ProviderError {
-    match code {
-        "ended" => ProviderError::lease_lost(operation, format!("the lease of '{instance}' has ended")),
-        _ => ProviderError::lease_lost(operation, format!("'{token}' holds nothing")),
+        _ => Err(no_such_lease(operation, token)),
     }
 }

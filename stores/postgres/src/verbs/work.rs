@@ -1,12 +1,15 @@
 //! Work: leasing activities to the workers that may run them. Each call serves many requests. [`finish`]
-//! takes the outcome of an activity, [`tags`] has the stored form of tags.
+//! takes the outcome of an activity.
 
 pub(crate) mod finish;
-pub(crate) mod tags;
 
 use std::borrow::Cow;
 
 use steadfast_core::{SessionKey, WorkItem};
+use steadfast_store::rules::{
+    UNKNOWN, check_work, ended_work_lease, no_such_lease, stored_scope, stored_tag, stored_tags, tag_of,
+    to_json,
+};
 use steadfast_store::{
     Attempt, Claim, ClaimedSession, LeaseToken, MAX_UNREADABLE_ATTEMPTS, NewWork, Owner, ProviderError,
     SessionScope, UNREADABLE_RETRY, Woken, WorkLease, WorkRequest,
@@ -21,10 +24,8 @@ use crate::merge::queue::Answers;
 use crate::merge::undelivered::{Guarded, UndeliveredLease, UndeliveredWork};
 use crate::schema::functions::{Function, functions};
 use crate::verbs::backend::Backend;
-use crate::verbs::message::{check_work, text};
 use crate::verbs::poll::{NextPoll, PollResult};
-use crate::verbs::session::{fenced, keys, scope_of, stored_scope};
-use crate::verbs::work::tags::{stored_tag, tag_of, tags_of};
+use crate::verbs::session::{fenced, keys, read_key};
 
 pub(crate) const FUNCTIONS: &[Function] = functions![
     "work/enqueue_work",
@@ -156,7 +157,7 @@ struct SessionGroup {
 impl WorkFetch {
     pub(crate) fn of(request: &WorkRequest) -> Self {
         let group = WorkGroup {
-            tags: tags_of(&request.tags),
+            tags: stored_tags(&request.tags),
             lock_ms: millis(request.lock_timeout),
             session: request.session.as_ref().map(|session| SessionGroup {
                 owner: session.owner.clone(),
@@ -284,7 +285,7 @@ impl Backend {
         let stored = stored_tag(tag.as_deref());
         let woken = Woken { work: vec![(tag.clone(), session.is_some())], ..Woken::default() };
         let call = EnqueueWork {
-            item: text(OPERATION, &work.item)?,
+            item: to_json(OPERATION, &work.item)?,
             instance: escape(instance),
             execution: time(*execution_id),
             activity: time(*id),
@@ -332,7 +333,7 @@ impl Backend {
             let answer = judge_lease(OPERATION, row, &asked.token)?;
             if answer.is_ok() {
                 let tag: String = column(OPERATION, row, "tag")?;
-                woken.work.push((tag_of(tag), column(OPERATION, row, "has_session")?));
+                woken.work.push((read_tag(tag), column(OPERATION, row, "has_session")?));
             }
             answers.push(answer);
         }
@@ -481,7 +482,7 @@ fn read_lease(row: &Row) -> Result<LeasedWork, ProviderError> {
     let attempt: i32 = column(FETCH, row, "attempt")?;
     let name = |name: &str| -> Result<String, ProviderError> {
         let known: Option<String> = column(FETCH, row, name)?;
-        Ok(known.map_or_else(|| "unknown".to_owned(), unescape))
+        Ok(known.map_or_else(|| UNKNOWN.to_owned(), unescape))
     };
     let traceparent: Option<String> = column(FETCH, row, "traceparent")?;
     let lease = WorkLease {
@@ -507,13 +508,18 @@ fn read_claim(row: &Row) -> Result<Option<ClaimedSession>, ProviderError> {
         "taken" => Claim::Taken { from: unescape(column(FETCH, row, "claimed_from")?) },
         _ => Claim::Held,
     };
-    let key = scope_of(column(FETCH, row, "session_scope")?, session_id);
+    let key = read_key(column(FETCH, row, "session_scope")?, session_id);
     Ok(Some(ClaimedSession { key, epoch: unsigned(column(FETCH, row, "epoch")?), claim }))
 }
 
 /// Tells whether a fetch claimed the session of an activity, rather than having it before.
 pub(crate) fn made_a_claim(session: Option<&ClaimedSession>) -> bool {
     session.is_some_and(|session| matches!(session.claim, Claim::New | Claim::Taken { .. }))
+}
+
+/// Returns the tag of work from the column that holds it.
+pub(crate) fn read_tag(stored: String) -> Option<String> {
+    tag_of(&unescape(stored)).map(str::to_owned)
 }
 
 /// Reads what became of a request that named a lease.
@@ -524,7 +530,7 @@ fn judge_lease(
 ) -> Result<Result<(), ProviderError>, ProviderError> {
     Ok(match column::<&str>(operation, row, "code")? {
         "ok" => Ok(()),
-        "ended" => Err(ProviderError::lease_lost(operation, "the lease of the activity has ended")),
-        _ => Err(ProviderError::lease_lost(operation, format!("'{token}' holds nothing"))),
+        "ended" => Err(ended_work_lease(operation)),
+        _ => Err(no_such_lease(operation, token)),
     })
 }

@@ -2,8 +2,8 @@
 
 use rusqlite::params;
 use steadfast_core::Event;
-use steadfast_store::rules::{history_after, repeated_event};
-use steadfast_store::{History, ProviderErrorKind};
+use steadfast_store::ProviderErrorKind;
+use steadfast_store::rules::{repeated_event, unstorable_event};
 
 use crate::link::db::{Db, sql, text_of, time};
 use crate::link::error::{DbResult, Fault, kind_of};
@@ -22,8 +22,7 @@ impl Db<'_> {
         for (event, text) in events.iter().zip(texts) {
             let id = event.event_id;
             if id == 0 || i64::try_from(id).is_err() {
-                let text = format!("event id {id} is none that can be stored: ids begin with 1");
-                return Err(Fault::invalid(operation, text));
+                return Err(unstorable_event(operation, id).into());
             }
             let columns = params![key, time(execution), time(id), event.kind.name(), text];
             match self.run(sql!("history/insert"), columns) {
@@ -45,14 +44,4 @@ impl Db<'_> {
     pub(crate) fn event_texts(&self, key: i64, execution: i64, after: u64) -> DbResult<Vec<String>> {
         self.all(sql!("history/after"), params![key, execution, time(after)], |row| text_of(row, 0))
     }
-}
-
-/// Makes a history of stored texts: those after `known`, the last event that the caller holds, or all (S2,
-/// S15).
-pub(crate) fn history_of(texts: &[String], known: Option<u64>) -> History {
-    history_after(events_of(texts), known)
-}
-
-pub(crate) fn events_of(texts: &[String]) -> serde_json::Result<Vec<Event>> {
-    texts.iter().map(|text| serde_json::from_str(text)).collect()
 }

@@ -1,9 +1,9 @@
 //! Inspection: which messages and activities wait, are held back or are leased, and since when.
 
 use rusqlite::params;
-use steadfast_core::{SessionKey, WorkItem};
-use steadfast_store::rules::tag_of;
-use steadfast_store::{MAX_PAGE, OldestWaiting, TurnState, WorkPhase, WorkState};
+use steadfast_core::WorkItem;
+use steadfast_store::rules::{WorkTimes, session_key, tag_of};
+use steadfast_store::{MAX_PAGE, OldestWaiting, TurnState, WorkState};
 
 use crate::link::db::{Db, sql, time, unsigned};
 use crate::link::error::DbResult;
@@ -50,17 +50,11 @@ impl Db<'_> {
             _ => None,
         };
         let session = row.get::<_, Option<String>>(3)?.zip(row.get::<_, Option<String>>(4)?);
-        let (state, visible_at): (i64, i64) = (row.get(6)?, row.get(7)?);
-        let locked_until = row.get::<_, Option<i64>>(8)?.unwrap_or(0);
-        let phase = match state {
-            READY => WorkPhase::Waiting { since_ms: unsigned(row.get(9)?) },
-            _ if locked_until > self.now => WorkPhase::Leased {
-                worker_id: row.get::<_, Option<String>>(10)?.unwrap_or_default(),
-                until_ms: unsigned(locked_until),
-            },
-            _ if visible_at > self.now => WorkPhase::Delayed { until_ms: unsigned(visible_at) },
-            // The activity's time has come, or its lease has ended, and no fetch has moved the row yet.
-            _ => WorkPhase::Waiting { since_ms: unsigned(visible_at.max(locked_until)) },
+        let is_ready = row.get::<_, i64>(6)? == READY;
+        let times = WorkTimes {
+            ready_since_ms: is_ready.then(|| row.get(9).map(unsigned)).transpose()?,
+            visible_at_ms: unsigned(row.get(7)?),
+            locked_until_ms: row.get::<_, Option<i64>>(8)?.map_or(0, unsigned),
         };
         Ok(WorkState {
             activity_id: unsigned(row.get(0)?),
@@ -68,7 +62,7 @@ impl Db<'_> {
             tag: tag_of(&row.get::<_, String>(2)?).map(str::to_owned),
             session: session.map(|(instance, id)| session_key(instance, id)),
             attempts: row.get(5)?,
-            phase,
+            phase: times.phase(row.get(10)?, unsigned(self.now)),
         })
     }
 
@@ -87,7 +81,3 @@ impl Db<'_> {
 
 /// The stored state of an activity that can be leased.
 const READY: i64 = 1;
-
-fn session_key(instance: String, session_id: String) -> SessionKey {
-    SessionKey { instance: (!instance.is_empty()).then_some(instance), session_id }
-}

@@ -2,7 +2,7 @@
 
 use rusqlite::{params, params_from_iter};
 use steadfast_core::{ErrorDetails, Event, EventKind, SystemStats};
-use steadfast_store::rules::{self, ROWLESS, no_such_cursor};
+use steadfast_store::rules::{self, ROWLESS, instance_page, no_such_cursor};
 use steadfast_store::{Cursor, ExecutionState, InstancePage, InstanceQuery, InstanceState};
 
 use crate::link::db::{Db, sql, unsigned};
@@ -72,12 +72,9 @@ impl Db<'_> {
             query.roots_only,
             limit + 1,
         ];
-        let mut rows =
+        let found =
             self.all(sql!("instance/page"), columns, |row| Ok((read(row)?, row.get::<_, i64>(ORDER)?)))?;
-        let more = rows.len() > query.page_size();
-        rows.truncate(query.page_size());
-        let next = rows.last().filter(|_| more).map(|(_, order)| Cursor(order.to_string()));
-        Ok(InstancePage { instances: rows.into_iter().map(|(state, _)| state).collect(), next })
+        Ok(instance_page(query, found))
     }
 
     pub(crate) fn stats(&self, instance: &str) -> DbResult<Option<SystemStats>> {

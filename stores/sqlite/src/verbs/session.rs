@@ -2,7 +2,9 @@
 
 use rusqlite::params;
 use steadfast_core::{SessionConcurrency, SessionKey, WorkItem};
-use steadfast_store::rules::{SessionEffect, is_same_owner, lost_claims, superseded, tag_of, to_json};
+use steadfast_store::rules::{
+    SessionEffect, is_same_owner, lost_claims, session_key, stored_scope, superseded, tag_of, to_json,
+};
 use steadfast_store::{
     Appetite, Claim, ClaimedSession, MAX_PAGE, Owner, ProviderError, RenewSessions, SessionInfo, SessionRef,
     SessionRequest, SessionsRenewed, TurnCommit,
@@ -94,12 +96,12 @@ impl Db<'_> {
         if let Some(id) = self.known_session(key)? {
             return Ok(id);
         }
-        self.run(sql!("session/create"), params![scope_of(key), key.session_id])?;
+        self.run(sql!("session/create"), params![stored_scope(key), key.session_id])?;
         Ok(self.last_insert())
     }
 
     pub(crate) fn known_session(&self, key: &SessionKey) -> DbResult<Option<i64>> {
-        self.maybe(sql!("session/number"), params![scope_of(key), key.session_id])
+        self.maybe(sql!("session/number"), params![stored_scope(key), key.session_id])
     }
 
     fn session_row(&self, id: i64) -> DbResult<Option<SessionRow>> {
@@ -147,7 +149,7 @@ impl Db<'_> {
 
     /// Tells the executions that watch a session of a new claim, each from the second claim that it knows of.
     fn tell_watchers(&self, key: &SessionKey, epoch: i64, from: Option<&str>, to: &str) -> DbResult<()> {
-        let watched = params![scope_of(key), key.session_id];
+        let watched = params![stored_scope(key), key.session_id];
         let mut watchers = self.all(sql!("session/watch/watchers"), watched, |row| {
             Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?, row.get::<_, bool>(2)?))
         })?;
@@ -170,7 +172,7 @@ impl Db<'_> {
                 self.insert_message(&message.into(), &text, self.now)?;
             }
         }
-        self.run(sql!("session/watch/have_seen"), params![scope_of(key), key.session_id])?;
+        self.run(sql!("session/watch/have_seen"), params![stored_scope(key), key.session_id])?;
         Ok(())
     }
 
@@ -339,7 +341,7 @@ impl Db<'_> {
             }
         }
         for watched in &commit.watched {
-            let columns = params![scope_of(watched), watched.session_id, key, time(commit.execution_id)];
+            let columns = params![stored_scope(watched), watched.session_id, key, time(commit.execution_id)];
             self.run(sql!("session/watch/begin"), columns)?;
         }
         if commit.ends_execution() {
@@ -367,13 +369,13 @@ impl Db<'_> {
 
     pub(crate) fn sessions(&self, after: Option<&SessionKey>) -> DbResult<Vec<SessionInfo>> {
         let page = i64::try_from(MAX_PAGE).unwrap_or(i64::MAX);
-        let (scope, id) = after.map_or((None, ""), |key| (Some(scope_of(key)), key.session_id.as_str()));
+        let (scope, id) = after.map_or((None, ""), |key| (Some(stored_scope(key)), key.session_id.as_str()));
         let rows = self.all(sql!("session/page"), params![scope, id, page], read)?;
         rows.into_iter().map(|row| self.info(row)).collect()
     }
 
     pub(crate) fn session(&self, key: &SessionKey) -> DbResult<Option<SessionInfo>> {
-        let columns = params![scope_of(key), key.session_id];
+        let columns = params![stored_scope(key), key.session_id];
         let row = self.one(sql!("session/row"), columns, read)?;
         row.map(|row| self.info(row)).transpose()
     }
@@ -392,18 +394,12 @@ impl Db<'_> {
     }
 }
 
-/// Returns the stored scope of a session: the id of its instance, `''` for a shared session.
-fn scope_of(key: &SessionKey) -> &str {
-    key.instance.as_deref().unwrap_or_default()
-}
-
 fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<SessionRow> {
-    let scope: String = row.get(1)?;
     let owner: Option<String> = row.get(4)?;
     let incarnation: Option<i64> = row.get(5)?;
     Ok(SessionRow {
         id: row.get(0)?,
-        key: SessionKey { instance: (!scope.is_empty()).then_some(scope), session_id: row.get(2)? },
+        key: session_key(row.get(1)?, row.get(2)?),
         held: row.get(3)?,
         owner: owner.map(|id| Owner { id, incarnation: incarnation.map(unsigned) }),
         locked_until: row.get(6)?,

@@ -1,14 +1,12 @@
 //! Commits of many turns as the arguments of one call.
 
 use steadfast_core::WorkItem;
+use steadfast_store::rules::{fires_at_ms, is_start, stored_scope, stored_tag};
 
 use crate::link::db::time;
 use crate::link::escape::escape;
 use crate::link::statement::calls;
-use crate::verbs::message::is_start;
-use crate::verbs::session::stored_scope;
-use crate::verbs::turn::commit::{PreparedCommit, SessionChange};
-use crate::verbs::work::tags::stored_tag;
+use crate::verbs::turn::commit::PreparedCommit;
 
 calls! {
     /// Commits turns. The first arrays have one element for each commit. The others hold the elements of all
@@ -135,17 +133,12 @@ impl CommitTurns<'_> {
     }
 
     fn push_sessions(&mut self, of: i32, prepared: &mut PreparedCommit) {
-        for change in prepared.sessions.drain(..) {
-            let (op, id, idle, serial) = match change {
-                SessionChange::Open { id, idle_timeout, serial } => ("open", Some(id), idle_timeout, serial),
-                SessionChange::Close { id } => ("close", Some(id), None, None),
-                SessionChange::End => ("end", None, None, None),
-            };
+        for effect in prepared.sessions.drain(..) {
             self.session_of.push(of);
-            self.session_ops.push(op);
-            self.session_ids.push(id.as_deref().map(stored));
-            self.session_idle.push(idle);
-            self.session_serial.push(serial);
+            self.session_ops.push(effect.op);
+            self.session_ids.push(effect.session_id);
+            self.session_idle.push(effect.idle_timeout);
+            self.session_serial.push(effect.serial);
         }
         for watched in &prepared.commit.watched {
             self.watch_of.push(of);
@@ -183,10 +176,7 @@ impl CommitTurns<'_> {
             self.message_of.push(of);
             self.message_instances.push(stored(message.item.instance()));
             self.message_items.push(item);
-            self.message_visible.push(match &message.item {
-                WorkItem::TimerFired { fire_at_ms, .. } => Some(time(*fire_at_ms)),
-                _ => None,
-            });
+            self.message_visible.push(fires_at_ms(&message.item).map(time));
             self.message_starts.push(is_start(&message.item));
             self.message_traceparents.push(message.traceparent.as_deref().map(stored));
         }

@@ -1,18 +1,17 @@
 //! Committing turns.
 
-use steadfast_core::{EventKind, SessionConcurrency, WorkItem};
-use steadfast_store::{Committed, LeaseToken, ProviderError, RunId, TurnCommit, Woken, check_message};
+use steadfast_core::{SessionConcurrency, WorkItem};
+use steadfast_store::rules::{SessionEffect, ended_turn_lease, no_such_lease, to_json};
+use steadfast_store::{Committed, LeaseToken, ProviderError, RunId, TurnCommit, Woken};
 use tokio_postgres::Row;
 
 use crate::link::db::{column, time, unsigned};
-use crate::link::escape::unescape;
+use crate::link::escape::{escape, unescape};
 use crate::merge::queue::Answers;
 use crate::verbs::backend::Backend;
 use crate::verbs::history::StoredEvents;
 use crate::verbs::kv::KvChanges;
-use crate::verbs::message::{check_work, text};
 use crate::verbs::turn::columns::CommitTurns;
-use crate::verbs::turn::lease_lost;
 
 const OPERATION: &str = "commit_turn";
 
@@ -31,7 +30,18 @@ pub(crate) struct PreparedCommit {
     /// The custom status, if the commit sets or removes it.
     pub(crate) custom_status: Option<Option<String>>,
     pub(crate) kv: KvChanges,
-    pub(crate) sessions: Vec<SessionChange>,
+    pub(crate) sessions: Vec<StoredEffect>,
+}
+
+/// What an event does to the sessions of its instance, as the arguments of a call name it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct StoredEffect {
+    pub(crate) op: &'static str,
+    /// The session; `None` for all sessions of the instance.
+    pub(crate) session_id: Option<String>,
+    pub(crate) idle_timeout: Option<i64>,
+    /// Whether activities of the session run one after the other; `None` for the default.
+    pub(crate) serial: Option<bool>,
 }
 
 /// A turn that was committed.
@@ -70,35 +80,22 @@ impl Backend {
 }
 
 impl PreparedCommit {
-    pub(crate) fn new(lease: &LeaseToken, mut commit: TurnCommit) -> Result<Self, ProviderError> {
-        for message in &commit.messages {
-            check_message(OPERATION, &message.item)?;
-        }
-        for work in &commit.work {
-            check_work(OPERATION, &work.item)?;
-        }
-        let events = std::mem::take(&mut commit.events);
-        let failure = events.iter().find_map(|event| match &event.kind {
-            EventKind::OrchestrationFailed { details } => Some(details),
-            _ => None,
-        });
-        let custom_status = events.iter().rev().find_map(|event| match &event.kind {
-            EventKind::CustomStatusUpdated { status } => Some(status.clone()),
-            _ => None,
-        });
-        let item = |item: &WorkItem| text(OPERATION, item);
+    pub(crate) fn new(lease: &LeaseToken, commit: TurnCommit) -> Result<Self, ProviderError> {
+        commit.check()?;
+        let item = |item: &WorkItem| to_json(OPERATION, item);
         Ok(Self {
             token: lease.as_str().to_owned(),
-            instance: events.first().map(|event| event.instance_id.clone()),
+            instance: commit.events.first().map(|event| event.instance_id.clone()),
             execution: time(commit.execution_id),
             work: commit.work.iter().map(|work| item(&work.item)).collect::<Result<_, _>>()?,
             messages: commit.messages.iter().map(|message| item(&message.item)).collect::<Result<_, _>>()?,
-            failure: failure.map(|details| text(OPERATION, details)).transpose()?,
-            custom_status,
-            kv: KvChanges::of(&events),
-            sessions: events.iter().filter_map(|event| session_change(&event.kind)).collect(),
-            events: StoredEvents::new(OPERATION, &events)?,
-            commit,
+            failure: commit.failure().map(|details| to_json(OPERATION, details)).transpose()?,
+            custom_status: commit.custom_status().map(|status| status.map(str::to_owned)),
+            kv: KvChanges::of(&commit.events),
+            sessions: SessionEffect::of(&commit.events).map(StoredEffect::of).collect(),
+            events: StoredEvents::new(OPERATION, &commit.events)?,
+            // The events are stored as texts: they are not kept twice.
+            commit: TurnCommit { events: Vec::new(), ..commit },
         })
     }
 
@@ -137,7 +134,8 @@ impl PreparedCommit {
                 let ready = column(OPERATION, row, "ready")?;
                 Ok(CommittedTurn { committed, instance, ready })
             }
-            "lost" | "ended" => Err(lease_lost(OPERATION, code, &self.token, &instance)),
+            "ended" => Err(ended_turn_lease(OPERATION, &instance)),
+            "lost" => Err(no_such_lease(OPERATION, &self.token)),
             code => {
                 let at = column(OPERATION, row, "event_at")?;
                 let whose = (instance.as_str(), self.execution);
@@ -147,32 +145,20 @@ impl PreparedCommit {
     }
 }
 
-/// A change of the sessions of an instance that one event records.
-#[derive(Debug, Clone)]
-pub(crate) enum SessionChange {
-    Open {
-        id: String,
-        idle_timeout: Option<i64>,
-        serial: Option<bool>,
-    },
-    Close {
-        id: String,
-    },
-    /// All sessions of the instance end.
-    End,
-}
-
-fn session_change(kind: &EventKind) -> Option<SessionChange> {
-    match kind {
-        EventKind::SessionOpened { session_id, idle_timeout_ms, concurrency } => Some(SessionChange::Open {
-            id: session_id.clone(),
-            idle_timeout: idle_timeout_ms.map(time),
-            serial: concurrency.map(|concurrency| concurrency == SessionConcurrency::Serial),
-        }),
-        EventKind::SessionClosed { session_id } => Some(SessionChange::Close { id: session_id.clone() }),
-        EventKind::OrchestrationCompleted { .. } | EventKind::OrchestrationFailed { .. } => {
-            Some(SessionChange::End)
+impl StoredEffect {
+    fn of(effect: SessionEffect<'_>) -> Self {
+        let stored = |id: &str| Some(escape(id).into_owned());
+        match effect {
+            SessionEffect::Open { session_id, idle_timeout_ms, concurrency } => Self {
+                op: "open",
+                session_id: stored(session_id),
+                idle_timeout: idle_timeout_ms.map(time),
+                serial: concurrency.map(|concurrency| concurrency == SessionConcurrency::Serial),
+            },
+            SessionEffect::Close { session_id } => {
+                Self { op: "close", session_id: stored(session_id), ..Self::default() }
+            }
+            SessionEffect::CloseAll => Self { op: "end", ..Self::default() },
         }
-        _ => None,
     }
 }

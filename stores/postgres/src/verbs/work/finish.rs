@@ -2,17 +2,15 @@
 
 use std::borrow::Cow;
 
-use steadfast_core::{WorkItem, kind_of};
-use steadfast_store::{LeaseToken, Outcome, ProviderError, ProviderErrorKind, Woken};
+use steadfast_store::rules::{check_completion, to_json};
+use steadfast_store::{LeaseToken, Message, Outcome, ProviderError, Woken};
 
 use crate::link::db::column;
 use crate::link::escape::escape;
 use crate::link::statement::calls;
 use crate::merge::queue::Answers;
 use crate::verbs::backend::Backend;
-use crate::verbs::message::text;
-use crate::verbs::work::judge_lease;
-use crate::verbs::work::tags::tag_of;
+use crate::verbs::work::{judge_lease, read_tag};
 
 const OPERATION: &str = "finish_work";
 
@@ -47,23 +45,23 @@ struct Completion {
 
 impl WorkEnd {
     pub(crate) fn new(lease: &LeaseToken, outcome: Outcome) -> Result<Self, ProviderError> {
-        let completion = match outcome.completion {
-            None => None,
-            Some(message) if !is_completion(&message.item) => {
-                let text = format!("{} completes no activity", kind_of(&message.item));
-                return Err(ProviderError::new(ProviderErrorKind::Invalid, OPERATION, text));
-            }
-            Some(message) => Some(Completion {
-                instance: message.item.instance().to_owned(),
-                text: text(OPERATION, &message.item)?,
-                traceparent: message.traceparent,
-            }),
-        };
+        check_completion(&outcome)?;
+        let completion = outcome.completion.map(Completion::new).transpose()?;
         Ok(Self { token: lease.as_str().to_owned(), completion })
     }
 
     pub(crate) fn bytes(&self) -> usize {
         self.completion.as_ref().map_or(0, |completion| completion.text.len())
+    }
+}
+
+impl Completion {
+    fn new(message: Message) -> Result<Self, ProviderError> {
+        Ok(Self {
+            instance: message.item.instance().to_owned(),
+            text: to_json(OPERATION, &message.item)?,
+            traceparent: message.traceparent,
+        })
     }
 }
 
@@ -92,15 +90,11 @@ impl Backend {
             let answer = judge_lease(OPERATION, row, &end.token)?;
             woken.turns += usize::from(answer.is_ok() && sent.is_some());
             if let Some(tag) = column::<Option<String>>(OPERATION, row, "next_tag")? {
-                woken.work.push((tag_of(tag), true));
+                woken.work.push((read_tag(tag), true));
             }
             answers.push(answer);
         }
         self.waiters.wake(&woken);
         Ok(answers)
     }
-}
-
-fn is_completion(item: &WorkItem) -> bool {
-    matches!(item, WorkItem::ActivityCompleted { .. } | WorkItem::ActivityFailed { .. })
 }
