@@ -149,7 +149,7 @@ pub trait ProviderAdmin: Any + Send + Sync {
     ) -> Result<PruneResult, ProviderError>;
 }
 
-/// How many instances a bulk operation selects if its filter gives no limit.
+/// The largest number of instances that a bulk operation selects if its filter has no `limit`.
 pub const DEFAULT_BULK_LIMIT: u32 = 1_000;
 
 /// An instance and its current execution.
@@ -157,9 +157,9 @@ pub const DEFAULT_BULK_LIMIT: u32 = 1_000;
 pub struct InstanceInfo {
     /// The id that the caller of the start chose.
     pub instance_id: String,
-    /// The name of the orchestration.
+    /// The name that the orchestration is registered under.
     pub orchestration_name: String,
-    /// The version of the handler that runs it.
+    /// The version of the handler that runs the current execution.
     pub orchestration_version: String,
     /// The number of the current execution, from 1.
     pub current_execution_id: u64,
@@ -188,11 +188,11 @@ pub struct ExecutionInfo {
     pub started_at: u64,
     /// When it ended, in milliseconds since the Unix epoch; `None` while it runs.
     pub completed_at: Option<u64>,
-    /// The length of its history.
+    /// The number of events in its history.
     pub event_count: usize,
 }
 
-/// Counts of a whole store.
+/// The numbers of instances, executions and events in a whole store.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SystemMetrics {
     /// Instances that have a row: at least one commit named their orchestration.
@@ -242,7 +242,7 @@ pub struct PruneOptions {
     pub completed_before: Option<u64>,
 }
 
-/// What a deletion removed.
+/// The numbers of rows that a deletion removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeleteInstanceResult {
     /// The number of instances, unknown ids that were named included.
@@ -255,7 +255,7 @@ pub struct DeleteInstanceResult {
     pub queue_messages_deleted: u64,
 }
 
-/// What a pruning removed.
+/// The numbers of rows that a pruning removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PruneResult {
     /// The number of instances that were looked at, whether or not something was removed.

@@ -74,8 +74,8 @@ pub trait Store: Send + Sync + 'static {
         sessions: &[SessionRef],
     ) -> Result<Vec<SessionRef>, ProviderError>;
 
-    /// Removes the rows of sessions without a live lease and without work, and returns how many there were
-    /// (S13).
+    /// Removes the rows of sessions without a live lease and without work, if they are shared or their
+    /// instance does not exist. Returns the number of removed rows (S13).
     async fn cleanup_sessions(&self) -> Result<usize, ProviderError>;
 
     /// Lists sessions in the order of their keys, at most [`MAX_PAGE`](crate::MAX_PAGE), beginning behind

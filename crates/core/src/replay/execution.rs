@@ -64,11 +64,11 @@ pub struct Execution {
     pub(super) root: Root,
     pub(super) outline: Outline,
     pub(super) phase: Phase,
-    /// The poll that the last event asked for.
+    /// The poll that is to happen before the next event is played; `None` if no event asked for one.
     pub(super) due: Option<Due>,
     pub(super) output: Option<Result<String, String>>,
     pub(super) failure: Option<ErrorDetails>,
-    /// Where history and code part; its text is in `failure`.
+    /// The first difference between history and code; `failure` holds the same as an error.
     pub(super) mismatch: Option<Mismatch>,
     pub(super) last_match: Option<LastMatch>,
     pub(super) invalid_stamp: Option<Notice>,
@@ -88,14 +88,14 @@ pub(super) enum Phase {
     Ended,
 }
 
-/// Is a history that has ended checked against the code?
+/// Whether [`verify`](super::verify) checks a history that has ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verifying {
     No,
     Yes,
 }
 
-/// What the code can see of its start.
+/// The parts of the first event that the code can read.
 #[derive(Default)]
 struct Seen {
     input: String,
@@ -116,7 +116,7 @@ impl Seen {
     }
 }
 
-/// When a poll happens, as the code sees it.
+/// A poll that is to happen: the time that the code sees during it, and whether it is a replay.
 #[derive(Clone, Copy)]
 pub(super) struct Due {
     pub(super) now_ms: u64,
@@ -124,10 +124,10 @@ pub(super) struct Due {
     pub(super) replaying: bool,
 }
 
-/// Holds what an execution needs, whether it starts or is replayed.
+/// Holds everything but the start or the history that is needed to make an [`Execution`].
 #[derive(Debug, Clone)]
 pub struct Setup {
-    /// Names the instance, the execution and the handler that runs.
+    /// Identifies the instance and the execution, and names the handler and its version.
     pub identity: Identity,
     /// Holds the key-value state before the first event of this execution: what the previous one left.
     pub kv: BTreeMap<String, KvEntry>,
@@ -223,7 +223,7 @@ impl Execution {
         self.outline.last_event_id
     }
 
-    /// Returns where history and code part; `None` while they agree.
+    /// Returns the first difference between history and code; `None` while they agree.
     pub fn mismatch(&self) -> Option<&Mismatch> {
         self.mismatch.as_ref()
     }
@@ -242,7 +242,7 @@ impl Execution {
         size_of::<Self>() + size_of_val(&*self.root) + ledger + self.outline.estimated_bytes()
     }
 
-    /// Returns the work done so far.
+    /// Returns the counts of events played and futures polled since the execution was made.
     pub fn effort(&self) -> Effort {
         Effort { future_polls: self.scope.lock().future_polls, ..self.effort }
     }
@@ -327,7 +327,8 @@ impl Execution {
         });
     }
 
-    /// Drops the code. Its destructors run now; they cannot record anything, and their panics are caught.
+    /// Drops the future of the handler. Its destructors run now; they cannot record anything, and their
+    /// panics are caught.
     fn end(&mut self) {
         self.scope.end();
         let root = std::mem::replace(&mut self.root, Box::pin(std::future::pending()));

@@ -1,4 +1,4 @@
-//! Opening a store: from a URL to a file, and what can be wrong with it.
+//! Opening a store: from a URL to a file, and the errors on the way.
 
 use std::path::{Path, PathBuf};
 
@@ -32,7 +32,7 @@ pub enum OpenError {
     ReadOnly {
         /// The path of the file.
         path: PathBuf,
-        /// The error of SQLite.
+        /// The error as SQLite reported it.
         #[source]
         source: rusqlite::Error,
     },
@@ -41,7 +41,7 @@ pub enum OpenError {
     NotADatabase {
         /// The path of the file.
         path: PathBuf,
-        /// The error of SQLite.
+        /// The error as SQLite reported it.
         #[source]
         source: rusqlite::Error,
     },
@@ -50,7 +50,7 @@ pub enum OpenError {
     Full {
         /// The path of the file.
         path: PathBuf,
-        /// The error of SQLite.
+        /// The error as SQLite reported it.
         #[source]
         source: rusqlite::Error,
     },
@@ -59,7 +59,7 @@ pub enum OpenError {
     Busy {
         /// The path of the file.
         path: PathBuf,
-        /// The error of SQLite.
+        /// The error as SQLite reported it.
         #[source]
         source: rusqlite::Error,
     },
@@ -101,17 +101,17 @@ pub enum OpenError {
     Changed {
         /// The file, or the database in memory.
         place: String,
-        /// The number of the migration, from 1.
+        /// The number of the migration in the order of their application, from 1.
         version: i64,
     },
-    /// A migration failed; the database is as it was.
+    /// A migration failed and was rolled back: the database is at the schema version before it.
     #[error("migration {version} of {place} failed, and the database was left as it was")]
     Migration {
         /// The file, or the database in memory.
         place: String,
-        /// The number of the migration, from 1.
+        /// The number of the migration in the order of their application, from 1.
         version: i64,
-        /// The error of SQLite.
+        /// The error as SQLite reported it.
         #[source]
         source: rusqlite::Error,
     },
@@ -138,7 +138,7 @@ impl OpenError {
         Self::Driver(error)
     }
 
-    /// Returns what is wrong with a file, by SQLite's code.
+    /// Makes the error for a file that SQLite could not open, by SQLite's code.
     pub(crate) fn file(path: &Path, source: rusqlite::Error) -> Self {
         let path = path.to_path_buf();
         match source.sqlite_error_code() {
