@@ -175,7 +175,7 @@ pub struct InstanceInfo {
     pub parent_instance_id: Option<String>,
 }
 
-/// One execution of an instance.
+/// Describes one execution of an instance: its status, output, times and length.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecutionInfo {
     /// The number of the execution, from 1.
@@ -205,7 +205,7 @@ pub struct SystemMetrics {
     pub completed_instances: u64,
     /// Instances whose current execution failed.
     pub failed_instances: u64,
-    /// Events of all executions.
+    /// Events of all executions, ended ones included.
     pub total_events: u64,
 }
 
@@ -247,11 +247,11 @@ pub struct PruneOptions {
 pub struct DeleteInstanceResult {
     /// The number of instances, unknown ids that were named included.
     pub instances_deleted: u64,
-    /// The number of their executions.
+    /// The number of executions of the deleted instances.
     pub executions_deleted: u64,
-    /// The number of their events.
+    /// The number of events in the histories of the deleted instances.
     pub events_deleted: u64,
-    /// The number of their queued messages and activities.
+    /// The number of messages and activities in the queues that belonged to the deleted instances.
     pub queue_messages_deleted: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Store errors: the answer of a store that cannot do what it was asked.
+//! Store errors: the kinds of failure of a store call, and their texts.
 
 use std::error::Error;
 use std::sync::Arc;

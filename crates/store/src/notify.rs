@@ -1,13 +1,15 @@
 //! Wake-ups within a process: which waiting calls look again after a commit.
 //!
-//! A call that finds nothing registers what it waits for ([`Waiters::sit`]: it takes a *seat*) and looks
-//! again when it is *called*. A commit says what it made runnable ([`Woken`]). For each runnable turn or
-//! activity one seat is called, the earliest one that could take it; for a change of an instance all seats
-//! that wait for that instance. Seats are found by what they wait for, so a commit costs nothing for the
-//! others, however many there are.
+//! A call that finds nothing registers its [`Interest`] with [`Waiters::sit`] and looks again when it is
+//! woken. The registration is called a *seat*. A commit lists the turns and activities that it made runnable
+//! and the instances that it changed ([`Woken`]). For each runnable turn or activity one seat is woken: the
+//! one that has waited for the longest among those that could take it. For a change of an instance all seats
+//! that wait for that instance are woken. Seats are found by their interest, so a commit costs nothing for
+//! the other seats, however many there are.
 //!
-//! A call is an *errand* for its seat: until the seat has looked again and its look was answered, no other
-//! seat looks for the same turn or activity. A seat that is dropped before passes its errand on to the next.
+//! The turn or activity that a seat alone was woken for is its *errand*: no other seat looks for it until the
+//! woken seat has looked. If that seat is dropped before its look is answered, the errand passes to another
+//! seat.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

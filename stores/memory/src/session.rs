@@ -166,7 +166,7 @@ impl State {
         Ok(outcome)
     }
 
-    /// Tells whether a session is idle: none of its activities runs, and its last work is older than the
+    /// Tells whether a session is idle: it has no leased activity, and its last work is older than the
     /// time-out.
     fn is_idle(&self, key: &SessionKey, request: &RenewSessions, now: u64) -> bool {
         let Some(session) = self.sessions.get(key) else { return false };
@@ -178,8 +178,8 @@ impl State {
         timeout.is_some_and(|timeout| since.saturating_add(timeout) <= now) && !self.is_running(key, now)
     }
 
-    /// Tells whether a session has had work for longer than `untaken_after` that its owner will not take,
-    /// while none of its activities runs.
+    /// Tells whether a session has no leased activity, and has had ready work for longer than `untaken_after`
+    /// that its owner will not take: the owner takes no session work now, or does not serve the tag.
     fn is_untaken(&self, key: &SessionKey, request: &RenewSessions, now: u64) -> bool {
         let patience = millis(request.untaken_after);
         let waits = self.work.values().filter(|row| row.session.as_ref() == Some(key)).any(|row| {

@@ -44,7 +44,7 @@ pub(crate) enum Stored<T> {
     Unreadable { text: String, reason: String },
 }
 
-/// A message to an instance.
+/// The row of a message to an instance.
 #[derive(Debug)]
 pub(crate) struct MessageRow {
     pub(crate) instance: String,
@@ -57,7 +57,7 @@ pub(crate) struct MessageRow {
     pub(crate) token: Option<String>,
 }
 
-/// An activity for a worker.
+/// The row of an activity, queued or leased.
 #[derive(Debug)]
 pub(crate) struct WorkRow {
     /// The instance, execution and event that scheduled the activity: known even if `item` cannot be read.

@@ -60,7 +60,7 @@ impl OrchestrationContext {
         ledger.kv.iter().map(|(key, entry)| (key.clone(), entry.value.clone())).collect()
     }
 
-    /// Returns all keys, sorted.
+    /// Returns all keys that are set, with the changes of this turn, sorted.
     #[track_caller]
     pub fn get_kv_all_keys(&self) -> Vec<String> {
         let Some(ledger) = self.scope.enter("get_kv_all_keys", Location::caller()) else {
@@ -69,7 +69,7 @@ impl OrchestrationContext {
         ledger.kv.iter().map(|(key, _)| key.clone()).collect()
     }
 
-    /// Returns the number of keys.
+    /// Returns the number of keys that are set, with the changes of this turn.
     #[track_caller]
     pub fn get_kv_length(&self) -> usize {
         self.scope.enter("get_kv_length", Location::caller()).map_or(0, |ledger| ledger.kv.len())

@@ -53,7 +53,7 @@ use crate::{Action, ErrorDetails, Event, EventKind, OpenKind, WorkItem};
 /// rules of a kind.
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident => $rules:expr,)+) => {
-        /// The kinds of operations.
+        /// The kinds of operations that the code of an orchestration can ask for.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub(crate) enum Kind {
             $($(#[$doc])* $kind,)+
@@ -64,7 +64,7 @@ macro_rules! kinds {
             /// which is recorded: a new kind goes to the end.
             pub(crate) const ALL: &'static [Self] = &[$(Self::$kind,)+];
 
-            /// The rules of the kind.
+            /// Returns the rules by which the engine treats operations of this kind.
             pub(crate) fn rules(self) -> &'static dyn Operation {
                 match self {
                     $(Self::$kind => &$rules,)+
@@ -110,17 +110,18 @@ impl Action {
 /// The part that an event plays in the history of its execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Begins the execution.
+    /// The event is the first of the execution.
     Begins,
-    /// Records a call of the code.
+    /// The event records a call of the code.
     Records(Kind),
-    /// Brings an answer to the code.
+    /// The event brings an answer to a call of the code.
     Answers(Kind),
-    /// Asks for an operation to stop, or says that a wait has ended without an answer.
+    /// The event asks for an operation to stop, or records that a wait ended without an answer.
     Cancels(Kind),
-    /// Changes the state of the execution and belongs to no operation: carried sessions, a request to cancel.
+    /// The event changes the state of the execution and belongs to no operation: carried sessions, a request
+    /// to cancel.
     Carries,
-    /// Ends the execution.
+    /// The event ends the execution.
     Ends,
 }
 
@@ -372,7 +373,7 @@ pub(crate) struct Recorded<'a> {
     pub(crate) event: &'a Event,
     /// Is the future that waits for the answer still alive?
     pub(crate) is_alive: bool,
-    /// See [`Operation::orphans`].
+    /// The open operations that end because of the event; see [`Operation::orphans`].
     pub(crate) orphans: &'a BTreeSet<u64>,
 }
 

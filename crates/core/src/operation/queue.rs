@@ -136,7 +136,7 @@ impl Queues {
         self.lines.iter().map(line).sum()
     }
 
-    /// Counts the takers.
+    /// Counts the takers of all queues, served and waiting.
     pub(crate) fn takers(&self) -> usize {
         self.names.len()
     }

@@ -34,7 +34,7 @@ use crate::{ErrorDetails, Event, EventKind, KvEntry, OrchestrationContext, WorkI
 /// Runs one execution of one orchestration.
 ///
 /// A turn changes the execution as if it were committed. When a commit fails, drop the execution and replay
-/// it from what the store has.
+/// it from the history that the store holds.
 ///
 /// ```
 /// use steadfast_core::replay::{Execution, Identity, Setup, Start, Verdict};
@@ -73,7 +73,7 @@ pub struct Execution {
     pub(super) last_match: Option<LastMatch>,
     pub(super) invalid_stamp: Option<Notice>,
     pub(super) verifying: Verifying,
-    /// The continue-as-new that the code called, while [`verify`](super::verify) checks a history that has
+    /// The continue-as-new that the code called, while [`verify`](super::verify()) checks a history that has
     /// ended.
     pub(super) continued: Option<Continuation>,
     pub(super) effort: Effort,
@@ -82,13 +82,13 @@ pub struct Execution {
 pub(super) type Root = Pin<Box<dyn Future<Output = Result<String, String>> + Send>>;
 
 pub(super) enum Phase {
-    /// No event is recorded yet.
+    /// The execution is new: its first turn will record the start.
     Fresh(Start),
     Live,
     Ended,
 }
 
-/// Whether [`verify`](super::verify) checks a history that has ended.
+/// Whether [`verify`](super::verify()) checks a history that has ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verifying {
     No,
@@ -129,7 +129,7 @@ pub(super) struct Due {
 pub struct Setup {
     /// Identifies the instance and the execution, and names the handler and its version.
     pub identity: Identity,
-    /// Holds the key-value state before the first event of this execution: what the previous one left.
+    /// Holds the key-value state at the end of the previous execution; empty for the first execution.
     pub kv: BTreeMap<String, KvEntry>,
     /// Bounds new decisions; replay is not bounded by it.
     pub options: Options,
@@ -235,8 +235,8 @@ impl Execution {
         self.scope.set_alarm(alarm);
     }
 
-    /// Estimates the memory that the execution holds, in bytes: its future, what it keeps of history, and
-    /// payloads that the code has not read. What the code itself has put on the heap is not counted.
+    /// Estimates the memory that the execution holds, in bytes: its future, its list of open operations, and
+    /// payloads that the code has not read. Memory that the code itself has allocated is not counted.
     pub fn estimated_bytes(&self) -> usize {
         let ledger = self.scope.lock().estimated_bytes();
         size_of::<Self>() + size_of_val(&*self.root) + ledger + self.outline.estimated_bytes()

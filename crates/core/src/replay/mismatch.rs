@@ -35,9 +35,9 @@ pub struct Mismatch {
 pub struct CallSite {
     /// Holds the path of the source file as the compiler was given it.
     pub file: String,
-    /// Holds the line, from 1.
+    /// Holds the number of the line in the file, from 1.
     pub line: u32,
-    /// Holds the column, from 1.
+    /// Holds the column at which the call begins, from 1.
     pub column: u32,
 }
 

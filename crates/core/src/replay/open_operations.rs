@@ -39,7 +39,7 @@ pub enum OpenKind {
         /// Holds the name that the event is raised under.
         name: String,
     },
-    /// A message to a queue.
+    /// The next message of a queue.
     Queue {
         /// Holds the name of the queue, which belongs to the instance.
         name: String,

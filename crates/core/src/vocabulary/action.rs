@@ -5,7 +5,7 @@
 
 use crate::vocabulary::session::SessionConcurrency;
 
-/// Describes one call of an orchestration: what it asks the engine for.
+/// Describes one call of an orchestration with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// Runs an activity.

@@ -90,14 +90,14 @@ impl ErrorDetails {
 /// Identifies the turn or the activity that was tried too often.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
 pub enum PoisonMessageType {
-    /// A batch of messages for an instance.
+    /// The messages of one turn, which was delivered to workers too often.
     Orchestration {
         /// Holds the id of the instance.
         instance: String,
         /// Holds the number of the execution within its instance, from 1.
         execution_id: u64,
     },
-    /// An activity.
+    /// An activity that was delivered to workers too often.
     Activity {
         /// Holds the id of the instance that scheduled it.
         instance: String,

@@ -150,7 +150,7 @@ pub struct InvalidRetryPolicy;
 /// Says how the wait between two tries grows.
 #[derive(Debug, Clone)]
 pub enum BackoffStrategy {
-    /// No wait.
+    /// The next try begins at once.
     None,
     /// The same wait after each try.
     Fixed {

@@ -46,18 +46,19 @@ pub struct WorkState {
 /// Unix epoch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorkPhase {
-    /// The activity is held back.
+    /// No fetch can lease the activity yet: it was abandoned with a delay, or could not be read and is tried
+    /// again later.
     Delayed {
         /// The time at which the activity becomes visible to fetches.
         until_ms: u64,
     },
-    /// The activity can be leased.
+    /// A fetch can lease the activity now.
     Waiting {
         /// Since when the activity can be leased: the time at which it became visible, or its last lease
         /// ended.
         since_ms: u64,
     },
-    /// The activity is leased.
+    /// A worker holds a live lease of the activity.
     Leased {
         /// The name that the worker gave in its request; empty if it gave none.
         worker_id: String,
@@ -74,6 +75,6 @@ pub struct OldestWaiting {
     pub message_ms: Option<u64>,
     /// Since when some activity could have been leased; `None` if no activity can be leased now.
     pub work_ms: Option<u64>,
-    /// The store's time.
+    /// The store's time at which the answer was made.
     pub now_ms: u64,
 }

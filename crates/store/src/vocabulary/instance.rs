@@ -62,7 +62,7 @@ pub struct InstanceState {
 pub enum ExecutionState {
     /// The execution has not ended.
     Running,
-    /// The execution returned this output.
+    /// The execution completed with this output, as its handler encoded it.
     Completed(String),
     /// The execution failed with this error.
     Failed(ErrorDetails),
@@ -166,10 +166,10 @@ impl InstanceQuery {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cursor(pub String);
 
-/// A page of instances.
+/// One page of the instances that match an [`InstanceQuery`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InstancePage {
-    /// The instances, newest first.
+    /// The instances that match, newest first; at most [`InstanceQuery::page_size`].
     pub instances: Vec<InstanceState>,
     /// The cursor for [`InstanceQuery::after`] that asks for the next page; `None` on the last page.
     pub next: Option<Cursor>,

@@ -25,8 +25,9 @@ pub struct RenewSessions {
     /// After how long without work a shared session is idle and its lease is not extended. A session that
     /// belongs to an instance has its own time.
     pub idle_timeout: Duration,
-    /// After how long a session loses its lease while it has work that its owner does not take, so that
-    /// another process can claim it. [`Duration::MAX`] never ends a lease for this reason.
+    /// After how long the lease of a session ends while the session has ready work that this process will not
+    /// take: `appetite` is `Full`, or `tags` does not accept the work. Another process can then claim the
+    /// session. [`Duration::MAX`] never ends a lease for this reason.
     pub untaken_after: Duration,
     /// The tags that the process serves: it will not take work of any other tag.
     pub tags: TagFilter,
@@ -50,7 +51,7 @@ pub enum Appetite {
 /// keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionsRenewed {
-    /// Claims whose lease was extended.
+    /// Claims whose lease was extended: it ends `extend_for` after the time of the call.
     pub renewed: Vec<SessionRef>,
     /// Claims whose session is idle: their lease was not extended and ends by itself.
     pub idle: Vec<SessionRef>,

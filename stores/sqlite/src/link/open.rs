@@ -27,7 +27,7 @@ pub enum OpenError {
         /// The path of the folder.
         path: PathBuf,
     },
-    /// The file cannot be written.
+    /// The file cannot be opened for writing: it or its folder is read-only, or access is denied.
     #[error("{} cannot be written: the file or its folder is read-only", path.display())]
     ReadOnly {
         /// The path of the file.
@@ -45,7 +45,7 @@ pub enum OpenError {
         #[source]
         source: rusqlite::Error,
     },
-    /// The disk is full.
+    /// The disk has no room for the schema or the log.
     #[error("there is no room left for {}", path.display())]
     Full {
         /// The path of the file.
@@ -63,7 +63,7 @@ pub enum OpenError {
         #[source]
         source: rusqlite::Error,
     },
-    /// The database belongs to `duroxide`.
+    /// The file holds the tables of `duroxide`, which this store does not read.
     #[error(
         "{place} was written by duroxide, whose tables are its own. Open a new file, read the histories with \
          duroxide (read_with_execution, as JSON), and bring each over with \
@@ -128,7 +128,7 @@ pub enum OpenError {
     /// The writing thread could not be started.
     #[error("the writing thread could not be started")]
     Thread(#[from] std::io::Error),
-    /// SQLite failed in another way.
+    /// SQLite failed in a way that no other variant describes.
     #[error("SQLite failed")]
     Driver(#[source] rusqlite::Error),
 }

@@ -182,8 +182,8 @@ impl WriterThread {
         }
     }
 
-    /// Runs one request of a group. Returns what it made runnable, or `None` if it failed and was rolled
-    /// back; an error if the whole transaction was rolled back.
+    /// Runs one request of a group. Returns the turns and work that it made runnable, or `None` if it failed
+    /// and was rolled back; an error if the whole transaction was rolled back.
     fn run_one(&self, request: &mut Box<dyn Request>, alone: bool) -> Result<Option<Woken>, ProviderError> {
         let db = Db::new(&self.connection, self.clock.now_ms());
         if !alone {

@@ -264,7 +264,7 @@ impl Db<'_> {
         Ok(outcome)
     }
 
-    /// Tells whether a session is idle: none of its activities runs, and its last work is older than the
+    /// Tells whether a session is idle: it has no leased activity, and its last work is older than the
     /// time-out.
     fn is_idle(&self, session: &SessionRow, request: &RenewSessions) -> DbResult<bool> {
         let timeout = match session.key.instance {
@@ -275,8 +275,8 @@ impl Db<'_> {
         Ok(idle && !self.is_running(session.id)?)
     }
 
-    /// Tells whether a session has had work for longer than `untaken_after` that its owner will not take,
-    /// while none of its activities runs.
+    /// Tells whether a session has no leased activity, and has had ready work for longer than `untaken_after`
+    /// that its owner will not take: the owner takes no session work now, or does not serve the tag.
     fn is_untaken(&self, session: &SessionRow, request: &RenewSessions) -> DbResult<bool> {
         let patience = i64::try_from(request.untaken_after.as_millis()).unwrap_or(i64::MAX);
         let before = self.now.saturating_sub(patience);

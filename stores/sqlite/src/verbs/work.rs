@@ -14,7 +14,7 @@ use crate::merge::request::Undo;
 use crate::verbs::message::NewMessage;
 use crate::verbs::turn::{Fetched, SWEEP};
 
-/// A leased activity.
+/// An activity that a fetch has leased, before it is handed to the caller.
 #[derive(Debug)]
 pub(crate) struct LeasedWork {
     pub(crate) token: String,
