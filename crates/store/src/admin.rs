@@ -149,7 +149,7 @@ pub trait ProviderAdmin: Any + Send + Sync {
     ) -> Result<PruneResult, ProviderError>;
 }
 
-/// How many instances a bulk operation selects if its filter gives no limit.
+/// The largest number of instances that a bulk operation selects if its filter has no `limit`.
 pub const DEFAULT_BULK_LIMIT: u32 = 1_000;
 
 /// An instance and its current execution.
@@ -157,9 +157,9 @@ pub const DEFAULT_BULK_LIMIT: u32 = 1_000;
 pub struct InstanceInfo {
     /// The id that the caller of the start chose.
     pub instance_id: String,
-    /// The name of the orchestration.
+    /// The name that the orchestration is registered under.
     pub orchestration_name: String,
-    /// The version of the handler that runs it.
+    /// The version of the handler that runs the current execution.
     pub orchestration_version: String,
     /// The number of the current execution, from 1.
     pub current_execution_id: u64,
@@ -175,7 +175,7 @@ pub struct InstanceInfo {
     pub parent_instance_id: Option<String>,
 }
 
-/// One execution of an instance.
+/// Describes one execution of an instance: its status, output, times and length.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecutionInfo {
     /// The number of the execution, from 1.
@@ -188,11 +188,11 @@ pub struct ExecutionInfo {
     pub started_at: u64,
     /// When it ended, in milliseconds since the Unix epoch; `None` while it runs.
     pub completed_at: Option<u64>,
-    /// The length of its history.
+    /// The number of events in its history.
     pub event_count: usize,
 }
 
-/// Counts of a whole store.
+/// The numbers of instances, executions and events in a whole store.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SystemMetrics {
     /// Instances that have a row: at least one commit named their orchestration.
@@ -205,7 +205,7 @@ pub struct SystemMetrics {
     pub completed_instances: u64,
     /// Instances whose current execution failed.
     pub failed_instances: u64,
-    /// Events of all executions.
+    /// Events of all executions, ended ones included.
     pub total_events: u64,
 }
 
@@ -242,20 +242,20 @@ pub struct PruneOptions {
     pub completed_before: Option<u64>,
 }
 
-/// What a deletion removed.
+/// The numbers of rows that a deletion removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeleteInstanceResult {
     /// The number of instances, unknown ids that were named included.
     pub instances_deleted: u64,
-    /// The number of their executions.
+    /// The number of executions of the deleted instances.
     pub executions_deleted: u64,
-    /// The number of their events.
+    /// The number of events in the histories of the deleted instances.
     pub events_deleted: u64,
-    /// The number of their queued messages and activities.
+    /// The number of messages and activities in the queues that belonged to the deleted instances.
     pub queue_messages_deleted: u64,
 }
 
-/// What a pruning removed.
+/// The numbers of rows that a pruning removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PruneResult {
     /// The number of instances that were looked at, whether or not something was removed.

@@ -1,4 +1,4 @@
-//! Store errors: the answer of a store that cannot do what it was asked.
+//! Store errors: the kinds of failure of a store call, and their texts.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -11,18 +11,18 @@ use steadfast_core::ErrorDetails;
 pub struct ProviderError {
     /// The method that failed, such as `commit_turn`.
     pub operation: String,
-    /// What went wrong, for people.
+    /// The error text, in words for people.
     pub message: String,
     /// Whether the same call may succeed later; follows from the kind.
     pub retryable: bool,
-    /// What kind of failure it is; callers decide by it.
+    /// The kind of failure, by which callers decide whether to retry, give up or stop.
     pub kind: ProviderErrorKind,
     /// The error of the driver or the operating system that caused this one; not compared by `==`.
     #[source]
     pub source: Option<Arc<dyn Error + Send + Sync>>,
 }
 
-/// What kind of failure a store met.
+/// The kinds of failure of a store call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ProviderErrorKind {
     /// Another transaction or process holds a lock that the call needs; another try soon may succeed.

@@ -1,12 +1,12 @@
-//! What a store promises.
+//! The traits of a store, and the promises that every store keeps.
 //!
 //! A store keeps everything that must survive: histories, queues, leases, sessions, key-value state. There
 //! are two traits. [`Store`] is typed and complete; the runtime and the client use it. [`Provider`] is the
 //! compatible one; every `Store` is a `Provider`, and [`store_of`] makes a `Store` of any `Provider`. The
 //! promises are in `CONTRACT.md`, as numbered clauses, and `steadfast-conformance` proves them.
 //!
-//! For those who write a store: [`rules`] has what every store decides alike, [`Waiters`] wakes the fetches
-//! that wait, [`StoreClock`] tells the time, and [`forward_store!`] writes a decorator.
+//! For authors of a store: [`rules`] holds the rules that are the same in every store, [`Waiters`] wakes the
+//! fetches that wait, [`StoreClock`] tells the time, and [`forward_store!`] generates a decorator.
 
 mod admin;
 mod compat;

@@ -1,13 +1,15 @@
-//! Wake-ups within a process: which waiting calls a commit wakes.
+//! Wake-ups within a process: which waiting calls look again after a commit.
 //!
-//! A call that finds nothing registers what it waits for ([`Waiters::sit`]: it takes a *seat*) and looks
-//! again when it is *called*. A commit says what it made runnable ([`Woken`]). For each runnable turn or
-//! activity one seat is called, the earliest one that could take it; for a change of an instance all seats
-//! that wait for that instance. Seats are found by what they wait for, so a commit costs nothing for the
-//! others, however many there are.
+//! A call that finds nothing registers its [`Interest`] with [`Waiters::sit`] and looks again when it is
+//! woken. The registration is called a *seat*. A commit lists the turns and activities that it made runnable
+//! and the instances that it changed ([`Woken`]). For each runnable turn or activity one seat is woken: the
+//! one that has waited for the longest among those that could take it. For a change of an instance all seats
+//! that wait for that instance are woken. Seats are found by their interest, so a commit costs nothing for
+//! the other seats, however many there are.
 //!
-//! A call is an *errand* for its seat: until the seat has looked again and its look was answered, no other
-//! seat looks for the same turn or activity. A seat that is dropped before passes its errand on to the next.
+//! The turn or activity that a seat alone was woken for is its *errand*: no other seat looks for it until the
+//! woken seat has looked. If that seat is dropped before its look is answered, the errand passes to another
+//! seat.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +17,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use steadfast_core::TagFilter;
 use tokio::sync::Notify;
 
-/// What a transaction made runnable, or changed.
+/// Lists what a transaction made runnable and which instances it changed, so that [`Waiters::wake`] can wake
+/// the calls that wait for it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Woken {
     /// The number of instances that became ready for a turn.
@@ -32,7 +35,7 @@ pub struct Woken {
 }
 
 impl Woken {
-    /// Adds what another transaction made runnable or changed.
+    /// Adds the lists of another transaction.
     pub fn absorb(&mut self, other: Self) {
         self.turns += other.turns;
         self.work.extend(other.work);
@@ -42,10 +45,10 @@ impl Woken {
     }
 }
 
-/// What a waiting call waits for.
+/// Tells what a waiting call waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Interest {
-    /// A turn.
+    /// A turn of any instance.
     Turn,
     /// An activity that a fetch accepts.
     Work {
@@ -56,9 +59,9 @@ pub enum Interest {
     },
     /// An activity of any tag, with or without a session.
     AnyWork,
-    /// A change of this instance.
+    /// A change of the instance with this id; its end and its deletion count.
     Instance(String),
-    /// The end of this instance.
+    /// The end of the instance with this id; its deletion counts.
     End(String),
 }
 
@@ -89,47 +92,52 @@ impl Runnable {
     }
 }
 
-/// The calls that wait, one seat each.
+/// Holds the calls of this process that wait, one *seat* for each, and wakes them after a commit.
 #[derive(Debug, Default)]
 pub struct Waiters {
     seats: Mutex<Seats>,
 }
 
-/// The seats that were not called since they last looked, by number. A lower number waits for longer.
+/// The seats that were not woken since they last looked, by number. A seat with a lower number has waited for
+/// longer.
 type Idle = BTreeMap<u64, Arc<Notify>>;
 
 #[derive(Debug, Default)]
 struct Seats {
     /// The number of the next seat.
     next: u64,
-    /// Seats that wait for turns and work, one line for each interest.
+    /// Seats that wait for turns and work, one line for each different interest.
     lines: Vec<Line>,
     /// Seats that wait for a change of an instance, by its id.
     changes: HashMap<String, Idle>,
     /// Seats that wait for the end of an instance, by its id.
     ends: HashMap<String, Idle>,
-    /// What a seat was called for and no other seat was, until it looks.
+    /// For each seat that alone was woken for a turn or an activity and has not looked yet: that turn or
+    /// activity. If the seat is removed first, another seat is woken for it.
     errands: HashMap<u64, Runnable>,
 }
 
-/// The seats of one interest.
+/// The seats that wait for the same interest.
 #[derive(Debug)]
 struct Line {
     interest: Interest,
-    /// The number of its seats, called or not. A line without seats is removed.
+    /// The number of seats of the line, woken ones included. A line without seats is removed.
     seats: usize,
     idle: Idle,
 }
 
 impl Waiters {
-    /// Registers a call that waits. It misses nothing that is committed from now on.
+    /// Registers a call that waits for `interest`. A commit from now on that concerns the interest wakes this
+    /// call, or another one that waits for the same turn or activity. Look once after this, for the commits
+    /// before.
     pub fn sit(self: &Arc<Self>, interest: Interest) -> Waiter {
         let bell = Arc::new(Notify::new());
         let seat = self.lock().add(&interest, Arc::clone(&bell));
         Waiter { waiters: Arc::clone(self), interest, seat, bell }
     }
 
-    /// Calls one seat for each turn and activity that became runnable, and all seats that wait for an
+    /// Wakes one waiting call for each turn and each activity without a session that became runnable, all
+    /// calls that accept an activity on a session that became runnable, and all calls that wait for an
     /// instance that changed.
     pub fn wake(&self, woken: &Woken) {
         let mut seats = self.lock();
@@ -140,8 +148,8 @@ impl Waiters {
         }
         for (tag, session) in &woken.work {
             let runnable = Runnable::Work { tag: tag.clone(), session: *session };
-            // Only the store knows which process may take the work of a session: all that ask for sessions
-            // look.
+            // Only the store knows which process may take the work of a session, so all fetches that ask for
+            // sessions look.
             if *session {
                 seats.call_all(|interest| runnable.is_for(interest));
             } else {
@@ -159,7 +167,7 @@ impl Waiters {
         }
     }
 
-    /// Calls all seats: another process committed, and what it changed is not known here.
+    /// Wakes all waiting calls. For a commit of another process, whose changes are not known here.
     pub fn wake_all(&self) {
         let mut seats = self.lock();
         seats.call_all(|_| true);
@@ -187,7 +195,8 @@ impl Seats {
         seat
     }
 
-    /// Removes a seat. If it was called and has not looked since, another seat is called in its place.
+    /// Removes a seat. If it alone was woken for a turn or an activity and has not looked since, another seat
+    /// is woken instead.
     fn remove(&mut self, interest: &Interest, seat: u64) {
         match interest {
             Interest::Instance(id) => forget(&mut self.changes, id, seat),
@@ -204,7 +213,7 @@ impl Seats {
         }
     }
 
-    /// Calls the longest waiting seat that could take it. False if there is no such seat.
+    /// Wakes the longest waiting seat that could take the turn or activity. False if there is no such seat.
     fn call_one(&mut self, runnable: &Runnable) -> bool {
         let lines = self.lines.iter_mut().filter(|line| runnable.is_for(&line.interest));
         let first = lines.filter_map(|line| line.idle.first_entry()).min_by_key(|entry| *entry.key());
@@ -227,8 +236,8 @@ impl Seats {
         }
     }
 
-    /// Returns the line of an interest; the first seat of an interest makes it. There are few lines: one for
-    /// each kind of fetch.
+    /// Returns the line of an interest, and makes it for the first seat of that interest. There are few
+    /// lines: one for each kind of fetch.
     fn line_of(&mut self, interest: &Interest) -> &mut Line {
         let known = self.lines.iter().position(|line| line.interest == *interest);
         let place = known.unwrap_or_else(|| {
@@ -248,7 +257,8 @@ fn forget(waiting: &mut HashMap<String, Idle>, instance: &str, seat: u64) {
     }
 }
 
-/// A seat: a call that waits. Dropping it removes the seat and passes an errand on.
+/// The seat of one waiting call, made by [`Waiters::sit`]. Dropping it ends the wait; if this call alone was
+/// woken for a turn or an activity and has not looked, another call is woken instead.
 #[derive(Debug)]
 pub struct Waiter {
     waiters: Arc<Waiters>,
@@ -258,15 +268,16 @@ pub struct Waiter {
 }
 
 impl Waiter {
-    /// Waits until this seat is called.
+    /// Waits until this call is woken.
     ///
     /// # Cancel safety
-    /// A call that arrived is not lost when the future is dropped: the next `called` returns at once.
+    /// A wake-up is not lost when the future is dropped: the next `called` returns at once.
     pub async fn called(&self) {
         self.bell.notified().await;
     }
 
-    /// Begins a look. From here on the seat can be called again; the errand that it has passes to the look.
+    /// Begins a look at the store. From here on the seat can be woken again. The turn or activity that it was
+    /// woken for passes to the returned value, which must be [`answered`](Looking::answered) after the look.
     pub fn look(&self) -> Looking {
         let mut seats = self.waiters.lock();
         seats.idle_of(&self.interest).insert(self.seat, Arc::clone(&self.bell));
@@ -276,8 +287,8 @@ impl Waiter {
     }
 }
 
-/// A look that is not answered yet. If it is dropped before it is [`answered`](Self::answered), because the
-/// look failed or its caller was dropped, its errand passes to another seat.
+/// A look at the store that is under way. If it is dropped before it is [`answered`](Self::answered), because
+/// the look failed or its caller was dropped, another waiting call is woken for the same turn or activity.
 #[derive(Debug)]
 #[must_use = "a look that is not answered is passed on"]
 pub struct Looking {
@@ -286,7 +297,7 @@ pub struct Looking {
 }
 
 impl Looking {
-    /// Marks the errand as dealt with: the look was made, whatever it found.
+    /// Ends the look: the store was asked, whatever it found. No other call is woken in place of this one.
     pub fn answered(mut self) {
         self.errand = None;
     }

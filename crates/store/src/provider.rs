@@ -133,7 +133,8 @@ pub trait Provider: Any + Send + Sync {
         idle_timeout: Duration,
     ) -> Result<usize, ProviderError>;
 
-    /// Removes sessions whose lease has ended and that have no work; returns how many there were (S13).
+    /// Removes sessions whose lease has ended and that have no work, if they are shared or their instance
+    /// does not exist. Returns the number of removed sessions (S13).
     async fn cleanup_orphaned_sessions(&self, idle_timeout: Duration) -> Result<usize, ProviderError>;
 
     /// Sends a message to an instance, now or after `delay` (S7, S9, S17).
@@ -169,8 +170,8 @@ pub trait Provider: Any + Send + Sync {
     ///
     /// A [`Store`] answers with itself. A decorator that keeps the full form asks the provider that it
     /// decorates and puts its own decorator around the answer (see [`forward_store!`](crate::forward_store)).
-    /// The default is `None`: everything then goes through the compatible methods, more slowly; `CONTRACT.md`
-    /// lists what is lacking.
+    /// The default is `None`: everything then goes through the compatible methods, more slowly and with the
+    /// limits that `CONTRACT.md` lists.
     fn into_store(self: Arc<Self>) -> Option<Arc<dyn Store>> {
         None
     }

@@ -1,5 +1,5 @@
-//! What every store decides alike, decided once: what is refused and with which text, what a commit means for
-//! the rows beside its history, and in which form some values are stored.
+//! Rules that are the same in every store, written once: which calls are refused and with which text, how a
+//! commit changes the rows beside its history, and in which form some values are stored.
 
 mod commit;
 mod history;
@@ -29,7 +29,7 @@ use crate::{ExecutionState, ProviderError, ProviderErrorKind};
 /// it never equals the change of a row and a waiting caller notices when the row appears.
 pub const ROWLESS: u64 = 1 << 63;
 
-/// Returns how an execution stands, from the words that its row keeps. A failure whose details are not kept
+/// Returns the state of an execution from the columns of its row. A failure whose details are not stored
 /// becomes an infrastructure error with the output as its text.
 pub fn execution_state(
     status: Option<&str>,
@@ -49,52 +49,53 @@ pub fn execution_state(
     }
 }
 
-/// Refuses an operation on an instance that has no row: `NotFound`.
+/// Makes the error for an operation on an instance that has no row: `NotFound`.
 pub fn no_such_instance(operation: &str, instance: &str) -> ProviderError {
     ProviderError::new(ProviderErrorKind::NotFound, operation, format!("instance '{instance}' was not found"))
 }
 
-/// Refuses an operation on an execution that has no row: `NotFound`.
+/// Makes the error for an operation on an execution that has no row: `NotFound`.
 pub fn no_such_execution(operation: &str, instance: &str, execution_id: u64) -> ProviderError {
     let text = format!("execution {execution_id} of instance '{instance}' was not found");
     ProviderError::new(ProviderErrorKind::NotFound, operation, text)
 }
 
-/// Refuses an operation on a row that was not set aside: `NotFound`.
+/// Makes the error for an operation on a row that was not set aside: `NotFound`.
 pub fn no_such_row(operation: &str, id: u64) -> ProviderError {
     let text = format!("row {id} was not found among those set aside");
     ProviderError::new(ProviderErrorKind::NotFound, operation, text)
 }
 
-/// Refuses a cursor that this store did not make: `Invalid`.
+/// Makes the error for a cursor that this store did not make: `Invalid`.
 pub fn no_such_cursor(text: &str) -> ProviderError {
     let text = format!("'{text}' is no cursor of this store");
     ProviderError::new(ProviderErrorKind::Invalid, "instances", text)
 }
 
-/// Answers a token that was never given, or whose rows were removed or given another token: `LeaseLost` (S4).
+/// Makes the error for a token that was never given, or whose rows were removed or leased again: `LeaseLost`
+/// (S4).
 pub fn no_such_lease(operation: &str, token: &str) -> ProviderError {
     ProviderError::lease_lost(operation, format_args!("'{token}' holds nothing"))
 }
 
-/// Answers the token of a turn whose lease has ended: `LeaseLost` (S4).
+/// Makes the error for the token of a turn whose lease has ended: `LeaseLost` (S4).
 pub fn ended_turn_lease(operation: &str, instance: &str) -> ProviderError {
     ProviderError::lease_lost(operation, format_args!("the lease of '{instance}' has ended"))
 }
 
-/// Answers an append of an event whose id the execution has already: `Conflict` (S8).
+/// Makes the error for appending an event whose id the execution has already: `Conflict` (S8).
 pub fn repeated_event(operation: &str, instance: &str, execution_id: u64, event_id: u64) -> ProviderError {
     let text = format!("execution {execution_id} of '{instance}' has an event {event_id} already");
     ProviderError::new(ProviderErrorKind::Conflict, operation, text)
 }
 
-/// Refuses to delete an instance that has not ended: `Refused`.
+/// Makes the error for deleting an instance that has not ended: `Refused`.
 pub fn still_running(instance: &str) -> ProviderError {
     let text = format!("instance '{instance}' is still running: cancel it first, or use force");
     ProviderError::new(ProviderErrorKind::Refused, "delete_instances", text)
 }
 
-/// Refuses to delete an instance without one of its children: `Refused`.
+/// Makes the error for deleting an instance without one of its children: `Refused`.
 pub fn child_left_behind(child: &str, parent: &str) -> ProviderError {
     let text = format!(
         "'{child}' is a child of '{parent}' and not in the list: delete the whole tree (tree traversal)"

@@ -74,15 +74,15 @@ pub trait Store: Send + Sync + 'static {
         sessions: &[SessionRef],
     ) -> Result<Vec<SessionRef>, ProviderError>;
 
-    /// Removes the rows of sessions without a live lease and without work, and returns how many there were
-    /// (S13).
+    /// Removes the rows of sessions without a live lease and without work, if they are shared or their
+    /// instance does not exist. Returns the number of removed rows (S13).
     async fn cleanup_sessions(&self) -> Result<usize, ProviderError>;
 
     /// Lists sessions in the order of their keys, at most [`MAX_PAGE`](crate::MAX_PAGE), beginning behind
     /// `after`.
     async fn sessions(&self, after: Option<&SessionKey>) -> Result<Vec<SessionInfo>, ProviderError>;
 
-    /// Returns what the store knows of one session; `None` if it has no row.
+    /// Returns the row of one session, and the number of its activities; `None` if it has no row.
     async fn session(&self, key: &SessionKey) -> Result<Option<SessionInfo>, ProviderError>;
 
     /// Starts an instance unless one of that id exists; the transaction that starts it decides. `start` is a
@@ -98,9 +98,9 @@ pub trait Store: Send + Sync + 'static {
     /// Waits for at most `timeout`, and looks at least once even if that is zero. No commit is missed that
     /// happens after the call began.
     ///
-    /// A wait for an instance returns how the instance stands ([`Waited::Seen`]), so that the caller need not
-    /// read it again; a wait for a turn or an activity returns [`Waited::Woken`]. A wait for the end of an
-    /// instance ([`WaitFor::End`]) is not woken by its other commits: what it reads does not grow with their
+    /// A wait for an instance returns the state of the instance ([`Waited::Seen`]), so that the caller need
+    /// not read it again; a wait for a turn or an activity returns [`Waited::Woken`]. A wait for the end of
+    /// an instance ([`WaitFor::End`]) is not woken by its other commits, so its cost does not grow with their
     /// number.
     async fn wait(&self, what: WaitFor<'_>, timeout: Duration) -> Result<Waited, ProviderError>;
 

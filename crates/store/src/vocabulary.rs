@@ -1,4 +1,4 @@
-//! What crosses the boundary between a store and those who use it: plain data, no rules.
+//! The arguments and results of store calls: plain data, no rules.
 
 mod inspect;
 mod instance;

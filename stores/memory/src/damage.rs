@@ -1,36 +1,37 @@
-//! Damage on purpose, for tests of what a store does with rows that cannot be read.
+//! Damage on purpose, for tests with rows that cannot be read.
 
 use crate::MemoryStore;
 use crate::set_aside::read;
 use crate::state::State;
 
-/// The rows to overwrite.
+/// Selects the rows that [`MemoryStore::damage`] overwrites.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Damage<'a> {
-    /// Every message to an instance.
+    /// Every message to an instance that is in the queue, leased ones included.
     Messages {
-        /// The id of the instance.
+        /// The id of the instance that the messages are for.
         instance: &'a str,
     },
-    /// Every queued activity of an instance.
+    /// Every activity of an instance that is in the queue, leased ones included.
     Work {
-        /// The id of the instance.
+        /// The id of the instance that scheduled the activities.
         instance: &'a str,
     },
-    /// One event.
+    /// One event of a history; no row if there is no such event.
     Event {
-        /// The id of the instance.
+        /// The id of the instance whose history is damaged.
         instance: &'a str,
-        /// The number of the execution.
+        /// The number of the execution that the event belongs to, from 1.
         execution_id: u64,
-        /// The id of the event.
+        /// The id of the event to overwrite, from 1 in each execution.
         event_id: u64,
     },
 }
 
 impl MemoryStore {
-    /// Overwrites rows with `text`, as a fault of the disk or a newer build might, and returns how many there
-    /// were.
+    /// Overwrites the content of the selected rows with `text`, as a fault of the disk or a newer build
+    /// might. Returns the number of rows, 0 if none matches. A `text` that is valid JSON of the right type
+    /// leaves the rows readable.
     pub fn damage(&self, what: Damage<'_>, text: &str) -> usize {
         self.change(|state, _| state.damage(what, text))
     }

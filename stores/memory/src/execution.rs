@@ -38,7 +38,7 @@ impl ExecutionRow {
         self.status == "Running"
     }
 
-    /// Records what a commit says of the execution.
+    /// Writes the status, the output, the failure and the pinned engine version of a commit into the row.
     pub(crate) fn update(&mut self, commit: &TurnCommit, now: u64) {
         let metadata = &commit.metadata;
         if metadata.pinned_duroxide_version.is_some() {

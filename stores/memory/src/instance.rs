@@ -67,7 +67,8 @@ impl State {
         })
     }
 
-    /// Returns name, version and parent, as the history recorded them.
+    /// Returns the name, the version and the parent in the `OrchestrationStarted` event of the execution;
+    /// `None` if there is no readable one.
     pub(crate) fn started(&self, instance: &str, execution: u64) -> Option<(String, String, Option<String>)> {
         self.events(instance, execution).find_map(|event| match event {
             Stored::Readable(event) => match &event.kind {

@@ -13,7 +13,7 @@ pub(crate) struct Kv {
 }
 
 impl Kv {
-    /// Records what the events of a commit set and clear.
+    /// Applies the keys that the events of a commit set and clear to the changes of the current execution.
     pub(crate) fn record(&mut self, events: &[Event]) {
         for event in events {
             match &event.kind {

@@ -12,7 +12,7 @@ use steadfast_store::{
 use crate::millis;
 use crate::state::State;
 
-/// A session: who claimed it last, and until when.
+/// The row of a session: its last owner, the epoch of that claim, and the end of the lease.
 #[derive(Debug, Default)]
 pub(crate) struct SessionRow {
     pub(crate) owner: Option<Owner>,
@@ -24,12 +24,13 @@ pub(crate) struct SessionRow {
     pub(crate) concurrency: SessionConcurrency,
 }
 
-/// An execution that wants to be told of the next claims of a session.
+/// An execution that gets a message when a worker claims the session anew.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Watcher {
     pub(crate) instance: String,
     pub(crate) execution: u64,
-    /// Whether the execution knows of a claim already, so that the next one is a move of the session.
+    /// Whether the session was claimed at least once while this execution watched it, so that the next claim
+    /// is a move of the session.
     pub(crate) has_seen: bool,
 }
 
@@ -44,7 +45,7 @@ impl SessionRow {
         self.locked_until_ms > now
     }
 
-    /// Tells whether the session is this process's now.
+    /// Tells whether this process owns the session now: it claimed it last, and the lease has not ended.
     fn is_held_by(&self, owner: &Owner, now: u64) -> bool {
         self.is_live(now) && self.owner.as_ref().is_some_and(|holder| is_same_owner(holder, owner))
     }
@@ -65,7 +66,7 @@ impl State {
         incarnation
     }
 
-    /// Refuses a call by an earlier start of a node that has started again since (S13).
+    /// Refuses a call by a process whose node has started again since (S13).
     pub(crate) fn check_incarnation(&self, operation: &str, owner: &Owner) -> Result<(), ProviderError> {
         match (owner.incarnation, self.nodes.get(&owner.id)) {
             (Some(given), Some(newest)) if given < *newest => {
@@ -111,7 +112,8 @@ impl State {
         ClaimedSession { key, epoch, claim }
     }
 
-    /// Tells the executions that watch a session of a new claim, each from the second claim that it knows of.
+    /// Sends a message about a new claim to the executions that watch the session. The first claim that an
+    /// execution watches is not told: only later ones are moves.
     fn tell_watchers(&mut self, key: &SessionKey, epoch: u64, from: Option<&str>, to: &str, now: u64) {
         let Some(watchers) = self.watchers.remove(key) else { return };
         let mut seen = BTreeSet::new();
@@ -164,7 +166,7 @@ impl State {
         Ok(outcome)
     }
 
-    /// Tells whether a session is idle: none of its activities runs, and its last work is older than the
+    /// Tells whether a session is idle: it has no leased activity, and its last work is older than the
     /// time-out.
     fn is_idle(&self, key: &SessionKey, request: &RenewSessions, now: u64) -> bool {
         let Some(session) = self.sessions.get(key) else { return false };
@@ -176,8 +178,8 @@ impl State {
         timeout.is_some_and(|timeout| since.saturating_add(timeout) <= now) && !self.is_running(key, now)
     }
 
-    /// Tells whether a session has had work for longer than `untaken_after` that its owner will not take,
-    /// while none of its activities runs.
+    /// Tells whether a session has no leased activity, and has had ready work for longer than `untaken_after`
+    /// that its owner will not take: the owner takes no session work now, or does not serve the tag.
     fn is_untaken(&self, key: &SessionKey, request: &RenewSessions, now: u64) -> bool {
         let patience = millis(request.untaken_after);
         let waits = self.work.values().filter(|row| row.session.as_ref() == Some(key)).any(|row| {
@@ -211,9 +213,9 @@ impl State {
         Ok(released)
     }
 
-    /// Removes shared sessions without a live lease and without work, and sessions whose instance does not
-    /// exist. No caller notices: epochs come from one counter, so a session that is claimed again has a
-    /// higher one.
+    /// Removes sessions without a live lease and without work, if they are shared or their instance does not
+    /// exist. A removed session that is claimed again still gets a higher epoch, because all epochs come from
+    /// one counter.
     pub(crate) fn cleanup_sessions(&mut self, now: u64) -> usize {
         let queued: BTreeSet<SessionKey> = self.work.values().filter_map(|row| row.session.clone()).collect();
         let is_unused = |key: &SessionKey, session: &SessionRow| {
@@ -232,7 +234,7 @@ impl State {
         keys.len()
     }
 
-    /// Records what the events of a turn do to the sessions of its instance, and what its execution watches.
+    /// Applies the session changes in the events of a commit, and the watches that the commit adds or ends.
     pub(crate) fn record_sessions(&mut self, instance: &str, commit: &TurnCommit, now: u64) {
         for effect in SessionEffect::of(&commit.events) {
             match effect {

@@ -10,7 +10,7 @@ use steadfast_store::{
 use crate::message::after;
 use crate::state::{MessageRow, State, Stored, WorkRow};
 
-/// A row that was set aside: what is shown of it, and the row itself, so that it can be put back.
+/// A row that was set aside: the form that operators see, and the row itself, so that it can be put back.
 #[derive(Debug)]
 pub(crate) struct Aside {
     pub(crate) shown: SetAside,

@@ -1,4 +1,4 @@
-//! The rows that the store keeps, and looks at them that several verbs need.
+//! The rows that the store keeps, and queries on them that several methods of the store share.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,17 +17,17 @@ use crate::set_aside::Aside;
 pub(crate) struct State {
     pub(crate) instances: BTreeMap<String, InstanceRow>,
     pub(crate) executions: BTreeMap<(String, u64), ExecutionRow>,
-    /// Events by execution. They are apart from the rows above because a history can exist without them
-    /// (S15).
+    /// Events by execution. They are not part of `instances` and `executions`, because a history can exist
+    /// without rows there (S15).
     pub(crate) histories: BTreeMap<(String, u64), BTreeMap<u64, Stored<Event>>>,
     pub(crate) kv: BTreeMap<String, Kv>,
     /// Messages by their place in the queue, which is the order of arrival.
     pub(crate) messages: BTreeMap<u64, MessageRow>,
     /// Activities by their place in the queue, which is the order of arrival.
     pub(crate) work: BTreeMap<u64, WorkRow>,
-    /// Leases of instances.
+    /// The leases of instances. A lease that was neither committed nor abandoned stays here after its end.
     pub(crate) turns: BTreeMap<String, Lock>,
-    /// When the last lease of an instance was ended, for instances that have messages.
+    /// The time at which the last lease of an instance was ended, for instances that have messages.
     pub(crate) freed: BTreeMap<String, u64>,
     pub(crate) sessions: BTreeMap<SessionKey, SessionRow>,
     pub(crate) watchers: BTreeMap<SessionKey, BTreeSet<Watcher>>,
@@ -44,7 +44,7 @@ pub(crate) enum Stored<T> {
     Unreadable { text: String, reason: String },
 }
 
-/// A message to an instance.
+/// The row of a message to an instance.
 #[derive(Debug)]
 pub(crate) struct MessageRow {
     pub(crate) instance: String,
@@ -52,14 +52,15 @@ pub(crate) struct MessageRow {
     pub(crate) traceparent: Option<String>,
     pub(crate) visible_at_ms: u64,
     pub(crate) attempts: u32,
-    /// The token of the last lease that held it; the message is leased only while that lease lasts.
+    /// The token of the last lease that included this message. The message is leased only while that lease
+    /// lasts.
     pub(crate) token: Option<String>,
 }
 
-/// An activity for a worker.
+/// The row of an activity, queued or leased.
 #[derive(Debug)]
 pub(crate) struct WorkRow {
-    /// Which activity it is, known even if the content cannot be read.
+    /// The instance, execution and event that scheduled the activity: known even if `item` cannot be read.
     pub(crate) identity: ScheduledActivityIdentifier,
     pub(crate) item: Stored<WorkItem>,
     pub(crate) session: Option<SessionKey>,
@@ -104,7 +105,7 @@ impl WorkRow {
         self.visible_at_ms <= now && !self.is_leased(now)
     }
 
-    /// Since when the activity could have been leased.
+    /// Returns the time since which the activity can be leased.
     pub(crate) fn waiting_since(&self) -> u64 {
         self.lock.as_ref().map_or(0, |held| held.lock.until_ms).max(self.visible_at_ms)
     }

@@ -1,4 +1,5 @@
-//! The store trait: each method is one transaction on the state, in the file of its word.
+//! The store trait. Each method is one transaction on the state; the transactions are in the files `turn`,
+//! `work`, `session` and so on.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Turns: leasing an instance, and committing what was decided for it.
+//! Turns: leasing an instance, and committing the decisions of its turn.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -257,7 +257,7 @@ impl State {
         Ok(())
     }
 
-    /// Ends a lease. Messages that the instance still has wait since now.
+    /// Ends a lease. If the instance still has messages, it can be leased again since now.
     fn end_turn(&mut self, instance: &str, now: u64) {
         self.turns.remove(instance);
         if self.messages.values().any(|message| message.instance == instance) {

@@ -133,7 +133,7 @@ impl State {
         let place = self.leased_work("abandon", token, now)?;
         if let Some(row) = self.work.get_mut(&place) {
             if let Some(held) = &mut row.lock {
-                // The lease stays with its end, because the activity waits only since then.
+                // The row keeps the ended lease: the activity can be leased since the end of it.
                 held.lock.until_ms = now;
             }
             if how.attempt == Attempt::Uncounted {
@@ -156,7 +156,8 @@ impl State {
         }
     }
 
-    /// Notes work on a session, so that it is not idle, if the holder's claim is still the session's (S13).
+    /// Sets the time of the last work on the session of an activity, which keeps the session from being idle.
+    /// Does nothing if the session was claimed anew since the activity was leased (S13).
     fn touch_session(&mut self, place: u64, now: u64) {
         let Some(row) = self.work.get(&place) else { return };
         let (Some(key), Some(held)) = (&row.session, &row.lock) else { return };

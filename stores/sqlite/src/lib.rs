@@ -10,9 +10,9 @@
 //! by monotonic time. Processes that share a file share a machine, and so its clock. Acknowledged commits
 //! survive power loss (`synchronous = FULL`); [`Durability`] offers less, explicitly.
 //!
-//! The rooms: `link` is how statements reach SQLite, `merge` is the writer that runs requests together,
-//! `schema` is the tables and their migrations, and `verbs` is what the store does, one file for each word.
-//! The trait is in `store.rs`.
+//! The modules: `link` has the connections and transactions, `merge` the writer that runs requests together,
+//! `schema` the tables and their migrations, and `verbs` the operations of the store, one file for each
+//! subject. The store trait is implemented in `store.rs`.
 
 mod link;
 mod merge;

@@ -49,7 +49,8 @@ impl SqliteProvider {
     /// created.
     ///
     /// # Errors
-    /// Says what is wrong with the URL, the folder, the file or its schema; the database is left as it was.
+    /// [`OpenError`] if the URL, the folder, the file or its schema is not valid; the database is left as it
+    /// was.
     pub async fn new(database_url: &str, options: Option<SqliteOptions>) -> Result<Self, OpenError> {
         Self::open(location_of(database_url)?, options.unwrap_or_default())
     }
@@ -96,8 +97,8 @@ impl SqliteProvider {
         self.reader.read(&self.writer, operation, look).await
     }
 
-    /// Completes a lease with what is read beside the writer: the events that the caller does not hold, and
-    /// the key-value state. The lease keeps both from changing.
+    /// Completes a lease: reads the events that the caller does not hold and the key-value state, on a
+    /// reading connection. The lease keeps both from changing meanwhile.
     async fn complete(
         &self,
         leased: &LeasedTurn,

@@ -1,4 +1,5 @@
-//! What the store does, one file for each word: functions over one transaction ([`Db`](crate::link::db::Db)).
+//! The operations of the store as functions over one transaction ([`Db`](crate::link::db::Db)), one file for
+//! each subject: turns, work, sessions and so on.
 
 mod admin;
 mod dump;

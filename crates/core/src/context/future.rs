@@ -62,7 +62,7 @@ impl<T> DurableFuture<T> {
         Self { stage: Stage::Ready(value) }
     }
 
-    /// Never resolves: the call that made it was refused, and the orchestration fails for it.
+    /// Makes a future that never resolves, for a call that was refused: the refusal fails the orchestration.
     pub(crate) fn never() -> Self {
         Self { stage: Stage::Answered }
     }
@@ -137,7 +137,7 @@ impl<T: Send + 'static> DurableFuture<T> {
         change: impl FnOnce(&mut Option<String>, &mut Option<String>),
     ) -> Result<Self, Refusal> {
         let Some(handle) = self.handle() else {
-            // The call was refused, and the orchestration fails for that.
+            // The call was refused, which fails the orchestration.
             return Ok(self);
         };
         if handle.kind != Kind::Activity {

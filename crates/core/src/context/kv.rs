@@ -12,7 +12,8 @@ use crate::context::misuse::Misuse;
 use crate::{Action, SYSCALL_GET_KV_VALUE, SystemStats};
 
 impl OrchestrationContext {
-    /// Sets a key. The state survives continue-as-new, and clients can read it.
+    /// Sets a key. The state survives continue-as-new, and clients can read it. More than 150 keys, or a
+    /// value of more than 65,536 bytes, fails the orchestration at the end of the turn.
     #[track_caller]
     pub fn set_kv_value(&self, key: impl Into<String>, value: impl Into<String>) {
         self.set_kv(key.into(), value.into(), Location::caller());
@@ -50,7 +51,7 @@ impl OrchestrationContext {
             .map_err(|error| format!("KV deserialization error for key '{key}': {error}"))
     }
 
-    /// Returns all keys and values.
+    /// Returns all keys and values, with the changes of this turn.
     #[track_caller]
     pub fn get_kv_all_values(&self) -> HashMap<String, String> {
         let Some(ledger) = self.scope.enter("get_kv_all_values", Location::caller()) else {
@@ -59,7 +60,7 @@ impl OrchestrationContext {
         ledger.kv.iter().map(|(key, entry)| (key.clone(), entry.value.clone())).collect()
     }
 
-    /// Returns all keys, sorted.
+    /// Returns all keys that are set, with the changes of this turn, sorted.
     #[track_caller]
     pub fn get_kv_all_keys(&self) -> Vec<String> {
         let Some(ledger) = self.scope.enter("get_kv_all_keys", Location::caller()) else {
@@ -68,7 +69,7 @@ impl OrchestrationContext {
         ledger.kv.iter().map(|(key, _)| key.clone()).collect()
     }
 
-    /// Returns the number of keys.
+    /// Returns the number of keys that are set, with the changes of this turn.
     #[track_caller]
     pub fn get_kv_length(&self) -> usize {
         self.scope.enter("get_kv_length", Location::caller()).map_or(0, |ledger| ledger.kv.len())
@@ -80,7 +81,7 @@ impl OrchestrationContext {
         None
     }
 
-    /// Removes a key.
+    /// Removes a key; a key that is not set is no error.
     #[track_caller]
     pub fn clear_kv_value(&self, key: impl Into<String>) {
         let at = Location::caller();
@@ -91,7 +92,7 @@ impl OrchestrationContext {
         }
     }
 
-    /// Removes all keys.
+    /// Removes all keys of the instance, also those that earlier executions set.
     #[track_caller]
     pub fn clear_all_kv_values(&self) {
         let at = Location::caller();
@@ -101,8 +102,8 @@ impl OrchestrationContext {
         }
     }
 
-    /// Removes the keys that were last set before `cutoff_ms` (milliseconds since the Unix epoch), in key
-    /// order, and returns how many there were.
+    /// Removes the keys that were last set before `cutoff_ms` (milliseconds since the Unix epoch) and returns
+    /// how many it removed. The removals are recorded in key order.
     #[track_caller]
     pub fn prune_kv_values_updated_before(&self, cutoff_ms: u64) -> usize {
         let at = Location::caller();

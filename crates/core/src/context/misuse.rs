@@ -1,4 +1,4 @@
-//! Misuse: what user code does with the context that fails its orchestration.
+//! Misuse: the uses of the context that fail an orchestration.
 
 use std::panic::Location;
 

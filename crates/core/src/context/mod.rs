@@ -28,7 +28,8 @@ use crate::replay::Identity;
 use crate::replay::ledger::{Answer, Ledger};
 use crate::{Action, Event};
 
-/// Gives the code of an orchestration everything that it may do.
+/// Connects the code of an orchestration with the engine: activities, timers, events, children, sessions,
+/// key-value state and logging are methods of this type.
 ///
 /// An orchestration must make the same calls in the same order whenever it is run with the same history.
 /// What comes from the context is recorded and therefore safe: activities, timers, events, children,
@@ -94,7 +95,8 @@ impl OrchestrationContext {
         self.scope.lock().traceparent.clone()
     }
 
-    /// Tells whether the code only repeats decisions of an earlier turn at this point. Do not branch on it.
+    /// Tells whether the code only repeats decisions of an earlier turn at this point. Do not branch on it:
+    /// the calls would differ between the first run and its replay.
     pub fn is_replaying(&self) -> bool {
         self.scope.lock().replaying
     }

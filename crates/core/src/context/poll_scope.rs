@@ -80,7 +80,8 @@ impl PollScope {
         poll()
     }
 
-    /// Wakes what an event answered. These wakes come from the engine and are never foreign.
+    /// Wakes the futures that an event answered. A wake of the root during this call comes from the engine:
+    /// it asks for no poll and is no misuse.
     pub(crate) fn deliver(&self, wakers: impl IntoIterator<Item = Waker>) {
         let _entered = Entered::enter(Here::Delivering(self.root.id()));
         for waker in wakers {
@@ -96,12 +97,13 @@ impl PollScope {
         self.root.woken.load(Ordering::Relaxed)
     }
 
-    /// Did something outside the engine wake the root between polls?
+    /// Did a waker that the engine does not know wake the root between two polls? Such a wake cannot be
+    /// repeated on replay.
     pub(crate) fn was_woken_from_outside(&self) -> bool {
         self.root.foreign.load(Ordering::Acquire)
     }
 
-    /// Sets whom to wake when the orchestration is touched from outside.
+    /// Sets the waker to call when the context is used, or the root is woken, outside a poll.
     pub(crate) fn set_alarm(&self, alarm: Waker) {
         *self.root.alarm.lock().unwrap_or_else(PoisonError::into_inner) = Some(alarm);
         // The misuse may have happened between the last turn and now.
@@ -122,7 +124,7 @@ impl PollScope {
     }
 }
 
-/// Runs user code; a panic becomes its text.
+/// Runs user code. A panic is caught and its text is returned as the error.
 pub(crate) fn guarded<R>(code: impl FnOnce() -> R) -> Result<R, String> {
     catch_unwind(AssertUnwindSafe(code)).map_err(|payload| {
         let text = text_of(payload.as_ref());
@@ -150,7 +152,7 @@ struct RootWaker {
 }
 
 impl RootWaker {
-    /// Unique among the live ones: the address of the shared allocation.
+    /// Returns a number that no other live root waker has: the address of the shared allocation.
     fn id(self: &Arc<Self>) -> usize {
         Arc::as_ptr(self).addr()
     }
@@ -194,7 +196,7 @@ thread_local! {
     static HERE: Cell<Here> = const { Cell::new(Here::Elsewhere) };
 }
 
-/// Restores the former place of the thread when it is dropped, also when a poll panics.
+/// Guards [`HERE`]: holds its former value and restores it when dropped, also when a poll panics.
 struct Entered(Here);
 
 impl Entered {

@@ -1,4 +1,4 @@
-//! Log lines of an orchestration. While the code only repeats earlier turns, none is written.
+//! Log lines of an orchestration. No line is written while the code only repeats earlier turns.
 
 use super::OrchestrationContext;
 

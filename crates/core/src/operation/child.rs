@@ -133,8 +133,9 @@ impl Operation for ChildRules {
         outline.request_cancel(event.source_event_id);
     }
 
-    /// Tells the child. One that this turn scheduled is started and cancelled if the execution goes on; if
-    /// the execution ends in this turn, it is not started, so it gets no cancellation either.
+    /// Sends the child a cancellation. A child that this turn scheduled is started and then cancelled if the
+    /// execution goes on. If the execution ends in this turn, that child is never started, so no cancellation
+    /// is sent.
     fn stop(&self, id: u64, site: &Site<'_>, draft: &mut Draft) {
         let Some(child) = site.outline.children.get(&id) else { return };
         let message = cancellation(child, "parent dropped sub-orchestration future");
@@ -162,10 +163,11 @@ impl Operation for ChildRules {
     }
 }
 
-/// Begins the stand-in for an id that the engine gives when the event is recorded.
+/// Begins the placeholder that a call holds until the engine makes the id of the child, when the event is
+/// recorded.
 pub(crate) const PENDING_PREFIX: &str = "sub::pending_";
 
-/// The error of an id of the caller's that begins like those which the engine makes.
+/// The error text for an id that the caller chose and that begins with the prefix reserved for the engine.
 pub(crate) fn reserved_id_error(instance: &str) -> String {
     format!("sub-orchestration instance id '{instance}' uses the reserved marker 'sub::'")
 }
@@ -181,7 +183,8 @@ pub(crate) fn answered_by(event: &Event, outline: &Outline) -> Option<AnsweredCh
     Some(AnsweredChild { name: child.name.clone(), took_ms, succeeded })
 }
 
-/// The id as history records it: only the suffix if the engine makes it, the caller's text otherwise.
+/// The id of the child as history records it: only the suffix if the engine makes the id, the caller's text
+/// otherwise.
 fn recorded_id(instance: &str, execution_id: u64, event_id: u64) -> String {
     if instance.starts_with(PENDING_PREFIX) {
         auto_child_suffix(execution_id, event_id)

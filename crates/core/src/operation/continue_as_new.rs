@@ -24,7 +24,7 @@ impl Operation for ContinueAsNewRules {
     }
 }
 
-/// What the code asked the next execution to begin with.
+/// The arguments of a continue-as-new: the input of the next execution, and the version of its handler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Continuation {
     pub(crate) input: String,
@@ -37,8 +37,9 @@ impl Continuation {
         Some(Self { input, version })
     }
 
-    /// The messages that start the next execution: its start, and the unread queue messages that the start
-    /// cannot carry, if they are kept. A dropped one becomes a notice.
+    /// The messages that start the next execution. The first carries up to 100 unread queue messages. The
+    /// rest follow as messages of their own, or are dropped with a notice for each, as
+    /// [`CarryForwardOverflow`] says.
     pub(crate) fn messages(
         &self,
         site: &Site<'_>,
@@ -74,11 +75,12 @@ impl Continuation {
 /// Holds the start of an execution in the form that a message carries it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StartMessage {
-    /// Names the orchestration to run.
+    /// Holds the name that the orchestration is registered under.
     pub orchestration: String,
     /// Names the version of the handler; `None` leaves the choice to the registry.
     pub version: Option<String>,
-    /// Holds what the execution begins with. A message carries no trace context: that field is `None`.
+    /// Holds the input, the parent and everything that the previous execution hands on. Its `traceparent` is
+    /// `None`, because a message carries no trace context.
     pub start: Start,
     /// Tells whether the message continues an instance as new; `false` for a message that starts an instance.
     pub continues: bool,

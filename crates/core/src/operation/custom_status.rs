@@ -18,8 +18,7 @@ impl Operation for CustomStatusRules {
         Some(EventKind::CustomStatusUpdated { status: status.clone() }.into())
     }
 
-    /// Only the last text that a turn sets reaches clients, so only its size is judged, at the end of the
-    /// turn.
+    /// Checks the size of the last status that the turn sets: only that one reaches clients.
     fn check_events(&self, events: &[Event]) -> Result<(), ErrorDetails> {
         let last = events.iter().rev().find_map(|event| {
             let EventKind::CustomStatusUpdated { status } = &event.kind else { return None };
@@ -28,7 +27,7 @@ impl Operation for CustomStatusRules {
         check_size("Custom status", last.map_or(0, String::len), MAX_CUSTOM_STATUS_BYTES)
     }
 
-    /// Statuses match by position alone.
+    /// Only the position of the call is compared: on replay the code may set another text.
     fn matches(&self, action: &Action, _event: &Event) -> bool {
         matches!(action, Action::UpdateCustomStatus { .. })
     }

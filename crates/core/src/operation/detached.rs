@@ -61,7 +61,7 @@ impl Operation for DetachedRules {
     }
 }
 
-/// The error of an id that looks like one which the engine makes for a child.
+/// The error text for an id that looks like one that the engine makes for a child.
 pub(crate) fn reserved_id_error(instance: &str) -> String {
     format!("instance id '{instance}' uses the reserved sub-orchestration marker 'sub::'")
 }

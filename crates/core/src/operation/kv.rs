@@ -1,7 +1,7 @@
 //! The key-value state that an orchestration sees.
 //!
-//! Calls change it at once, so that the code reads what it wrote. Each call is recorded; when history repeats
-//! a write, the recorded time wins over the time of the replay (F17).
+//! Calls change the state at once, so that the code reads its own writes. Each call is recorded. When a write
+//! is replayed, its key gets the recorded time, not the time of the replay (F17).
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ impl Operation for KvRules {
         Some(kind.into())
     }
 
-    /// Sizes of values are judged at the end of a turn, as the compatible API has it.
+    /// The sizes of values are checked at the end of a turn, as in the compatible API.
     fn check_events(&self, events: &[Event]) -> Result<(), ErrorDetails> {
         for event in events {
             let EventKind::KeyValueSet { key, value, .. } = &event.kind else { continue };
@@ -145,14 +145,14 @@ impl Kv {
         old.map(|(key, _)| key.clone()).collect()
     }
 
-    /// Takes over the recorded time of a write that the code repeats.
+    /// Sets the time of a key to the recorded one, when the code repeats a recorded write.
     pub(crate) fn restore_time(&mut self, key: &str, recorded_ms: u64) {
         if let Some(entry) = self.entries.get_mut(key) {
             entry.last_updated_at_ms = recorded_ms;
         }
     }
 
-    /// Judges the number of keys of the instance, whichever turn wrote them (F21).
+    /// Checks the number of keys of the instance against the limit, whichever turn wrote them (F21).
     pub(crate) fn check_keys(&self) -> Result<(), ErrorDetails> {
         let keys = self.len();
         if keys > MAX_KV_KEYS {

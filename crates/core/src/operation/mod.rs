@@ -49,10 +49,11 @@ use crate::replay::{Effects, Identity, Notice, Options, QueuedWork, SessionChang
 use crate::vocabulary::version::records_everything;
 use crate::{Action, ErrorDetails, Event, EventKind, OpenKind, WorkItem};
 
-/// Makes the enum of kinds, the list of all of them and the way to their rules out of one list.
+/// Generates from one list: the enum [`Kind`], the constant with all kinds, and the function that returns the
+/// rules of a kind.
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident => $rules:expr,)+) => {
-        /// The kinds of operations.
+        /// The kinds of operations that the code of an orchestration can ask for.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub(crate) enum Kind {
             $($(#[$doc])* $kind,)+
@@ -63,7 +64,7 @@ macro_rules! kinds {
             /// which is recorded: a new kind goes to the end.
             pub(crate) const ALL: &'static [Self] = &[$(Self::$kind,)+];
 
-            /// The rules of the kind.
+            /// Returns the rules by which the engine treats operations of this kind.
             pub(crate) fn rules(self) -> &'static dyn Operation {
                 match self {
                     $(Self::$kind => &$rules,)+
@@ -106,20 +107,21 @@ impl Action {
     }
 }
 
-/// What an event is to the execution whose history it stands in.
+/// The part that an event plays in the history of its execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Begins the execution.
+    /// The event is the first of the execution.
     Begins,
-    /// Records a call of the code.
+    /// The event records a call of the code.
     Records(Kind),
-    /// Brings an answer to the code.
+    /// The event brings an answer to a call of the code.
     Answers(Kind),
-    /// Asks for an operation to stop, or says that a wait has ended without an answer.
+    /// The event asks for an operation to stop, or records that a wait ended without an answer.
     Cancels(Kind),
-    /// Changes what the engine knows, and concerns no operation.
+    /// The event changes the state of the execution and belongs to no operation: carried sessions, a request
+    /// to cancel.
     Carries,
-    /// Ends the execution.
+    /// The event ends the execution.
     Ends,
 }
 
@@ -158,14 +160,14 @@ impl EventKind {
     }
 }
 
-/// Which part of an execution that runs a message is for.
+/// The part of a running execution that a message is meant for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Addressee {
     /// An operation of this kind.
     Operation(Kind),
     /// The execution as a whole, which is to be cancelled.
     Execution,
-    /// No part of it; the text says why.
+    /// The message changes nothing in a running execution; the text says why.
     Nothing(&'static str),
 }
 
@@ -193,7 +195,7 @@ impl WorkItem {
     }
 }
 
-/// The rules of one kind of operation. A method that a kind does not implement means: nothing happens.
+/// The rules of one kind of operation. The default of each method does nothing.
 ///
 /// Events, actions and messages are those of the kind, as [`Role`], [`Action::kind`] and [`Addressee`] say.
 pub(crate) trait Operation: Sync {
@@ -206,12 +208,12 @@ pub(crate) trait Operation: Sync {
         Ok(())
     }
 
-    /// The event that records a call, `None` if the end of the execution stands for it.
+    /// The event that records a call; `None` for continue-as-new, which the end of the execution records.
     fn record(&self, _action: &Action, _event_id: u64, _identity: &Identity) -> Option<Record> {
         None
     }
 
-    /// What a recorded call causes outside its history.
+    /// The work, the message or the session change that a recorded call causes; `None` if it causes none.
     fn send(&self, _action: Action, _event: &Event, _site: &Site<'_>) -> Option<Effect> {
         None
     }
@@ -221,12 +223,13 @@ pub(crate) trait Operation: Sync {
         false
     }
 
-    /// Judges limits that hold for the events of a whole turn.
+    /// Checks the new events of a whole turn against the limits of this kind, such as the size of a value.
+    /// Called at the end of the turn.
     fn check_events(&self, _events: &[Event]) -> Result<(), ErrorDetails> {
         Ok(())
     }
 
-    /// Does a repeated call ask for what the event records?
+    /// On replay: do the arguments of the call equal those that the event records?
     fn matches(&self, _action: &Action, _event: &Event) -> bool {
         false
     }
@@ -236,32 +239,33 @@ pub(crate) trait Operation: Sync {
         ledger.peek_call().filter(|call| self.matches(&call.action, event)).map(|_| 0)
     }
 
-    /// What a disagreement about an event of this kind is called.
+    /// The words that begin the text of a mismatch at an event of this kind.
     fn mismatch_label(&self, _event: &EventKind) -> &'static str {
         SCHEDULE_MISMATCH
     }
 
-    /// The text for an event that the code made no call for.
+    /// The text of a mismatch where history has this event and the code made no call.
     fn missing_call(&self, _event: &EventKind) -> String {
         "history schedule but no emitted action".to_owned()
     }
 
-    /// Did engines before 0.2.0 accept events of this kind that no call stands for?
+    /// Did engines before 0.2.0 accept a history with an event of this kind for which the code makes no call?
     fn may_lack_call(&self) -> bool {
         false
     }
 
-    /// The open operations that end together with what the event records.
+    /// The open operations that end because of the event: closing a session ends the activities on it. By the
+    /// id of the event that scheduled each.
     fn orphans(&self, _event: &Event, _outline: &Outline) -> BTreeSet<u64> {
         BTreeSet::new()
     }
 
-    /// Plays the event that records a call to the code.
+    /// Plays the event of a recorded call to the code.
     fn recorded(&self, _recorded: &Recorded<'_>, _ledger: &mut Ledger) -> Next {
         Next::Go
     }
 
-    /// Adds what the event records to what is open.
+    /// Adds the operation that the event records to the open ones in the outline.
     fn open(&self, _event: &Event, _identity: &Identity, _outline: &mut Outline) {}
 
     /// Makes the event of a message, or says why it changes nothing.
@@ -269,38 +273,41 @@ pub(crate) trait Operation: Sync {
         Judgement::Ignore("nothing waits for it")
     }
 
-    /// How an answer is described that must name an open schedule of its kind; `None` if answers name none.
+    /// The words for answers of this kind in error texts; `None` if an answer of this kind does not name the
+    /// schedule that it answers.
     fn answer_labels(&self) -> Option<AnswerLabels> {
         None
     }
 
-    /// The failure that an answer brings, if it brings one.
+    /// The failure in an answer; `None` if the answer is a success.
     fn failure<'a>(&self, _event: &'a EventKind) -> Option<&'a ErrorDetails> {
         None
     }
 
-    /// What an operator should know about an answer, judged before the code sees it.
+    /// The notice for operators about an answer, made before the code sees the answer.
     fn notice(&self, _event: &Event, _ledger: &Ledger) -> Option<Notice> {
         None
     }
 
-    /// Gives an answer to the code.
+    /// Gives an answer to the future that waits for it.
     fn settle(&self, _event: Event, _ledger: &mut Ledger) -> Next {
         Next::Go
     }
 
-    /// Takes what an answer settles out of what is open.
+    /// Removes the operation that the answer settles from the open ones in the outline.
     fn close(&self, _event: &Event, _outline: &mut Outline) {}
 
-    /// Forgets what was kept beside the open schedule `id`.
+    /// Removes the data that this kind keeps in the outline for schedule `id`, which was just closed.
     fn closed(&self, _id: u64, _outline: &mut Outline) {}
 
-    /// Reads the answer of a future that takes it from a shared place when it is polled.
+    /// Reads an answer that is not tied to one future: a future that is polled takes it from the queue or the
+    /// list of attachments.
     fn pull(&self, _place: Place, _ledger: &mut Ledger) -> Option<Answer> {
         None
     }
 
-    /// The code dropped the future. Returns the waker of the future that may read what this one does not.
+    /// Called when the code drops a future before it answered. Returns the waker of the future that now may
+    /// read the answer instead.
     fn dropped(&self, _place: Place, _ledger: &mut Ledger) -> Option<Waker> {
         None
     }
@@ -310,13 +317,15 @@ pub(crate) trait Operation: Sync {
         None
     }
 
-    /// Plays a cancellation: what was asked to stop, or a wait that has ended.
+    /// Plays an event that cancels an operation: marks the operation as asked to stop, or removes an ended
+    /// wait.
     fn cancel(&self, _event: &Event, _outline: &mut Outline) {}
 
     /// Stops the operation of schedule `id`, whose cancellation this turn recorded.
     fn stop(&self, _id: u64, _site: &Site<'_>, _draft: &mut Draft) {}
 
-    /// When the end of an execution cancels what is [unanswered](Self::unanswered).
+    /// When the end of an execution records the cancellation of the [unanswered](Self::unanswered)
+    /// operations.
     fn cancelled_at(&self) -> CancelledAt {
         CancelledAt::Never
     }
@@ -326,19 +335,20 @@ pub(crate) trait Operation: Sync {
         Vec::new()
     }
 
-    /// Ends what must not outlive the instance. Not called for continue-as-new, which keeps it.
+    /// Adds the effects that stop open children or close open sessions when the instance ends. Not called for
+    /// continue-as-new: children and sessions live on.
     fn end_instance(&self, _end: &InstanceEnd<'_>, _outline: &Outline, _effects: &mut Effects) {}
 
-    /// Describes what the event asked for, if it is still open.
+    /// Describes the operation that the event records to an operator; `None` if it is not open.
     fn explain(&self, _event: &Event, _instance: &str, _outline: &Outline) -> Option<OpenKind> {
         None
     }
 }
 
-/// What a disagreement about a schedule is called.
+/// The words that begin the text of a mismatch between a call and a recorded schedule.
 pub(crate) const SCHEDULE_MISMATCH: &str = "schedule mismatch";
 
-/// The execution and the point of its history at which a rule is asked.
+/// The execution that a rule is applied to, and the state of its history at that point.
 pub(crate) struct Site<'a> {
     pub(crate) identity: &'a Identity,
     pub(crate) options: &'a Options,
@@ -363,11 +373,11 @@ pub(crate) struct Recorded<'a> {
     pub(crate) event: &'a Event,
     /// Is the future that waits for the answer still alive?
     pub(crate) is_alive: bool,
-    /// See [`Operation::orphans`].
+    /// The open operations that end because of the event; see [`Operation::orphans`].
     pub(crate) orphans: &'a BTreeSet<u64>,
 }
 
-/// What one call causes outside its history.
+/// The change outside the history that one call causes.
 #[derive(Debug)]
 pub(crate) enum Effect {
     Work(QueuedWork),
@@ -375,25 +385,26 @@ pub(crate) enum Effect {
     Session(SessionChange),
 }
 
-/// How an answer is named in errors.
+/// The words for the answers of a kind in error texts.
 #[derive(Clone, Copy)]
 pub(crate) struct AnswerLabels {
-    /// Beside an answer of another kind.
+    /// The word for a schedule of this kind, used when an answer is of another kind than its schedule.
     pub(crate) schedule: &'static str,
-    /// When the history has no such schedule.
+    /// The word for an answer of this kind, used when history has no schedule with the id that the answer
+    /// names.
     pub(crate) unmatched: &'static str,
 }
 
 /// How history records that an operation of a kind was cancelled.
 #[derive(Clone, Copy)]
 pub(crate) struct Cancellation {
-    /// Names the operations in a mismatch.
+    /// The word for operations of this kind in the text of a mismatch, in the plural.
     pub(crate) label: &'static str,
-    /// Makes the event, of the reason.
+    /// Makes the event that records the cancellation; the argument is the reason.
     pub(crate) event: fn(String) -> EventKind,
 }
 
-/// When the end of an execution cancels what is open.
+/// The place of the cancellation events of a kind when an execution ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CancelledAt {
     Never,
@@ -403,9 +414,10 @@ pub(crate) enum CancelledAt {
     AfterEnd,
 }
 
-/// The end of an instance, as its open operations see it.
+/// What the rules of a kind need to know about the end of an instance.
 pub(crate) struct InstanceEnd<'a> {
-    /// The first event id of the turn: what was scheduled from here on was never started.
+    /// The first event id of the turn that ends the instance. A child with this id or a higher one was
+    /// scheduled in that turn and never started.
     pub(crate) first_event_id: u64,
     /// The reason that children are cancelled with.
     pub(crate) reason: &'a str,

@@ -112,7 +112,7 @@ impl Operation for QueueRules {
 #[derive(Debug, Default)]
 pub(crate) struct Queues {
     lines: BTreeMap<String, Line>,
-    /// The queue that each taker stands in line of.
+    /// The name of the queue that each taker waits at.
     names: BTreeMap<u64, String>,
     delivered: u64,
 }
@@ -123,7 +123,7 @@ struct Line {
     unread: VecDeque<(u64, String)>,
     /// Takers with a message in reserve: as many as there are unread messages, unless fewer stand in line.
     served: BTreeSet<u64>,
-    /// Takers behind them.
+    /// Takers for which no message is left, behind the served ones.
     waiting: BTreeSet<u64>,
 }
 
@@ -136,7 +136,7 @@ impl Queues {
         self.lines.iter().map(line).sum()
     }
 
-    /// Counts the takers.
+    /// Counts the takers of all queues, served and waiting.
     pub(crate) fn takers(&self) -> usize {
         self.names.len()
     }
@@ -170,8 +170,9 @@ impl Queues {
         line.unread.remove(place).map(|(_, data)| data)
     }
 
-    /// Forgets a taker whose message the code has read. A taker that was served only because the code dropped
-    /// an older one stays until history says so: which takers are unanswered follows from history alone.
+    /// Removes a taker whose message the code has read. A taker without a message in reserve stays: the code
+    /// read through it because it dropped an older taker, and history does not record that yet. Which takers
+    /// are unanswered must follow from history alone.
     pub(crate) fn consume(&mut self, taker: u64) {
         let Some(line) = self.names.get(&taker).and_then(|name| self.lines.get_mut(name)) else { return };
         if line.served.remove(&taker) {
@@ -180,7 +181,7 @@ impl Queues {
         }
     }
 
-    /// Takes a taker out of its line. Returns the taker that gets a message because of it.
+    /// Removes a taker. Returns the taker that now gets the message that the removed one had in reserve.
     pub(crate) fn cancel(&mut self, taker: u64) -> Option<u64> {
         let line = self.lines.get_mut(&self.names.remove(&taker)?)?;
         line.waiting.remove(&taker);
@@ -197,13 +198,13 @@ impl Queues {
         all.into_iter().map(|(_, name, data)| (name, data)).collect()
     }
 
-    /// Does the taker wait for a message that is not there yet?
+    /// Does the taker still wait, with no message in reserve?
     pub(crate) fn is_waiting(&self, taker: u64) -> bool {
         let line = self.names.get(&taker).and_then(|name| self.lines.get(name));
         line.is_some_and(|line| line.waiting.contains(&taker))
     }
 
-    /// Takers that no message is there for, oldest first.
+    /// The takers without a message in reserve, oldest first.
     pub(crate) fn unanswered(&self) -> Vec<u64> {
         let mut takers: Vec<u64> = self.lines.values().flat_map(|line| &line.waiting).copied().collect();
         takers.sort_unstable();

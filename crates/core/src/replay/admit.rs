@@ -1,4 +1,4 @@
-//! Turns what arrived into events, and drops what changes nothing.
+//! Turns the messages that arrived into events, and drops messages that change nothing.
 
 use super::decide::Draft;
 use super::execution::Phase;
@@ -35,7 +35,8 @@ impl Execution {
         carry_forward.into_iter().map(message).collect()
     }
 
-    /// Records each message that counts. Returns the failure that ends the execution before its code runs.
+    /// Records an event for each message that changes something. Returns the failure that ends the execution
+    /// without running its code; `None` if the code is to run.
     pub(super) fn admit(
         &mut self,
         messages: impl Iterator<Item = WorkItem>,
@@ -85,15 +86,15 @@ impl Execution {
     }
 }
 
-/// What becomes of a message.
+/// The decision about a message that arrived.
 #[allow(
     clippy::large_enum_variant,
     reason = "one lives at a time, and a box would cost one allocation a message"
 )]
 pub(crate) enum Judgement {
-    /// It becomes an event.
+    /// The message is recorded as this event; `source` is the schedule that the event answers.
     Record { source: Option<u64>, event: EventKind },
-    /// It changes nothing; the text says why.
+    /// The message changes nothing; the text says why.
     Ignore(&'static str),
     /// History and message contradict each other, which ends the execution; the text says how.
     Abort(String),
@@ -104,7 +105,8 @@ impl Judgement {
         Self::Record { source: None, event }
     }
 
-    /// The judgement of a message that the rules of another kind are for. No message comes here.
+    /// The judgement of a message that belongs to another kind. The engine gives each kind only its own
+    /// messages, so this is never used in practice.
     pub(crate) fn misaddressed() -> Self {
         Self::Ignore("it is for another kind of operation")
     }
@@ -143,8 +145,8 @@ impl Reply {
     }
 }
 
-/// The failure that an event brings, if it is not the application's own. Such a failure ends the
-/// orchestration that waits for the answer.
+/// The failure in an answer, if a store, the deployment or poison caused it and not the application. Such a
+/// failure ends the orchestration that receives the answer.
 fn fatal(event: &EventKind) -> Option<&ErrorDetails> {
     let Role::Answers(kind) = event.role() else { return None };
     let details = kind.rules().failure(event)?;
@@ -156,7 +158,7 @@ fn fatal(event: &EventKind) -> Option<&ErrorDetails> {
     }
 }
 
-/// Does a recorded event bring a failure that ends the orchestration?
+/// Is the event an answer whose failure ends the orchestration (see [`fatal`])?
 pub(super) fn is_fatal(event: &Event) -> bool {
     fatal(&event.kind).is_some()
 }

@@ -13,14 +13,14 @@ use crate::operation::continue_as_new::Continuation;
 use crate::operation::{CancelledAt, Effect, InstanceEnd, Kind, Site};
 use crate::{AppErrorKind, ErrorDetails, Event, EventKind, ScheduledActivityIdentifier, WorkItem};
 
-/// Fails an execution without running its code: its attempts are used up, or its code is missing.
+/// Fails an execution without running its code, because it was tried too often or its code is missing.
 ///
 /// Everything that its history leaves open is closed and the parent is told, as at any other end. For a
 /// history that has ended already the verdict is [`Verdict::Ended`] and nothing is decided.
 ///
 /// # Errors
-/// The first event that makes `history` invalid. Such an execution can still be failed by hand, but what it
-/// leaves open is not known.
+/// The first event that makes `history` invalid. The caller can still record a failure of such an execution,
+/// but its open operations are not known.
 pub fn fail_without_code(
     identity: &Identity,
     history: &[Event],
@@ -48,7 +48,7 @@ pub(super) enum Ending {
     ContinuedAsNew(Continuation),
 }
 
-/// Who ended the execution with a failure: its code or the engine.
+/// The side that decided a failure: the code returned it, or the engine found it.
 pub(super) enum Cause {
     Returned,
     Engine,
@@ -101,7 +101,8 @@ impl Closing<'_> {
         (Verdict::Failed { details }, effects)
     }
 
-    /// Writes the end of the execution. `reason` is recorded for the activities that still run.
+    /// Records the event that ends the execution, and the cancellations before and after it. `reason` is
+    /// recorded for the activities that still run.
     fn end(&mut self, end: EventKind, reason: &str) -> Effects {
         self.cancel_unanswered(CancelledAt::BeforeEnd, "orchestration_terminal");
         self.push(None, end);
@@ -125,7 +126,8 @@ impl Closing<'_> {
         }
     }
 
-    /// Takes what the turn causes out of the draft, of work and messages only what `is_sent`.
+    /// Takes the effects of the turn out of the draft: all session changes, and the work and messages for
+    /// which `is_sent` returns true.
     fn effects(&mut self, is_sent: impl Fn(&DraftEffect) -> bool) -> Effects {
         let sessions = std::mem::take(&mut self.draft.sessions);
         let mut effects = Effects { sessions, ..Effects::default() };

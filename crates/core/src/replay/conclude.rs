@@ -26,7 +26,8 @@ impl Execution {
             ending = Ending::Failed(Cause::Engine, broken);
         }
         let watched = self.scope.lock().migrations.take_watched();
-        // A subscription ends with its execution, so an execution that has ended asks for none.
+        // The store ends the watches of an execution with the execution, so an execution that has ended adds
+        // no watch.
         if let Ending::Waiting { stuck } = ending {
             let key = |id: String| self.outline.sessions.key(&self.identity.instance, &id);
             draft.sessions.extend(watched.into_iter().map(|id| SessionChange::Watch { key: key(id) }));
@@ -43,7 +44,8 @@ impl Execution {
         Closing { identity: &self.identity, outline: &mut self.outline, draft }.close(ending, successor)
     }
 
-    /// How the execution stands, the strongest reason first.
+    /// How the execution stands after this turn. If several outcomes apply, the first of these counts: a
+    /// failure, a cancellation, a continue-as-new, the result of the handler, waiting.
     fn ending(&mut self, draft: &mut Draft) -> Ending {
         if let Some(details) = self.failure.clone() {
             return Ending::Failed(Cause::Engine, details);
@@ -67,7 +69,7 @@ impl Execution {
         }
     }
 
-    /// Records the futures that the code dropped, kind by kind.
+    /// Records a cancellation for each operation whose future the code dropped, kind by kind.
     fn record_dropped(&mut self, draft: &mut Draft) {
         for kind in Kind::ALL {
             let unreported = std::mem::take(&mut self.scope.lock().dropped(*kind).unreported);
@@ -77,14 +79,16 @@ impl Execution {
         }
     }
 
-    /// The first limit that the events of a turn break, in the order that the compatible API names.
+    /// Checks the new events of a turn against the limits of every kind, and the number of keys. The order of
+    /// the checks is that of the compatible API, so a turn that breaks two limits fails with the same text.
     fn check_turn(&self, events: &[Event]) -> Result<(), ErrorDetails> {
         check_events(events)?;
         if kv::sets_key(events) { self.scope.lock().kv.check_keys() } else { Ok(()) }
     }
 }
 
-/// Judges the limits that hold for events whatever the state of the execution.
+/// Checks events against the limits that need no state of the execution, such as the size of a custom status
+/// or a key's value. Returns the first limit that is broken.
 pub(super) fn check_events(events: &[Event]) -> Result<(), ErrorDetails> {
     Kind::ALL.iter().try_for_each(|kind| kind.rules().check_events(events))
 }

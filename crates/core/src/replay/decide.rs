@@ -1,4 +1,4 @@
-//! Plays the arrivals to the code, and makes events of its calls.
+//! Plays the new events to the code, and makes events of the calls that the code makes.
 
 use std::collections::BTreeSet;
 
@@ -15,17 +15,17 @@ use crate::{Event, EventKind};
 pub(crate) struct Draft {
     pub(super) now_ms: u64,
     pub(super) events: Vec<Event>,
-    /// How many of the events were made of arrivals, before the code ran.
+    /// How many of `events` were made from messages, before the code ran. They come first.
     pub(super) arrived: usize,
-    /// Did the code wait for nothing that could answer it before this turn?
+    /// Was the execution stuck already before this turn: its code waited, and no message could answer it?
     pub(super) was_stuck: bool,
-    /// The first id that belongs to this turn.
+    /// The id of the first event of this turn.
     pub(crate) first_event_id: u64,
     next_event_id: u64,
-    /// What this turn causes, in the order of decision.
+    /// The work and the messages that this turn sends, in the order in which it decided them.
     pub(super) effects: Vec<DraftEffect>,
     pub(super) continuation: Option<Continuation>,
-    /// The schedules of the activities to withdraw.
+    /// The ids of the events that scheduled the activities to withdraw.
     pub(crate) withdrawn: BTreeSet<u64>,
     pub(super) sessions: Vec<SessionChange>,
     pub(super) notices: Vec<Notice>,
@@ -56,7 +56,8 @@ impl Draft {
         }
     }
 
-    /// Adds an effect. A change of a session takes place in any case.
+    /// Adds an effect. A session change takes effect even if the execution ends in this turn, whatever
+    /// `is_sent_at_end` says.
     pub(crate) fn push_effect(&mut self, effect: Effect, is_sent_at_end: bool) {
         match effect {
             Effect::Session(change) => self.sessions.push(change),
@@ -70,7 +71,8 @@ impl Draft {
         id
     }
 
-    /// Frees an id that was taken for a continue-as-new when nothing was recorded after it.
+    /// Makes the next event follow `last_event_id`. This frees the id that a continue-as-new took, unless a
+    /// later event was recorded.
     pub(super) fn go_on_after(&mut self, last_event_id: u64) {
         self.next_event_id = last_event_id.saturating_add(1);
     }
@@ -88,7 +90,8 @@ impl Execution {
         self.record_calls(draft);
     }
 
-    /// Gives each arrival to the code, with a poll before the next one.
+    /// Plays each event that was made from a message. If an event asks for a poll, the poll comes before the
+    /// next event.
     fn play_arrivals(&mut self, draft: &mut Draft) {
         let due = Due { now_ms: draft.now_ms, replaying: false };
         for index in 0..draft.arrived {
@@ -104,8 +107,8 @@ impl Execution {
         }
     }
 
-    /// Records what the code asks for until it asks for nothing more. A call becomes an event, the event is
-    /// played like a recorded one, and if it asks for a poll, that poll comes before the next call.
+    /// Records the calls of the code until no call is left. A call becomes an event, the event is played like
+    /// a recorded one, and if the event asks for a poll, that poll comes before the next call.
     fn record_calls(&mut self, draft: &mut Draft) {
         for _ in 0..MAX_DECISION_POLLS {
             self.poll_due();

@@ -54,8 +54,8 @@ impl Execution {
         }
     }
 
-    /// Checks that nothing is left to record after the last recorded event: code that makes one more call, or
-    /// returns, was changed since the turn that recorded it.
+    /// Checks that the code waits after the last recorded event. Code that makes one more call there, or
+    /// returns, was changed since the turn that recorded the event.
     pub(super) fn check_stands_still(&mut self) {
         let position = self.outline.next_event_id();
         let mut mismatch = Mismatch {
@@ -78,8 +78,8 @@ impl Execution {
     }
 }
 
-/// Is this the version stamp of an engine that polls at the same points and records everything that is
-/// compared?
+/// Is this the version stamp of an engine whose histories can be compared strictly: it polls at the same
+/// points and records every argument of a call?
 pub(super) fn is_exact(stamp: &str) -> bool {
     stamp == BUILD_VERSION || records_everything(stamp)
 }

@@ -34,7 +34,7 @@ use crate::{ErrorDetails, Event, EventKind, KvEntry, OrchestrationContext, WorkI
 /// Runs one execution of one orchestration.
 ///
 /// A turn changes the execution as if it were committed. When a commit fails, drop the execution and replay
-/// it from what the store has.
+/// it from the history that the store holds.
 ///
 /// ```
 /// use steadfast_core::replay::{Execution, Identity, Setup, Start, Verdict};
@@ -64,16 +64,16 @@ pub struct Execution {
     pub(super) root: Root,
     pub(super) outline: Outline,
     pub(super) phase: Phase,
-    /// The poll that the last event asked for.
+    /// The poll that is to happen before the next event is played; `None` if no event asked for one.
     pub(super) due: Option<Due>,
     pub(super) output: Option<Result<String, String>>,
     pub(super) failure: Option<ErrorDetails>,
-    /// Where history and code part; its text is in `failure`.
+    /// The first difference between history and code; `failure` holds the same as an error.
     pub(super) mismatch: Option<Mismatch>,
     pub(super) last_match: Option<LastMatch>,
     pub(super) invalid_stamp: Option<Notice>,
     pub(super) verifying: Verifying,
-    /// The continue-as-new that the code called, while [`verify`](super::verify) checks a history that has
+    /// The continue-as-new that the code called, while [`verify`](super::verify()) checks a history that has
     /// ended.
     pub(super) continued: Option<Continuation>,
     pub(super) effort: Effort,
@@ -82,20 +82,20 @@ pub struct Execution {
 pub(super) type Root = Pin<Box<dyn Future<Output = Result<String, String>> + Send>>;
 
 pub(super) enum Phase {
-    /// No event is recorded yet.
+    /// The execution is new: its first turn will record the start.
     Fresh(Start),
     Live,
     Ended,
 }
 
-/// Is a history that has ended checked against the code?
+/// Whether [`verify`](super::verify()) checks a history that has ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verifying {
     No,
     Yes,
 }
 
-/// What the code can see of its start.
+/// The parts of the first event that the code can read.
 #[derive(Default)]
 struct Seen {
     input: String,
@@ -116,7 +116,7 @@ impl Seen {
     }
 }
 
-/// When a poll happens, as the code sees it.
+/// A poll that is to happen: the time that the code sees during it, and whether it is a replay.
 #[derive(Clone, Copy)]
 pub(super) struct Due {
     pub(super) now_ms: u64,
@@ -124,12 +124,12 @@ pub(super) struct Due {
     pub(super) replaying: bool,
 }
 
-/// Holds what an execution needs, whether it starts or is replayed.
+/// Holds everything but the start or the history that is needed to make an [`Execution`].
 #[derive(Debug, Clone)]
 pub struct Setup {
-    /// Names the instance, the execution and the handler that runs.
+    /// Identifies the instance and the execution, and names the handler and its version.
     pub identity: Identity,
-    /// Holds the key-value state before the first event of this execution: what the previous one left.
+    /// Holds the key-value state at the end of the previous execution; empty for the first execution.
     pub kv: BTreeMap<String, KvEntry>,
     /// Bounds new decisions; replay is not bounded by it.
     pub options: Options,
@@ -223,7 +223,7 @@ impl Execution {
         self.outline.last_event_id
     }
 
-    /// Returns where history and code part; `None` while they agree.
+    /// Returns the first difference between history and code; `None` while they agree.
     pub fn mismatch(&self) -> Option<&Mismatch> {
         self.mismatch.as_ref()
     }
@@ -235,14 +235,14 @@ impl Execution {
         self.scope.set_alarm(alarm);
     }
 
-    /// Estimates the memory that the execution holds, in bytes: its future, what it keeps of history, and
-    /// payloads that the code has not read. What the code itself has put on the heap is not counted.
+    /// Estimates the memory that the execution holds, in bytes: its future, its list of open operations, and
+    /// payloads that the code has not read. Memory that the code itself has allocated is not counted.
     pub fn estimated_bytes(&self) -> usize {
         let ledger = self.scope.lock().estimated_bytes();
         size_of::<Self>() + size_of_val(&*self.root) + ledger + self.outline.estimated_bytes()
     }
 
-    /// Returns the work done so far.
+    /// Returns the counts of events played and futures polled since the execution was made.
     pub fn effort(&self) -> Effort {
         Effort { future_polls: self.scope.lock().future_polls, ..self.effort }
     }
@@ -327,7 +327,8 @@ impl Execution {
         });
     }
 
-    /// Drops the code. Its destructors run now; they cannot record anything, and their panics are caught.
+    /// Drops the future of the handler. Its destructors run now; they cannot record anything, and their
+    /// panics are caught.
     fn end(&mut self) {
         self.scope.end();
         let root = std::mem::replace(&mut self.root, Box::pin(std::future::pending()));

@@ -1,4 +1,4 @@
-//! What an execution is given: its identity, its start and its options.
+//! The inputs of an execution: its identity, its start and its options.
 
 use crate::CarriedSession;
 use crate::limits::{MAX_PAYLOAD_BYTES, MAX_SESSIONS_PER_ORCHESTRATION};
@@ -6,13 +6,13 @@ use crate::limits::{MAX_PAYLOAD_BYTES, MAX_SESSIONS_PER_ORCHESTRATION};
 /// Identifies one execution of one orchestration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// Holds the id of the instance.
+    /// Holds the id that the caller of the start chose, or the engine made for a child.
     pub instance: String,
     /// Holds the number of the execution, from 1.
     pub execution_id: u64,
     /// Holds the name that the orchestration is registered under.
     pub name: String,
-    /// Holds the version of the handler.
+    /// Holds the version of the handler that runs this execution.
     pub version: String,
 }
 
@@ -37,7 +37,7 @@ pub struct Start {
 /// Identifies the schedule of a parent that waits for this orchestration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParentLink {
-    /// Holds the id of the parent.
+    /// Holds the instance id of the parent.
     pub instance: String,
     /// Holds the id of the event of the parent that scheduled this orchestration.
     pub id: u64,
@@ -61,8 +61,8 @@ impl ParentLink {
     }
 }
 
-/// Bounds what an execution may do. New decisions are judged by it, replayed ones are not: a change of
-/// options cannot break a recorded execution.
+/// Bounds the calls of an execution. Only new calls are checked, never replayed ones: a change of options
+/// cannot break a recorded execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     /// Bounds every input and output that the orchestration writes, in bytes; by default

@@ -1,4 +1,4 @@
-//! What an orchestration's code has asked for, and what it was answered.
+//! The calls that an orchestration's code has made, and the answers to them.
 //!
 //! The ledger is the code's side of an execution: calls that are not yet recorded, operations that wait for
 //! an answer, answers that wait to be read, and the state that the code can look at. The engine's side, made
@@ -39,16 +39,16 @@ pub(crate) enum Answer {
     Migration(SessionMigration),
 }
 
-/// How far an operation is.
+/// The progress of an operation between its call and its answer.
 #[derive(Debug)]
 enum Progress {
-    /// The code asked; the event is still to come.
+    /// The code made the call; the event that records it is still to come.
     Asked,
     /// The code waits for something that no event records.
     Watching,
     Recorded(u64),
     Settled(u64, Answer),
-    /// Dropped before its event was recorded; the event is still to come.
+    /// The code dropped the future before the event was recorded; the event is still to come.
     Dropped,
 }
 
@@ -60,11 +60,12 @@ pub(crate) struct Entry {
     waker: Option<Waker>,
 }
 
-/// Names the operation of a future to the rules of its kind.
+/// Identifies the operation of a future for the rules of its kind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     pub(crate) token: Token,
-    /// The event that recorded the call; `None` if there is none yet, or if the answer is there.
+    /// The id of the event that recorded the call; `None` if no event records it (yet). During a poll also
+    /// `None` once the answer has arrived.
     pub(crate) recorded: Option<u64>,
 }
 
@@ -80,7 +81,7 @@ pub(crate) enum Polled {
 pub(crate) struct Released {
     pub(crate) entry: Option<Entry>,
     pub(crate) stale: Option<Waker>,
-    /// The future that may read a message which the dropped one had in reserve.
+    /// The waker of the future that may now read the message that the dropped one had in reserve.
     pub(crate) heir: Option<Waker>,
 }
 
@@ -88,19 +89,21 @@ pub(crate) struct Released {
 #[derive(Debug, Default)]
 pub(crate) struct Dropped {
     pub(crate) all: BTreeSet<u64>,
-    /// Those whose cancellation this turn has to record.
+    /// The futures whose cancellation this turn has to record.
     pub(crate) unreported: BTreeSet<u64>,
-    /// Those that the recorded history names.
+    /// The futures whose drop the replayed history records.
     pub(crate) recorded: BTreeSet<u64>,
-    /// Those whose cancellation history records already, for whatever reason.
+    /// The operations whose cancellation history records already: the future was dropped, or the session was
+    /// closed.
     pub(crate) marked: BTreeSet<u64>,
 }
 
-/// The code's side of an execution.
+/// The code's side of an execution: its calls, the answers, and the state that it can read.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     pub(crate) identity: Identity,
-    /// The time that the code sees: that of the event whose poll this is.
+    /// The time that the code sees, in milliseconds since the Unix epoch: that of the event that asked for
+    /// the current poll.
     pub(crate) now_ms: u64,
     pub(crate) replaying: bool,
     pub(crate) kv: Kv,
@@ -116,7 +119,8 @@ pub(crate) struct Ledger {
     calls_this_turn: usize,
     next_token: u64,
     entries: BTreeMap<Token, Entry>,
-    /// Recorded operations that may still be answered and whose future is alive.
+    /// The calls that wait for an answer and whose future is alive, by the id of the event that recorded
+    /// them.
     waiting: BTreeMap<u64, Token>,
     dropped: BTreeMap<Kind, Dropped>,
     /// Dequeues whose messages the code has read since the engine last asked.
@@ -174,7 +178,7 @@ impl Ledger {
         Token(self.next_token)
     }
 
-    /// Notes a call that has no answer.
+    /// Adds a call that gets no answer, such as setting a key.
     pub(crate) fn call(&mut self, at: &'static Location<'static>, action: Action) -> Token {
         let token = self.take_token();
         self.calls_this_turn += usize::from(!self.replaying);
@@ -186,7 +190,7 @@ impl Ledger {
         token
     }
 
-    /// Notes a call whose answer a future waits for.
+    /// Adds a call and the entry of the future that waits for its answer.
     pub(crate) fn ask(&mut self, at: &'static Location<'static>, action: Action) -> Token {
         let kind = action.kind();
         let token = self.call(at, action);
@@ -194,12 +198,13 @@ impl Ledger {
         token
     }
 
-    /// Notes a wait for something that no event records.
+    /// Adds the entry of a future whose wait no event records, such as a wait for a session migration.
     pub(crate) fn watch(&mut self, token: Token, kind: Kind) {
         self.entries.insert(token, Entry { kind, progress: Progress::Watching, waker: None });
     }
 
-    /// The call of `token`, while the poll that made it lasts.
+    /// The call of `token`, so that its options can be changed; `None` once the poll that made the call has
+    /// ended.
     pub(crate) fn fresh_call(&mut self, token: Token) -> Option<&mut Action> {
         let index = self.calls.binary_search_by_key(&token, |call| call.token).ok()?;
         if index < self.sealed {
@@ -231,7 +236,7 @@ impl Ledger {
         }
     }
 
-    /// The code dropped a future that had not answered.
+    /// Called when the code drops a future before it answered.
     pub(crate) fn drop_future(&mut self, token: Token) -> Released {
         let Some(entry) = self.entries.get_mut(&token) else { return Released::default() };
         let kind = entry.kind;
@@ -313,7 +318,7 @@ impl Ledger {
         entry.waker.take()
     }
 
-    /// The waker of a future that may read its answer now.
+    /// Takes the waker of the future of `token`, so that the caller can wake it.
     pub(crate) fn waker_of(&mut self, token: Token) -> Option<Waker> {
         self.entries.get_mut(&token)?.waker.take()
     }
@@ -323,7 +328,8 @@ impl Ledger {
         self.waker_of(token)
     }
 
-    /// Can a message still answer the code? False for a pending orchestration means that it waits for ever.
+    /// Does the code wait for anything that a message can answer? If not, an orchestration that has not
+    /// returned waits for ever.
     pub(crate) fn can_be_answered(&self) -> bool {
         !self.waiting.is_empty() || self.migrations.is_awaited()
     }

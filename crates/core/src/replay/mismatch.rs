@@ -1,4 +1,4 @@
-//! How a program and its history part.
+//! The description of a mismatch: the program does something else than its history records.
 
 use std::fmt;
 use std::panic::Location;
@@ -7,43 +7,46 @@ use super::ledger::Call;
 use crate::vocabulary::error::nondeterminism;
 use crate::{ErrorDetails, Event};
 
-/// Describes where a program and its recorded history part, and what each of them has there.
+/// Describes the first point at which a program does something else than its recorded history, and what each
+/// of the two has there.
 ///
 /// A history is replayed by running the program again. A program that was changed, or that does something
 /// which differs from run to run, sooner or later makes another call than the one that was recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mismatch {
-    /// Holds the id of the first event that the program does not repeat.
+    /// Holds the id of the first event that the program does not repeat. If the program goes on after the
+    /// last recorded event, it is the id that the next event would have.
     pub position: u64,
     /// Describes the difference; users match on its words.
     pub reason: String,
-    /// Holds the kind of event that history has there.
+    /// Holds the kind of the event at that position, or a phrase if history has no event there. `None` if the
+    /// history is invalid, or if the program failed on its own.
     pub expected: Option<&'static str>,
     /// Holds the name of the call that the program made instead; `None` if it made none.
     pub found: Option<&'static str>,
-    /// Holds the place of that call in the source.
+    /// Holds the source line of that call; `None` if the program made no call.
     pub call: Option<CallSite>,
-    /// Identifies the last event that the program repeated; `None` if that was none.
+    /// Identifies the last event that the program repeated; `None` if it repeated no event.
     pub last_match: Option<LastMatch>,
 }
 
 /// Identifies the line of a call in the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallSite {
-    /// Holds the file as the compiler names it.
+    /// Holds the path of the source file as the compiler was given it.
     pub file: String,
-    /// Holds the line, from 1.
+    /// Holds the number of the line in the file, from 1.
     pub line: u32,
-    /// Holds the column, from 1.
+    /// Holds the column at which the call begins, from 1.
     pub column: u32,
 }
 
 /// Identifies the last event that program and history agree on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LastMatch {
-    /// Holds the id of the event.
+    /// Holds the id of that event in its execution.
     pub event_id: u64,
-    /// Holds the kind of the event, as JSON names it.
+    /// Holds the `type` that the event has in JSON.
     pub kind: &'static str,
 }
 
@@ -59,7 +62,7 @@ impl Mismatch {
         }
     }
 
-    /// The program made `call` where `event` stands.
+    /// The mismatch of a program that made `call` where history has `event`.
     pub(crate) fn between(label: &str, call: &Call, event: &Event) -> Self {
         let reason = format!("{label}: action={} vs event={}", bounded(&call.action), bounded(&event.kind));
         Self::at(event, reason).with_call(call)
@@ -126,7 +129,8 @@ impl From<&Location<'_>> for CallSite {
     }
 }
 
-/// Bounds the text of each side in bytes: payloads can be large, and error texts are stored.
+/// Bounds the text of the call, and that of the event, in bytes: payloads can be large, and error texts are
+/// stored.
 const MAX_SIDE_BYTES: usize = 4096;
 
 pub(crate) fn bounded(value: &impl fmt::Debug) -> String {

@@ -12,23 +12,24 @@ pub struct OpenOperation {
     pub event_id: u64,
     /// Holds the time of that event, in milliseconds since the Unix epoch.
     pub asked_at_ms: u64,
-    /// Says what the execution waits for.
+    /// Tells the kind of operation, with the details that identify it.
     pub kind: OpenKind,
 }
 
-/// Says what an execution waits for.
+/// Names one thing that an execution waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OpenKind {
     /// The outcome of an activity.
     Activity {
         /// Holds the name that the activity is registered under.
         name: String,
-        /// Holds the tag of the activity; `None` for an untagged one.
+        /// Holds the tag of the activity, which only workers that serve it take; `None` for an untagged
+        /// activity.
         tag: Option<String>,
         /// Identifies the session that the activity runs on; `None` without a session.
         session: Option<SessionKey>,
     },
-    /// A timer.
+    /// The time at which a timer is due.
     Timer {
         /// Holds the time at which the timer is due, in milliseconds since the Unix epoch.
         fire_at_ms: u64,
@@ -38,16 +39,16 @@ pub enum OpenKind {
         /// Holds the name that the event is raised under.
         name: String,
     },
-    /// A message to a queue.
+    /// The next message of a queue.
     Queue {
-        /// Holds the name of the queue.
+        /// Holds the name of the queue, which belongs to the instance.
         name: String,
     },
     /// The outcome of a child.
     Child {
         /// Holds the name that the orchestration of the child is registered under.
         name: String,
-        /// Holds the full id of the child.
+        /// Holds the instance id of the child, with the id of its parent in front if the engine made it.
         instance: String,
     },
 }

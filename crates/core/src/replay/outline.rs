@@ -1,8 +1,9 @@
-//! The engine's side of an execution: what history has scheduled, what is still open, how it stands.
+//! The engine's side of an execution, made from its events alone: which operations were scheduled, which of
+//! them are still open, and whether the execution has ended.
 //!
-//! Payloads are not kept. Messages are judged by the outline, and the end of an execution closes what it
-//! lists as open. It needs no user code, so an execution whose code is missing can be failed by its outline
-//! alone.
+//! Payloads are not kept. The outline decides which messages change something, and the end of an execution
+//! closes the operations that the outline lists as open. It needs no user code, so an execution whose code is
+//! missing can be failed by its outline alone.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +30,7 @@ pub(crate) struct Outline {
     pub(crate) events: usize,
     /// The name of the event that ended the execution.
     ended_by: Option<&'static str>,
-    /// Every schedule that a message may answer, by rising id: also those that were answered.
+    /// Every schedule that a message can answer, by rising id, answered ones included.
     schedules: Vec<(u64, Kind)>,
     open: BTreeMap<u64, OpenSchedule>,
 }
@@ -46,7 +47,7 @@ impl Outline {
     /// Plays a whole history, without running any code.
     ///
     /// # Errors
-    /// The first event that cannot stand where it stands.
+    /// The first event that makes the history invalid; see [`check`](Self::check).
     pub(crate) fn of(history: &[Event], identity: &Identity) -> Result<Self, Mismatch> {
         let mut outline = Self::default();
         for event in history {
@@ -64,7 +65,8 @@ impl Outline {
             + self.queues.estimated_bytes()
     }
 
-    /// Can `event` stand after the events seen so far?
+    /// Checks that `event` may follow the events played so far: ids rise, exactly the first event starts the
+    /// execution, and only cancellations follow its end.
     pub(crate) fn check(&self, event: &Event) -> Result<(), Mismatch> {
         let starts = matches!(event.kind, EventKind::OrchestrationStarted { .. });
         if self.events == 0 && !starts {
@@ -173,7 +175,8 @@ impl Outline {
     }
 }
 
-/// Does the event stop what the end of an execution left open? Such events stand behind the end.
+/// Does the event cancel an operation that was open when the execution ended? Such events are recorded after
+/// the end.
 pub(super) fn is_closing(event: &Event) -> bool {
     match event.kind.role() {
         Role::Cancels(kind) => kind.rules().cancelled_at() == CancelledAt::AfterEnd,

@@ -13,11 +13,11 @@ use crate::operation::continue_as_new::Continuation;
 use crate::operation::{Kind, Recorded, Role};
 use crate::{Event, EventKind};
 
-/// What follows the play of an event.
+/// What happens after an event was played.
 pub(crate) enum Next {
-    /// The next event.
+    /// The next event is played at once.
     Go,
-    /// A poll of the root before the next event, after these were woken.
+    /// These wakers are called, and the root is polled before the next event is played.
     Poll(Vec<Waker>),
 }
 
@@ -26,7 +26,8 @@ impl Next {
         Self::Poll(waker.into_iter().collect())
     }
 
-    /// Answers the schedule of event `id`. An answer asks for a poll even if its future was dropped.
+    /// Answers the future of the call that event `id` recorded. The root is polled even if that future was
+    /// dropped.
     pub(crate) fn settle(id: Option<u64>, answer: Answer, ledger: &mut Ledger) -> Self {
         match id {
             Some(id) => Self::poll(ledger.settle(id, answer)),
@@ -51,8 +52,8 @@ impl Execution {
         }
     }
 
-    /// Plays a history that has ended to the outline alone: the code cannot decide anything any more. An
-    /// invalid history is still reported.
+    /// Plays a history that has ended to the outline only and does not run the code, which can decide nothing
+    /// any more. An invalid history is still reported.
     pub(super) fn play_ended(&mut self, history: &[Event]) {
         for event in history {
             self.effort.events_visited += 1;
@@ -85,8 +86,9 @@ impl Execution {
         }
     }
 
-    /// Polls the root before an event, if an earlier event asked for it. The sessions that a continue-as-new
-    /// carried are known before the code first runs.
+    /// Runs the poll that an earlier event asked for, before `event` is played. A `SessionsCarried` event,
+    /// which follows the start, is played before that poll: the code knows its open sessions from its first
+    /// run on.
     pub(super) fn poll_before(&mut self, event: &Event) {
         if !matches!(event.kind, EventKind::SessionsCarried { .. }) {
             self.poll_due();
@@ -98,7 +100,8 @@ impl Execution {
         let role = event.kind.role();
         let call = self.check_answer(&event, role).and_then(|()| self.find_call(&event, role));
         let orphans = self.orphans_of(&event, role);
-        // Also where code and history part: the event stands, and what it leaves open is to be closed.
+        // The outline plays the event even if the code does not match it: the operations that history leaves
+        // open must be closed.
         self.outline.play(&event, &self.identity);
         let call = call?;
         if self.verifying == Verifying::Yes && is_fatal(&event) {
@@ -112,7 +115,7 @@ impl Execution {
         Ok(())
     }
 
-    /// Plays an event that no call of the code stands for.
+    /// Plays an event that records no call of the code: the start, an answer, a cancellation, the end.
     pub(super) fn play_arrival(&mut self, event: Event, due: Due) -> Result<(), Mismatch> {
         let next = match event.kind.role() {
             Role::Begins => Next::Poll(Vec::new()),
@@ -150,7 +153,8 @@ impl Execution {
         }
     }
 
-    /// The open operations that end together with what `event` records.
+    /// The open operations that end because of `event`; see
+    /// [`Operation::orphans`](crate::operation::Operation::orphans).
     pub(super) fn orphans_of(&self, event: &Event, role: Role) -> BTreeSet<u64> {
         match role {
             Role::Records(kind) => kind.rules().orphans(event, &self.outline),
@@ -182,7 +186,7 @@ impl Execution {
         }
     }
 
-    /// An answer needs an open schedule of its kind, also after the code returned.
+    /// Checks that an answer names an open schedule of its kind. This holds even after the code has returned.
     fn check_answer(&self, event: &Event, role: Role) -> Result<(), Mismatch> {
         let (Role::Answers(kind), Some(source)) = (role, event.source_event_id) else { return Ok(()) };
         let Some(labels) = kind.rules().answer_labels() else { return Ok(()) };
@@ -200,7 +204,7 @@ impl Execution {
         }
     }
 
-    /// History says that the code dropped a future: it must have done so again.
+    /// Checks that the code dropped the future again whose drop history records here.
     fn check_dropped(&mut self, kind: Kind, event: &Event) -> Result<(), Mismatch> {
         let (Some(source), Some(cancellation)) = (event.source_event_id, kind.rules().cancellation()) else {
             return Ok(());

@@ -1,4 +1,4 @@
-//! What a turn decides.
+//! The decisions of a turn, as plain data.
 
 use crate::replay::ParentLink;
 use crate::{
@@ -15,7 +15,7 @@ pub struct Turn {
     pub effects: Effects,
     /// Says how the execution stands after the turn.
     pub verdict: Verdict,
-    /// Holds observations for operators; the runtime logs them.
+    /// Holds notices for operators; the runtime logs them.
     pub notices: Vec<Notice>,
     /// Holds the children whose answers this turn recorded.
     pub answered: Vec<AnsweredChild>,
@@ -63,7 +63,7 @@ pub struct QueuedWork {
 pub enum SessionChange {
     /// Opens a session of this instance.
     Open {
-        /// Holds the session id.
+        /// Holds the id of the session within this instance.
         session_id: String,
         /// Bounds how long the session stays attached without a running activity, in milliseconds; with
         /// `None` it stays attached until it is closed.
@@ -73,7 +73,7 @@ pub enum SessionChange {
     },
     /// Closes a session of this instance.
     Close {
-        /// Holds the session id.
+        /// Holds the id of the session within this instance.
         session_id: String,
     },
     /// Asks the store for a message when a session is attached to a worker anew.
@@ -124,7 +124,7 @@ pub enum Verdict {
     },
     /// The execution ended without an output: by an error, a panic, a cancellation or a mismatch.
     Failed {
-        /// Holds the failure in its recorded form.
+        /// Says why the execution failed; the event that ends the history records the same.
         details: ErrorDetails,
     },
     /// The instance goes on in a new execution.
@@ -145,7 +145,8 @@ impl Verdict {
     }
 }
 
-/// Tells operators about something that is not a decision.
+/// Tells operators something about a turn that is not part of its decisions: the runtime logs it and nothing
+/// else follows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Notice {
     /// A message changed nothing: a duplicate, a late answer, or one for another execution.
@@ -164,7 +165,7 @@ pub enum Notice {
     CarryForwardDropped {
         /// Holds the name of the queue.
         name: String,
-        /// Holds the message.
+        /// Holds the payload of the dropped message.
         data: String,
     },
     /// The engine version in the first event of the history cannot be parsed.
@@ -179,7 +180,7 @@ pub enum Notice {
     Stuck,
     /// The history has grown so long that replaying it is slow; continue-as-new starts a fresh one.
     LongHistory {
-        /// Holds the number of events.
+        /// Holds the number of events in the history.
         events: usize,
     },
 }
@@ -216,7 +217,7 @@ impl Turn {
     }
 }
 
-/// Notes how the execution ended: the first event that says so counts.
+/// Writes the end of the execution into the metadata. If two events say how it ended, the first counts.
 fn end(metadata: &mut ExecutionMetadata, status: &str, output: String) {
     if metadata.status.is_none() {
         metadata.status = Some(status.to_owned());

@@ -11,13 +11,13 @@ use crate::operation::continue_as_new::Continuation;
 use crate::vocabulary::error::application_error;
 use crate::{AppErrorKind, ErrorDetails, Event, EventKind, OrchestrationContext};
 
-/// Runs the code against a recorded history, ended or not, and reports where they part.
+/// Runs the code against a recorded history, ended or not, and reports the first difference.
 ///
 /// Use it to test a change of code before it is deployed: export the histories of executions that are under
 /// way and check that the new code still repeats them. Nothing is recorded and nothing is sent.
 ///
 /// # Errors
-/// The first event that the code does not repeat.
+/// The first difference: the event that the code does not repeat, or the call that history does not have.
 pub fn verify<H, F>(setup: Setup, history: Vec<Event>, handler: H) -> Result<(), Mismatch>
 where
     H: FnOnce(OrchestrationContext, String) -> F + Send + 'static,
@@ -81,8 +81,8 @@ impl Execution {
         }
     }
 
-    /// Can the code have come to the failure that history records? Failures that the engine decides come to
-    /// any code.
+    /// Can this code have ended with the failure that history records? True for every failure that the engine
+    /// or an operator decided, because those can end any code.
     fn agrees_with_failure(&self, end: &Event, limited: bool) -> bool {
         let Some(ErrorDetails::Application { kind, .. }) = failure_of(end) else { return true };
         match kind {
@@ -98,7 +98,8 @@ impl Execution {
         }
     }
 
-    /// Takes out the calls that no event records. Returns the first one that is not a continue-as-new.
+    /// Takes out the calls of the code that no event records. Returns the first one that is not a
+    /// continue-as-new; a continue-as-new is kept in `continued`.
     fn take_calls_left(&mut self) -> Option<Call> {
         let mut ledger = self.scope.lock();
         let mut left = None;
@@ -112,7 +113,7 @@ impl Execution {
         left
     }
 
-    /// Did the code return the error that ends the history?
+    /// Did the code return the same error that the end of the history records?
     fn returned_error_of(&self, end: &Event) -> bool {
         let Some(details) = failure_of(end) else { return false };
         matches!(&self.output, Some(Err(error)) if *details == application_error(error.clone()))
@@ -124,15 +125,16 @@ impl Execution {
     }
 }
 
-/// Was the recorded execution ended by the engine, with calls of the code left unrecorded? A call that a
-/// limit refuses is not recorded either.
+/// Did the recorded execution end with a failure, other than a cancellation, after which calls of the code
+/// can be left unrecorded? A call that a limit refused is not recorded either.
 fn was_stopped(end: &Event) -> bool {
     let Some(details) = failure_of(end) else { return false };
     !matches!(details, ErrorDetails::Application { kind: AppErrorKind::Cancelled { .. }, .. })
 }
 
-/// Does the recorded end explain the failure that the code ran into? A turn that the engine aborts does not
-/// run the code on its last arrivals. Here the code sees them, and what it makes of them is not recorded.
+/// Does the recorded end account for the failure that the code ran into here? The engine may have ended the
+/// execution without running the code on the last answers. This check runs the code on them, so its failure
+/// there is no difference.
 fn explains(end: Option<&Event>, details: &ErrorDetails) -> bool {
     match end.and_then(failure_of) {
         Some(recorded @ ErrorDetails::Application { .. }) => recorded == details,
@@ -141,7 +143,7 @@ fn explains(end: Option<&Event>, details: &ErrorDetails) -> bool {
     }
 }
 
-/// The failure that ends a history, if a failure does.
+/// The failure in the event that ends a history; `None` if the execution did not fail.
 fn failure_of(end: &Event) -> Option<&ErrorDetails> {
     let EventKind::OrchestrationFailed { details } = &end.kind else { return None };
     Some(details)

@@ -1,11 +1,11 @@
-//! Actions: what an orchestration asks for during a turn, before it is recorded.
+//! Actions: the calls that an orchestration makes during a turn, before they are recorded.
 //!
 //! Mismatch texts embed the `Debug` form of an action, so the order of fields is part of the interface.
 //! Actions are never serialised: history holds the events they become.
 
 use crate::vocabulary::session::SessionConcurrency;
 
-/// Describes one call of an orchestration: what it asks the engine for.
+/// Describes one call of an orchestration with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// Runs an activity.
@@ -90,16 +90,16 @@ pub enum Action {
     },
     /// Sets a key of the instance's key-value store.
     SetKeyValue {
-        /// Holds the key.
+        /// Holds the key, unique within the instance.
         key: String,
-        /// Holds the value.
+        /// Holds the new value, which replaces the former one.
         value: String,
         /// Holds the time of the turn that made the call, in milliseconds since the Unix epoch.
         last_updated_at_ms: u64,
     },
     /// Clears a key of the instance's key-value store.
     ClearKeyValue {
-        /// Holds the key.
+        /// Holds the key, unique within the instance.
         key: String,
     },
     /// Clears every key of the instance's key-value store.
@@ -123,7 +123,7 @@ pub enum Action {
         /// Is 0 in a call of the code: the id of the recording event is not known yet. Kept for the
         /// compatible form.
         scheduling_event_id: u64,
-        /// Holds the id of the session.
+        /// Holds the id of the session within its instance.
         session_id: String,
     },
 }

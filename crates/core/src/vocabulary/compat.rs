@@ -25,7 +25,7 @@ pub enum ScheduleKind {
     },
     /// Waits for a child.
     SubOrchestration {
-        /// Identifies the call that started it.
+        /// Identifies the call that started the child.
         token: u64,
     },
 }
@@ -55,20 +55,21 @@ pub struct ScheduledActivityIdentifier {
     pub instance: String,
     /// Holds the number of the execution that scheduled the activity.
     pub execution_id: u64,
-    /// Holds the id of the event that scheduled the operation.
+    /// Holds the id of the event that scheduled the activity.
     pub activity_id: u64,
 }
 
 /// Begins the name of every activity of the engine. An application cannot register such a name.
 pub const SYSCALL_PREFIX: &str = "__duroxide_syscall:";
 
-/// Is the name of the activity that makes a random UUID.
+/// Names the activity of the engine that makes a random UUID.
 pub const SYSCALL_NEW_GUID: &str = "__duroxide_syscall:new_guid";
 
-/// Is the name of the activity that reads the time, in milliseconds since the Unix epoch.
+/// Names the activity of the engine that returns the time of the worker, in milliseconds since the Unix
+/// epoch.
 pub const SYSCALL_UTC_NOW_MS: &str = "__duroxide_syscall:utc_now_ms";
 
-/// Is the name of the activity that reads a key of another instance.
+/// Names the activity of the engine that reads a key of another instance.
 pub const SYSCALL_GET_KV_VALUE: &str = "__duroxide_syscall:get_kv_value";
 
 #[cfg(test)]

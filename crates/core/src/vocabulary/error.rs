@@ -1,4 +1,4 @@
-//! Recorded errors: what history says about a failure.
+//! Recorded errors: the form in which history holds a failure.
 //!
 //! [`ErrorDetails`] is data, written into events and work items, and is matched by kind. The texts of
 //! [`ErrorDetails::display_message`] reach orchestrations and clients, which match on them, so they are
@@ -11,27 +11,27 @@ use serde::{Deserialize, Serialize};
 pub enum ErrorDetails {
     /// A fault of a store or of the runtime itself.
     Infrastructure {
-        /// Holds the name of the operation that failed.
+        /// Holds the name of the operation that failed, such as `commit_turn`.
         operation: String,
-        /// Holds the error text.
+        /// Holds the error text of the store or the runtime, in words for people.
         message: String,
         /// Tells whether another try may succeed.
         retryable: bool,
     },
     /// A fault of the deployment: code and history do not fit.
     Configuration {
-        /// Says in which way.
+        /// Names the fault: the code does not repeat what history records.
         kind: ConfigErrorKind,
-        /// Holds the name of what does not fit; may be empty.
+        /// Holds the name of the handler that does not fit; empty in errors that this engine makes.
         resource: String,
         /// Holds the details; without them the text names the resource.
         message: Option<String>,
     },
     /// A fault of the application: a handler returned an error, panicked or was cancelled.
     Application {
-        /// Says in which way.
+        /// Names the fault: a returned error, a panic, a cancellation, a lost session or a termination.
         kind: AppErrorKind,
-        /// Holds the application's own text.
+        /// Holds the text of the returned error, the panic or the broken limit; empty for a cancellation.
         message: String,
         /// Tells whether another try may succeed.
         retryable: bool,
@@ -42,7 +42,7 @@ pub enum ErrorDetails {
         attempt_count: u32,
         /// Holds the limit of attempts, which was passed.
         max_attempts: u32,
-        /// Identifies what was tried.
+        /// Identifies the turn or the activity that was tried too often.
         message_type: PoisonMessageType,
         /// Holds the message as JSON, for people.
         message: String,
@@ -87,17 +87,17 @@ impl ErrorDetails {
     }
 }
 
-/// Identifies what was tried too often.
+/// Identifies the turn or the activity that was tried too often.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
 pub enum PoisonMessageType {
-    /// A batch of messages for an instance.
+    /// The messages of one turn, which was delivered to workers too often.
     Orchestration {
         /// Holds the id of the instance.
         instance: String,
-        /// Holds the number of the execution.
+        /// Holds the number of the execution within its instance, from 1.
         execution_id: u64,
     },
-    /// An activity.
+    /// An activity that was delivered to workers too often.
     Activity {
         /// Holds the id of the instance that scheduled it.
         instance: String,
@@ -112,7 +112,7 @@ pub enum PoisonMessageType {
     FailedDeserialization {
         /// Holds the id of the instance.
         instance: String,
-        /// Holds the number of the execution.
+        /// Holds the number of the execution within its instance, from 1.
         execution_id: u64,
         /// Holds the error of the reader.
         error: String,
@@ -137,14 +137,14 @@ impl PoisonMessageType {
     }
 }
 
-/// Says in which way code and history do not fit.
+/// Names the way in which code and history do not fit.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
 pub enum ConfigErrorKind {
     /// The code asks for something else than history records.
     Nondeterminism,
 }
 
-/// Says in which way the application failed.
+/// Names the way in which the application failed.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
 pub enum AppErrorKind {
     /// An activity returned an error.

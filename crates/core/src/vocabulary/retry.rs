@@ -55,7 +55,7 @@ impl RetryPolicy {
         self.with_timeout(timeout)
     }
 
-    /// Replaces the backoff.
+    /// Replaces the backoff; the default is exponential from 100 ms to 30 s.
     #[must_use]
     pub fn with_backoff(mut self, backoff: BackoffStrategy) -> Self {
         self.backoff = backoff;
@@ -74,7 +74,7 @@ impl Default for RetryPolicy {
     }
 }
 
-/// Decides whether an error is worth another try.
+/// Returns true for an error after which the activity is tried again.
 type Worth = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
 /// Says how an activity is tried again: a [`RetryPolicy`], which errors are worth another try, a bound for
@@ -150,27 +150,27 @@ pub struct InvalidRetryPolicy;
 /// Says how the wait between two tries grows.
 #[derive(Debug, Clone)]
 pub enum BackoffStrategy {
-    /// No wait.
+    /// The next try begins at once.
     None,
     /// The same wait after each try.
     Fixed {
-        /// Holds the wait.
+        /// Holds the wait between any two tries.
         delay: Duration,
     },
     /// A wait that grows by `base` after each try.
     Linear {
-        /// Holds the first wait, which is also the step.
+        /// Holds the wait after the first try, and the time that each further wait adds.
         base: Duration,
-        /// Holds the longest wait.
+        /// Bounds the wait: a longer one is cut to this.
         max: Duration,
     },
     /// A wait that is multiplied after each try.
     Exponential {
-        /// Holds the first wait.
+        /// Holds the wait after the first try.
         base: Duration,
-        /// Holds the factor.
+        /// Multiplies the wait after each further try; below 1 the waits get shorter.
         multiplier: f64,
-        /// Holds the longest wait.
+        /// Bounds the wait: a longer one is cut to this.
         max: Duration,
     },
 }

@@ -18,7 +18,8 @@ pub const SESSION_LOST: &str = "session_lost";
 /// Separates the ids made here from every other use of UUID v5. It never changes: replay makes the ids again.
 const ENGINE_SESSION_NAMESPACE: Uuid = Uuid::from_u128(0x6d1f_0c52_9a3e_4b7d_8e64_f2a0_57c1_9be3);
 
-/// Identifies a session in a store.
+/// Identifies a session in a store: by its id alone if it is shared, with the id of its instance if it is
+/// owned.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionKey {
     /// Holds the id of the instance that owns the session; `None` for a shared session.
@@ -54,21 +55,23 @@ pub struct SessionOptions {
 }
 
 impl SessionOptions {
-    /// Sets the session id.
+    /// Sets the id of the session, 1 to 1024 bytes; the default is an id that the engine makes.
     #[must_use]
     pub fn with_id(mut self, id: impl Into<String>) -> Self {
         self.id = Some(id.into());
         self
     }
 
-    /// Sets how long the session stays attached without a running activity.
+    /// Sets how long the session stays attached without a running activity; without this call it stays
+    /// attached until it is closed.
     #[must_use]
     pub fn with_idle_timeout(mut self, idle_timeout: Duration) -> Self {
         self.idle_timeout = Some(idle_timeout);
         self
     }
 
-    /// Sets how many activities of the session may run at a time.
+    /// Sets how many activities of the session may run at a time; the default is as many as the worker has
+    /// room for.
     #[must_use]
     pub fn with_concurrency(mut self, concurrency: SessionConcurrency) -> Self {
         self.concurrency = concurrency;
@@ -101,7 +104,7 @@ pub enum SessionPool {
 /// Describes an open session that a continue-as-new hands to the next execution.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CarriedSession {
-    /// Holds the session id.
+    /// Holds the id of the session within its instance.
     pub session_id: String,
     /// Bounds how long the session stays attached without a running activity, in milliseconds; absent, it
     /// stays attached until it is closed.
@@ -118,7 +121,7 @@ pub struct CarriedSession {
 /// Tells an orchestration that a session was attached to a worker anew, without its former in-memory state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionMigration {
-    /// Holds the session id.
+    /// Holds the id of the session, owned by the instance or shared.
     pub id: String,
     /// Holds the epoch of the new attachment: it rises with each attachment of the session.
     pub epoch: u64,

@@ -16,13 +16,13 @@ pub enum InvalidTraceparent {
     /// A field is missing.
     #[error("it has no {0}")]
     Missing(TraceField),
-    /// A field has another length, or characters other than lower-case hexadecimal digits.
+    /// A field does not have its fixed length, or has characters other than lower-case hexadecimal digits.
     #[error("its {0} is not {digits} lower-case hexadecimal digits", digits = .0.digits())]
     Malformed(TraceField),
     /// A field has the value that the standard reserves as invalid.
     #[error("its {0} has the value that is reserved as invalid")]
     Reserved(TraceField),
-    /// The text goes on after the flags, with which version 00 ends.
+    /// The text has more fields than version 00 allows, whose last field is the flags.
     #[error("it goes on after its flags")]
     TooManyFields,
 }
@@ -32,11 +32,11 @@ pub enum InvalidTraceparent {
 pub enum TraceField {
     /// The version of the format.
     Version,
-    /// The trace.
+    /// The id of the trace that the span belongs to.
     TraceId,
-    /// The span that this one is caused by.
+    /// The id of the span that caused this one.
     ParentId,
-    /// Whether the trace is sampled.
+    /// Flags such as whether the trace is sampled.
     Flags,
 }
 

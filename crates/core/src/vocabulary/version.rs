@@ -2,7 +2,7 @@
 
 use semver::Version;
 
-/// Is the engine version that this build stamps on new events: the version of all crates of the workspace.
+/// Gives the engine version that this build stamps on new events: the version of all crates of the workspace.
 pub const BUILD_VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Returns the engine version of this build, parsed: the one that is stamped on events.
@@ -16,14 +16,14 @@ pub fn current_build_version() -> Version {
 /// Describes a range of versions, both ends included.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SemverRange {
-    /// Holds the lowest version.
+    /// Holds the lowest version that the range contains.
     pub min: Version,
-    /// Holds the highest version.
+    /// Holds the highest version that the range contains.
     pub max: Version,
 }
 
 impl SemverRange {
-    /// Builds the range from `min` to `max`.
+    /// Builds the range from `min` to `max`, both included. The range is empty if `min` is above `max`.
     pub fn new(min: Version, max: Version) -> Self {
         Self { min, max }
     }
@@ -58,8 +58,8 @@ impl DispatcherCapabilityFilter {
     }
 }
 
-/// Tells whether an event with this stamp records all that a call asked for. Engines before 0.2.0 left some
-/// of it out and polled at other points, so their histories are compared less strictly.
+/// Tells whether an event with this version stamp records every argument of its call. Engines before 0.2.0
+/// left some arguments out and polled at other points, so their histories are compared less strictly.
 pub(crate) fn records_everything(stamp: &str) -> bool {
     Version::parse(stamp).is_ok_and(|version| version >= Version::new(0, 2, 0))
 }

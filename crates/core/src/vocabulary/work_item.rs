@@ -1,4 +1,4 @@
-//! Work items: what travels through the orchestrator and worker queues.
+//! Work items: the rows of the two queues, messages to instances and activities for workers.
 //!
 //! Their JSON is a wire format like that of events: the fields of a variant are closed, options without a
 //! `skip` are written as `null`, and what came later has a variant of its own.
@@ -31,7 +31,7 @@ pub enum WorkItem {
         /// Holds the number of the parent execution that scheduled the child.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_execution_id: Option<u64>,
-        /// Holds the number of the execution to start.
+        /// Holds the number of the execution to start: 1.
         execution_id: u64,
     },
     /// Asks a worker to run an activity.
@@ -62,7 +62,7 @@ pub enum WorkItem {
         execution_id: u64,
         /// Holds the id of the event that scheduled the operation.
         id: u64,
-        /// Holds the result.
+        /// Holds the output of the activity as its handler encoded it.
         result: String,
     },
     /// Delivers the error of an activity.
@@ -73,7 +73,7 @@ pub enum WorkItem {
         execution_id: u64,
         /// Holds the id of the event that scheduled the operation.
         id: u64,
-        /// Holds the error in its recorded form.
+        /// Says why the activity failed.
         details: ErrorDetails,
     },
     /// Tells that a timer is due. The store delivers the message no earlier than `fire_at_ms`.
@@ -102,7 +102,7 @@ pub enum WorkItem {
         instance: String,
         /// Holds the name of the queue.
         name: String,
-        /// Holds the message.
+        /// Holds the payload of the message as the sender encoded it.
         data: String,
     },
     /// Asks for an instance to be cancelled.
@@ -120,7 +120,7 @@ pub enum WorkItem {
         parent_execution_id: u64,
         /// Holds the id of the event that scheduled the operation.
         parent_id: u64,
-        /// Holds the result.
+        /// Holds the output of the child as its handler encoded it.
         result: String,
     },
     /// Delivers the error of a child.
@@ -131,12 +131,12 @@ pub enum WorkItem {
         parent_execution_id: u64,
         /// Holds the id of the event that scheduled the operation.
         parent_id: u64,
-        /// Holds the error in its recorded form.
+        /// Says why the child failed.
         details: ErrorDetails,
     },
     /// Starts the next execution of an instance.
     ContinueAsNew {
-        /// Holds the id of the instance.
+        /// Holds the id of the instance that continues as new.
         instance: String,
         /// Holds the name that the orchestration is registered under.
         orchestration: String,
@@ -153,16 +153,17 @@ pub enum WorkItem {
         /// Holds the number of the parent execution that scheduled the child.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_execution_id: Option<u64>,
-        /// Holds queue messages (name, data) that were not read.
+        /// Holds the queue messages (name, data) that the previous execution did not read, in the order of
+        /// delivery.
         #[serde(default)]
         carry_forward_events: Vec<(String, String)>,
-        /// Holds the custom status to start with.
+        /// Holds the custom status that the previous execution ended with.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         initial_custom_status: Option<String>,
     },
     /// Starts the next execution of an instance that has open sessions; used only then.
     ContinueAsNewWithSessions {
-        /// Holds the id of the instance.
+        /// Holds the id of the instance that continues as new.
         instance: String,
         /// Holds the name that the orchestration is registered under.
         orchestration: String,
@@ -179,10 +180,11 @@ pub enum WorkItem {
         /// Holds the number of the parent execution that scheduled the child.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_execution_id: Option<u64>,
-        /// Holds queue messages (name, data) that were not read.
+        /// Holds the queue messages (name, data) that the previous execution did not read, in the order of
+        /// delivery.
         #[serde(default)]
         carry_forward_events: Vec<(String, String)>,
-        /// Holds the custom status to start with.
+        /// Holds the custom status that the previous execution ended with.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         initial_custom_status: Option<String>,
         /// Holds the open sessions in the order they were opened.
@@ -194,7 +196,7 @@ pub enum WorkItem {
         instance: String,
         /// Holds the number of the execution that asked to be told.
         execution_id: u64,
-        /// Holds the id of the session.
+        /// Holds the id of the session, owned by the instance or shared.
         session_id: String,
         /// Holds the epoch of the new attachment: it rises with each attachment of the session.
         epoch: u64,
@@ -213,7 +215,7 @@ pub enum WorkItem {
     },
     /// Asks for a turn and brings nothing: something outside the engine woke the code of an instance.
     Nudge {
-        /// Holds the id of the instance.
+        /// Holds the id of the instance that gets a turn.
         instance: String,
     },
 }

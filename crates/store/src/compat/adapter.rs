@@ -1,4 +1,4 @@
-//! A store made of the compatible methods alone, for providers that have nothing more.
+//! A store made of the compatible methods alone, for providers that have no other methods.
 //!
 //! `CONTRACT.md` lists what such a store lacks: epochs and incarnations, capacity at the session limit,
 //! wake-ups, tails of histories, starts that are decided in one transaction.

@@ -1,4 +1,4 @@
-//! What the events and the metadata of a commit mean for the rows beside its history.
+//! How the events and the metadata of a commit change the rows beside the history.
 
 use steadfast_core::{ErrorDetails, Event, EventKind, SessionConcurrency};
 
@@ -6,7 +6,7 @@ use crate::{ProviderError, TurnCommit};
 
 use super::{check_message, check_work};
 
-/// What an event of a commit does to the sessions that belong to its instance (S13).
+/// A change that an event of a commit makes to the sessions of its instance (S13).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionEffect<'a> {
     /// Opens a session. The options of a session that is open already stay as they are.
@@ -15,7 +15,7 @@ pub enum SessionEffect<'a> {
         session_id: &'a str,
         /// After how long without work the session is idle; `None` means never.
         idle_timeout_ms: Option<u64>,
-        /// How many of its activities run at a time; `None` leaves it to the default.
+        /// How many activities of the session run at a time; `None` means [`SessionConcurrency::Unbounded`].
         concurrency: Option<SessionConcurrency>,
     },
     /// Closes a session and withdraws its work.
@@ -28,7 +28,7 @@ pub enum SessionEffect<'a> {
 }
 
 impl<'a> SessionEffect<'a> {
-    /// Returns what these events do to the sessions of their instance, in their order.
+    /// Returns the session changes that these events make, in the order of the events.
     pub fn of(events: &'a [Event]) -> impl Iterator<Item = Self> {
         events.iter().filter_map(|event| match &event.kind {
             EventKind::SessionOpened { session_id, idle_timeout_ms, concurrency } => {

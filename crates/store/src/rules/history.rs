@@ -4,8 +4,8 @@ use steadfast_core::Event;
 
 use crate::{Held, History, ProviderError, ProviderErrorKind, RunId};
 
-/// Tells whether a caller holds this very run, up to an event that exists: then only the later events are
-/// sent.
+/// Tells whether a caller holds the current run in memory, up to an event that the store has: then the lease
+/// brings only the later events.
 pub fn holds_run(held: &Held, run: Option<RunId>, last_event_id: u64) -> bool {
     Some(held.run) == run && held.last_event_id <= last_event_id
 }

@@ -5,7 +5,7 @@ use steadfast_core::{WorkItem, kind_of};
 
 use crate::{Message, ProviderError, ProviderErrorKind};
 
-/// The name and version of an orchestration that no row, event or message tells.
+/// Stands for the name or the version of an orchestration that no row, event or message holds.
 pub const UNKNOWN: &str = "unknown";
 
 /// Refuses messages that cannot be sent: an activity is work and has its own queue.
@@ -37,14 +37,15 @@ pub fn check_start(item: &WorkItem) -> Result<(), ProviderError> {
     }
 }
 
-/// Tells whether a message starts an execution: then it has first claim on a place in a turn, and messages
-/// that arrived ahead of it wait for it (S2).
+/// Tells whether a message starts an execution. A start is part of the next turn even if more messages than
+/// [`MAX_TURN_MESSAGES`](crate::MAX_TURN_MESSAGES) arrived before it, and messages that arrived before it
+/// wait for it (S2).
 pub fn is_start(item: &WorkItem) -> bool {
     started(item).is_some()
 }
 
-/// Returns the name and version of the orchestration that the first start among the messages names, each
-/// [`UNKNOWN`] if it is not told.
+/// Returns the name and version of the orchestration in the first start among the messages; [`UNKNOWN`] for
+/// each that no start holds.
 pub fn started_by(messages: &[Message]) -> (String, String) {
     let start = messages.iter().find_map(|message| started(&message.item));
     let (name, version) = start.unwrap_or((UNKNOWN, None));

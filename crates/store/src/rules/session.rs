@@ -24,8 +24,8 @@ pub fn is_same_owner(claimed_by: &Owner, caller: &Owner) -> bool {
         && (caller.incarnation.is_none() || claimed_by.incarnation == caller.incarnation)
 }
 
-/// Answers a call by an earlier start of a node that has started again since: `LeaseLost`, naming both
-/// starts.
+/// Makes the error for a call by a process whose node has started again since: `LeaseLost`, with the number
+/// of both starts.
 pub fn superseded(operation: &str, node_id: &str, given: u64, newest: u64) -> ProviderError {
     ProviderError::new(
         ProviderErrorKind::LeaseLost,
@@ -37,8 +37,8 @@ pub fn superseded(operation: &str, node_id: &str, given: u64, newest: u64) -> Pr
     )
 }
 
-/// Returns the claims that a process believes to hold and that its renewal did not meet, in the order of
-/// keys, each once.
+/// Returns the claims in `request.held` that `outcome` reports neither as renewed nor as idle nor as untaken:
+/// the process has lost them. In the order of keys, each once.
 pub fn lost_claims(request: &RenewSessions, outcome: &SessionsRenewed) -> Vec<SessionRef> {
     let met: BTreeSet<&SessionRef> =
         outcome.renewed.iter().chain(&outcome.idle).chain(&outcome.untaken).collect();

@@ -10,7 +10,7 @@ pub fn stored_tag(tag: Option<&str>) -> String {
     tag.map_or_else(String::new, |tag| format!(":{tag}"))
 }
 
-/// Returns the tag whose stored form this is.
+/// Returns the tag of a stored form; `None` for `''`, the form of an activity without a tag.
 pub fn tag_of(stored: &str) -> Option<&str> {
     stored.strip_prefix(':')
 }

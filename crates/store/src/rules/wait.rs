@@ -2,9 +2,9 @@
 
 use crate::{InstanceState, Interest, Waited};
 
-/// Judges whether a wait for an instance is over. A store looks at the instance, tells this what it saw, and
-/// looks again when it is woken for [`interest`](Self::interest), until [`saw`](Self::saw) returns the
-/// answer.
+/// Decides when a wait for an instance ends. A store reads the state of the instance, passes it to
+/// [`saw`](Self::saw), and reads again when it is woken for [`interest`](Self::interest), until `saw` returns
+/// the answer to the caller.
 #[derive(Debug)]
 pub struct InstanceWait<'a> {
     instance: &'a str,
@@ -29,12 +29,13 @@ impl<'a> InstanceWait<'a> {
         Self { instance, until: Until::Ended { was_there: false } }
     }
 
-    /// Returns the id of the instance.
+    /// Returns the id of the instance that the caller waits for.
     pub fn instance(&self) -> &'a str {
         self.instance
     }
 
-    /// Returns what must happen before another look is worth it.
+    /// Returns the interest to register before reading the state: reading it again is of use only after a
+    /// wake-up for this interest.
     pub fn interest(&self) -> Interest {
         match self.until {
             Until::Changed { .. } => Interest::Instance(self.instance.to_owned()),
@@ -42,8 +43,8 @@ impl<'a> InstanceWait<'a> {
         }
     }
 
-    /// Takes the state that a look found (`None` if there is no such instance) and returns the answer to the
-    /// caller if the wait is over.
+    /// Takes the state that the store read (`None` if there is no such instance). Returns the answer to the
+    /// caller if the wait ends with it, `None` if the store is to wait on.
     pub fn saw(&mut self, state: Option<InstanceState>) -> Option<Waited> {
         let is_over = match &mut self.until {
             Until::Changed { seen } => state.as_ref().map_or(0, |state| state.change) != *seen,

@@ -19,7 +19,7 @@ pub fn check_work(operation: &str, item: &WorkItem) -> Result<(), ProviderError>
     }
 }
 
-/// Refuses a completion that completes no activity (S11).
+/// Refuses an outcome whose completion is neither an `ActivityCompleted` nor an `ActivityFailed` (S11).
 ///
 /// # Errors
 /// `Invalid`.
@@ -33,7 +33,7 @@ pub fn check_completion(outcome: &Outcome) -> Result<(), ProviderError> {
     }
 }
 
-/// Answers the token of an activity whose lease has ended: `LeaseLost` (S4).
+/// Makes the error for the token of an activity whose lease has ended: `LeaseLost` (S4).
 pub fn ended_work_lease(operation: &str) -> ProviderError {
     ProviderError::lease_lost(operation, "the lease of the activity has ended")
 }

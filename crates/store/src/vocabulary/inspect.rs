@@ -1,14 +1,15 @@
-//! Inspection: what waits for an instance, how its activities stand, and how long the oldest of each has
-//! waited.
+//! Inspection: the messages that wait for an instance, the state of its activities, and how long the oldest
+//! message and the oldest activity have waited.
 
 use steadfast_core::SessionKey;
 
-/// What waits for the turns of an instance.
+/// The messages that wait for the turns of an instance, and its lease.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TurnState {
     /// The number of messages that are visible and that no live lease holds.
     pub waiting: u64,
-    /// The earliest visible time among those, in milliseconds since the Unix epoch.
+    /// The earliest visible time among the waiting messages, in milliseconds since the Unix epoch; `None` if
+    /// there are none.
     pub oldest_ms: Option<u64>,
     /// The number of messages that are not visible yet: timers, delayed messages, messages to be retried
     /// later.
@@ -17,13 +18,14 @@ pub struct TurnState {
     pub leased: u64,
     /// The end of the live lease, in milliseconds since the Unix epoch; `None` if the instance is not leased.
     pub leased_until_ms: Option<u64>,
-    /// The sessions whose next claim the current execution wants to be told of, in the order of keys.
+    /// The sessions that the current execution watches: it gets a message when a worker claims one anew. In
+    /// the order of keys.
     pub watched: Vec<SessionKey>,
     /// The store's time, in milliseconds since the Unix epoch.
     pub now_ms: u64,
 }
 
-/// How a queued or leased activity stands.
+/// The state of a queued or leased activity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkState {
     /// The id of the event that scheduled the activity.
@@ -44,17 +46,19 @@ pub struct WorkState {
 /// Unix epoch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorkPhase {
-    /// The activity is held back.
+    /// No fetch can lease the activity yet: it was abandoned with a delay, or could not be read and is tried
+    /// again later.
     Delayed {
-        /// When it becomes visible.
+        /// The time at which the activity becomes visible to fetches.
         until_ms: u64,
     },
-    /// The activity can be leased.
+    /// A fetch can lease the activity now.
     Waiting {
-        /// Since when it can: it became visible then, or its last lease ended.
+        /// Since when the activity can be leased: the time at which it became visible, or its last lease
+        /// ended.
         since_ms: u64,
     },
-    /// The activity is leased.
+    /// A worker holds a live lease of the activity.
     Leased {
         /// The name that the worker gave in its request; empty if it gave none.
         worker_id: String,
@@ -71,6 +75,6 @@ pub struct OldestWaiting {
     pub message_ms: Option<u64>,
     /// Since when some activity could have been leased; `None` if no activity can be leased now.
     pub work_ms: Option<u64>,
-    /// The store's time.
+    /// The store's time at which the answer was made.
     pub now_ms: u64,
 }

@@ -18,7 +18,7 @@ pub enum Started {
 /// A message on its way to an instance, with the delay after which it is delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Envelope {
-    /// The message.
+    /// The message, with the trace context of its sender.
     pub message: Message,
     /// How long the message stays invisible; `None` delivers it at once.
     pub delay: Option<Duration>,
@@ -30,14 +30,14 @@ impl From<WorkItem> for Envelope {
     }
 }
 
-/// How an instance stands.
+/// The state of an instance, with that of its current execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InstanceState {
     /// The id that the caller of the start chose.
     pub instance: String,
-    /// The name of the orchestration.
+    /// The name that the orchestration is registered under.
     pub orchestration: String,
-    /// The version of the handler that runs it.
+    /// The version of the handler that runs the current execution.
     pub version: String,
     /// The number of the current execution, from 1; each continue-as-new adds one.
     pub execution_id: u64,
@@ -57,12 +57,12 @@ pub struct InstanceState {
     pub change: u64,
 }
 
-/// How an execution stands.
+/// The state of an execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExecutionState {
     /// The execution has not ended.
     Running,
-    /// The execution returned this output.
+    /// The execution completed with this output, as its handler encoded it.
     Completed(String),
     /// The execution failed with this error.
     Failed(ErrorDetails),
@@ -99,7 +99,7 @@ pub enum WaitFor<'a> {
     Work,
     /// A change of an instance; its first commit and its deletion are changes too.
     Instance {
-        /// The id of the instance.
+        /// The id of the instance to wait for.
         instance: &'a str,
         /// The [`InstanceState::change`] that the caller knows, 0 for an instance that it does not know.
         seen: u64,
@@ -108,32 +108,33 @@ pub enum WaitFor<'a> {
     /// instance is deleted meanwhile; it does not end because the instance does not exist yet. Other commits
     /// of the instance do not wake the caller.
     End {
-        /// The id of the instance.
+        /// The id of the instance to wait for.
         instance: &'a str,
     },
 }
 
-/// Says how a wait ended.
+/// Tells how a call of [`wait`](crate::Store::wait) ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Waited {
-    /// There may be a turn or an activity: fetch.
+    /// A turn or an activity may be ready: the caller should fetch. Only for a wait for a turn or for work.
     Woken,
-    /// The instance that was waited for stands like this; `None` if it does not exist.
+    /// The state of the instance that the caller waited for; `None` if it does not exist.
     Seen(Option<Box<InstanceState>>),
-    /// The time-out passed first.
+    /// The time-out passed before anything that the caller waited for happened.
     TimedOut,
 }
 
 /// Asks for a page of instances, newest first. Every condition that is given must hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InstanceQuery {
-    /// One of `Running`, `Completed`, `Failed`, `ContinuedAsNew`; any other word selects no instance.
+    /// Selects instances by the status of their current execution: `Running`, `Completed`, `Failed` or
+    /// `ContinuedAsNew`; any other word selects no instance.
     pub status: Option<String>,
-    /// The name of an orchestration.
+    /// Selects instances of the orchestration with exactly this name.
     pub orchestration: Option<String>,
-    /// The beginning of the instance id.
+    /// Selects instances whose id begins with this text; upper and lower case differ.
     pub id_prefix: Option<String>,
-    /// The id of the instance whose direct children are listed.
+    /// Selects the direct children of the instance with this id.
     pub parent: Option<String>,
     /// Leaves out children. The default lists them too.
     pub roots_only: bool,
@@ -143,14 +144,16 @@ pub struct InstanceQuery {
     pub after: Option<Cursor>,
 }
 
-/// The size of a page if the query does not say its own.
+/// The number of instances on a page if [`InstanceQuery::limit`] is 0.
 pub const DEFAULT_PAGE: usize = 100;
 
-/// Bounds a page, because it is held in memory as one answer.
+/// The largest number of instances, sessions or other rows on one page, which is held in memory as one
+/// answer.
 pub const MAX_PAGE: usize = 1_000;
 
 impl InstanceQuery {
-    /// Returns the size of the page.
+    /// Returns the largest number of instances on the page: `limit`, but [`DEFAULT_PAGE`] for 0, and never
+    /// more than [`MAX_PAGE`].
     pub fn page_size(&self) -> usize {
         match self.limit {
             0 => DEFAULT_PAGE,
@@ -163,11 +166,11 @@ impl InstanceQuery {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cursor(pub String);
 
-/// A page of instances.
+/// One page of the instances that match an [`InstanceQuery`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InstancePage {
-    /// The instances, newest first.
+    /// The instances that match, newest first; at most [`InstanceQuery::page_size`].
     pub instances: Vec<InstanceState>,
-    /// Asks for the next page; `None` on the last one.
+    /// The cursor for [`InstanceQuery::after`] that asks for the next page; `None` on the last page.
     pub next: Option<Cursor>,
 }

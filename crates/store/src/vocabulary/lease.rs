@@ -34,8 +34,8 @@ pub struct Abandon {
 /// Says whether a delivery that ended without an outcome counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attempt {
-    /// It counts: the holder tried and failed.
+    /// The delivery counts: the holder tried and failed.
     Counts,
-    /// It does not count: the holder did not try.
+    /// The delivery does not count: the holder did not try.
     Uncounted,
 }

@@ -1,4 +1,4 @@
-//! Sessions: who owns them, for how long, and what the store knows of them.
+//! Sessions: their owners, their leases, and the rows that a store keeps for them.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::Owner;
 /// One claim of a session. A session that is claimed again has another epoch.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionRef {
-    /// The session.
+    /// The key of the session: its id, and its instance if it is owned.
     pub key: SessionKey,
     /// The fencing token of the claim.
     pub epoch: u64,
@@ -25,8 +25,9 @@ pub struct RenewSessions {
     /// After how long without work a shared session is idle and its lease is not extended. A session that
     /// belongs to an instance has its own time.
     pub idle_timeout: Duration,
-    /// After how long a session loses its lease while it has work that its owner does not take, so that
-    /// another process can claim it. [`Duration::MAX`] never ends a lease for this reason.
+    /// After how long the lease of a session ends while the session has ready work that this process will not
+    /// take: `appetite` is `Full`, or `tags` does not accept the work. Another process can then claim the
+    /// session. [`Duration::MAX`] never ends a lease for this reason.
     pub untaken_after: Duration,
     /// The tags that the process serves: it will not take work of any other tag.
     pub tags: TagFilter,
@@ -46,23 +47,26 @@ pub enum Appetite {
     Full,
 }
 
-/// What a renewal did with the sessions of a process. Each list is in the order of keys.
+/// The result of a renewal: the claims of the process, by what happened to them. Each list is in the order of
+/// keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionsRenewed {
-    /// Claims whose lease was extended.
+    /// Claims whose lease was extended: it ends `extend_for` after the time of the call.
     pub renewed: Vec<SessionRef>,
     /// Claims whose session is idle: their lease was not extended and ends by itself.
     pub idle: Vec<SessionRef>,
-    /// Claims whose session has had work for too long that the process does not take: their lease was ended.
+    /// Claims whose session has had work for longer than `untaken_after` that the process did not take. The
+    /// store has ended their lease, so that another process can claim the session.
     pub untaken: Vec<SessionRef>,
-    /// Claims that the process believed to hold and does not.
+    /// Claims in [`RenewSessions::held`] that the process does not hold: the lease ended, or the session was
+    /// released or claimed anew.
     pub lost: Vec<SessionRef>,
 }
 
-/// What the store knows of a session.
+/// The row of a session, and the number of its activities.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionInfo {
-    /// The session.
+    /// The key of the session: its id, and its instance if it is owned.
     pub key: SessionKey,
     /// The process that claimed the session last; `None` if it was never claimed. It is the owner only while
     /// the lease lasts.

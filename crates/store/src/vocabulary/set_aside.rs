@@ -9,7 +9,7 @@ pub struct SetAside {
     pub queue: Queue,
     /// The instance that the row belongs to; `None` if the store does not know it.
     pub instance: Option<String>,
-    /// The stored text, unchanged.
+    /// The text of the row as it was stored, which cannot be read as JSON of the right type.
     pub payload: String,
     /// Why the text cannot be read.
     pub reason: String,
@@ -22,9 +22,9 @@ pub struct SetAside {
 /// One of the two queues of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Queue {
-    /// Messages to instances.
+    /// The queue of messages to instances.
     Orchestrator,
-    /// Activities for workers.
+    /// The queue of activities for workers.
     Worker,
 }
 

@@ -1,4 +1,4 @@
-//! Turns: leasing an instance with the messages that wait for it, and committing what was decided.
+//! Turns: leasing an instance with the messages that wait for it, and committing the decisions.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -65,7 +65,7 @@ impl Warm for Cold {
 pub struct TurnLease {
     /// Proves the lease to [`commit_turn`](crate::Store::commit_turn), `renew` and `abandon`.
     pub token: LeaseToken,
-    /// The id of the instance.
+    /// The id of the leased instance.
     pub instance: String,
     /// The name of the orchestration; `unknown` if no row, event or start says it.
     pub name: String,
@@ -81,7 +81,7 @@ pub struct TurnLease {
     pub history: History,
     /// The messages to process, in the order of arrival.
     pub messages: Vec<Message>,
-    /// How often the message that was fetched most often was fetched, this time included.
+    /// The highest delivery count among `messages`, this fetch included.
     pub attempt: u32,
     /// The key-value state at the end of the previous execution. Empty with [`History::Tail`]: it does not
     /// change during an execution, so a caller that holds the execution holds this state too.
@@ -93,23 +93,23 @@ pub struct TurnLease {
 /// The events of an execution, as far as the caller needs them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum History {
-    /// All events.
+    /// All events of the execution, in order.
     Whole(Vec<Event>),
     /// The events after the last one that the caller holds.
     Tail {
         /// The id of the last event that the caller holds.
         after: u64,
-        /// The later events.
+        /// The events with a higher id than `after`, in order.
         events: Vec<Event>,
     },
     /// The events cannot be read, for this reason. A commit can still append to them (S15).
     Unreadable(String),
 }
 
-/// A message to an instance, with what its JSON form has no room for.
+/// A message to an instance, with the trace context, for which the JSON form has no field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// What is sent.
+    /// The content of the message: any item but an `ActivityExecute`.
     pub item: WorkItem,
     /// The W3C trace context of the sender. The store keeps it beside the message and hands it out again.
     pub traceparent: Option<String>,
@@ -130,7 +130,7 @@ pub struct TurnCommit {
     pub execution_id: u64,
     /// The events to append; their ids must be new and above 0.
     pub events: Vec<Event>,
-    /// The activities to queue.
+    /// The activities to queue for workers, in order.
     pub work: Vec<NewWork>,
     /// The messages to send. A `TimerFired` becomes visible at its time, any other message at once.
     pub messages: Vec<Message>,
@@ -149,7 +149,7 @@ impl TurnCommit {
     }
 }
 
-/// An activity to queue, with what its JSON form has no room for.
+/// An activity to queue, with its session and trace context, for which the JSON form has no field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewWork {
     /// The activity: an `ActivityExecute`.
@@ -177,7 +177,7 @@ impl From<WorkItem> for NewWork {
     }
 }
 
-/// The answer to a commit.
+/// The answer of the store to a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Committed {
     /// The run that the events belong to; `None` if the store does not tell runs apart.
@@ -187,13 +187,13 @@ pub struct Committed {
 /// One leased instance in the compatible form.
 #[derive(Debug, Clone)]
 pub struct OrchestrationItem {
-    /// The id of the instance.
+    /// The id of the leased instance.
     pub instance: String,
-    /// The name of the orchestration, or `unknown`.
+    /// The name of the orchestration; `unknown` if no row, event or start holds it.
     pub orchestration_name: String,
-    /// The number of the current execution.
+    /// The number of the current execution, from 1.
     pub execution_id: u64,
-    /// The version of the orchestration's handler, or `unknown`.
+    /// The version of the orchestration's handler; `unknown` if no row, event or start holds it.
     pub version: String,
     /// All events of the current execution.
     pub history: Vec<Event>,

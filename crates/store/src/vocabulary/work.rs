@@ -21,7 +21,7 @@ pub struct WorkRequest {
     pub session: Option<SessionRequest>,
 }
 
-/// Says which sessions a fetch may serve, and for whom.
+/// Says which sessions a fetch may serve, and which process asks.
 #[derive(Debug, Clone)]
 pub struct SessionRequest {
     /// The process that asks; it becomes the owner of a session that the fetch claims.
@@ -30,7 +30,7 @@ pub struct SessionRequest {
     pub lock_timeout: Duration,
     /// Whether the fetch may claim sessions.
     pub scope: SessionScope,
-    /// Sessions that the fetch must not serve, although it could.
+    /// Sessions that the fetch must not serve, even if the owner holds or could claim them.
     pub leave_out: Vec<SessionKey>,
 }
 
@@ -88,20 +88,20 @@ pub struct WorkLease {
 /// The session that a leased activity runs on, as the fetch that leased it found or claimed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimedSession {
-    /// The session.
+    /// The key of the session: its id, and its instance if it is owned.
     pub key: SessionKey,
     /// The fencing token of the owner's claim: a later claim of any session has a higher one.
     pub epoch: u64,
-    /// Whether this fetch claimed the session, and who owned it before.
+    /// Whether this fetch claimed the session, and the id of the former owner if it did.
     pub claim: Claim,
 }
 
-/// Says how a fetch came to serve a session.
+/// Tells whether a fetch found the session claimed by its own process, or claimed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Claim {
     /// The process owned the session already.
     Held,
-    /// The fetch claimed a session that has no earlier owner that the store knows of.
+    /// The fetch claimed a session, and the store knows of no earlier owner.
     New,
     /// The fetch claimed a session that had another owner, or the same owner whose lease had ended.
     Taken {
@@ -110,7 +110,7 @@ pub enum Claim {
     },
 }
 
-/// What became of an activity.
+/// The outcome of an activity, which its worker reports with [`finish_work`](crate::Store::finish_work).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// The completion to send: an `ActivityCompleted` or `ActivityFailed`. `None` sends no message, so the

@@ -1,2 +1,3 @@
--- Inserts a row for an instance id that another row is about to refer to; it has no orchestration yet.
+-- Inserts a row for an instance id, so that messages or work can refer to it by key. Its orchestration is not
+-- known yet.
 INSERT INTO instances (instance) VALUES (?1)

@@ -1,4 +1,5 @@
--- Records the orchestration, version and parent of an instance; the first time completes its row.
+-- Records the orchestration and version of an instance. The first call also sets its parent, its time of
+-- creation and its place in lists.
 UPDATE instances
 SET name = ?2,
     version = ?3,

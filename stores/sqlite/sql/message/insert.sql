@@ -1,2 +1,2 @@
--- Queues a message.
+-- Queues a message, ready or delayed.
 INSERT INTO messages (key, state, visible_at, starts, item, traceparent) VALUES (?1, ?2, ?3, ?4, ?5, ?6)

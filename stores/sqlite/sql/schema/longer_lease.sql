@@ -1,2 +1,2 @@
--- Records the length of the longest lease; almost always there is nothing to change (S16).
+-- Records the length of a lease if it is longer than all before (S16). Almost always the row does not change.
 UPDATE counter SET longest_lease = ?1 WHERE id = 1 AND longest_lease < ?1

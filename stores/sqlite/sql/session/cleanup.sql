@@ -1,4 +1,4 @@
--- Removes shared sessions without a live lease and without work, and sessions whose instance does not exist
+-- Removes sessions without a live lease and without work, if they are shared or their instance does not exist
 -- (S13).
 DELETE FROM sessions
 WHERE is_row = 1

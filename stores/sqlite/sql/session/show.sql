@@ -1,3 +1,3 @@
--- Reads a session by its number.
+-- Reads the row of a session by its number.
 SELECT id, instance, session_id, held, owner, incarnation, locked_until, last_activity, epoch, idle_timeout,
     serial FROM sessions WHERE id = ?1

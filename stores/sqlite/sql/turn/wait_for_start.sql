@@ -1,3 +1,3 @@
--- Makes an instance idle although it has ready messages: they wait for its start (S2). Since when they wait
--- is kept.
+-- Makes an instance idle although it has ready messages, because its start is delayed and must come first
+-- (S2). Keeps the time since which the messages wait.
 UPDATE instances SET turn = 0, head = NULL, token = NULL, locked_until = NULL WHERE key = ?1

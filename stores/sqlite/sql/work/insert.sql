@@ -1,3 +1,3 @@
--- Queues an activity.
+-- Queues an activity, ready at once.
 INSERT INTO work (key, execution, activity, state, tag, session, visible_at, since, item, traceparent)
 VALUES (?1, ?2, ?3, 1, ?4, ?5, ?6, ?6, ?7, ?8)

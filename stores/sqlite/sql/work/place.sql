@@ -1,2 +1,3 @@
--- Reads the session and the tag of an activity: its place in line.
+-- Reads the session and the tag of an activity, whose head must be updated when the activity is removed or
+-- becomes available.
 SELECT session, tag FROM work WHERE seq = ?1

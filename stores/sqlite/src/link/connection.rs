@@ -14,7 +14,7 @@ use crate::link::open::OpenError;
 use crate::link::options::{Durability, SqliteOptions};
 use crate::merge::others::DATA_VERSION;
 
-/// Where a database is.
+/// The place of a database: a file or memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Location {
     Memory,

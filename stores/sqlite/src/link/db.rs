@@ -1,4 +1,5 @@
-//! One transaction as the verbs see it: statements by name, one time, and a record of what it makes runnable.
+//! One transaction as the code in `verbs` sees it: statements by name, one time, and a list of the turns and
+//! work that it makes runnable.
 
 use std::cell::RefCell;
 
@@ -15,10 +16,10 @@ macro_rules! sql {
 }
 pub(crate) use sql;
 
-/// A transaction, or a look at the state of the last one.
+/// A transaction, or a read of the last committed state.
 pub(crate) struct Db<'c> {
     connection: &'c Connection,
-    /// The time of the transaction: all that happens in it happens then.
+    /// The time of the transaction, in milliseconds since the Unix epoch; every change in it gets this time.
     pub(crate) now: i64,
     pub(crate) woken: RefCell<Woken>,
 }
@@ -73,16 +74,17 @@ impl<'c> Db<'c> {
         self.connection.last_insert_rowid()
     }
 
-    /// Returns the end of a lease that is granted now. The store records its longest lease: a lease that ends
-    /// later than that allows was granted by a clock that has been set back since, and counts as ended (S16).
+    /// Returns the end of a lease that is granted now, and records the length of the longest lease. A stored
+    /// lease that ends later than now plus that length was granted before the wall clock was set back, and
+    /// counts as ended (S16).
     pub(crate) fn lease_until(&self, lasts: std::time::Duration) -> DbResult<i64> {
         let until = self.after(lasts);
         self.run(sql!("schema/longer_lease"), [until.saturating_sub(self.now)])?;
         Ok(until)
     }
 
-    /// Returns the latest time at which a lease can have been granted; with the length of the longest lease
-    /// added, no lease ends later.
+    /// Returns the latest time at which a stored lease can have been granted, with a tolerance for other
+    /// processes. No lease ends later than this plus the length of the longest lease.
     pub(crate) fn latest_grant(&self) -> i64 {
         self.now.saturating_add(CLOCK_TOLERANCE_MS)
     }
@@ -114,7 +116,7 @@ pub(crate) fn time(ms: u64) -> i64 {
     i64::try_from(ms).unwrap_or(i64::MAX)
 }
 
-/// Returns a stored number as the contract counts; a negative one becomes 0.
+/// Returns a stored number as `u64`; a negative one becomes 0.
 pub(crate) fn unsigned(value: i64) -> u64 {
     u64::try_from(value).unwrap_or(0)
 }

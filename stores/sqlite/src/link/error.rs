@@ -1,9 +1,9 @@
-//! From SQLite's codes to the kinds of the contract.
+//! Errors: the conversion of SQLite's codes to [`ProviderErrorKind`].
 
 use rusqlite::{Error, ErrorCode};
 use steadfast_store::{ProviderError, ProviderErrorKind};
 
-/// A failure inside a transaction: of SQLite, or a refusal of the store.
+/// A failure inside a transaction: an error of SQLite, or a refusal by the rules of the store.
 #[derive(Debug)]
 pub(crate) enum Fault {
     Sqlite(Error),

@@ -1,4 +1,4 @@
-//! Opening a store: from a URL to a file, and what can be wrong with it.
+//! Opening a store: from a URL to a file, and the errors on the way.
 
 use std::path::{Path, PathBuf};
 
@@ -27,12 +27,12 @@ pub enum OpenError {
         /// The path of the folder.
         path: PathBuf,
     },
-    /// The file cannot be written.
+    /// The file cannot be opened for writing: it or its folder is read-only, or access is denied.
     #[error("{} cannot be written: the file or its folder is read-only", path.display())]
     ReadOnly {
         /// The path of the file.
         path: PathBuf,
-        /// The error of SQLite.
+        /// The error as SQLite reported it.
         #[source]
         source: rusqlite::Error,
     },
@@ -41,16 +41,16 @@ pub enum OpenError {
     NotADatabase {
         /// The path of the file.
         path: PathBuf,
-        /// The error of SQLite.
+        /// The error as SQLite reported it.
         #[source]
         source: rusqlite::Error,
     },
-    /// The disk is full.
+    /// The disk has no room for the schema or the log.
     #[error("there is no room left for {}", path.display())]
     Full {
         /// The path of the file.
         path: PathBuf,
-        /// The error of SQLite.
+        /// The error as SQLite reported it.
         #[source]
         source: rusqlite::Error,
     },
@@ -59,11 +59,11 @@ pub enum OpenError {
     Busy {
         /// The path of the file.
         path: PathBuf,
-        /// The error of SQLite.
+        /// The error as SQLite reported it.
         #[source]
         source: rusqlite::Error,
     },
-    /// The database belongs to `duroxide`.
+    /// The file holds the tables of `duroxide`, which this store does not read.
     #[error(
         "{place} was written by duroxide, whose tables are its own. Open a new file, read the histories with \
          duroxide (read_with_execution, as JSON), and bring each over with \
@@ -101,17 +101,17 @@ pub enum OpenError {
     Changed {
         /// The file, or the database in memory.
         place: String,
-        /// The number of the migration, from 1.
+        /// The number of the migration in the order of their application, from 1.
         version: i64,
     },
-    /// A migration failed; the database is as it was.
+    /// A migration failed and was rolled back: the database is at the schema version before it.
     #[error("migration {version} of {place} failed, and the database was left as it was")]
     Migration {
         /// The file, or the database in memory.
         place: String,
-        /// The number of the migration, from 1.
+        /// The number of the migration in the order of their application, from 1.
         version: i64,
-        /// The error of SQLite.
+        /// The error as SQLite reported it.
         #[source]
         source: rusqlite::Error,
     },
@@ -128,7 +128,7 @@ pub enum OpenError {
     /// The writing thread could not be started.
     #[error("the writing thread could not be started")]
     Thread(#[from] std::io::Error),
-    /// SQLite failed in another way.
+    /// SQLite failed in a way that no other variant describes.
     #[error("SQLite failed")]
     Driver(#[source] rusqlite::Error),
 }
@@ -138,7 +138,7 @@ impl OpenError {
         Self::Driver(error)
     }
 
-    /// Returns what is wrong with a file, by SQLite's code.
+    /// Makes the error for a file that SQLite could not open, by SQLite's code.
     pub(crate) fn file(path: &Path, source: rusqlite::Error) -> Self {
         let path = path.to_path_buf();
         match source.sqlite_error_code() {

@@ -9,7 +9,7 @@ use steadfast_clock::{Clock, SystemClock};
 /// The options that a store is opened with. The defaults survive power loss and suit one machine.
 #[derive(Debug, Clone)]
 pub struct SqliteOptions {
-    /// What an acknowledged commit survives; power loss by default.
+    /// Tells which failures an acknowledged commit survives; power loss by default.
     pub durability: Durability,
     /// How often the store looks for commits of other processes, every 25 ms by default; four times as rarely
     /// if no process has committed for ten seconds. A longer interval wakes waiting calls later. `None` never
@@ -35,7 +35,7 @@ pub struct SqliteOptions {
     /// Bounds the file, in pages of 4 KiB: calls that need more answer `Full`. `None`, the default, leaves
     /// the bound to the disk.
     pub max_pages: Option<u32>,
-    /// The clock that the store follows; the system clock by default.
+    /// The clock that leases and timers follow; the system clock by default. A test can pass a virtual one.
     pub clock: Arc<dyn Clock>,
     /// Counts the steps of SQLite's virtual machine, for tests of what a call costs.
     #[doc(hidden)]
@@ -67,7 +67,7 @@ impl Default for SqliteOptions {
     }
 }
 
-/// What an acknowledged commit survives.
+/// The failures that an acknowledged commit survives.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Durability {
     /// Survives power loss: each commit is synced before it is acknowledged (`synchronous = FULL`).

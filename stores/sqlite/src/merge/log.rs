@@ -14,21 +14,23 @@ use crate::link::options::SqliteOptions;
 /// one by one, and rarely all at the same time.
 const LONG: u32 = 3;
 
-/// Bounds the wait for readers. Commits wait as long. After a failure the next try is after more commits.
+/// Bounds the wait for readers, during which no commit can run. After a failure the log is tried again when
+/// it has grown further.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// The length of the write-ahead log, and when it is written back.
+/// Keeps track of the length of the write-ahead log, and writes it back when it gets long.
 #[derive(Debug)]
 pub(crate) struct Log {
     pages: Arc<AtomicU32>,
     bound: u32,
-    /// The length at which it is written back the next time.
+    /// The length, in pages, from which the log is written back the next time.
     next: u32,
     busy_timeout: Duration,
 }
 
 impl Log {
-    /// Replaces SQLite's own checkpoints, which happen inside a commit.
+    /// Installs a hook that records the length of the log at each commit. The hook replaces SQLite's
+    /// automatic checkpoints, which would run inside a commit: [`tidy`](Self::tidy) runs them instead.
     pub(crate) fn watch(connection: &mut Connection, options: &SqliteOptions) -> rusqlite::Result<Self> {
         let pages = Arc::new(AtomicU32::new(0));
         let length = Arc::clone(&pages);
@@ -40,7 +42,8 @@ impl Log {
         Ok(Self { pages, bound, next: bound, busy_timeout: options.busy_timeout })
     }
 
-    /// Writes a long log back, so that the next commit can start it from the beginning.
+    /// Writes the log back into the file if it has reached `next`, so that a later commit can start the log
+    /// from the beginning. Call this between two transactions.
     pub(crate) fn tidy(&mut self, connection: &Connection) {
         let pages = self.pages.load(Ordering::Relaxed);
         if pages < self.bound {

@@ -1,8 +1,8 @@
-//! Noticing the commits of other processes: a look at the file's data version, at a modest interval.
+//! Noticing the commits of other processes: the data version of the file is read at a modest interval.
 //!
-//! It is the only statement that an idle store runs, and only if the log was written to since the last look:
-//! a look at the size and time of the log tells. The writing connection looks, because its own commits do not
-//! change the version that it sees: only the commits of other processes wake the waiting calls.
+//! Reading it is the only statement that an idle store runs, and only if the size or the time of the log file
+//! has changed since the last look. The writing connection reads it: its own commits do not change the
+//! version that it sees, so only the commits of other processes wake the waiting calls.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use crate::link::options::SqliteOptions;
 /// The statement by which another connection's commits are noticed.
 pub(crate) const DATA_VERSION: &str = "PRAGMA data_version";
 
-/// Knows the data version that was seen last, and when to look again.
+/// Holds the data version that was read last, and the time of the next look.
 #[derive(Debug)]
 pub(crate) struct OtherProcesses {
     /// `None` if no other process can write: a database in memory, or an option that says so.
     interval: Option<Duration>,
     due: Duration,
     seen: Option<i64>,
-    /// When a process last committed, this one included.
+    /// The monotonic time of the last commit that was noticed, of this process or another.
     stirred: Duration,
     log: PathBuf,
     trace: Option<LogTrace>,
@@ -33,10 +33,11 @@ pub(crate) struct OtherProcesses {
 /// How long after the last commit the looks stay frequent.
 const LIVELY: Duration = Duration::from_secs(10);
 
-/// How much rarer they are after that: an idle process should cost next to nothing.
+/// Multiplies the interval between looks after [`LIVELY`] has passed, so that an idle process costs next to
+/// nothing.
 const CALM: u32 = 4;
 
-/// The size and time of the log, and since when they are so.
+/// The size and the modification time of the log file, and since when they have not changed.
 #[derive(Debug)]
 struct LogTrace {
     length: u64,
@@ -62,7 +63,7 @@ impl OtherProcesses {
         Self { interval, due: Duration::ZERO, seen: None, stirred: Duration::ZERO, log, trace: None }
     }
 
-    /// Waits until it is time to look.
+    /// Waits until the next look is due; for ever if no other process can write.
     pub(crate) async fn rest(&self, clock: &Arc<dyn Clock>) {
         match self.interval {
             Some(_) => clock.sleep_until(self.due).await,
@@ -70,13 +71,13 @@ impl OtherProcesses {
         }
     }
 
-    /// Call this after a commit of this process: while one process works, others may, and the looks are
-    /// frequent.
+    /// Call this after a commit of this process: it keeps the looks frequent, because other processes may be
+    /// at work too.
     pub(crate) fn stir(&mut self, clock: &Arc<dyn Clock>) {
         self.stirred = clock.monotonic();
     }
 
-    /// Looks, if it is time to. True if other processes have committed since the last look.
+    /// Reads the data version if a look is due. True if other processes have committed since the last look.
     pub(crate) fn sees_others(&mut self, connection: &Connection, clock: &Arc<dyn Clock>) -> bool {
         let Some(interval) = self.interval else { return false };
         let now = clock.monotonic();
@@ -108,7 +109,7 @@ impl OtherProcesses {
         }
     }
 
-    /// Tells whether the log was not written to for a while.
+    /// Tells whether the log file has not changed for longer than [`QUIET`].
     fn is_quiet(&mut self, now: Duration) -> bool {
         let Ok(found) = std::fs::metadata(&self.log) else { return false };
         let Ok(written) = found.modified() else { return false };

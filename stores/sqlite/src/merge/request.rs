@@ -11,12 +11,13 @@ use crate::link::error::DbResult;
 
 /// A request to the writing thread: it runs in a transaction and is answered after the commit.
 pub(super) trait Request: Send {
-    /// Runs the request between two transactions, if it belongs there. False for every other request.
+    /// Runs a request that cannot be part of a transaction, and returns true. Does nothing and returns false
+    /// for every other request.
     fn run_outside(&mut self, _connection: &Connection) -> bool {
         false
     }
 
-    /// Tells whether the request belongs between two transactions.
+    /// Tells whether the request cannot be part of a transaction, and so runs between two of them.
     fn is_outside(&self) -> bool {
         false
     }
@@ -28,8 +29,9 @@ pub(super) trait Request: Send {
     /// Runs the request. After an error its savepoint is rolled back.
     fn run(&mut self, db: &Db<'_>) -> Result<(), ProviderErrorKind>;
 
-    /// Answers with the result if the commit succeeded. Returns the request that undoes it if its caller was
-    /// dropped.
+    /// Sends the caller the result, or the error of the commit. Returns a request to run next: one that
+    /// undoes the lease of a caller that was dropped, or this one again if it has no caller and the file was
+    /// busy.
     fn answer(self: Box<Self>, committed: &Result<(), ProviderError>) -> Option<Box<dyn Request>>;
 }
 
@@ -127,7 +129,7 @@ impl Request for Between {
     }
 }
 
-/// A lease that a transaction took and that can be undone.
+/// A result that holds a lease, which must be undone if its caller was dropped.
 pub(crate) trait Undo: Send + 'static {
     fn undo(self, db: &Db<'_>) -> DbResult<()>;
 }
@@ -139,7 +141,7 @@ impl<R: Undo> Undo for Option<R> {
     }
 }
 
-/// Makes the request that undoes a lease.
+/// Makes the request that runs `undo` on a lease whose caller was dropped.
 pub(super) fn undoing<R: Send + 'static>(
     operation: &'static str,
     undo: fn(&Db<'_>, R) -> DbResult<()>,
@@ -148,7 +150,7 @@ pub(super) fn undoing<R: Send + 'static>(
     Call { operation, work: Some(move |db: &Db<'_>| undo(db, result)), result: None, reply: None, undo: None }
 }
 
-/// Answers a call of a store that is closed: `Unavailable`.
+/// Makes the error for a call of a store that is closed: `Unavailable`.
 pub(super) fn stopped(operation: &str) -> ProviderError {
     ProviderError::new(ProviderErrorKind::Unavailable, operation, "the store is closed")
 }

@@ -23,7 +23,7 @@ pub(super) struct WriterThread {
     pub(super) others: OtherProcesses,
 }
 
-/// What the thread does next.
+/// The reason why the thread woke up: a request, a due look for commits of other processes, or the end.
 enum Next {
     Request(Box<dyn Request>),
     Look,
@@ -37,7 +37,8 @@ const LOOKS: u32 = 300;
 /// The requests that wait for the thread.
 pub(super) struct Inbox {
     pub(super) incoming: mpsc::Receiver<Box<dyn Request>>,
-    /// Undoing goes first: a lease without a holder must not wait behind the fetches that want it.
+    /// Requests that undo leases. They go first: a lease without a holder must not wait behind the fetches
+    /// that want the same row.
     pub(super) undoing: mpsc::UnboundedReceiver<Box<dyn Request>>,
     /// A request that could not be part of the transaction that was under way.
     pub(super) held_back: Option<Box<dyn Request>>,
@@ -117,8 +118,8 @@ impl WriterThread {
         self.commit(undone, &mut inbox);
     }
 
-    /// Runs a group in one transaction and answers all of it. Returns the requests that undo what was not
-    /// taken.
+    /// Runs a group in one transaction and answers every request. Returns the requests to run next, which
+    /// undo the leases of callers that were dropped.
     fn commit(&self, mut group: Vec<Box<dyn Request>>, inbox: &mut Inbox) -> Vec<Box<dyn Request>> {
         group.retain_mut(|request| request.is_wanted() && !request.run_outside(&self.connection));
         if group.is_empty() {
@@ -132,14 +133,16 @@ impl WriterThread {
         undone
     }
 
-    /// Runs a group, and the requests that arrive meanwhile, up to the bound.
+    /// Runs a group, and the requests that arrive meanwhile, in one transaction of at most `max_group`
+    /// requests.
     fn transaction(
         &self,
         group: &mut Vec<Box<dyn Request>>,
         inbox: &mut Inbox,
     ) -> (Result<(), ProviderError>, Woken) {
         let mut woken = Woken::default();
-        // Gathered before it begins, so that all of them share the wait for another process, and its end.
+        // More requests join before the transaction begins, so that all of them wait together for another
+        // process that writes.
         self.gather(group, inbox);
         if let Err(error) = self.execute("BEGIN IMMEDIATE") {
             return (Err(provider_error("begin", error)), woken);
@@ -179,8 +182,8 @@ impl WriterThread {
         }
     }
 
-    /// Runs one request of a group. Returns what it made runnable, or `None` if it failed and was rolled
-    /// back; an error if the whole transaction was rolled back.
+    /// Runs one request of a group. Returns the turns and work that it made runnable, or `None` if it failed
+    /// and was rolled back; an error if the whole transaction was rolled back.
     fn run_one(&self, request: &mut Box<dyn Request>, alone: bool) -> Result<Option<Woken>, ProviderError> {
         let db = Db::new(&self.connection, self.clock.now_ms());
         if !alone {

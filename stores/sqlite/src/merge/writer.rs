@@ -73,8 +73,8 @@ impl Writer {
         answer.await.unwrap_or_else(|_| Err(stopped(operation)))
     }
 
-    /// Runs a transaction that takes a lease. The lease is undone if the caller is dropped, or drops it
-    /// without keeping it.
+    /// Runs a transaction that takes a lease. The lease is undone if the caller is dropped, or drops the
+    /// result without calling [`keep`](Taken::keep).
     pub(crate) async fn take<R, F>(&self, operation: &'static str, work: F) -> Result<Taken<R>, ProviderError>
     where
         R: Undo,
@@ -111,7 +111,7 @@ impl Drop for Writer {
     }
 }
 
-/// A lease that was taken. It is undone unless the caller keeps it.
+/// A lease that was taken. Dropping it undoes the lease, unless [`keep`](Self::keep) was called.
 pub(crate) struct Taken<R: Undo> {
     value: Option<R>,
     undos: mpsc::UnboundedSender<Box<dyn Request>>,

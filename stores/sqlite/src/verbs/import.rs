@@ -70,7 +70,7 @@ impl Db<'_> {
     }
 }
 
-/// Returns what the events say of their execution.
+/// Returns the metadata of an execution (name, version, parent, status, output), as its events tell it.
 fn metadata_of(events: &[Event]) -> Result<ExecutionMetadata, String> {
     let Some(Event {
         kind: EventKind::OrchestrationStarted { name, version, parent_instance, .. },

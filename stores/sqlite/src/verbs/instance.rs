@@ -1,4 +1,4 @@
-//! Instances: how they stand, without reading a history where a row tells.
+//! Instances: their state, read from the history only if an instance has no row.
 
 use rusqlite::{params, params_from_iter};
 use steadfast_core::{ErrorDetails, Event, EventKind, SystemStats};
@@ -101,7 +101,7 @@ impl Db<'_> {
         }))
     }
 
-    /// Runs a statement once for each id, and adds up what it changed.
+    /// Runs a statement once for each id. Returns the number of rows that were changed in all.
     pub(crate) fn run_for_each<'a>(
         &self,
         sql: &str,

@@ -32,7 +32,7 @@ impl SessionRow {
         self.held && self.locked_until > now
     }
 
-    /// Tells whether the session is this process's now.
+    /// Tells whether this process owns the session now: it claimed it last, and the lease has not ended.
     fn is_held_by(&self, owner: &Owner, now: i64) -> bool {
         self.is_live(now) && self.owner.as_ref().is_some_and(|holder| is_same_owner(holder, owner))
     }
@@ -49,7 +49,7 @@ impl Db<'_> {
         Ok(unsigned(incarnation))
     }
 
-    /// Refuses a call by an earlier start of a node that has started again since (S13).
+    /// Refuses a call by a process whose node has started again since (S13).
     pub(crate) fn check_incarnation(&self, operation: &'static str, owner: &Owner) -> DbResult<()> {
         let Some(given) = owner.incarnation else { return Ok(()) };
         match self.maybe(sql!("session/lease/newest_incarnation"), [&owner.id])? {
@@ -70,7 +70,8 @@ impl Db<'_> {
         Ok(())
     }
 
-    /// Ends leases that no clock of now can have granted.
+    /// Releases the sessions whose lease ends later than any lease can that was granted up to now: the wall
+    /// clock was set back since (S16). True if there was one.
     pub(crate) fn end_impossible_sessions(&self) -> DbResult<bool> {
         let found =
             self.all(sql!("session/lease/impossible"), params![self.latest_grant(), SWEEP], |row| {
@@ -147,7 +148,8 @@ impl Db<'_> {
         }
     }
 
-    /// Tells the executions that watch a session of a new claim, each from the second claim that it knows of.
+    /// Sends a message about a new claim to the executions that watch the session. The first claim that an
+    /// execution watches is not told: only later ones are moves.
     fn tell_watchers(&self, key: &SessionKey, epoch: i64, from: Option<&str>, to: &str) -> DbResult<()> {
         let watched = params![stored_scope(key), key.session_id];
         let mut watchers = self.all(sql!("session/watch/watchers"), watched, |row| {
@@ -176,7 +178,8 @@ impl Db<'_> {
         Ok(())
     }
 
-    /// Finds the head of a session for a tag anew: its oldest ready activity of that tag.
+    /// Updates the head of a session for a tag: the row in `heads` by which fetches find the oldest ready
+    /// activity of that session and tag.
     pub(crate) fn refresh_head(&self, session: i64, tag: &str) -> DbResult<()> {
         let Some(row) = self.session_row(session)? else { return Ok(()) };
         if row.serial {
@@ -186,7 +189,7 @@ impl Db<'_> {
         self.put_head(&row, tag, head)
     }
 
-    /// Finds all heads of a session anew. A serial session has at most one.
+    /// Updates the heads of a session for all tags. A serial session has at most one head.
     pub(crate) fn refresh_heads(&self, session: i64) -> DbResult<()> {
         let Some(row) = self.session_row(session)? else { return Ok(()) };
         self.run(sql!("session/head/drop_all"), [session])?;
@@ -230,7 +233,8 @@ impl Db<'_> {
         Ok(())
     }
 
-    /// Notes work on a session, so that it is not idle, if the holder's claim is still the session's.
+    /// Sets the time of the last work on the session of an activity, which keeps the session from being idle.
+    /// Does nothing if the session was claimed anew since the activity was leased.
     pub(crate) fn touch_session(&self, seq: i64) -> DbResult<()> {
         self.run(sql!("session/lease/touch"), params![seq, self.now])?;
         Ok(())
@@ -262,7 +266,7 @@ impl Db<'_> {
         Ok(outcome)
     }
 
-    /// Tells whether a session is idle: none of its activities runs, and its last work is older than the
+    /// Tells whether a session is idle: it has no leased activity, and its last work is older than the
     /// time-out.
     fn is_idle(&self, session: &SessionRow, request: &RenewSessions) -> DbResult<bool> {
         let timeout = match session.key.instance {
@@ -273,8 +277,8 @@ impl Db<'_> {
         Ok(idle && !self.is_running(session.id)?)
     }
 
-    /// Tells whether a session has had work for longer than `untaken_after` that its owner will not take,
-    /// while none of its activities runs.
+    /// Tells whether a session has no leased activity, and has had ready work for longer than `untaken_after`
+    /// that its owner will not take: the owner takes no session work now, or does not serve the tag.
     fn is_untaken(&self, session: &SessionRow, request: &RenewSessions) -> DbResult<bool> {
         let patience = i64::try_from(request.untaken_after.as_millis()).unwrap_or(i64::MAX);
         let before = self.now.saturating_sub(patience);
@@ -315,16 +319,16 @@ impl Db<'_> {
         Ok(released)
     }
 
-    /// Removes shared sessions without a live lease and without work, and sessions whose instance does not
-    /// exist. No caller notices: epochs come from one counter, so a session that is claimed again has a
-    /// higher one.
+    /// Removes sessions without a live lease and without work, if they are shared or their instance does not
+    /// exist. A removed session that is claimed again still gets a higher epoch, because all epochs come from
+    /// one counter.
     pub(crate) fn cleanup_sessions(&self) -> DbResult<usize> {
         let removed = self.run(sql!("session/cleanup"), [self.now])?;
         self.run(sql!("session/cleanup_names"), [])?;
         Ok(removed)
     }
 
-    /// Records what the events of a turn do to the sessions of its instance, and what its execution watches.
+    /// Applies the session changes in the events of a commit, and the watches that the commit adds or ends.
     pub(crate) fn record_sessions(&self, key: i64, instance: &str, commit: &TurnCommit) -> DbResult<()> {
         for effect in SessionEffect::of(&commit.events) {
             match effect {
@@ -357,7 +361,8 @@ impl Db<'_> {
         Ok(())
     }
 
-    /// Removes a session of an instance and withdraws its work.
+    /// Closes a session of an instance and removes its activities, queued and running. The worker that runs
+    /// one learns of it at its next renewal.
     fn close_session(&self, key: &SessionKey) -> DbResult<()> {
         if let Some(id) = self.known_session(key)? {
             self.run(sql!("session/drop_work"), [id])?;

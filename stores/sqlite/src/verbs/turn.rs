@@ -1,4 +1,4 @@
-//! Turns: leasing an instance, and committing what was decided for it.
+//! Turns: leasing an instance, and committing the decisions of its turn.
 
 use rusqlite::params;
 use semver::Version;
@@ -44,7 +44,7 @@ impl Undo for LeasedTurn {
     }
 }
 
-/// Whether the ready messages of an instance can be delivered.
+/// Tells whether the ready messages of an instance can be delivered now.
 #[derive(PartialEq, Eq)]
 enum Footing {
     /// The instance exists and can run.
@@ -55,7 +55,7 @@ enum Footing {
     Stray,
 }
 
-/// What a fetch found: a lease, or the time at which to look again.
+/// The result of a fetch: a lease, or the next time at which a row becomes runnable by itself.
 pub(crate) struct Fetched<L> {
     pub(crate) lease: Option<L>,
     pub(crate) next: Option<i64>,
@@ -95,8 +95,9 @@ impl Db<'_> {
         Ok(None)
     }
 
-    /// Ends leases that no clock of now can have granted. A fetch looks for them only if it finds nothing
-    /// else, because they are rare.
+    /// Ends the leases of instances that end later than any lease can that was granted up to now: the wall
+    /// clock was set back since (S16). True if there was one. They are rare, so a fetch looks for them only
+    /// if it finds nothing else.
     fn end_impossible_turns(&self) -> DbResult<bool> {
         let found = self.all(sql!("turn/lease/impossible"), params![self.latest_grant(), SWEEP], |row| {
             row.get::<_, i64>(0)
@@ -129,7 +130,8 @@ impl Db<'_> {
         Ok(())
     }
 
-    /// Makes an instance ready that has a new message, visible since then, unless it is leased.
+    /// Makes an instance ready for a turn, because it has a message that is visible since `since`. Does
+    /// nothing if the instance is leased.
     pub(crate) fn touch_turn(&self, key: i64, since: i64) -> DbResult<()> {
         if self.number(sql!("turn/state"), [key])? != 2 {
             self.free_turn(key, since)?;
@@ -137,7 +139,8 @@ impl Db<'_> {
         Ok(())
     }
 
-    /// Makes an instance ready since then if it has a ready message, else idle. Its lease, if any, ends.
+    /// Ends the lease of an instance, if it has one. An instance with a ready message becomes ready, waiting
+    /// since `since`; any other becomes idle.
     pub(crate) fn free_turn(&self, key: i64, since: i64) -> DbResult<()> {
         let head = self.maybe(sql!("turn/ready/first_message"), [key])?;
         self.run(sql!("turn/ready/set"), params![key, head, since])?;
@@ -145,7 +148,8 @@ impl Db<'_> {
         Ok(())
     }
 
-    /// Returns the ready instance with the oldest message, over the engine versions that the caller can run.
+    /// Returns the ready instance with the oldest message among those pinned to an engine version that the
+    /// caller can run.
     fn oldest_ready(&self, filter: Option<&DispatcherCapabilityFilter>) -> DbResult<Option<i64>> {
         if filter.is_some_and(|filter| filter.supported_duroxide_versions.is_empty()) {
             return Ok(None);

@@ -14,7 +14,7 @@ use crate::merge::request::Undo;
 use crate::verbs::message::NewMessage;
 use crate::verbs::turn::{Fetched, SWEEP};
 
-/// A leased activity.
+/// An activity that a fetch has leased, before it is handed to the caller.
 #[derive(Debug)]
 pub(crate) struct LeasedWork {
     pub(crate) token: String,
@@ -53,7 +53,7 @@ struct WorkRow {
     attempts: u32,
     item: String,
     traceparent: Option<String>,
-    /// Since when it could have been leased.
+    /// The time since which the activity can be leased.
     since: i64,
 }
 
@@ -88,8 +88,9 @@ impl Db<'_> {
         Ok(None)
     }
 
-    /// Ends leases that no clock of now can have granted. A fetch looks for them only if it finds nothing
-    /// else, because they are rare.
+    /// Ends the leases of activities that end later than any lease can that was granted up to now: the wall
+    /// clock was set back since (S16). True if there was one. They are rare, so a fetch looks for them only
+    /// if it finds nothing else.
     fn end_impossible_work(&self) -> DbResult<bool> {
         let found =
             self.all(sql!("work/lease/impossible"), params![self.latest_grant(), SWEEP], became_ready)?;
@@ -118,8 +119,8 @@ impl Db<'_> {
         session.map_or(Ok(()), |session| self.refresh_head(session, tag))
     }
 
-    /// Returns the oldest activity that the request accepts: one look at an index for each tag and kind (S18,
-    /// S20).
+    /// Returns the oldest activity that the request accepts. The cost is a few index lookups for each tag,
+    /// however much is queued (S18, S20).
     fn oldest_work(&self, request: &WorkRequest) -> DbResult<Option<i64>> {
         let tags = stored_tags(&request.tags);
         let mut oldest = match &tags {
@@ -155,8 +156,8 @@ impl Db<'_> {
         }
     }
 
-    /// Returns the oldest ready activity over all sessions of an owner, except the sessions that are left
-    /// out.
+    /// Returns the oldest ready activity of the sessions of an owner, without the sessions in `left_out`. The
+    /// owner `''` stands for sessions that are not owned.
     fn oldest_head(&self, owner: &str, tags: Option<&[String]>, left_out: &[i64]) -> DbResult<Option<i64>> {
         // A session has one head for a tag, so one row more than there are sessions left out is enough.
         let bound = time(left_out.len() as u64) + 1;

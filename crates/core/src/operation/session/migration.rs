@@ -1,7 +1,8 @@
 //! Migrations: the code waits until a session is attached to a worker anew.
 //!
-//! No event records the wait. A wait sees every attachment that is newer than the last one any wait of that
-//! id returned, so a loop of waits misses none that matters, and two waits at once both resolve.
+//! No event records the wait. A wait resolves with the newest attachment, if that is newer than the one that
+//! the last wait for the same session id returned. A loop of waits may therefore skip an attachment that was
+//! already replaced, and never misses the latest one. Two waits at the same time both resolve.
 
 use std::collections::BTreeMap;
 use std::task::Waker;
@@ -46,7 +47,7 @@ impl Operation for MigrationRules {
     }
 }
 
-/// The attachments that the code was told of, and its open waits for more.
+/// The newest attachments that messages have told of, and the code's open waits for newer ones.
 #[derive(Debug, Default)]
 pub(crate) struct Migrations {
     /// The newest attachment of each session id.
@@ -55,20 +56,20 @@ pub(crate) struct Migrations {
     returned: BTreeMap<String, u64>,
     /// The open waits, in the order of their calls.
     waits: BTreeMap<Token, MigrationWait>,
-    /// The session ids that the store is to be asked about.
+    /// The session ids for which this turn asks the store to send a message at every new attachment.
     watched: Vec<String>,
 }
 
 #[derive(Debug)]
 struct MigrationWait {
     session_id: String,
-    /// The epoch that the code has already seen.
+    /// The epoch that the last wait for this session id had returned when this wait began; 0 without one.
     seen: u64,
 }
 
 impl Migrations {
-    /// Registers a wait and returns the epoch that the code has already seen. The store is asked to tell of
-    /// the session unless an earlier turn asked it.
+    /// Registers a wait and returns the epoch that the last wait for the same session id returned, 0 without
+    /// one. Unless the code is replaying, the store is asked for a message at every new attachment.
     pub(crate) fn wait(&mut self, id: &str, token: Token, is_replaying: bool) -> u64 {
         if !is_replaying && !self.watched.iter().any(|watched| watched == id) {
             self.watched.push(id.to_owned());
@@ -105,7 +106,7 @@ impl Migrations {
         !self.waits.is_empty()
     }
 
-    /// Takes out the session ids that the store is to be asked about.
+    /// Takes out the session ids for which the store is to be asked for messages.
     pub(crate) fn take_watched(&mut self) -> Vec<String> {
         std::mem::take(&mut self.watched)
     }

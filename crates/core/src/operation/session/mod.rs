@@ -133,7 +133,7 @@ impl Operation for SessionRules {
 pub(crate) struct Sessions {
     open: BTreeMap<String, OpenSession>,
     closed: BTreeSet<String>,
-    /// How many were opened so far.
+    /// How many sessions were opened so far, closed ones included.
     opened: u64,
     /// The owned session that each open activity runs on.
     activities: BTreeMap<u64, String>,
@@ -141,7 +141,7 @@ pub(crate) struct Sessions {
 
 #[derive(Debug, Default)]
 struct OpenSession {
-    /// Its place among all that were opened.
+    /// The number of the session in the order of opening, from 1; continue-as-new keeps this order.
     place: u64,
     idle_timeout_ms: Option<u64>,
     concurrency: Option<SessionConcurrency>,
@@ -178,7 +178,7 @@ impl Sessions {
         open.into_iter().map(carried).collect()
     }
 
-    /// Opens a session; the options of one that is open already stay as they are.
+    /// Opens a session. The options of a session that is open already stay as they are.
     fn open(&mut self, id: &str, idle_timeout_ms: Option<u64>, concurrency: Option<SessionConcurrency>) {
         self.closed.remove(id);
         self.opened += 1;
@@ -212,7 +212,8 @@ impl Sessions {
         self.activities.get(&activity)
     }
 
-    /// Notes an activity that names `id`; one that runs on a shared session is not kept.
+    /// Adds an activity to the owned session `id`. An activity on a shared session (`id` is not open) is not
+    /// kept here.
     pub(crate) fn begin_activity(&mut self, id: &str, tag: Option<&str>, activity: u64) {
         if let Some(session) = self.open.get_mut(id) {
             session.pool.get_or_insert_with(|| pool_of(tag));

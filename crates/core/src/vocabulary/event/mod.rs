@@ -20,7 +20,7 @@ pub struct Event {
     /// Holds the id of the scheduling event that this one answers or cancels; written as `null` if there is
     /// none.
     pub source_event_id: Option<u64>,
-    /// Holds the id of the instance.
+    /// Holds the id of the instance whose history this event belongs to.
     pub instance_id: String,
     /// Holds the number of the execution within its instance, from 1.
     pub execution_id: u64,
@@ -28,7 +28,7 @@ pub struct Event {
     pub timestamp_ms: u64,
     /// Holds the version of the engine that recorded the event. An event without it cannot be read.
     pub duroxide_version: String,
-    /// Holds what happened; its fields are flattened into the event.
+    /// Tells what happened. In JSON its fields stand beside the other fields of the event.
     #[serde(flatten)]
     pub kind: EventKind,
     /// Holds the version the orchestration asked for when it scheduled a child or a detached start.
@@ -67,7 +67,7 @@ impl Event {
         self.event_id
     }
 
-    /// Returns the scheduling event this one answers.
+    /// Returns the id of the scheduling event that this one answers or cancels; `None` if there is none.
     pub fn source_event_id(&self) -> Option<u64> {
         self.source_event_id
     }
@@ -83,7 +83,7 @@ impl Event {
     }
 }
 
-/// Says what an event records. Its own JSON form is `{"type": …}` with the fields beside it.
+/// Tells what an event records. In JSON the variant is the field `type`, and its fields stand beside it.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(tag = "type")]
 pub enum EventKind {
@@ -91,9 +91,9 @@ pub enum EventKind {
     OrchestrationStarted {
         /// Holds the name that the orchestration is registered under.
         name: String,
-        /// Pins the version of the handler.
+        /// Holds the version of the handler that runs this execution; every replay uses the same version.
         version: String,
-        /// Holds the input of the execution.
+        /// Holds the input of the handler as the caller encoded it.
         input: String,
         /// Holds the id of the parent if this is a child.
         parent_instance: Option<String>,
@@ -111,15 +111,16 @@ pub enum EventKind {
     },
     /// Ends an execution with an output.
     OrchestrationCompleted {
-        /// Holds the output.
+        /// Holds the output as the handler encoded it.
         output: String,
     },
     /// Ends an execution with an error.
     OrchestrationFailed {
-        /// Holds the error in its recorded form.
+        /// Says why the execution failed: an error of the handler, a panic, a cancellation, a limit, or a
+        /// fault outside the code.
         details: ErrorDetails,
     },
-    /// Schedules an activity.
+    /// Records that the code scheduled an activity. `ActivityCompleted` or `ActivityFailed` answers it.
     ActivityScheduled {
         /// Holds the name that the activity is registered under.
         name: String,
@@ -135,20 +136,22 @@ pub enum EventKind {
     },
     /// Records the result of an activity.
     ActivityCompleted {
-        /// Holds the result.
+        /// Holds the output of the activity as its handler encoded it.
         result: String,
     },
     /// Records the error of an activity.
     ActivityFailed {
-        /// Holds the error in its recorded form.
+        /// Says why the activity failed. The code sees an `Application` error as text; an error of any other
+        /// category fails the orchestration.
         details: ErrorDetails,
     },
-    /// Asks for a scheduled activity to be cancelled.
+    /// Records that an activity is to be cancelled: the code dropped its future, its session was closed, or
+    /// the execution ended.
     ActivityCancelRequested {
         /// Holds the reason, in words for people.
         reason: String,
     },
-    /// Starts a timer.
+    /// Records that the code started a timer. `TimerFired` answers it.
     TimerCreated {
         /// Holds the time at which the timer is due, in milliseconds since the Unix epoch.
         fire_at_ms: u64,
@@ -158,7 +161,7 @@ pub enum EventKind {
         /// Holds the time at which the timer was due, in milliseconds since the Unix epoch.
         fire_at_ms: u64,
     },
-    /// Subscribes to the next external event of a name.
+    /// Records that the code waits for the next external event of a name. `ExternalEvent` answers it.
     ExternalSubscribed {
         /// Holds the name that the event is raised under.
         name: String,
@@ -170,7 +173,7 @@ pub enum EventKind {
         /// Holds the payload of the event.
         data: String,
     },
-    /// Starts another orchestration without waiting for it.
+    /// Records that the code started another orchestration without waiting for it.
     OrchestrationChained {
         /// Holds the name that the orchestration is registered under.
         name: String,
@@ -179,7 +182,8 @@ pub enum EventKind {
         /// Holds the input as the caller encoded it.
         input: String,
     },
-    /// Schedules a child orchestration.
+    /// Records that the code started a child. `SubOrchestrationCompleted` or `SubOrchestrationFailed` answers
+    /// it.
     SubOrchestrationScheduled {
         /// Holds the name that the orchestration is registered under.
         name: String,
@@ -190,22 +194,23 @@ pub enum EventKind {
     },
     /// Records the result of a child.
     SubOrchestrationCompleted {
-        /// Holds the result.
+        /// Holds the output of the child as its handler encoded it.
         result: String,
     },
     /// Records the error of a child.
     SubOrchestrationFailed {
-        /// Holds the error in its recorded form.
+        /// Says why the child failed. The code sees an `Application` error as text; an error of any other
+        /// category fails the orchestration.
         details: ErrorDetails,
     },
-    /// Asks for a child to be cancelled.
+    /// Records that a child is to be cancelled, because the code dropped its future.
     SubOrchestrationCancelRequested {
         /// Holds the reason, in words for people.
         reason: String,
     },
-    /// Ends an execution and asks for a successor.
+    /// Ends an execution that continues as new. The next execution has a history of its own.
     OrchestrationContinuedAsNew {
-        /// Holds the input of the successor.
+        /// Holds the input of the next execution.
         input: String,
     },
     /// Records a request to cancel the instance.
@@ -213,12 +218,13 @@ pub enum EventKind {
         /// Holds the reason, in words for people.
         reason: String,
     },
-    /// Ends a subscription to an external event.
+    /// Records that a wait for an external event ended without one: the code dropped its future, or the
+    /// execution ended.
     ExternalSubscribedCancelled {
         /// Holds the reason, in words for people.
         reason: String,
     },
-    /// Asks for the next message of a queue.
+    /// Records that the code waits for the next message of a queue. `QueueEventDelivered` answers it.
     #[serde(rename = "ExternalSubscribedPersistent")]
     QueueSubscribed {
         /// Holds the name of the queue.
@@ -229,40 +235,41 @@ pub enum EventKind {
     QueueEventDelivered {
         /// Holds the name of the queue.
         name: String,
-        /// Holds the message.
+        /// Holds the payload of the message as the sender encoded it.
         data: String,
     },
-    /// Ends a request for a queue message.
+    /// Records that a wait for a queue message ended without one: the code dropped its future, or the
+    /// execution ended.
     #[serde(rename = "ExternalSubscribedPersistentCancelled")]
     QueueSubscriptionCancelled {
         /// Holds the reason, in words for people.
         reason: String,
     },
-    /// Sets or clears the custom status.
+    /// Records that the code set or cleared the custom status.
     CustomStatusUpdated {
         /// Holds the new status; `null` clears it.
         status: Option<String>,
     },
-    /// Sets a key of the instance's key-value store.
+    /// Records that the code set a key of the instance's key-value store.
     KeyValueSet {
-        /// Holds the key.
+        /// Holds the key, unique within the instance.
         key: String,
-        /// Holds the value.
+        /// Holds the new value, which replaces the former one.
         value: String,
         /// Holds the time of the turn that made the call, in milliseconds since the Unix epoch.
         #[serde(default)]
         last_updated_at_ms: u64,
     },
-    /// Clears a key of the instance's key-value store.
+    /// Records that the code cleared a key of the instance's key-value store.
     KeyValueCleared {
-        /// Holds the key.
+        /// Holds the key, unique within the instance.
         key: String,
     },
-    /// Clears every key of the instance's key-value store.
+    /// Records that the code cleared every key of the instance's key-value store.
     KeyValuesCleared,
-    /// Opens an owned session, or confirms that it is open.
+    /// Records that the code opened an owned session, or that the session was open already.
     SessionOpened {
-        /// Holds the id of the session.
+        /// Holds the id of the session within this instance.
         session_id: String,
         /// Bounds how long a session without running activities stays attached to its worker, in
         /// milliseconds; absent, it stays attached until it is closed.
@@ -272,14 +279,14 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         concurrency: Option<SessionConcurrency>,
     },
-    /// Closes an owned session, or confirms that it is closed.
+    /// Records that the code closed an owned session, or that the session was not open.
     SessionClosed {
-        /// Holds the id of the session.
+        /// Holds the id of the session within this instance.
         session_id: String,
     },
-    /// Records that a session was attached anew.
+    /// Records that a session was attached to a worker anew, without its former in-memory state.
     SessionMigrated {
-        /// Holds the id of the session.
+        /// Holds the id of the session, owned by this instance or shared.
         session_id: String,
         /// Holds the epoch of the new attachment: it rises with each attachment of the session.
         epoch: u64,

@@ -1,9 +1,9 @@
 //! How instances, executions and their children are numbered and named.
 
-/// Is the number of the first execution of an instance.
+/// Gives the number of the first execution of an instance.
 pub const INITIAL_EXECUTION_ID: u64 = 1;
 
-/// Is the id of the first event of an execution.
+/// Gives the id of the first event of every execution.
 pub const INITIAL_EVENT_ID: u64 = 1;
 
 /// Begins the part of a child id that the engine makes.

@@ -1,11 +1,11 @@
-//! What a commit tells the store about an execution beside its events.
+//! The facts about an execution that a commit gives to the store beside the events.
 
 use semver::Version;
 
 /// Describes an execution to its store. A field that is `None` leaves the stored value as it is.
 #[derive(Debug, Clone, Default)]
 pub struct ExecutionMetadata {
-    /// Holds how the execution ended: `Completed`, `Failed` or `ContinuedAsNew`.
+    /// Tells how the execution ended: `Completed`, `Failed` or `ContinuedAsNew`.
     pub status: Option<String>,
     /// Holds the output, the error text or the next input, depending on the status.
     pub output: Option<String>,

@@ -1,4 +1,4 @@
-//! What is known of an instance beside its history.
+//! Facts about an instance beside its history: ids, key-value state, metadata, sizes, status.
 
 pub(crate) mod ids;
 pub(crate) mod kv;

@@ -1,8 +1,8 @@
-//! How much a store holds for one instance.
+//! The sizes of the data that a store holds for one instance.
 
 use serde::{Deserialize, Serialize};
 
-/// Counts what a store holds for one instance.
+/// Counts the events, unread queue messages and keys that a store holds for one instance, with their sizes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SystemStats {
     /// Counts the events of the current execution.

@@ -2,8 +2,8 @@
 
 use crate::vocabulary::error::ErrorDetails;
 
-/// Says how an instance stands. The version of the custom status rises with each commit that sets or clears
-/// it.
+/// Tells whether an instance exists, runs or has ended, and with which outcome. The version of the custom
+/// status rises with each commit that sets or clears it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OrchestrationStatus {
     /// The store has no such instance.
@@ -12,25 +12,25 @@ pub enum OrchestrationStatus {
     Running {
         /// Holds the custom status, if one is set.
         custom_status: Option<String>,
-        /// Counts the changes of the custom status.
+        /// Counts the commits that set or cleared the custom status; 0 if there was no such commit.
         custom_status_version: u64,
     },
     /// The instance ended with an output.
     Completed {
-        /// Holds the output.
+        /// Holds the output as the handler encoded it.
         output: String,
         /// Holds the custom status, if one is set.
         custom_status: Option<String>,
-        /// Counts the changes of the custom status.
+        /// Counts the commits that set or cleared the custom status; 0 if there was no such commit.
         custom_status_version: u64,
     },
     /// The instance ended with an error, or was cancelled.
     Failed {
-        /// Holds the error in its recorded form.
+        /// Says why the instance failed.
         details: ErrorDetails,
         /// Holds the custom status, if one is set.
         custom_status: Option<String>,
-        /// Counts the changes of the custom status.
+        /// Counts the commits that set or cleared the custom status; 0 if there was no such commit.
         custom_status_version: u64,
     },
 }

@@ -1,2 +1,2 @@
--- Removes the watches of an instance: it is told of no session from then on.
+-- Removes the watches of all executions of an instance: they get no more messages about claims of sessions.
 DELETE FROM watchers WHERE key = ?1

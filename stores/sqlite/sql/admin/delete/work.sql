@@ -1,2 +1,2 @@
--- Lists the activities of an instance, so that each can be removed with its place in line.
+-- Lists the activities of an instance. The caller removes each and then updates the head of its session.
 SELECT seq FROM work WHERE key = ?1

@@ -1,3 +1,3 @@
--- Finds the first activity of a serial session in whatever state; activities that could not be read are
--- skipped.
+-- Finds the oldest activity of a serial session, whether it is delayed, ready or leased; activities that
+-- could not be read are skipped.
 SELECT seq, state, tag FROM work WHERE session = ?1 AND unreadable = 0 ORDER BY seq LIMIT 1

@@ -1,2 +1,3 @@
--- Finds the next tag of a session's ready activities: one look at the index for each.
+-- Finds the lowest tag from ?2 on that a ready activity of a session has: one index lookup. Called again and
+-- again, it lists the tags of all ready activities.
 SELECT min(tag) FROM work WHERE session = ?1 AND state = 1 AND tag >= ?2

@@ -1,5 +1,5 @@
--- Writes the head of a session for a tag: its oldest ready activity, and since when one of them could have
--- been leased; in a serial session (?5) only the first could.
+-- Writes the head of a session for a tag: its oldest ready activity, and since when a ready activity of that
+-- tag can be leased. In a serial session (?5) only the oldest one can be leased.
 INSERT INTO heads (session, tag, head, owner, since)
 VALUES (?1, ?2, ?3, ?4, coalesce(iif(?5,
     (SELECT work.since FROM work WHERE work.seq = ?3),

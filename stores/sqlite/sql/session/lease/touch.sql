@@ -1,5 +1,5 @@
--- Moves the last activity of the session of an activity, if the epoch of its holder is still the session's
--- (S13).
+-- Sets the time of the last work on the session of activity ?1, unless the session's lease has ended or the
+-- session was claimed anew since the activity was leased (S13).
 UPDATE sessions
 SET last_activity = ?2
 WHERE id = (SELECT session FROM work WHERE seq = ?1)

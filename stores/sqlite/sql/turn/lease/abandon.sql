@@ -1,5 +1,6 @@
--- Abandons the lease of an instance: its leased messages are available again (S6). ?3 deliveries are
--- uncounted; with a time in ?4 they wait until then.
+-- Abandons the lease of an instance: its leased messages can be fetched again (S6). ?3 is taken off the
+-- delivery count of each (1 if this delivery does not count, else 0); with a time in ?4 they are delayed
+-- until then.
 UPDATE messages
 SET token = NULL,
     attempts = max(attempts - ?3, 0),

@@ -1,5 +1,4 @@
--- Finds the next time at which a message becomes visible or the lease of an instance ends: two looks at
--- indexes.
+-- Finds the next time at which a message becomes visible or the lease of an instance ends: two index lookups.
 SELECT min(at) FROM (
     SELECT min(visible_at) AS at FROM messages WHERE state = 0 AND visible_at > ?1
     UNION ALL

@@ -1,2 +1,3 @@
--- Finds the next engine version that ready instances are pinned to: one look at the index for each.
+-- Finds the lowest number of an engine version above ?1 that a ready instance is pinned to: one index lookup.
+-- Called again and again, it lists the versions of all ready instances.
 SELECT min(pin) FROM instances WHERE turn = 1 AND pin > ?1

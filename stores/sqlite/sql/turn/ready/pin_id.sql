@@ -1,3 +1,3 @@
--- Returns the number of an engine version, and numbers a version that has none.
+-- Returns the number of an engine version; a new version gets the next number.
 INSERT INTO pins (version) VALUES (?1) ON CONFLICT (version) DO UPDATE
     SET version = excluded.version RETURNING id

@@ -1,5 +1,5 @@
--- Ends the lease of an instance, if it has one: with a ready message ?2 it is ready, else idle. A ready
--- instance could have been leased since ?3, or since earlier if it was ready before.
+-- Ends the lease of an instance, if it has one. With a ready message ?2 the instance becomes ready, else
+-- idle. A ready instance waits since ?3, or since an earlier time at which it was ready or its lease ended.
 UPDATE instances
 SET turn = iif(?2 IS NULL, 0, 1), head = ?2, token = NULL, locked_until = NULL,
     since = CASE

@@ -1,4 +1,5 @@
--- Abandons the lease of an activity (S6): ?2 deliveries are uncounted; with a time in ?3 it waits until then.
+-- Abandons the lease of an activity (S6). ?2 is taken off its delivery count (1 if this delivery does not
+-- count, else 0); with a time in ?3 it is delayed until then.
 UPDATE work
 SET state = iif(?3 IS NULL OR ?3 <= ?4, 1, 0),
     visible_at = coalesce(?3, visible_at),

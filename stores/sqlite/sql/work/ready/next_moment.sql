@@ -1,5 +1,5 @@
--- Finds the next time at which an activity becomes visible, its lease ends, or the lease of a session ends:
--- three looks at indexes.
+-- Finds the next time at which an activity becomes visible, or the lease of an activity or a session ends:
+-- three index lookups.
 SELECT min(at) FROM (
     SELECT min(visible_at) AS at FROM work WHERE state = 0 AND visible_at > ?1
     UNION ALL

@@ -1,4 +1,4 @@
--- Finds the time since which some ready activity could have been leased: two looks at indexes (S20).
+-- Finds since when the ready activity that has waited for the longest can be leased: two index lookups (S20).
 SELECT min(at) FROM (
     SELECT min(since) AS at FROM work WHERE state = 1 AND session IS NULL
     UNION ALL
