@@ -48,7 +48,7 @@ calls! {
         node: Cow<'a, str>,
     }
 
-    /// Extends the leases of a process's sessions, and releases those that it does not need.
+    /// Renews the leases of a process's sessions, and releases sessions whose work the process does not take.
     RenewSessionLeases<'a> => renew_sessions {
         owner: Cow<'a, str>,
         incarnation: Option<i64>,
@@ -92,7 +92,8 @@ impl Backend {
         Ok(unsigned(column(OPERATION, &row, "register_node")?))
     }
 
-    /// Extends the leases of a process's sessions and tells what became of each.
+    /// Renews the leases of a process's sessions, and tells which were renewed, are idle, were released, or
+    /// are lost.
     pub(crate) async fn renew_sessions(
         &self,
         request: &RenewSessions,
@@ -241,7 +242,7 @@ pub(crate) fn scope_of(scope: String, session_id: String) -> SessionKey {
     SessionKey { instance: (!scope.is_empty()).then(|| unescape(scope)), session_id: unescape(session_id) }
 }
 
-/// Any number of activities of sessions may have become available.
+/// Returns a wake-up for every waiter for work: it is not known which activities became available.
 fn any_work() -> Woken {
     Woken { any_work: true, ..Woken::default() }
 }
