@@ -1,4 +1,4 @@
-//! What an application does with orchestrations from outside: start, signal, wait, inspect, manage.
+//! The client, by which an application starts, signals, awaits, inspects and manages orchestrations.
 
 pub use steadfast_client::{
     Client, ClientError, Explanation, InstanceHandle, Place, Through, Waiting, WaitingActivity,

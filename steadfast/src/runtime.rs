@@ -1,4 +1,4 @@
-//! What runs orchestrations and activities: the runtime, its options, the registries of code.
+//! The runtime, which runs orchestrations and activities, its options, and the registries of code.
 
 pub use steadfast_clock::{Clock, Sleep, SystemClock, VirtualClock};
 pub use steadfast_core::replay::CarryForwardOverflow;

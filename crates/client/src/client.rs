@@ -62,7 +62,7 @@ impl Client {
     /// ```
     ///
     /// # Errors
-    /// `InvalidInput` for a text that is not a valid `traceparent`; the message says what is wrong with it.
+    /// `InvalidInput` for a text that is not a valid `traceparent`; the message says why it is not valid.
     pub fn with_traceparent(&self, traceparent: impl AsRef<str>) -> Result<Self, ClientError> {
         let traceparent = traceparent.as_ref();
         check_traceparent(traceparent)
@@ -85,12 +85,12 @@ impl Client {
         self.store.admin().ok_or(ClientError::ManagementNotAvailable)
     }
 
-    /// Sends to the store at once.
+    /// Returns a sender that sends each message to the store at once.
     pub(crate) fn sender(&self) -> Sender<'_> {
         self.sender_to(Target::Store(&*self.store))
     }
 
-    /// Sends to the given target, with this client's trace context.
+    /// Returns a sender that sends to the given target, with this client's trace context.
     pub(crate) fn sender_to<'a>(&'a self, target: Target<'a>) -> Sender<'a> {
         Sender { target, traceparent: self.traceparent.as_deref() }
     }

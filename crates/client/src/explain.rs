@@ -206,7 +206,8 @@ impl Client {
     }
 }
 
-/// Makes `None` of an answer that the store does not support.
+/// Returns `None` instead of the error `Unsupported`: the store cannot tell this detail. Other errors stay
+/// errors.
 fn known<T>(answer: Result<T, ProviderError>) -> Result<Option<T>, ProviderError> {
     match answer {
         Ok(answer) => Ok(Some(answer)),

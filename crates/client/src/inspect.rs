@@ -72,10 +72,10 @@ impl Client {
         Ok(self.admin()?.list_executions(instance).await?)
     }
 
-    /// Reads the history of an execution.
+    /// Reads the history of an execution: all its events, in the order of their ids.
     ///
     /// # Errors
-    /// `ManagementNotAvailable`, or `Provider` if the store fails or cannot read them.
+    /// `ManagementNotAvailable`, or `Provider` if the store fails or cannot read the history.
     pub async fn read_execution_history(
         &self,
         instance: &str,

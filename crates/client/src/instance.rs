@@ -39,7 +39,7 @@ impl InstanceHandle {
         self.client.get_orchestration_status(&self.id).await
     }
 
-    /// Tells what the instance waits for.
+    /// Tells what the instance waits for: events, timers, children, activities and their workers.
     ///
     /// # Errors
     /// As [`Client::explain`].

@@ -1,4 +1,4 @@
-//! What an application does with orchestrations from outside: start, signal, wait, inspect, manage.
+//! The client, by which an application starts, signals, awaits, inspects and manages orchestrations.
 //!
 //! A [`Client`] is a thin layer over a store: it sends messages and reads rows. It does not know a runtime:
 //! one may run in this process or in another, now or later. A wait ends by a wake-up of the store, or by

@@ -1,5 +1,5 @@
-//! What is sent to instances, decided once: [`Client`](crate::Client) sends to the store at once,
-//! [`Through`](crate::Through) into a transaction of the application.
+//! Which message each call sends, decided once for both senders: [`Client`](crate::Client) sends to the store
+//! at once, [`Through`](crate::Through) into a transaction of the application.
 
 use serde::Serialize;
 use steadfast_core::{INITIAL_EXECUTION_ID, WorkItem, encode, limits::MAX_NAME_BYTES, uses_reserved_marker};
@@ -7,7 +7,7 @@ use steadfast_store::{Envelope, Message, Outbox, ProviderError, Started, Store};
 
 use crate::ClientError;
 
-/// Checks ids, makes messages of them, and sends these with the trace context of a client.
+/// Checks the ids of a call, makes its message, and sends the message with the trace context of a client.
 #[derive(Clone, Copy)]
 pub(crate) struct Sender<'a> {
     pub(crate) target: Target<'a>,
@@ -37,7 +37,7 @@ impl Sender<'_> {
         Ok(self.target.send(self.envelope(start)).await?)
     }
 
-    /// Starts an instance unless its id exists, and tells which of the two it was.
+    /// Starts an instance unless its id exists, and tells whether the instance is new.
     pub(crate) async fn start_if_new(self, new: NewInstance) -> Result<Started, ClientError> {
         let start = new.into_message()?;
         Ok(self.target.start(self.envelope(start), Vec::new()).await?)

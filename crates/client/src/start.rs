@@ -8,7 +8,7 @@ use crate::{Client, ClientError};
 
 impl Client {
     /// Starts an instance. If the id exists, that instance stays as it is and the call succeeds; use
-    /// [`start_if_new`](Self::start_if_new) to tell the two apart.
+    /// [`start_if_new`](Self::start_if_new) to learn whether it is new.
     ///
     /// # Errors
     /// `InvalidInput` for an id or name that is empty, longer than 1,024 bytes, contains NUL, or has the form
@@ -70,8 +70,8 @@ impl Client {
         self.start_orchestration_versioned(instance, orchestration, version, input).await
     }
 
-    /// Starts an instance unless its id exists, and returns which of the two it was. The store decides it in
-    /// one transaction: of several callers at the same time, one gets [`Started::New`].
+    /// Starts an instance unless its id exists, and tells whether the instance is new. The store decides it
+    /// in one transaction: of several callers at the same time, one gets [`Started::New`].
     ///
     /// # Errors
     /// As [`start_orchestration`](Self::start_orchestration).

@@ -18,8 +18,9 @@ pub struct Through<'a> {
 }
 
 impl Client {
-    /// Returns what sends through an outbox, such as a transaction of the application on the store's own
-    /// database: "insert the order and start its orchestration" then happens as a whole or not at all.
+    /// Returns a sender that writes its messages into an outbox, such as a transaction of the application on
+    /// the store's own database: "insert the order and start its orchestration" then happens as a whole or
+    /// not at all.
     pub fn through<'a>(&'a self, outbox: &'a dyn Outbox) -> Through<'a> {
         Through { client: self, outbox }
     }

@@ -71,7 +71,8 @@ impl Client {
     }
 
     /// Waits until the row of an instance satisfies `enough`. Each wait of the store begins with a read and
-    /// returns the row, so the row is not read separately. `what` gets the last change that was seen.
+    /// returns the row, so the row is not read separately. `what` makes the wait of the store from the change
+    /// number of the row that was seen last, 0 at first.
     async fn wait_until<'i>(
         &self,
         timeout: Duration,

@@ -1,4 +1,4 @@
-//! Time as something that is handed in.
+//! Clocks: the time of the machine, and a time that tests move.
 //!
 //! Only this crate reads the system clock. Everything else in the workspace takes a [`Clock`], so that the
 //! same code runs on [`SystemClock`] in production and on [`VirtualClock`] in tests, where hours pass in one

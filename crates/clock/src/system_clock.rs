@@ -39,7 +39,7 @@ impl Clock for SystemClock {
 
     fn sleep_until(&self, deadline: Duration) -> Sleep {
         Box::pin(async move {
-            // Tokio rounds up to its next tick, also for what is already past.
+            // Tokio rounds a deadline up to its next tick, even one that has passed.
             if deadline <= SystemClock.monotonic() {
                 return;
             }

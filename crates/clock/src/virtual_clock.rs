@@ -113,7 +113,7 @@ struct VirtualTime {
     /// Wall time since the epoch; a `Duration` so that advances below a millisecond add up.
     wall: Duration,
     monotonic: Duration,
-    /// The sleeps that wait, in the order in which they are woken. `None` until the first poll.
+    /// The sleeps that wait, in the order in which they are woken. A sleep has no waker until its first poll.
     sleepers: BTreeMap<Ticket, Option<Waker>>,
     registered: u64,
 }

@@ -23,25 +23,25 @@ use crate::runtime::RuntimeShared;
 use crate::session::{self, Session, SessionAsk, WorkSession};
 use run::ActivityRun;
 
-/// How long work is delayed whose session cannot be served here. Only a store that cannot be told to exclude
-/// the session brings such work, and it would bring it again at once.
+/// How long work is delayed if this process cannot serve its session. Only a store whose fetch cannot exclude
+/// sessions brings such work, and without the delay it would bring the same work again at once.
 const REFUSED_SESSION_DELAY: Duration = Duration::from_millis(100);
 
-/// How long work is delayed that is no activity.
+/// How long a row of the work queue is delayed that holds another message than an activity.
 const NOT_AN_ACTIVITY_DELAY: Duration = Duration::from_secs(60);
 
-/// Runs activities.
+/// The lane of activities: fetches work, and runs the handler that is registered for it.
 pub(crate) struct Activities {
     pub(crate) shared: Arc<RuntimeShared>,
 }
 
-/// Leased work, with what the fetch asked for its session.
+/// Leased work, and the request for sessions that the fetch made.
 pub(crate) struct FetchedWork {
     lease: WorkLease,
     ask: SessionAsk,
 }
 
-/// The fields of an activity's work.
+/// The fields of [`WorkItem::ActivityExecute`].
 struct ScheduledActivity {
     instance: String,
     execution_id: u64,
@@ -61,7 +61,7 @@ impl ScheduledActivity {
         Some(Self { instance, execution_id, id, name, input, session_id, tag })
     }
 
-    /// The message that answers the orchestration.
+    /// Makes the message that tells the orchestration the result of the activity.
     fn answer(&self, result: Result<String, ErrorDetails>) -> WorkItem {
         let (instance, execution_id, id) = (self.instance.clone(), self.execution_id, self.id);
         match result {
@@ -93,13 +93,13 @@ impl Lane for Activities {
             let lease = tokio::select! {
                 biased;
                 lease = self.shared.store.fetch_work(request) => lease,
-                // This slot may take other sessions now. Dropping the waiting fetch leaves nothing in the
-                // store.
+                // The fetch should ask for other sessions now. Dropping the waiting fetch leaves nothing in
+                // the store.
                 () = ask.is_outdated(&*plan.clock) => continue,
             };
             let lease = match lease {
-                // Only a newer process of this node makes the store refuse a fetch so. Other work can still
-                // be taken.
+                // The store refuses the fetch because a newer process has started under this node's name.
+                // This process can still take work without a session.
                 Err(error) if error.kind == ProviderErrorKind::LeaseLost && ask.request.is_some() => {
                     session::node_replaced(&self.shared, &error);
                     continue;

@@ -16,14 +16,14 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::runtime::RuntimeShared;
 use backoff::Backoff;
 
-/// How long a slot may take to abandon its lease once the runtime stops what runs: a store that hangs must
+/// How long a slot may take to abandon its lease once the time of a shutdown is up: a store that hangs must
 /// not keep the process.
 const ABANDON_TIME: Duration = Duration::from_secs(1);
 
-/// How long a slot waits after an error of the store that another try does not mend.
+/// How long a slot waits after a fetch failed with an error that is not retryable.
 const PERMANENT_ERROR_PAUSE: Duration = Duration::from_millis(100);
 
-/// What a slot processes: turns, or activities.
+/// A kind of leases and how to process them: turns, or activities.
 #[async_trait]
 pub(crate) trait Lane: Send + Sync + 'static {
     type Lease: Send + 'static;
@@ -31,15 +31,15 @@ pub(crate) trait Lane: Send + Sync + 'static {
     /// Names the lane in logs and metrics.
     fn name(&self) -> &'static str;
 
-    /// Leases a turn or work, and waits for one at most as long as the plan says. Dropping the future leaves
-    /// nothing.
+    /// Leases a turn or work, and waits for one at most as long as `Plan::poll` says. A dropped fetch leaves
+    /// no lease behind.
     async fn fetch(&self, slot: &LaneSlot) -> Result<Option<Self::Lease>, ProviderError>;
 
     /// Processes a lease to its end: it is completed or abandoned when this returns.
     async fn process(&self, slot: &LaneSlot, lease: Self::Lease);
 }
 
-/// One of the places at which a lane works.
+/// A slot processes one lease at a time; a lane has as many slots as it may run leases at once.
 #[derive(Debug)]
 pub(crate) struct LaneSlot {
     pub(crate) index: usize,
@@ -47,7 +47,8 @@ pub(crate) struct LaneSlot {
 }
 
 impl LaneSlot {
-    /// Returns what asks for another task in this slot, because the one that works here does not return.
+    /// Returns the signal that starts another task for this slot. The keeper of a lease gives it when the
+    /// slot's task does not return.
     pub(crate) fn replacement(&self) -> Arc<Notify> {
         Arc::clone(&self.replace)
     }
@@ -117,13 +118,14 @@ async fn run<L: Lane>(shared: Arc<RuntimeShared>, lane: Arc<L>, slot: LaneSlot) 
             Ok(Some(lease)) => {
                 backoff.reset();
                 lane.process(&slot, lease).await;
-                // A store in memory never makes the slot wait, and other tasks of the thread must have their
-                // turn.
+                // A fetch from a store in memory never waits, so this gives the other tasks of the thread a
+                // chance to run.
                 tokio::task::coop::consume_budget().await;
             }
             Ok(None) => {
                 backoff.reset();
-                // A store that does not wait is not asked more often than the plan says.
+                // A store whose fetch returns at once is asked at most once per
+                // `dispatcher_min_poll_interval`.
                 let took = clock.monotonic().saturating_sub(asked);
                 pause(&shared, shared.plan.min_poll.saturating_sub(took)).await;
             }
@@ -166,8 +168,8 @@ pub(crate) async fn until_stopped(stop: &CancellationToken, other: impl Future<O
     }
 }
 
-/// Waits until a shutdown stops what runs, and one second longer. A task that still waits for the store then
-/// must return.
+/// Waits until the time of a shutdown is up, and one second longer. A task that still waits for the store
+/// then must return.
 pub(crate) async fn until_abandon_deadline(shared: &RuntimeShared) {
     shared.abort.cancelled().await;
     shared.plan.clock.sleep(ABANDON_TIME).await;

@@ -1,4 +1,4 @@
-//! The code that a name is registered for.
+//! Handlers: the code of orchestrations and activities, as traits and as functions.
 
 use async_trait::async_trait;
 use steadfast_core::OrchestrationContext;
@@ -8,8 +8,8 @@ use crate::ActivityContext;
 /// Runs the code of an orchestration.
 ///
 /// # Cancel safety
-/// The future must hold nothing but what the context gave it: the runtime drops it when the execution is
-/// evicted from memory, and a later turn runs the code from the beginning.
+/// The runtime drops the future when the execution is evicted from memory, and a later turn runs the code
+/// from the beginning. So the future must own no resource that the context did not give it.
 #[async_trait]
 pub trait OrchestrationHandler: Send + Sync {
     /// Runs the code from its beginning. While it replays, the context answers from the history.

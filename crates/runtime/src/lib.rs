@@ -1,4 +1,4 @@
-//! What runs orchestrations and activities: loops, leases, sessions, shutdown.
+//! The runtime, which runs orchestrations and activities: loops, leases, sessions, shutdown.
 //!
 //! One loop (`dispatch`) serves two lanes, turns and activities. A slot of a lane fetches a lease, processes
 //! it while a keeper renews it, and completes or abandons it. Pure functions decide: `turn/triage.rs` what to

@@ -1,4 +1,4 @@
-//! What a runtime shows of itself: metrics, log set-up, spans, and the store that times and counts its calls.
+//! Observing a runtime: metrics, log set-up, spans, and the store that times and counts its calls.
 
 pub mod instrumented;
 pub mod observability;

@@ -45,8 +45,8 @@ pub struct RuntimeOptions {
     /// How long before its end the lease of a turn is renewed. Default: 2 s.
     ///
     /// A lease is renewed after half its time at the latest, so that one failed renewal does not lose it:
-    /// values below half the lease have no effect, and none has on a lease below 15 s. A larger value renews
-    /// more often, at most once a second.
+    /// values below half the lease have no effect, and on a lease below 15 s no value has. A larger value
+    /// renews more often, at most once a second.
     pub orchestrator_lock_renewal_buffer: Duration,
     /// How long the work of an activity is leased. Default: 30 s. Must not be zero. The lease is renewed
     /// while the activity runs, so an activity may take longer.
@@ -59,8 +59,8 @@ pub struct RuntimeOptions {
     pub worker_lock_renewal_buffer: Duration,
     /// What the runtime logs and measures. Default: [`ObservabilityConfig::default`].
     pub observability: ObservabilityConfig,
-    /// How long a turn or an activity waits whose handler is not registered here. Default: 1 s, doubled with
-    /// each delivery, at most 60 s.
+    /// How long a turn or an activity is delayed if its handler is not registered here. Default: 1 s, doubled
+    /// with each delivery, at most 60 s.
     pub unregistered_backoff: UnregisteredBackoffConfig,
     /// How often a message or an activity is delivered before it is poison: its instance or activity then
     /// fails. Default: 10. 0 fails everything at its first delivery.
@@ -111,8 +111,8 @@ pub struct RuntimeOptions {
     /// Beyond the limit the least recently used idle session is released. Too low loads the state of sessions
     /// again all the time.
     pub max_attached_sessions: Option<usize>,
-    /// How long work of a session may wait that this process will not take soon, before the session is
-    /// released to another worker. Default: `None`, twice
+    /// How long work of a session may wait before the session is released to another worker, if this process
+    /// will not take that work soon. Default: `None`, twice
     /// [`session_lock_timeout`](Self::session_lock_timeout).
     ///
     /// A process will not take work soon if it is at its session limit, refuses the tag of the work, or
@@ -151,8 +151,8 @@ pub struct RuntimeOptions {
     /// Default: 64 MiB ([`MAX_PAYLOAD_BYTES`](steadfast_core::limits::MAX_PAYLOAD_BYTES)). A larger one fails
     /// the orchestration.
     pub max_payload_bytes: usize,
-    /// What happens to unread queue messages that a continue-as-new cannot carry. Default: messages beyond
-    /// 100 are dropped with a warning.
+    /// What happens to unread queue messages if there are more than a continue-as-new can carry over.
+    /// Default: messages beyond 100 are dropped with a warning.
     pub carry_forward_overflow: CarryForwardOverflow,
     /// How many orchestrations stay in memory between their turns. Default: 1,000. 0 replays every turn from
     /// the history.
@@ -221,8 +221,8 @@ impl Default for RuntimeOptions {
     }
 }
 
-/// Sets how long a turn or an activity waits whose handler is not registered: during a deployment another
-/// process may have it, or this one after its restart.
+/// Sets how long a turn or an activity is delayed if its handler is not registered: during a deployment
+/// another process may have the handler, or this one after its restart.
 #[derive(Debug, Clone)]
 pub struct UnregisteredBackoffConfig {
     /// The wait after the first delivery. It doubles with each further delivery. Default: 1 s.

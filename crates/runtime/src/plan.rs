@@ -1,4 +1,4 @@
-//! The options, checked, and what is derived from them.
+//! Checks the options of a runtime, and derives from them the values that its loops use.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -86,7 +86,7 @@ impl Plan {
     }
 }
 
-/// How long a lease lasts and how often it is renewed.
+/// How long a lease lasts, and the time between two renewals.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LeasePlan {
     pub(crate) lasts: Duration,

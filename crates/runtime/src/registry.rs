@@ -10,7 +10,7 @@ use semver::Version;
 
 use crate::handler::{ActivityHandler, OrchestrationHandler};
 
-/// Decides which version an orchestration gets whose start names none.
+/// Decides which version of an orchestration runs if its start names no version.
 #[derive(Clone, Debug)]
 pub enum VersionPolicy {
     /// The highest registered version.
@@ -61,7 +61,7 @@ impl<H: ?Sized> Registry<H> {
         Some((version, handler))
     }
 
-    /// Finds the version for a start without a version. `None` as for
+    /// Finds the version for a start without a version. `None` in the cases of
     /// [`resolve_handler`](Self::resolve_handler).
     pub fn resolve_version(&self, name: &str) -> Option<Version> {
         let versions = self.handlers.get(name)?;
@@ -79,8 +79,8 @@ impl<H: ?Sized> Registry<H> {
         self.handlers.get(name)?.get(version).cloned()
     }
 
-    /// Sets which version starts without one get from now on, also in a running runtime that holds a clone.
-    /// Running executions keep their version.
+    /// Sets which version runs from now on if a start names no version, also in a running runtime that holds
+    /// a clone. Running executions keep their version.
     pub fn set_version_policy(&self, name: &str, policy: VersionPolicy) {
         self.policies.write().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), policy);
     }
@@ -192,7 +192,8 @@ impl<H: ?Sized> RegistryBuilder<H> {
         self
     }
 
-    /// Registers several handlers with the given function.
+    /// Calls `register` for each name and handler, one after the other, and returns the builder with all of
+    /// them.
     #[must_use]
     pub fn register_all_handlers<F>(
         self,
@@ -202,7 +203,7 @@ impl<H: ?Sized> RegistryBuilder<H> {
         items.into_iter().fold(self, |builder, (name, handler)| register(builder, name, handler))
     }
 
-    /// Sets which version starts without one get. Default: the latest.
+    /// Sets which version of an orchestration runs if its start names no version. Default: the latest.
     #[must_use]
     pub fn set_policy(mut self, name: impl Into<String>, policy: VersionPolicy) -> Self {
         self.policies.insert(name.into(), policy);

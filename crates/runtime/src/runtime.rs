@@ -1,4 +1,4 @@
-//! The runtime: starting and stopping it, and what its tasks share.
+//! The runtime: starting and stopping it, and the state that its tasks share.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,7 +59,7 @@ pub struct Runtime {
     shared: Arc<RuntimeShared>,
 }
 
-/// What all tasks of a runtime share.
+/// The state that all tasks of a runtime share.
 pub(crate) struct RuntimeShared {
     /// The store that times and counts its calls.
     pub(crate) store: Arc<dyn Store>,
@@ -84,11 +84,12 @@ pub(crate) struct RuntimeShared {
     tokio: tokio::runtime::Handle,
     /// Cancelled when the runtime stops: slots fetch no more.
     pub(crate) stop: CancellationToken,
-    /// Cancelled when the time of a shutdown is up: what runs is stopped and its lease abandoned.
+    /// Cancelled when the time of a shutdown is up: turns and activities that run are stopped, and their
+    /// leases are abandoned.
     pub(crate) abort: CancellationToken,
     /// Four hexadecimal digits that name this runtime in worker ids, unless it has a node id.
     id: String,
-    /// Makes the waits of this process differ from those of others.
+    /// A random number, so that the waits after errors differ from those of other processes.
     pub(crate) seed: u64,
 }
 

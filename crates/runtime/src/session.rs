@@ -2,9 +2,9 @@
 //! keep in them.
 //!
 //! A session is an affinity key: while a process owns it, all activities of the session run there. The store
-//! decides who owns a session; a process *claims* one with a fetch and *releases* it. In the process the
-//! session is *attached* (the application is told, activities may keep state in it) and *detached* (the
-//! application is told, the state is dropped).
+//! decides which process owns a session; a process *claims* one with a fetch and *releases* it. In the
+//! process the session is *attached* (the application is told, activities may keep state in it) and
+//! *detached* (the application is told, the state is dropped).
 //!
 //! Read the files in this order:
 //!

@@ -1,5 +1,5 @@
-//! What runs beside the loops: the health check, the gauges, and the deletion of instances that ended long
-//! ago.
+//! Tasks that run beside the loops: the health check, the gauges, and the deletion of instances that ended
+//! long ago.
 
 pub(crate) mod gauges;
 pub(crate) mod health;

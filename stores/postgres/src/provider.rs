@@ -29,13 +29,13 @@ use crate::verbs::backend::Backend;
 pub struct PostgresProvider {
     pub(crate) backend: Backend,
     pub(crate) merged: MergedCalls,
-    /// Waits; it does not tell the store's time.
+    /// The clock that waits are measured by. It is not the store's time.
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) poll_interval: Duration,
     _listener: Option<Listener>,
 }
 
-/// The schema of a provider that names none.
+/// The schema that is used if the caller names no schema.
 const DEFAULT_SCHEMA: &str = "public";
 
 impl PostgresProvider {
@@ -43,7 +43,8 @@ impl PostgresProvider {
     /// options.
     ///
     /// # Errors
-    /// What is wrong with the URL, the server, the rights of the user or the schema.
+    /// If the URL, the server, the rights of the user or the schema cannot be used; the error says why, and
+    /// what to do.
     ///
     /// # Cancel safety
     /// A migration that was begun is rolled back.
@@ -56,7 +57,8 @@ impl PostgresProvider {
     /// The schema is created if it does not exist. Stores in different schemas do not see each other.
     ///
     /// # Errors
-    /// What is wrong with the URL, the server, the rights of the user or the schema.
+    /// If the URL, the server, the rights of the user or the schema cannot be used; the error says why, and
+    /// what to do.
     ///
     /// # Cancel safety
     /// A migration that was begun is rolled back.
@@ -67,7 +69,8 @@ impl PostgresProvider {
     /// Opens a database in a schema, with options. No schema stands for `public`.
     ///
     /// # Errors
-    /// What is wrong with the URL, the options, the server, the rights of the user or the schema.
+    /// If the URL, the options, the server, the rights of the user or the schema cannot be used; the error
+    /// says why, and what to do.
     ///
     /// # Cancel safety
     /// A migration that was begun is rolled back.
@@ -89,7 +92,8 @@ impl PostgresProvider {
     /// `poll_interval`.
     ///
     /// # Errors
-    /// What is wrong with the options, the server, the rights of the user or the schema.
+    /// If the options, the server, the rights of the user or the schema cannot be used; the error says why,
+    /// and what to do.
     ///
     /// # Cancel safety
     /// A migration that was begun is rolled back.
@@ -101,11 +105,11 @@ impl PostgresProvider {
         Self::open(Lanes::shared(pool), None, schema.into(), PostgresPlan::try_from(options)?).await
     }
 
-    /// Returns what opening a schema with this build would change in it, and changes nothing. No schema
+    /// Lists the changes that opening a schema with this build would make, without making them. No schema
     /// stands for `public`.
     ///
     /// # Errors
-    /// Those of opening it.
+    /// The errors of opening the schema.
     ///
     /// # Cancel safety
     /// It only reads.
@@ -165,7 +169,7 @@ impl PostgresProvider {
     }
 }
 
-/// Makes the first connection, whose failure says what is wrong.
+/// Makes the first connection. Its error explains why the server cannot be used.
 async fn first_connection(pool: &Pool, connector: Option<&Connector>) -> Result<Object, OpenError> {
     let server = connector.map_or("the server of the pool", Connector::server);
     pool.get().await.map_err(|error| OpenError::Connect { server: server.to_owned(), why: unreached(&error) })

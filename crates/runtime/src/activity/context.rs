@@ -1,4 +1,4 @@
-//! The context of an activity: what it knows of itself, and how it learns that it should stop.
+//! The context of an activity: its identity, its client, and the signal that it should stop.
 
 use std::sync::{Arc, OnceLock};
 

@@ -29,7 +29,8 @@ pub(super) struct ActivityRun<'a> {
     cancellation: ActivityCancellation,
 }
 
-/// Held while the activity may run. The keeper is dropped first.
+/// Held while the activity may run: the renewal of its lease, and its entry among the running activities. The
+/// renewal is dropped first.
 struct Guards {
     _keeper: Keeper,
     _running: RunningActivity,
@@ -96,7 +97,8 @@ impl<'a> ActivityRun<'a> {
                 self.stop(invocation).await;
                 "cancelled"
             }
-            // The runtime stops what runs: the activity is stopped and its work abandoned at once, uncounted.
+            // The time of a shutdown is up: the activity is stopped, and its work is abandoned at once,
+            // uncounted.
             RunEnd::Aborted => {
                 self.cancellation.cancel(CancelReason::Shutdown);
                 drop(invocation);
@@ -113,7 +115,7 @@ impl<'a> ActivityRun<'a> {
         metrics.record_worker_dispatcher_execution_duration(took.as_millis() as u64);
     }
 
-    /// Renews the lease, and lets a turn that cancels the activity find it.
+    /// Starts to renew the lease, and enters the activity among the running ones, where a turn can cancel it.
     fn guard(&self) -> Guards {
         let identity = (self.scheduled.instance.clone(), self.scheduled.execution_id, self.scheduled.id);
         let running = self.shared.running_activities.enter(identity, self.cancellation.clone());
@@ -131,8 +133,8 @@ impl<'a> ActivityRun<'a> {
         AbortOnDropHandle::new(self.shared.tasks.spawn(call))
     }
 
-    /// A client whose calls belong to the trace of the activity. A stored text that is no trace context is
-    /// not sent.
+    /// Makes the client of the activity. Its messages carry the trace context of the activity, unless the
+    /// stored text is not a valid one.
     fn client(&self) -> Client {
         let client = &self.shared.client;
         let traced = self.info.traceparent.as_ref().map(|traceparent| client.with_traceparent(traceparent));
@@ -147,7 +149,7 @@ impl<'a> ActivityRun<'a> {
         }
     }
 
-    /// Records the result, and returns how the run is counted.
+    /// Records the result, and returns the outcome under which the metrics count the run.
     async fn complete(&self, result: Result<String, String>) -> &'static str {
         if let (Ok(_), Some(session)) = (&result, &self.info.session) {
             // Before the outcome is recorded: the orchestration may schedule the next activity at once.

@@ -10,7 +10,7 @@ use super::{ActivityCancellation, CancelReason};
 /// Instance, execution and event id of an activity.
 type ActivityKey = (String, u64, u64);
 
-/// The cancellations of the activities that run here.
+/// The activities that run in this process, each with the handle that cancels it.
 #[derive(Debug, Default)]
 pub(crate) struct RunningActivities {
     activities: Mutex<HashMap<ActivityKey, ActivityCancellation>>,
@@ -27,7 +27,7 @@ impl RunningActivities {
         RunningActivity { all: Arc::clone(self), key }
     }
 
-    /// Cancels those of the activities that run here.
+    /// Cancels the given activities, as far as they run in this process.
     pub(crate) fn cancel(&self, cancelled: &[ScheduledActivityIdentifier]) {
         if cancelled.is_empty() {
             return;
@@ -46,7 +46,7 @@ impl RunningActivities {
     }
 }
 
-/// An activity that runs here.
+/// Keeps an activity among the running ones until it is dropped.
 pub(crate) struct RunningActivity {
     all: Arc<RunningActivities>,
     key: ActivityKey,

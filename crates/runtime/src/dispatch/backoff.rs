@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// The waits of one loop.
+/// Counts the failures of one loop in a row, and tells how long to wait after each.
 #[derive(Debug, Default)]
 pub(crate) struct Backoff {
     failures: u32,
@@ -21,8 +21,8 @@ impl Backoff {
         self.failures = 0;
     }
 
-    /// Returns the wait after one more failure in a row. It saturates, because an outage may last for days
-    /// (F5).
+    /// Returns the wait after one more failure in a row. It stays at the longest wait, because an outage may
+    /// last for days (F5).
     pub(crate) fn next(&mut self) -> Duration {
         self.failures = self.failures.saturating_add(1);
         let doublings = self.failures.min(16);
@@ -30,7 +30,7 @@ impl Backoff {
         wait - wait.mul_f64(0.1 * self.jitter())
     }
 
-    /// Returns a number between 0 and 1 that differs from loop to loop.
+    /// Returns a pseudo-random number between 0 and 1, from a seed that differs from loop to loop.
     fn jitter(&mut self) -> f64 {
         self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.seed >> 40) as f64 / (1_u64 << 24) as f64

@@ -34,7 +34,8 @@ impl Keeper {
         Self { task }
     }
 
-    /// Starts to renew, but for no longer than the bound allows.
+    /// Starts to renew. At the limit of `bound`, asks it whether to stop. A lost lease is not reported: the
+    /// store refuses the next call of the holder.
     pub(crate) fn bounded(
         shared: &Arc<RuntimeShared>,
         token: LeaseToken,
@@ -57,7 +58,7 @@ impl Drop for Keeper {
 pub(crate) struct Bound {
     /// How long the lease is renewed.
     pub(crate) limit: Duration,
-    /// Called when the limit is reached. `false` goes on renewing.
+    /// Called when the limit is reached. If it returns `false`, the keeper goes on renewing.
     pub(crate) is_reached: Box<dyn FnOnce() -> bool + Send>,
 }
 

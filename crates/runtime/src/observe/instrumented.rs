@@ -29,7 +29,7 @@ pub struct InstrumentedProvider {
     watched: Watched<dyn Provider>,
 }
 
-/// The inner provider, and where its calls are recorded.
+/// The inner provider or store, the metrics that record its calls, and the clock that times them.
 struct Watched<S: ?Sized> {
     inner: Arc<S>,
     metrics: Option<Arc<MetricsProvider>>,
@@ -131,7 +131,8 @@ impl Provider for InstrumentedProvider {
         self.inner().as_management_capability()
     }
 
-    /// Offers a store where the wrapped provider has one, and times it alike.
+    /// Returns the store of the wrapped provider, measured in the same way. `None` if that provider has only
+    /// the compatible trait.
     fn into_store(self: Arc<Self>) -> Option<Arc<dyn Store>> {
         let Watched { inner, metrics, clock } = &self.watched;
         let inner = Arc::clone(inner).into_store()?;

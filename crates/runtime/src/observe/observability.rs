@@ -15,7 +15,8 @@ pub use logging::init_logging;
 pub(crate) use metrics::{Affinity, Counter};
 pub use metrics::{MetricsProvider, MetricsSnapshot};
 
-/// Chooses how `init_logging` writes log lines. Default: [`Compact`](Self::Compact).
+/// Chooses how `init_logging` writes log lines. `LogFormat::default()` is [`Compact`](Self::Compact); a
+/// default [`ObservabilityConfig`] chooses [`Pretty`](Self::Pretty).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum LogFormat {
     /// One JSON object per line, for log collectors.
@@ -80,7 +81,7 @@ impl ObservabilityHandle {
         Self { metrics: Arc::new(metrics) }
     }
 
-    /// Returns the metrics, which can also be counted up by the application.
+    /// Returns the metrics. The application may record into them too.
     pub fn metrics_provider(&self) -> &Arc<MetricsProvider> {
         &self.metrics
     }
@@ -90,7 +91,7 @@ impl ObservabilityHandle {
         self.metrics.snapshot()
     }
 
-    /// Does nothing; it is for compatibility. Metrics that others hold can still be read.
+    /// Does nothing; it is for compatibility. Clones of the metrics can still be read.
     ///
     /// # Cancel safety
     /// Nothing to cancel.

@@ -22,8 +22,8 @@ impl OrchestrationRegistryBuilder {
         self.add(name.into(), FIRST_VERSION, f)
     }
 
-    /// Registers an orchestration whose input and output are encoded as JSON as version 1.0.0, in place of
-    /// one that is registered already.
+    /// Registers version 1.0.0 of an orchestration whose input and output are encoded as JSON. It replaces a
+    /// version 1.0.0 that is registered already, without an error.
     #[must_use]
     pub fn register_typed<In, Out, F, Fut>(mut self, name: impl Into<String>, f: F) -> Self
     where
@@ -56,7 +56,8 @@ impl OrchestrationRegistryBuilder {
         }
     }
 
-    /// Registers a version of an orchestration; one that cannot be is an error of
+    /// Registers a version of an orchestration. A version that is not semantic, is registered already, or is
+    /// lower than the latest version of that name is an error of
     /// [`build_result`](super::RegistryBuilder::build_result).
     #[must_use]
     pub fn try_register_versioned<F, Fut>(

@@ -25,7 +25,8 @@ pub(crate) struct SessionAsk {
 }
 
 impl SessionAsk {
-    /// Waits until another request would be made. The caller then drops the waiting fetch and asks anew.
+    /// Waits until the fetch should ask for other sessions than this request does. The caller then drops the
+    /// waiting fetch and asks anew.
     pub(crate) async fn is_outdated(&mut self, clock: &dyn Clock) {
         let expires = self
             .expires
@@ -46,9 +47,9 @@ impl SessionAsk {
             if table.is_draining || !table.all_excluded().eq(&request.leave_out) {
                 return;
             }
-            // A request that may claim is as wide as a request can be. One that may not claim is asked anew
-            // when no other fetch may claim and there is capacity, or when other sessions have a running
-            // activity.
+            // A request that may claim a session already asks for as much as a request can. A request that
+            // may not claim is made anew when no other fetch may claim and there is capacity, or when the set
+            // of sessions with a running activity has changed.
             if let SessionScope::Only(serving) = &request.scope {
                 let must_claim = table.reserved == 0 && table.has_capacity(self.sessions.limit);
                 if must_claim || !table.in_flight.keys().eq(serving) {
@@ -85,8 +86,8 @@ impl LocalSessions {
         SessionAsk { request: Some(request), expires, sessions: Arc::clone(self), reservation, changes }
     }
 
-    /// Tells waiting fetches that capacity was taken or returned. Far from the limit, and while one of the
-    /// fetches may claim, all of them stay as they are.
+    /// Lets waiting fetches ask anew, because capacity was taken or returned. Does nothing while a fetch may
+    /// claim and the limit is far: no request would change.
     pub(super) fn capacity_changed(&self) {
         let near = {
             let table = self.lock();

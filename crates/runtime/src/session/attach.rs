@@ -17,7 +17,8 @@ pub(crate) enum WorkSession {
     None,
     /// The work runs on a session that this process holds.
     Here(OnSession),
-    /// The work must be abandoned, uncounted: its session is being detached, or would be one too many.
+    /// The work must be abandoned, uncounted: its session is being detached, or the process serves as many
+    /// sessions as it may.
     Refused,
 }
 
@@ -45,7 +46,7 @@ pub(crate) fn claim(
 }
 
 /// Calls `on_attach` before the first activity of a claim, and returns whether the activity may begin: the
-/// process can prove that it still holds the session, and does not stop what runs.
+/// process can prove that it still holds the session, and the time of a shutdown is not up.
 pub(crate) async fn attach(shared: &RuntimeShared, session: &Session) -> bool {
     tokio::select! {
         biased;

@@ -19,7 +19,7 @@ pub(super) fn start(shared: &Arc<RuntimeShared>, claims: &[SessionRef], cause: D
     start_all(shared, claims.iter().filter_map(|claim| shared.sessions.detach(claim, cause)));
 }
 
-/// Runs the procedure for each of these, on a task of its own.
+/// Runs the detach procedure for each session, on a task of its own.
 pub(super) fn start_all(shared: &Arc<RuntimeShared>, detachments: impl IntoIterator<Item = Detachment>) {
     for detachment in detachments {
         let again = Arc::clone(shared);
@@ -28,14 +28,16 @@ pub(super) fn start_all(shared: &Arc<RuntimeShared>, detachments: impl IntoItera
     }
 }
 
-/// Detaches every session together, and returns when all are.
+/// Detaches every session that this process holds, all at the same time, and returns when their procedures
+/// have ended.
 pub(super) async fn detach_all(shared: &Arc<RuntimeShared>, cause: DetachCause) {
     let held = shared.sessions.held();
     let detachments = held.iter().filter_map(|claim| shared.sessions.detach(claim, cause)).collect();
     detach(shared, detachments, cause).await;
 }
 
-/// The procedure, for sessions that have one cause. The hooks of all sessions run side by side.
+/// The detach procedure, for sessions that are detached for the same cause. The hooks of all of them run at
+/// the same time.
 async fn detach(shared: &Arc<RuntimeShared>, detachments: Vec<Detachment>, cause: DetachCause) {
     let calls: Vec<_> = detachments
         .iter()

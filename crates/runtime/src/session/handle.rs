@@ -87,7 +87,7 @@ impl Session {
     /// process after the activity began: state that is made now would be dropped unseen.
     ///
     /// # Cancel safety
-    /// A call that is dropped while it makes the state keeps none, and lets the next caller make it.
+    /// A call that is dropped while it makes the state leaves no state; the next caller makes it.
     pub async fn state_or_init<T: Send + Sync + 'static>(
         &self,
         init: impl Future<Output = Result<T, String>> + Send,
@@ -111,7 +111,7 @@ impl Session {
         self.managed().values.get(&TypeId::of::<T>())?.value.clone()?.downcast().ok()
     }
 
-    /// Returns the name of this attachment for the store.
+    /// Returns the key and the epoch by which the store knows this attachment.
     pub(super) fn reference(&self) -> SessionRef {
         SessionRef { key: self.key().clone(), epoch: self.epoch() }
     }

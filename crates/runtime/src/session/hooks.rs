@@ -1,4 +1,4 @@
-//! The application's hooks: what it wants done when a session is attached and when it is detached.
+//! The application's hooks, which run when a session is attached and when it is detached.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use crate::runtime::RuntimeShared;
 /// `RuntimeOptions::session_hooks`.
 ///
 /// # Cancel safety
-/// The runtime drops the future of a hook that takes too long, and of an `on_attach` that runs when a
-/// shutdown stops what runs. `on_detach` is still called after such an `on_attach`.
+/// The runtime drops the future of a hook that takes too long, and of an `on_attach` that still runs when the
+/// time of a shutdown is up. `on_detach` is still called after such an `on_attach`.
 #[async_trait]
 pub trait SessionHooks: Debug + Send + Sync + 'static {
     /// Is called once for each attachment, before its first activity begins. Activities of the session wait
@@ -60,8 +60,8 @@ pub(super) async fn attach(shared: &RuntimeShared, session: &Session) {
         return;
     };
     let _one_hook_at_a_time = session.hook_lock().lock().await;
-    // The session is attached as the call begins: what a dropped `on_attach` has begun is ended by
-    // `on_detach`.
+    // The session counts as attached when the call begins, so that `on_detach` is called even if `on_attach`
+    // is dropped halfway.
     if shared.sessions.begin(session) {
         let (hooks, attached) = (Arc::clone(hooks), session.clone());
         bounded(shared, session, "on_attach", async move { hooks.on_attach(&attached).await }).await;

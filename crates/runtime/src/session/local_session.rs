@@ -42,11 +42,11 @@ pub(super) enum SessionState {
     /// The lease was not renewed in time. It may live on in the store; the answer to the next renewal tells.
     /// Fetches exclude the session until then.
     Unproven,
-    /// The session is no longer this process's. The table forgets it.
+    /// The session is detached, and the process does nothing more for it. The table removes its row.
     Released,
 }
 
-/// Something that happens to a session of this process.
+/// An event that may change the state of a session in this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SessionEvent {
     /// A fetch leased an activity of the session to this process, under this epoch.
@@ -55,9 +55,10 @@ pub(super) enum SessionEvent {
     Begin,
     /// The store has extended the lease.
     Renew { proven_until: Duration },
-    /// Time has passed, by the monotonic clock.
+    /// The monotonic clock of this process reads `now`. A held session becomes unproven if its `proven_until`
+    /// has passed.
     Tick { now: Duration },
-    /// There is a cause to detach the session. `busy` says that an activity of it runs here.
+    /// The session is to be detached for this cause. `busy`: an activity of the session runs in this process.
     Detach { cause: DetachCause, busy: bool },
     /// The detach procedure has run to its end.
     Detached,
@@ -65,12 +66,12 @@ pub(super) enum SessionEvent {
     Settle,
 }
 
-/// Something to do because of an event.
+/// An action that an event causes. The caller of [`LocalSession::on`] carries it out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SessionEffect {
     /// Run the activity that the fetch brought.
     Serve,
-    /// Abandon the activity that the fetch brought, uncounted: its session is not this process's to serve.
+    /// Abandon the activity that the fetch brought, uncounted: this process may not serve its session.
     Abandon,
     /// Call `on_attach` before the activity begins.
     CallOnAttach,
@@ -84,8 +85,8 @@ pub(super) enum SessionEffect {
 impl LocalSession {
     pub(super) const FREE: Self = Self { state: SessionState::Free, epoch: 0, proven_until: Duration::ZERO };
 
-    /// Takes one event and returns the next state and what to do. Events that mean nothing in a state change
-    /// nothing.
+    /// Takes one event and returns the next state and what to do. An event that does not concern the state
+    /// changes nothing.
     pub(super) fn on(self, event: SessionEvent) -> (Self, Vec<SessionEffect>) {
         match event {
             SessionEvent::Claim { epoch, proven_until } => self.claim(epoch, proven_until),
@@ -199,7 +200,7 @@ pub(super) enum DetachCause {
 }
 
 impl DetachCause {
-    /// What the application is told.
+    /// Returns the reason that `on_detach` gets.
     pub(super) fn reason(self) -> DetachReason {
         match self {
             Self::Idle => DetachReason::Idle,
@@ -210,7 +211,7 @@ impl DetachCause {
         }
     }
 
-    /// What the log says.
+    /// Returns the words of the log line about the detached session.
     pub(super) fn text(self) -> &'static str {
         match self {
             Self::Idle => "idle",

@@ -8,7 +8,7 @@ use steadfast_core::session_lost;
 
 use super::Session;
 
-/// The values of one attachment, by type.
+/// The values that activities keep in one attachment, by type.
 #[derive(Default)]
 pub(super) struct ManagedState {
     /// The attachment has ended: no value is made any more.
@@ -16,7 +16,7 @@ pub(super) struct ManagedState {
     pub(super) values: HashMap<TypeId, ManagedValue>,
 }
 
-/// A value of one type, or the place for it.
+/// The value of one type, if an activity has made it, and the lock for making it.
 #[derive(Default)]
 pub(super) struct ManagedValue {
     pub(super) value: Option<Arc<dyn Any + Send + Sync>>,
@@ -24,7 +24,7 @@ pub(super) struct ManagedValue {
     making: Arc<tokio::sync::Mutex<()>>,
 }
 
-/// What an attachment has of type `T`.
+/// The value of type `T` of an attachment, or the lock for making it.
 pub(super) enum Managed<T> {
     Made(Arc<T>),
     /// No value yet. The activity that holds the lock may make it.

@@ -125,7 +125,8 @@ async fn follow(shared: &Arc<RuntimeShared>, answer: SessionsRenewed, held: &[Se
         "sessions renewed"
     );
     shared.metrics().record_session_renewals(renewed.len() as u64);
-    // A store without epochs names no session: that it answered means that it extended every live lease.
+    // A store without epochs does not list the renewed sessions: its answer means that it extended every live
+    // lease.
     let unnamed = held.iter().filter(|held| held.epoch == 0);
     let proven_until = asked.saturating_add(plan.session_proof());
     let mut revived = Vec::new();
@@ -137,9 +138,9 @@ async fn follow(shared: &Arc<RuntimeShared>, answer: SessionsRenewed, held: &[Se
     detach::start(shared, &idle, DetachCause::Idle);
     detach::start(shared, &sessions.idle_without_epoch(plan.session_idle, asked), DetachCause::Idle);
     detach::start(shared, &untaken, DetachCause::Untaken);
-    // From here on the store is asked, and this call may be dropped: the next answer then tells again what to
-    // do. A lease that lives on although its session was detached here would block other processes. No fetch
-    // brings such a session before its lease is released.
+    // From here on this function waits for the store and may be dropped; the answer to the next renewal then
+    // names these sessions again. A renewed lease of a session that was detached here would block other
+    // processes, so it is released. Fetches exclude the session until then.
     detach::release(shared, &revived).await;
     sessions.settle_unproven();
     for claim in lost {
@@ -149,7 +150,8 @@ async fn follow(shared: &Arc<RuntimeShared>, answer: SessionsRenewed, held: &[Se
     detach::detach_excess(shared);
 }
 
-/// Tells whether a lost session was closed: an owned session that the store does not know any more was.
+/// Tells whether a lost session was closed: an orchestration had opened it, and the store has no such session
+/// any more.
 async fn is_closed(shared: &RuntimeShared, claim: &SessionRef) -> bool {
     claim.key.instance.is_some() && matches!(shared.store.session(&claim.key).await, Ok(None))
 }

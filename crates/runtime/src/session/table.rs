@@ -22,7 +22,7 @@ pub(crate) struct LocalSessions {
     /// `max_sessions_per_runtime`: bounds the sessions that have an activity running here.
     pub(super) limit: usize,
     table: Mutex<SessionTable>,
-    /// Rises when fetches may ask for something else.
+    /// Rises when waiting fetches may have to ask for other sessions.
     pub(super) changes: watch::Sender<u64>,
     /// Rises when an activity of a session ends, a fetch returns its reservation, or a session is detached.
     endings: watch::Sender<u64>,
@@ -53,7 +53,7 @@ struct TrackedSession {
 
 #[derive(Debug, Clone, Copy)]
 struct LastUse {
-    /// Orders the uses of all sessions: two may have the same time.
+    /// Numbers the uses of all sessions, because two uses may have the same time.
     order: u64,
     at: Duration,
 }
@@ -86,10 +86,10 @@ impl LocalSessions {
     }
 
     /// Counts an activity that a fetch brought among the running ones, and its session among the claimed
-    /// ones. A claim that replaces an older one also returns the detachment of that.
+    /// ones. If the claim replaces an older one, also returns the detachment of the older claim.
     ///
-    /// `None` if the activity must be abandoned: the session is being detached, or would be one too many.
-    /// Only a store without the extended fetch brings such work.
+    /// `None` if the activity must be abandoned: the session is being detached, or the process serves as many
+    /// sessions as it may. Only a store whose fetch cannot exclude sessions brings such work.
     pub(super) fn claim(
         self: &Arc<Self>,
         claim: SessionRef,
@@ -280,8 +280,8 @@ impl LocalSessions {
         idle.into_iter().take(excess).map(|tracked| tracked.handle.reference()).collect()
     }
 
-    /// Lists the held sessions of a store without epochs that had no activity for `idle`. Such a store does
-    /// not tell.
+    /// Lists the held sessions that had no activity for `idle`, on a store without epochs: such a store does
+    /// not report idle sessions.
     pub(super) fn idle_without_epoch(&self, idle: Duration, now: Duration) -> Vec<SessionRef> {
         let table = self.lock();
         let is_idle = |tracked: &&TrackedSession| {
@@ -314,7 +314,7 @@ impl LocalSessions {
         }
     }
 
-    /// Tells waiting fetches that they may ask for something else now.
+    /// Makes waiting fetches check whether they have to ask for other sessions.
     pub(super) fn changed(&self) {
         self.changes.send_modify(|change| *change = change.wrapping_add(1));
     }

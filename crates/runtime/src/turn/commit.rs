@@ -1,4 +1,5 @@
-//! From a turn whose code has run to a committed one, and what to do when the store cannot take it.
+//! Committing a turn whose code has run: retries while the store is away, and the end of an execution whose
+//! commit the store refuses.
 
 use std::time::Duration;
 
@@ -22,11 +23,12 @@ const RETRIES_MS: [u64; 5] = [10, 20, 40, 80, 160];
 
 /// How a commit ended.
 pub(super) enum CommitEnd {
-    /// The store took the commit. Names the run that the events belong to, if the store tells runs apart.
+    /// The store took the commit. Holds the id of the run that the events belong to, if the store has run
+    /// ids.
     Committed(Option<RunId>),
     /// Another process decides the turn, or the lease was abandoned: nothing more to do.
     NotOurs,
-    /// The store will never take it.
+    /// The store refuses the commit, and would refuse it again.
     Refused(ProviderError),
 }
 
@@ -131,7 +133,7 @@ impl RuntimeShared {
                 return CommitEnd::Refused(error);
             }
             match retries.next() {
-                // A runtime that stops what runs does not wait for the store to recover.
+                // When the time of a shutdown is up, the turn does not wait for the store to recover.
                 Some(wait) if !self.abort.is_cancelled() => {
                     until_stopped(&self.abort, self.plan.clock.sleep(Duration::from_millis(*wait))).await;
                 }

@@ -34,7 +34,8 @@ impl TurnProcess {
             (Some(_), _) => Some(Vec::new()),
             (None, KnownExecution::Cold(events)) => Some(events),
             (None, KnownExecution::Unreadable(_)) => None,
-            // An execution in memory has no events: it has only the side of the code.
+            // An execution in memory keeps the state of the code and no events, so the events are read from
+            // the store.
             (None, KnownExecution::Warm(_)) => {
                 match self.shared.store.read_history(&identity.instance, Some(execution_id)).await {
                     Ok(events) => Some(events),
@@ -193,10 +194,12 @@ fn first_event(identity: &Identity, start: &Start, now_ms: u64) -> Event {
     event
 }
 
-/// The event id that marks the end of a history which cannot be read, while it is free.
+/// The id of the event that ends an unreadable history. A history that reaches this id ends with the id after
+/// its last event.
 const UNREADABLE_END: u64 = 99_999;
 
-/// The last commit of an execution whose history cannot be read, without what the execution left open.
+/// Makes the last commit of an execution whose history cannot be read: its failure, without the cancellation
+/// of open activities and children, which `close_unreadable` adds.
 fn end_of_unreadable(
     identity: &Identity,
     details: ErrorDetails,

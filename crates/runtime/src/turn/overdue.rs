@@ -1,10 +1,10 @@
-//! Turns whose code runs longer than `max_turn_time`, so that their instance does not take one slot after
-//! another.
+//! The turns whose code runs, and which of them run longer than `max_turn_time`: this process runs no other
+//! turn of such an instance, so that it does not take one slot after another.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The instances whose code runs now.
+/// The instances whose code runs in this process now, and whether each is overdue.
 #[derive(Debug, Default)]
 pub(crate) struct RunningTurns {
     turns: Mutex<BTreeMap<String, TurnTime>>,
@@ -23,8 +23,8 @@ impl RunningTurns {
         RunningTurn { all: Arc::clone(self), instance: instance.to_owned() }
     }
 
-    /// Notes that the code of an instance runs for too long. `false` if the code does not run: then the turn
-    /// waits for the store, and its lease is renewed.
+    /// Marks the code of an instance as overdue. `false` if its code does not run: then the turn waits for
+    /// the store, and its lease is still renewed.
     pub(super) fn mark_overdue(&self, instance: &str) -> bool {
         match self.lock().get_mut(instance) {
             Some(time) => {
@@ -44,7 +44,7 @@ impl RunningTurns {
     }
 }
 
-/// An instance whose code runs.
+/// Keeps an instance among the running ones until it is dropped.
 pub(super) struct RunningTurn {
     all: Arc<RunningTurns>,
     instance: String,

@@ -1,4 +1,5 @@
-//! One leased turn: what is known of its execution, and what triage decides to do with it.
+//! One leased turn: joins the lease with the execution in memory, if there is one, and follows the decision
+//! of triage.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,11 +28,11 @@ pub(super) struct TurnProcess {
     pub(super) kv: HashMap<String, KvEntry>,
     /// The summary of the history. Empty if the history cannot be read.
     pub(super) standing: Standing,
-    /// The kinds and trace contexts of the messages that carry one.
+    /// The kind and the trace context of each message that has a trace context.
     pub(super) traces: Vec<(&'static str, String)>,
 }
 
-/// What this process has of an execution before its turn.
+/// An execution before its turn: its events from the store, or the execution itself from memory.
 pub(super) enum KnownExecution {
     /// Its events.
     Cold(Vec<Event>),
@@ -57,8 +58,8 @@ pub(super) async fn process(shared: &Arc<RuntimeShared>, lease: TurnLease) {
         return shared.abandon(&token, Some(delay), Attempt::Counts).await;
     }
     let Some(known) = KnownExecution::of(history, kept, run) else {
-        // The store was told that this process has the execution in memory, and it was evicted since or is
-        // behind. The next lease brings the whole history.
+        // The fetch told the store that the execution is in memory; since then it was evicted, or it lacks
+        // events that another process committed. The next lease brings the whole history.
         return shared.abandon(&token, None, Attempt::Uncounted).await;
     };
     let (standing, traces) = (known.standing(), traces_of(&messages));

@@ -6,7 +6,7 @@ use steadfast_core::{ErrorDetails, WorkItem};
 use super::process::TurnProcess;
 
 impl TurnProcess {
-    /// Logs what the engine noticed during the turn.
+    /// Logs the notices that the engine made during the turn.
     pub(super) fn report(&self, identity: &Identity, turn: &Turn) {
         let instance = identity.instance.as_str();
         for notice in &turn.notices {
@@ -60,7 +60,8 @@ impl TurnProcess {
         }
     }
 
-    /// Counts what a committed turn did. A turn is committed once, so it is counted once (F23).
+    /// Counts an execution that began, ended or continued as new in a committed turn. A turn is committed
+    /// once, so it is counted once (F23).
     pub(super) fn count(&self, identity: &Identity, verdict: &Verdict, start: Option<&Start>, events: u64) {
         let (standing, now_ms) = (&self.standing, self.now_ms);
         let metrics = self.shared.metrics();

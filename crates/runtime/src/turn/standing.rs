@@ -1,4 +1,4 @@
-//! A summary of a history: what triage must know of it.
+//! A summary of a history, for the decisions of triage: how the execution started and whether it has ended.
 
 use semver::Version;
 use steadfast_core::replay::ParentLink;
@@ -7,7 +7,7 @@ use steadfast_core::{Event, EventKind};
 /// A summary of a history. An execution in memory has no events, so its summary is kept with it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Standing {
-    /// The first event, once there is one.
+    /// The fields of the event that started the execution. `None` if the history has no such event.
     pub(super) started: Option<RecordedStart>,
     /// The history has no events.
     pub(super) is_empty: bool,
@@ -17,7 +17,7 @@ pub(super) struct Standing {
     pub(super) turns: u64,
 }
 
-/// What the first event of an execution says.
+/// The fields of the event that started an execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RecordedStart {
     pub(super) name: String,
@@ -34,12 +34,12 @@ pub(super) struct RecordedStart {
 /// How an execution ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum RecordedEnding {
-    /// It has not.
+    /// The execution has not ended.
     #[default]
     None,
-    /// Completed or failed, and the instance with it.
+    /// The execution completed or failed, which ended the instance too.
     Ended,
-    /// Continued as new: the instance has a next execution.
+    /// The execution continued as new: the instance has a next execution.
     Continued,
 }
 

@@ -58,7 +58,7 @@ impl TurnProcess {
         run.instrument(span).await;
     }
 
-    /// Runs the code: the part of a turn that is not interrupted.
+    /// Runs the code until it waits or returns. Tokio does not interrupt this part of a turn.
     async fn step(
         &self,
         identity: Identity,
@@ -69,8 +69,8 @@ impl TurnProcess {
         let Run { start, arrivals, collisions, .. } = run;
         let was_warm = matches!(known, KnownExecution::Warm(_));
         let handler = move |ctx, input| async move { handler.invoke(ctx, input).await };
-        // A task of its own notices code that never yields. When such code returns at last, it is not overdue
-        // any more.
+        // The keeper of the lease, on a task of its own, marks the entry as overdue if the code takes too
+        // long. The entry, and with it the mark, is removed when the code returns.
         let _running = self.shared.running_turns.enter(&self.instance);
         // A turn must not depend on what else ran on this task: no cooperative budget interrupts it.
         tokio::task::unconstrained(async move {
@@ -136,7 +136,7 @@ impl TurnProcess {
     }
 }
 
-/// The standing of an execution whose first turn this is.
+/// Makes the standing of an execution that begins with this turn.
 fn begun(identity: &Identity, start: &Start, now_ms: u64) -> Standing {
     let started = RecordedStart {
         name: identity.name.clone(),

@@ -107,8 +107,8 @@ pub(super) fn triage(
     let (execution_id, begun) =
         if continues || between { (execution_id + 1, false) } else { (execution_id, !standing.is_empty) };
     if opening.is_none() && !begun && !between {
-        // Messages that wait with a start which never comes do not poison it: they are dropped after their
-        // own last delivery.
+        // The start is delayed or never comes. Messages that were delivered too often are dropped, and the
+        // instance does not fail because of them.
         return match poison {
             Some(_) => Triage::Settle { execution_id, collisions },
             None => Triage::Wait(Wait::NotStarted),
@@ -217,7 +217,8 @@ fn sort(messages: Vec<Message>, standing: &Standing, instance: &str) -> Sorted {
                     found.start.traceparent = traceparent;
                     sorted.opening = Some(found);
                 }
-                // Another parent uses the id that the first start takes, and must not wait for ever (I7).
+                // A second parent starts a child with the same id. Its start is ignored, so it is told, or it
+                // would wait for ever (I7).
                 (Ok(second), Some(first)) if second.start.parent != first.start.parent => {
                     let parent = second.start.parent;
                     sorted.collisions.extend(parent.and_then(|parent| collision(parent, standing, instance)));

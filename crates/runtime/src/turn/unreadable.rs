@@ -1,4 +1,5 @@
-//! An instance whose history cannot be read: what its row, its parent and its children tell.
+//! Ending an instance whose history cannot be read, with the help of its row, its parent's history and its
+//! children.
 
 use steadfast_core::replay::{Identity, ParentLink, ParentNotice};
 use steadfast_core::{

@@ -30,22 +30,23 @@ pub struct Health {
     pub waiting_messages: Option<usize>,
     /// How many activities wait for a worker in the whole store. `None` if the store cannot tell.
     pub waiting_work: Option<usize>,
-    /// How long the longest waiting instance could have had a turn. `None` if no instance could have one now,
-    /// or if the store cannot tell. It grows while too few runtimes run turns.
+    /// How long the instance that waits longest for a turn has been ready for one. `None` if no instance is
+    /// ready, or if the store cannot tell. It grows while too few runtimes run turns.
     pub oldest_message_waits: Option<Duration>,
-    /// How long the longest waiting activity could have been leased. `None` if no activity could be now, or
-    /// if the store cannot tell. It grows while too few workers serve its tag or its session.
+    /// How long the activity that waits longest for a worker has been ready to be leased. `None` if no
+    /// activity is ready, or if the store cannot tell. It grows while too few workers serve its tag or its
+    /// session.
     pub oldest_work_waits: Option<Duration>,
 }
 
-/// What a store tells about the work that waits.
+/// How much work waits in the store, and for how long. `None` where the store cannot tell.
 #[derive(Default)]
 struct Backlog {
     depths: Option<QueueDepths>,
     oldest: OldestWaiting,
 }
 
-/// Asks the store and the slots.
+/// Reads the backlog of the store and counts the slots that run. Takes at most [`STORE_PATIENCE`].
 pub(crate) async fn check(shared: &RuntimeShared) -> Health {
     let answer = tokio::select! {
         biased;

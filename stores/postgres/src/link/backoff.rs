@@ -7,7 +7,7 @@ use std::time::Duration;
 use steadfast_clock::Clock;
 
 const FIRST: Duration = Duration::from_millis(50);
-/// Short, so that a server that is back is used soon.
+/// The longest pause. It is short, so that a server that is back is used soon.
 const LONGEST: Duration = Duration::from_secs(2);
 
 /// Delays tries to connect after a failure: longer after each failure, and by a random part, so that many
@@ -26,7 +26,7 @@ struct Tries {
 }
 
 impl ConnectBackoff {
-    /// No pause takes more than half of `limit`, the time for a connection.
+    /// `limit` is the time that a caller waits for a connection; no pause takes more than half of it.
     pub(crate) fn new(limit: Duration) -> Self {
         Self { longest: LONGEST.min(limit / 2), state: Mutex::default() }
     }

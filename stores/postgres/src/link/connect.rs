@@ -42,8 +42,9 @@ struct ConnectorInner {
     backoff: ConnectBackoff,
 }
 
-/// TCP keep-alive: the first probe, the pause between probes, how many of them, and how long sent bytes may
-/// stay unconfirmed. A server that vanished is noticed in half a minute.
+/// TCP keep-alive, by which a server that vanished is noticed in half a minute. A connection is probed after
+/// this time without traffic, then every `KEEPALIVE_INTERVAL`, and is given up after `KEEPALIVE_RETRIES`
+/// probes, or when sent bytes stay unconfirmed for `UNCONFIRMED`.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(15);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const KEEPALIVE_RETRIES: u32 = 3;
@@ -126,7 +127,7 @@ impl Connector {
     /// startup parameters and drops them is noticed by the missing mark.
     ///
     /// # Errors
-    /// Those of the connection.
+    /// The error of the connection, if it cannot run a statement.
     pub(crate) async fn recognise(&self, connection: &Client) -> Result<(), Error> {
         let mark = connection.query_typed(sql!("schema/mark"), &[]).await?;
         let mark: Option<String> = mark.first().and_then(|row| row.get(0));

@@ -17,7 +17,7 @@ use crate::link::lanes::Lanes;
 use crate::link::options::Counts;
 use crate::link::statement::{Param, Statement, params, sql, typed};
 
-/// Bounds how often a statement is sent again whose transaction lost against another one.
+/// Bounds how often a statement is sent again after its transaction lost against another one.
 const MAX_CONFLICTS: usize = 10;
 
 /// How long to wait before a statement that met a lock of another transaction is sent again.
@@ -39,7 +39,7 @@ pub(crate) struct Db {
 }
 
 impl Db {
-    /// `schema` is the quoted name.
+    /// Makes a database without a time limit for statements. `schema` is the quoted name of the schema.
     pub(crate) fn new(
         lanes: Lanes,
         schema: String,
@@ -246,8 +246,8 @@ impl Asker for Db {
     }
 }
 
-/// Tells whether an operation looks for something to do. Its cost is counted: it must not depend on what else
-/// is stored (S20).
+/// Tells whether an operation looks for runnable work. The blocks that it reads are counted, because its cost
+/// must not depend on the number of other rows (S20).
 fn is_look(operation: &str) -> bool {
     operation.starts_with("fetch_") || operation == "oldest_waiting"
 }
@@ -257,7 +257,8 @@ pub(crate) fn in_schema(text: &str, schema: &str) -> String {
     text.replace("{schema}", schema)
 }
 
-/// The server ends a statement that takes too long by itself. This is the time it has to report that.
+/// How much longer than its limit this process waits for a statement: the server ends the statement at the
+/// limit, and this is its time to report that.
 const GRACE: Duration = Duration::from_secs(2);
 
 async fn within<T>(limit: Option<Duration>, answer: impl Future<Output = T>) -> Option<T> {
@@ -283,18 +284,18 @@ pub(crate) fn column<'r, T: tokio_postgres::types::FromSql<'r>>(
     })
 }
 
-/// Returns a number of the contract as the database stores it. What is beyond its range becomes the greatest
-/// one.
+/// Returns a number of the contract as the `BIGINT` that the database stores. A number beyond its range
+/// becomes the greatest `BIGINT`.
 pub(crate) fn time(ms: u64) -> i64 {
     i64::try_from(ms).unwrap_or(i64::MAX)
 }
 
-/// Returns a duration in milliseconds, at most the greatest number of the database.
+/// Returns a duration in milliseconds, at most the greatest `BIGINT`.
 pub(crate) fn millis(duration: std::time::Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Returns a number of the database as the contract has it; a negative one becomes 0.
+/// Returns a `BIGINT` of the database as a number of the contract; a negative one becomes 0.
 pub(crate) fn unsigned(value: i64) -> u64 {
     u64::try_from(value).unwrap_or(0)
 }

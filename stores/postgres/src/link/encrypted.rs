@@ -60,7 +60,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for Hands
     }
 }
 
-/// A stream that encrypts what is written and decrypts what is read.
+/// A stream that encrypts written bytes and decrypts the bytes that it reads.
 pub(crate) struct Encrypted<S>(tokio_rustls::client::TlsStream<S>);
 
 impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for Encrypted<S> {

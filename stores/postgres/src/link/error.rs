@@ -151,7 +151,7 @@ pub(crate) fn is_conflict(error: &tokio_postgres::Error) -> bool {
     })
 }
 
-/// Tells whether a call failed because it met a lock of another transaction. Nothing happened.
+/// Tells whether a call failed because it met a lock of another transaction. Such a call has changed nothing.
 pub(crate) fn is_locked(error: &ProviderError) -> bool {
     let source = error.source.as_deref().and_then(|source| source.downcast_ref::<tokio_postgres::Error>());
     source.and_then(tokio_postgres::Error::code) == Some(&SqlState::LOCK_NOT_AVAILABLE)

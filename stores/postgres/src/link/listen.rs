@@ -15,14 +15,15 @@ use crate::schema::look::channel;
 use crate::verbs::backend::Backend;
 use crate::verbs::notify::{LISTENS_FOR, hear};
 
-/// The pauses before a new try to connect: the first, and the longest.
+/// The first pause before a new try to connect. Each failure in a row doubles it, up to `LONGEST_PAUSE`.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// Longer than a transaction of a store usually takes.
+/// How long after its registration a new listener wakes all waiters once more: longer than a transaction of a
+/// store usually takes.
 const UNDER_WAY: Duration = Duration::from_secs(1);
 
-/// Listens until it is dropped.
+/// The task that listens for notifications of other processes. Dropping this stops it.
 #[derive(Debug)]
 pub(crate) struct Listener {
     task: AbortHandle,
@@ -41,7 +42,7 @@ impl Drop for Listener {
     }
 }
 
-/// What the listening task needs.
+/// The state of the listening task.
 struct Listening {
     connector: Connector,
     channel: String,
@@ -104,14 +105,16 @@ impl Listening {
         }
     }
 
-    /// Listens, and registers this process as a listener from time to time.
+    /// Subscribes the connection to the channel, and registers this process as a listener, again after each
+    /// third of `LISTENS_FOR`. Returns only with an error.
     async fn subscribe(&self, client: &Client) -> Result<std::convert::Infallible, String> {
         // The channel is made of letters, digits and underscores.
         let listen = sql!("wake/subscribe").replace("{channel}", &self.channel);
         client.batch_execute(&listen).await.map_err(|error| chain(&error))?;
         self.register().await?;
-        // A transaction that did not see the registration sends no notification. What it committed before is
-        // found by a poll now, and what was still under way by a poll a little later.
+        // A transaction that did not see the registration sends no notification. The waiters poll now to find
+        // rows that such transactions have committed, and a little later to find those of transactions that
+        // were still under way.
         self.backend.waiters.wake_all();
         SystemClock.sleep(UNDER_WAY).await;
         self.backend.waiters.wake_all();

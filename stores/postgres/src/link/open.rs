@@ -1,4 +1,4 @@
-//! Opening a database: what can go wrong, with what to do about it.
+//! The errors of opening a database, each with advice, and the check of schema names.
 
 /// The reason why a database could not be opened. The database is unchanged. Each text says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -49,7 +49,7 @@ pub enum OpenError {
         /// Why it cannot be used, and what to do.
         why: String,
     },
-    /// The database does not let this user do what is needed.
+    /// The role lacks a right that opening the schema needs.
     #[error("schema '{schema}': {why}")]
     Refused {
         /// The name of the schema.
@@ -62,7 +62,7 @@ pub enum OpenError {
     Foreign {
         /// The name of the schema.
         schema: String,
-        /// The kind and name of what is there, as `table 'orders'`.
+        /// The kind and name of the foreign object, as `table 'orders'`.
         found: String,
     },
     /// The schema was made by a newer build.

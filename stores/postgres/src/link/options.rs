@@ -67,9 +67,10 @@ pub struct PostgresOptions {
     /// A short interval costs statements while nothing happens. A long one delays work whose notification was
     /// lost, and all work of other processes if this process does not listen.
     pub poll_interval: Duration,
-    /// A clock that replaces the database's, for tests. Default none.
+    /// A clock that replaces the database's, for tests. Default `None`: the database's clock.
     pub clock: Option<Arc<dyn Clock>>,
-    /// Counters of the statements that the store sends, for tests and measurements. Default none.
+    /// Counters of the statements that the store sends, for tests and measurements. Default `None`: they are
+    /// not counted.
     pub counts: Option<Arc<Counts>>,
 }
 

@@ -14,7 +14,7 @@ use tokio_postgres::config::SslMode;
 use crate::link::encrypted::MakeEncrypted;
 use crate::link::open::OpenError;
 
-/// Whether a connection is encrypted, and what is checked of the server's certificate.
+/// Whether a connection is encrypted, and how the server's certificate is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum TlsMode {
     /// Not encrypted.

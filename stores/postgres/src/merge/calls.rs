@@ -73,13 +73,15 @@ impl MergedCalls {
     }
 }
 
-/// Fetches wait for no lock: what is locked is skipped. Only requests that ask for the same can share a call.
+/// The rules for merging fetches. A fetch skips locked rows, so it is never repeated because of a lock. Only
+/// requests with equal conditions can share a call.
 fn fetches<Q>(plan: &PostgresPlan, alike: fn(&Q, &Q) -> bool) -> MergeRules<Q> {
     let (max_requests, patience) = (plan.max_batch, Duration::ZERO);
     MergeRules { operation: "", max_requests, max_calls: FETCHES, patience, weigh: |_| 0, alike }
 }
 
-/// A write that meets a lock of another transaction is repeated for as long as a statement may take.
+/// The rules for merging writes. A write that meets a lock of another transaction is repeated for as long as
+/// a statement may take.
 fn writes<Q>(plan: &PostgresPlan, weigh: fn(&Q) -> usize) -> MergeRules<Q> {
     let (max_requests, patience) = (plan.max_batch, plan.statement_timeout);
     MergeRules { operation: "", max_requests, max_calls: WRITES, patience, weigh, alike: |_, _| true }

@@ -28,7 +28,8 @@ pub(crate) type Answers<A> = Result<Vec<Result<A, ProviderError>>, ProviderError
 /// gigabyte.
 const MAX_CALL_BYTES: usize = 16 << 20;
 
-/// Bounds one request: with what is sent beside its texts, the server takes no more in one message.
+/// Bounds the texts of one request: the server refuses a message of a gigabyte, and other bytes are sent
+/// beside the texts.
 const MAX_REQUEST_BYTES: usize = 900 << 20;
 
 type MergedCall<Q, A> = Box<dyn Fn(Vec<Q>) -> Pin<Box<dyn Future<Output = Answers<A>> + Send>> + Send + Sync>;

@@ -87,8 +87,8 @@ impl Undelivered {
         }
     }
 
-    /// Wakes the waiters that may take what was abandoned. A lease that could not be abandoned is left to the
-    /// next fetch.
+    /// Wakes the waiters that may lease the abandoned turns or work. Leases that could not be abandoned
+    /// because of a passing error are tried again by the next fetch; others expire.
     fn settle(
         &self,
         abandoned: Result<(), ProviderError>,
@@ -107,7 +107,7 @@ impl Undelivered {
     }
 }
 
-/// Holds something leased whose lease is abandoned when this is dropped.
+/// A leased turn or piece of work. Its lease is abandoned when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Guarded<L> {
     leased: L,
@@ -120,7 +120,7 @@ impl<L> Guarded<L> {
         Self { leased, guard }
     }
 
-    /// Separates what was leased from the guard of its lease.
+    /// Separates the leased turn or work from the guard of its lease.
     pub(crate) fn into_parts(self) -> (L, AbandonOnDrop) {
         (self.leased, self.guard)
     }

@@ -86,7 +86,8 @@ impl SchemaLook<'_> {
         Ok(())
     }
 
-    /// Returns what is to be changed, and the functions of the schema that have names of ours.
+    /// Returns the changes that bring the schema to the form of the build, and the functions in the schema
+    /// that have the name of a function of the build.
     pub(crate) async fn pending(&self) -> Result<(PendingMigrations, Vec<Routine>), OpenError> {
         let exists = self.exists().await?;
         let (has_ledger, relations) = if exists { self.relations().await? } else { (false, Vec::new()) };
@@ -158,7 +159,8 @@ impl SchemaLook<'_> {
         rows.first().map_or(Ok(String::new()), |row| self.get(row, "role"))
     }
 
-    /// Tells whether the schema has a ledger, and which of its tables have names of ours.
+    /// Tells whether the schema has a ledger, and lists its tables, views and sequences whose names the build
+    /// or the ledger uses.
     async fn relations(&self) -> Result<(bool, Vec<String>), OpenError> {
         let mut names = self.build.relations();
         names.extend(["steadfast_migrations", "steadfast_functions"]);

@@ -49,7 +49,7 @@ pub(crate) async fn migrate(
     })
 }
 
-/// Returns what [`migrate`] would change, and changes nothing.
+/// Lists the changes that [`migrate`] would make, without making them.
 pub(crate) async fn pending(
     client: &mut Client,
     schema: &str,
@@ -64,7 +64,7 @@ pub(crate) async fn pending(
     Ok(pending)
 }
 
-/// Makes the changes.
+/// Makes the pending changes, and records each of them in the ledger.
 async fn apply(
     transaction: &mut Transaction<'_>,
     schema: &str,
@@ -119,7 +119,7 @@ async fn replace(
             transaction.transaction().await.map_err(|error| failed(schema, &step(function), &error))?;
         match tried.batch_execute(&function.sql).await {
             Ok(()) => tried.commit().await.map(|()| true),
-            // Its result or the name of a parameter has changed.
+            // The server cannot replace it in place: its result or the name of a parameter has changed.
             Err(error) if error.code() == Some(&SqlState::INVALID_FUNCTION_DEFINITION) => {
                 tried.rollback().await.map(|()| false)
             }
@@ -128,7 +128,8 @@ async fn replace(
     };
     let in_place = in_place.map_err(|error| failed(schema, &step(function), &error))?;
     let now = SchemaLook { transaction, schema, quoted, build }.routines(&[function.name.as_str()]).await?;
-    // Functions of the same name that others added stay.
+    // Only the form that this library made before is dropped; functions of the same name that the application
+    // added stay.
     let is_former = |routine: &&Routine| Some(&routine.arguments) == function.former.as_ref();
     for former in now.iter().filter(|routine| before.contains(routine)).filter(is_former) {
         let drop = sql!("schema/drop").replace("{oid}", &former.oid.to_string());

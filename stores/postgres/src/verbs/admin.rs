@@ -50,7 +50,7 @@ calls! {
         instance_id: Cow<'a, str>,
     }
 
-    /// Counts what is queued.
+    /// Counts the queued messages and the queued work.
     GetQueueDepths => get_queue_depths {
         now_ms: Option<i64>,
     }

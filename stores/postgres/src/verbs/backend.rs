@@ -39,8 +39,8 @@ impl Backend {
         })
     }
 
-    /// Tells other processes what turned out to be runnable. It is a hint: the caller does not wait for it,
-    /// and it may fail.
+    /// Notifies other processes of runnable rows that became known only after the commit. It is a hint: the
+    /// caller does not wait for it, and it may fail.
     pub(crate) fn notify_others(&self, woken: Woken) {
         let this = self.clone();
         tokio::spawn(async move {

@@ -53,13 +53,14 @@ impl StoredEvents {
         self.texts.iter().map(String::len).sum()
     }
 
-    /// Returns the first id if the ids rise; without events, the greatest number, which is behind any event.
+    /// Returns the first id if the ids rise, `None` if they do not. Without events it is the greatest number,
+    /// which is above every event id.
     pub(crate) fn rising(&self) -> Option<i64> {
         let rises = self.ids.windows(2).all(|pair| pair[0] < pair[1]);
         rises.then(|| self.ids.first().copied().unwrap_or(i64::MAX))
     }
 
-    /// Takes ids, kinds and texts. What is left can still tell why an event is refused.
+    /// Moves the ids, kinds and texts out. The given ids stay, for the text of a refusal.
     pub(crate) fn take(&mut self) -> (Vec<i64>, Vec<&'static str>, Vec<String>) {
         let Self { ids, kinds, texts, .. } = self;
         (std::mem::take(ids), std::mem::take(kinds), std::mem::take(texts))

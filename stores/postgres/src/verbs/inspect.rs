@@ -54,7 +54,7 @@ impl Db {
     }
 
     /// Counts the messages of an instance: those that wait, those that are delayed, those that are leased.
-    /// `None` if it has none.
+    /// `None` if the instance does not exist.
     pub(crate) async fn turn_of(&self, instance: &str) -> Result<Option<TurnState>, ProviderError> {
         const OPERATION: &str = "turn_of";
         let call = TurnOf { instance: escape(instance), now_ms: self.now() };

@@ -35,8 +35,8 @@ calls! {
         me: Option<&'a str>,
     }
 
-    /// Starts instances that do not exist. The arrays that begin with `also` hold what is sent behind the
-    /// starts, and `also_of` says behind which start, counted from 1.
+    /// Starts instances that do not exist. The arrays that begin with `also` hold the messages that are sent
+    /// after the starts, and `also_of` says after which start, counted from 1.
     #[derive(Default)]
     StartInstances<'a> => start_instances {
         instances: Vec<String>,
@@ -91,7 +91,7 @@ impl StoredMessage {
     }
 }
 
-/// A start, and what is sent behind it.
+/// A start, and the messages that are sent after it in the same transaction.
 #[derive(Debug, Clone)]
 pub(crate) struct StoredStart {
     start: StoredMessage,

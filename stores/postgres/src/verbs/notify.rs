@@ -59,7 +59,7 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-/// Writes the notification of what a transaction makes runnable; `None` if that is nothing.
+/// Writes the notification of the rows that a transaction makes runnable; `None` if there are no such rows.
 pub(crate) fn payload(me: &str, woken: &Woken) -> Option<String> {
     if *woken == Woken::default() {
         return None;
@@ -72,8 +72,8 @@ pub(crate) fn payload(me: &str, woken: &Woken) -> Option<String> {
     Some(text.unwrap_or_else(|| everything(me)))
 }
 
-/// Writes a notification that wakes every waiter, because what became runnable is not known or too long to
-/// say.
+/// Writes a notification that wakes every waiter: for a change that is not known, or too long for a
+/// notification.
 pub(crate) fn everything(me: &str) -> String {
     serde_json::json!({ "from": me, "all": true }).to_string()
 }

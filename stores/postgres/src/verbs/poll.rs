@@ -19,17 +19,17 @@ pub(crate) enum PollResult<L> {
 /// When the next poll may find something, even if no transaction commits until then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NextPoll {
-    /// At no moment that is known.
+    /// No moment is known: wait for a commit, or for the poll interval.
     Unknown,
     /// At a moment of the store's time, which was `now` at the poll.
     At { at: i64, now: i64 },
-    /// Soon: other transactions locked what is ready.
+    /// Soon: other transactions have locked the ready rows.
     Soon,
 }
 
 impl NextPoll {
     /// Says when to poll again after a poll at the store's time `now`. `again` means that other transactions
-    /// locked what is ready, `next` is the next moment at which something becomes ready by itself.
+    /// have locked ready rows, `next` is the next moment at which a row becomes ready by time alone.
     pub(crate) fn after(again: bool, next: Option<i64>, now: i64) -> Self {
         if again {
             return Self::Soon;
@@ -49,7 +49,7 @@ const LOCKED: Duration = Duration::from_millis(100);
 const MAX_SOON: usize = 25;
 
 impl PostgresProvider {
-    /// Polls until something is found, or until the timeout has passed.
+    /// Calls `look` until it finds a result, or until the timeout has passed; then returns `None`.
     pub(crate) async fn poll<L, F, Fut>(
         &self,
         timeout: Duration,

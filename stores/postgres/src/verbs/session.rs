@@ -47,7 +47,7 @@ calls! {
         node: Cow<'a, str>,
     }
 
-    /// Extends the leases of a process's sessions, and releases those that it does not need.
+    /// Renews the leases of a process's sessions, and releases sessions whose work the process does not take.
     RenewSessionLeases<'a> => renew_sessions {
         owner: Cow<'a, str>,
         incarnation: Option<i64>,
@@ -91,7 +91,8 @@ impl Backend {
         Ok(unsigned(column(OPERATION, &row, "register_node")?))
     }
 
-    /// Extends the leases of a process's sessions and tells what became of each.
+    /// Renews the leases of a process's sessions, and tells which were renewed, are idle, were released, or
+    /// are lost.
     pub(crate) async fn renew_sessions(
         &self,
         request: &RenewSessions,
@@ -222,7 +223,7 @@ pub(crate) fn read_key(scope: String, session_id: String) -> SessionKey {
     session_key(unescape(scope), unescape(session_id))
 }
 
-/// Any number of activities of sessions may have become available.
+/// Returns a wake-up for every waiter for work: it is not known which activities became available.
 fn any_work() -> Woken {
     Woken { any_work: true, ..Woken::default() }
 }

@@ -1,5 +1,5 @@
-//! Turns: leasing instances, renewing and abandoning their leases. [`commit`] commits what was decided for
-//! them.
+//! Turns: leasing instances, renewing and abandoning their leases. [`commit`] commits the decisions of leased
+//! turns.
 
 pub(crate) mod columns;
 pub(crate) mod commit;
@@ -100,7 +100,7 @@ calls! {
         ended_too: bool,
     }
 
-    /// Moves what became runnable by time alone, and tells whether an instance is ready.
+    /// Makes due messages ready, ends expired leases, and tells whether an instance is ready.
     LookForTurns => look_for_turns {
         now_ms: Option<i64>,
     }
@@ -109,8 +109,8 @@ calls! {
 /// The operation of all statements of a fetch.
 const FETCH: &str = "fetch_turn";
 
-/// Bounds how many calls one fetch makes while the instances that it leases hold nothing readable; the next
-/// fetch goes on from there.
+/// Bounds how many calls one fetch makes while the instances that it leases have no readable message; the
+/// next fetch goes on from there.
 const MAX_PASSES: usize = 8;
 
 /// Asks for a turn.
@@ -121,7 +121,7 @@ pub(crate) struct TurnFetch {
 }
 
 impl TurnFetch {
-    /// Tells whether one call can serve both.
+    /// Tells whether one call can serve this request and the other one.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         self == other
     }
@@ -147,13 +147,13 @@ pub(crate) struct LeasedTurn {
 #[derive(Debug, Default)]
 struct FetchedTurns {
     leases: Vec<LeasedTurn>,
-    /// Whether a lease that held nothing readable was abandoned: other instances may be ready.
+    /// Whether a lease without a readable message was abandoned: other instances may be ready.
     passed_over: bool,
-    /// Whether something is ready that other transactions lock now: look again soon.
+    /// Whether instances are ready that other transactions have locked: look again soon.
     again: bool,
-    /// The next moment at which something becomes ready by itself, in the store's time.
+    /// The next moment at which an instance becomes ready by time alone, in the store's time.
     next: Option<i64>,
-    /// The store's time.
+    /// The store's time at the call.
     now: i64,
 }
 
@@ -208,7 +208,8 @@ impl Backend {
         Ok(asked.iter().map(answer).collect())
     }
 
-    /// Extends leases (S4).
+    /// Renews the leases of instances (S4). Each request gets its own answer; a lease that has expired or
+    /// whose token is unknown is lost.
     pub(crate) async fn renew_turns(&self, asked: Vec<LeaseRenewal>) -> Answers<()> {
         const OPERATION: &str = "renew";
         let call = RenewTurns {
@@ -221,7 +222,8 @@ impl Backend {
         Ok(rows.iter().zip(&asked).map(judge).collect())
     }
 
-    /// Abandons leases: their messages wait again (S6).
+    /// Abandons the leases of instances, so that their messages can be leased again (S6). Each request gets
+    /// its own answer.
     pub(crate) async fn abandon_turns(&self, asked: Vec<LeaseAbandon>) -> Answers<()> {
         const OPERATION: &str = "abandon";
         let woken = Woken { turns: asked.len(), ..Woken::default() };
@@ -474,7 +476,8 @@ fn pin_of(version: &Version) -> i64 {
     part(version.major) << 40 | part(version.minor) << 20 | part(version.patch)
 }
 
-/// Reads what became of a request that named a lease.
+/// Reads the answer to a request that named a lease: an error if the lease has expired or its token is
+/// unknown.
 fn judge_lease(operation: &'static str, row: &Row, token: &str) -> Result<(), ProviderError> {
     match column(operation, row, "code")? {
         "ok" => Ok(()),

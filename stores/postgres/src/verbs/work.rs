@@ -137,7 +137,7 @@ pub(crate) struct WorkFetch {
     worker_id: String,
 }
 
-/// What requests have in common that one call can serve.
+/// The conditions that requests must share to be served by one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct WorkGroup {
     /// The stored tags; `None` for all.
@@ -169,7 +169,7 @@ impl WorkFetch {
         Self { group, worker_id: request.worker_id.clone() }
     }
 
-    /// Tells whether one call can serve both.
+    /// Tells whether one call can serve this request and the other one.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         self.group == other.group
     }
@@ -212,17 +212,17 @@ impl WorkGroup {
 struct FetchedWork {
     /// A lease for each request that got one.
     leases: Vec<Option<WorkLease>>,
-    /// Whether other transactions lock what was found: look again soon.
+    /// Whether ready work was found that other transactions have locked: look again soon.
     again: bool,
-    /// The next moment at which something becomes ready by itself, in the store's time.
+    /// The next moment at which work becomes ready by time alone, in the store's time.
     next: Option<i64>,
-    /// The store's time.
+    /// The store's time at the call.
     now: i64,
     /// How many turns the fetch made runnable: instances that watch the sessions that it claimed.
     turns: usize,
 }
 
-/// An activity that one call leased, by the place of its worker.
+/// An activity that one call leased. `place` is the index of its worker in that call.
 #[derive(Debug)]
 enum LeasedWork {
     Readable { place: usize, lease: Box<WorkLease> },
@@ -245,7 +245,7 @@ impl Backend {
             let rows = self.db.rows(FETCH, call.statement()).await;
             let leased = match rows.and_then(|rows| fetched.read(group, &rows)) {
                 Ok(leased) => leased,
-                // What was leased before stays leased; the rest is looked for by the next fetch.
+                // Work that earlier passes leased stays leased. The next fetch looks for the rest.
                 Err(error) if pass > 0 => {
                     tracing::debug!(target: "steadfast::store", %error, "a fetch ended early");
                     fetched.again = true;
@@ -314,7 +314,8 @@ impl Backend {
         rows.iter().zip(&asked).map(|(row, asked)| judge_lease(OPERATION, row, &asked.token)).collect()
     }
 
-    /// Abandons activities: they wait again (S6).
+    /// Abandons the leases of activities, so that the activities can be leased again (S6). Each request gets
+    /// its own answer.
     pub(crate) async fn abandon_work(&self, asked: Vec<LeaseAbandon>) -> Answers<()> {
         const OPERATION: &str = "abandon";
         let any_work = Woken { any_work: true, ..Woken::default() };
@@ -522,7 +523,8 @@ pub(crate) fn read_tag(stored: String) -> Option<String> {
     tag_of(&unescape(stored)).map(str::to_owned)
 }
 
-/// Reads what became of a request that named a lease.
+/// Reads the answer to a request that named a lease: `LeaseLost` if the lease has expired or its token is
+/// unknown.
 fn judge_lease(
     operation: &'static str,
     row: &Row,

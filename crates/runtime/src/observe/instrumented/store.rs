@@ -1,4 +1,4 @@
-//! The full form of an instrumented provider.
+//! An instrumented provider as a [`Store`].
 
 use steadfast_store::{LeaseToken, ProviderError, Store, StoreCall, forward_store};
 
@@ -7,7 +7,7 @@ use super::Watched;
 forward_store!(Watched<dyn Store> { inner: inner, around: measure });
 
 impl Watched<dyn Store> {
-    /// Runs a call and tells what there is to tell of its kind.
+    /// Runs a call and records what [`measured`] says for its kind.
     async fn measure<T>(
         &self,
         call: StoreCall<'_>,
@@ -21,13 +21,13 @@ impl Watched<dyn Store> {
     }
 }
 
-/// What is told of a call, under the compatible name of the operation.
+/// What the metrics record of a call, under the name of the operation in the compatible crate.
 enum Measured {
-    /// How long it took, and whether it failed.
+    /// How long the call took, and whether it failed.
     Timed(&'static str),
-    /// Whether it failed.
+    /// Whether the call failed.
     Counted(&'static str),
-    /// Nothing.
+    /// The call is not measured.
     Not,
 }
 

@@ -158,7 +158,8 @@ impl MetricsProvider {
         self.record_orchestration_failure(UNKNOWN, UNKNOWN, "config_error", "configuration");
     }
 
-    /// Counts an execution that was poison (`orch_poison`).
+    /// Counts an execution that failed because its messages were delivered more often than `max_attempts`
+    /// (`orch_poison`).
     pub fn record_orchestration_poison(&self) {
         self.counters.orch_poison.up();
         counter!(name_of::POISON).increment(1);
@@ -253,7 +254,8 @@ impl MetricsProvider {
         counter!(name_of::ACTIVITY_CONFIGURATION_ERRORS).increment(1);
     }
 
-    /// Counts an activity that was poison (`activity_poison`).
+    /// Counts an activity that failed because it was delivered more often than `max_attempts`
+    /// (`activity_poison`).
     pub fn record_activity_poison(&self) {
         self.counters.activity_poison.up();
         counter!(name_of::ACTIVITY_POISON).increment(1);
@@ -438,7 +440,7 @@ impl MetricsProvider {
     }
 }
 
-/// What chose the worker of an activity: its tag, and whether it runs on a session.
+/// What restricts an activity to some workers: its tag, and whether it runs on a session.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Affinity<'a> {
     pub(crate) tag: Option<&'a str>,
@@ -500,7 +502,7 @@ counters! {
     orch_infrastructure_errors,
     /// Counts failures because code and history do not fit.
     orch_configuration_errors,
-    /// Counts executions that failed because something was poison.
+    /// Counts executions that failed because their messages were delivered more often than `max_attempts`.
     orch_poison,
     /// Counts activities that succeeded.
     activity_success,
@@ -510,7 +512,7 @@ counters! {
     activity_infra_errors,
     /// Counts deliveries of activities that were not registered.
     activity_config_errors,
-    /// Counts activities that were poison.
+    /// Counts activities that failed because they were delivered more often than `max_attempts`.
     activity_poison,
     /// Counts leased turns.
     orch_dispatcher_items_fetched,

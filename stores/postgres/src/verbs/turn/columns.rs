@@ -25,10 +25,11 @@ calls! {
         majors: Vec<Option<i32>>,
         minors: Vec<Option<i32>>,
         patches: Vec<Option<i32>>,
-        /// Whether the custom status is set or removed.
+        /// Whether the commit changes the custom status, to the element of `custom_statuses`; `None` removes
+        /// it.
         shows: Vec<bool>,
         custom_statuses: Vec<Option<String>>,
-        /// Whether all keys are cleared before some are set.
+        /// Whether the commit clears all keys before it sets some.
         kv_clears: Vec<bool>,
 
         event_of: Vec<i32>,
@@ -83,7 +84,8 @@ calls! {
 }
 
 impl CommitTurns<'_> {
-    /// Takes the texts of a commit. What is left of the commit can still tell why it is refused.
+    /// Adds a commit to the call, and moves its texts out. The ids that stay in `prepared` are enough to
+    /// explain a refusal.
     pub(crate) fn push(&mut self, prepared: &mut PreparedCommit) {
         self.tokens.push(stored(&prepared.token));
         let of = i32::try_from(self.tokens.len()).unwrap_or(i32::MAX);

@@ -19,7 +19,7 @@ const OPERATION: &str = "commit_turn";
 #[derive(Debug, Clone)]
 pub(crate) struct PreparedCommit {
     pub(crate) token: String,
-    /// The instance, if an event names it: for those who wait for it in other processes.
+    /// The instance, if an event names it: waiters for this instance are woken, in other processes too.
     instance: Option<String>,
     pub(crate) execution: i64,
     pub(crate) events: StoredEvents,
@@ -54,7 +54,8 @@ struct CommittedTurn {
 }
 
 impl Backend {
-    /// Commits turns, each alone (S3).
+    /// Commits turns in one call. Each is judged by itself: a refused one changes nothing and does not affect
+    /// the others (S3).
     pub(crate) async fn commit_turns(&self, mut asked: Vec<PreparedCommit>) -> Answers<Committed> {
         let mut woken = Woken::default();
         asked.iter().for_each(|prepared| woken.absorb(prepared.woken()));
@@ -65,7 +66,7 @@ impl Backend {
         let answers: Vec<_> = rows.iter().zip(&asked).map(|(row, prepared)| prepared.judge(row)).collect();
         let ready = answers.iter().flatten().filter(|committed| committed.ready).count();
         woken.turns += ready;
-        // An answer names the instance even where no event did, and only if it was committed.
+        // The answers name the instances, also those that no event named. Only committed ones are taken.
         (woken.instances, woken.ended) = (Vec::new(), Vec::new());
         for (answer, prepared) in answers.iter().zip(&asked) {
             let changed = if prepared.ends_instance() { &mut woken.ended } else { &mut woken.instances };
@@ -122,7 +123,7 @@ impl PreparedCommit {
         self.commit.ends_instance()
     }
 
-    /// Reads what became of the commit.
+    /// Reads the answer to the commit: committed, or the error that the store refuses it with.
     fn judge(&self, row: &Row) -> Result<CommittedTurn, ProviderError> {
         let code: &str = column(OPERATION, row, "code")?;
         let instance: Option<String> = column(OPERATION, row, "instance_id")?;

@@ -1,5 +1,5 @@
--- Writes into the heads of sessions who may lease their work: '' for any worker, else ':' followed by the id
--- of the owner.
+-- Records in the heads of sessions which worker may lease their work: '' for any worker, else ':' followed by
+-- the id of the owner.
 -- Locks: none. The caller has locked the `lines` rows.
 CREATE OR REPLACE FUNCTION {schema}.own_heads(p_scopes TEXT[], p_sessions TEXT[], p_owner TEXT) RETURNS VOID
 LANGUAGE plpgsql
