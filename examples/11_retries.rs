@@ -1,6 +1,7 @@
 //! Retries with durable pauses. `cargo run --example 11_retries`
 //!
 //! Each try is an activity in the history of the orchestration; each pause is a timer and survives a restart.
+//! So each try has another `idempotency_key()`: a real charge takes a key in its input that all tries share.
 
 #![allow(clippy::print_stdout, reason = "a program for people")]
 

@@ -120,13 +120,17 @@ impl ActivityContext {
         self.info.activity_id
     }
 
-    /// Returns how often this activity has been delivered to a worker, from 1.
+    /// Returns how often this activity has been delivered to (leased by) a worker, from 1. It does not count
+    /// the tries of a retry policy: each try is another activity, whose deliveries count from 1.
     pub fn attempt(&self) -> u32 {
         self.info.deliveries
     }
 
     /// Returns a text that is the same for every delivery of this activity and different for every other
     /// activity. Pass it to a service that does a thing once for each key.
+    ///
+    /// Each try of a retry policy is another activity with another key. With retries, make the key in the
+    /// orchestration (`ctx.new_guid()`, or from the order's id) and pass it in the input.
     pub fn idempotency_key(&self) -> String {
         let ActivityInfo { instance, execution_id, activity_id, .. } = &*self.info;
         format!("{instance}/{execution_id}/{activity_id}")

@@ -14,7 +14,7 @@ const TIMED_OUT: &str = "timeout: activity timed out";
 
 impl OrchestrationContext {
     /// Runs an activity and, when it fails, runs it again as `policy` says. A try that exceeds the timeout of
-    /// the policy is not repeated.
+    /// the policy is not repeated. Each try is another activity, with another idempotency key.
     #[track_caller]
     pub fn schedule_activity_with_retry(
         &self,
@@ -27,7 +27,8 @@ impl OrchestrationContext {
     }
 
     /// Runs an activity and, when it fails, runs it again as `retry` says: which errors are worth it, on
-    /// which session and tag, and how long all tries may take together.
+    /// which session and tag, and how long all tries may take together. Each try is another activity, with
+    /// another idempotency key: pass a key that all tries share in the input.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -36,7 +37,7 @@ impl OrchestrationContext {
     /// let retry = Retry::from(RetryPolicy::new(5))
     ///     .retry_if(|error| !error.contains("card declined"))
     ///     .total_timeout(Duration::from_secs(60));
-    /// ctx.schedule_activity_retrying("Charge", "42", retry).await
+    /// ctx.schedule_activity_retrying("Charge", "order-42", retry).await
     /// # }
     /// ```
     #[track_caller]

@@ -155,8 +155,9 @@ impl OrchestrationContext {
         .await
     }
 
-    /// Waits for the first of two futures. When both have answers, the first argument wins. The other one is
-    /// dropped together with the returned future, which cancels its operation.
+    /// Waits for the first of two futures: the one whose answer comes first in history. If both have answers
+    /// when the select is first polled, the first argument wins. The other future is dropped together with
+    /// the returned one, which cancels its operation.
     pub fn select2<T1, T2, F1, F2>(&self, f1: F1, f2: F2) -> Select2<F1, F2>
     where
         F1: Future<Output = T1>,
@@ -175,8 +176,9 @@ impl OrchestrationContext {
         Select3 { f1: Box::pin(f1), f2: Box::pin(f2), f3: Box::pin(f3) }
     }
 
-    /// Waits for the first of many futures and returns its index and result. When several have answers, the
-    /// lowest index wins; the other futures are dropped. Never resolves for an empty list.
+    /// Waits for the first of many futures, the one whose answer comes first in history, and returns its
+    /// index and result. If several have answers when the select is first polled, the lowest index wins. The
+    /// other futures are dropped. Never resolves for an empty list.
     ///
     /// # Cancel safety
     /// Dropping the future drops the futures that have not answered, which cancels their operations.
