@@ -41,7 +41,8 @@
 //! A completed step is never repeated, but an activity whose worker dies before its result is recorded runs
 //! again. An effect that must happen once goes to a service that accepts a key:
 //! [`ActivityContext::idempotency_key`] is the same for every run of one activity and differs for every other
-//! activity.
+//! activity. Each try of a retry policy is an activity of its own: with retries, make the key in the
+//! orchestration and pass it in the input.
 //!
 //! # Features
 //!
