@@ -6,42 +6,44 @@ use crate::limits::{MAX_PAYLOAD_BYTES, MAX_SESSIONS_PER_ORCHESTRATION};
 /// Identifies one execution of one orchestration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// Holds the id that the caller of the start chose, or the engine made for a child.
+    /// The id that the caller of the start chose, or that the engine made for a child.
     pub instance: String,
-    /// Holds the number of the execution, from 1.
+    /// The number of the execution within its instance, from 1; each continue-as-new adds one.
     pub execution_id: u64,
-    /// Holds the name that the orchestration is registered under.
+    /// The name that the orchestration is registered under.
     pub name: String,
-    /// Holds the version of the handler that runs this execution.
+    /// The version of the handler that runs this execution.
     pub version: String,
 }
 
-/// Holds what a new execution begins with.
+/// The facts that a new execution begins with.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Start {
-    /// Holds the input of the handler as the caller encoded it.
+    /// The input of the handler, as the caller encoded it.
     pub input: String,
     /// Identifies the schedule of the parent that waits for the result; `None` without a parent.
     pub parent: Option<ParentLink>,
-    /// Holds the queue messages (name, data) that the previous execution did not read, in the order of
-    /// delivery.
+    /// The queue messages (name, data) that the previous execution did not read, in the order of delivery;
+    /// empty for a first execution.
     pub carry_forward: Vec<(String, String)>,
-    /// Holds the custom status that the previous execution ended with.
+    /// The custom status that the previous execution ended with; `None` if it had none, and for a first
+    /// execution.
     pub custom_status: Option<String>,
-    /// Holds the sessions that the previous execution left open, in the order in which they were opened.
+    /// The sessions that the previous execution left open, in the order in which they were opened.
     pub sessions: Vec<CarriedSession>,
-    /// Holds the W3C trace context that the start came with; the first event records it.
+    /// The W3C trace context that the start came with; the first event records it.
     pub traceparent: Option<String>,
 }
 
 /// Identifies the schedule of a parent that waits for this orchestration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParentLink {
-    /// Holds the instance id of the parent.
+    /// The instance id of the parent, which gets the outcome as a message.
     pub instance: String,
-    /// Holds the id of the event of the parent that scheduled this orchestration.
+    /// The id of the event in the history of the parent that scheduled this orchestration.
     pub id: u64,
-    /// Holds the number of the execution of the parent; histories of older engines do not record it.
+    /// The number of the execution of the parent; `None` if an older engine, which does not record it,
+    /// scheduled the child.
     pub execution_id: Option<u64>,
 }
 
