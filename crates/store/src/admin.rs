@@ -194,26 +194,26 @@ pub struct ExecutionInfo {
 /// The numbers of instances, executions and events in a whole store.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SystemMetrics {
-    /// Instances that have a row: at least one commit named their orchestration.
+    /// The number of instances that have a row: at least one commit named their orchestration.
     pub total_instances: u64,
-    /// Executions of all instances, ended ones included.
+    /// The number of executions of all instances, ended ones included.
     pub total_executions: u64,
-    /// Instances whose current execution has not ended.
+    /// The number of instances whose current execution has not ended.
     pub running_instances: u64,
-    /// Instances whose current execution completed.
+    /// The number of instances whose current execution completed.
     pub completed_instances: u64,
-    /// Instances whose current execution failed.
+    /// The number of instances whose current execution failed.
     pub failed_instances: u64,
-    /// Events of all executions, ended ones included.
+    /// The number of events of all executions, ended ones included.
     pub total_events: u64,
 }
 
 /// How many rows wait in the queues of a store.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct QueueDepths {
-    /// Messages that are not leased, future timers included.
+    /// The number of messages that are not leased, future timers included.
     pub orchestrator_queue: usize,
-    /// Activities that are not leased.
+    /// The number of activities that are not leased.
     pub worker_queue: usize,
     /// Always 0: timers are messages and count in `orchestrator_queue`.
     pub timer_queue: usize,

@@ -63,24 +63,24 @@ impl ParentLink {
     }
 }
 
-/// Bounds the calls of an execution. Only new calls are checked, never replayed ones: a change of options
-/// cannot break a recorded execution.
+/// The limits of the calls of an execution. Only new calls are checked, never replayed ones: a change of
+/// options cannot break a recorded execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Bounds every input and output that the orchestration writes, in bytes; by default
+    /// The largest input or output that the orchestration may write, in bytes; by default
     /// [`MAX_PAYLOAD_BYTES`]. A larger one fails the orchestration.
     pub max_payload_bytes: usize,
-    /// Bounds the sessions that an orchestration may have open at a time; by default
+    /// The largest number of sessions that an orchestration may have open at a time; by default
     /// [`MAX_SESSIONS_PER_ORCHESTRATION`]. Opening one more fails the orchestration.
     pub max_sessions: usize,
     /// Fails an orchestration that schedules an activity on a session which it did not open. By default such
     /// an id means the shared session of that name.
     pub require_open_sessions: bool,
-    /// Says whether the store keeps sessions that belong to an instance. If not, the default, opening a
-    /// session fails the orchestration.
+    /// Whether the store keeps sessions that belong to an instance. If not, the default, opening a session
+    /// fails the orchestration.
     pub owned_sessions: bool,
-    /// Says what happens to unread queue messages beyond the number that a continue-as-new can carry; by
-    /// default they are dropped.
+    /// How unread queue messages beyond the number that a continue-as-new can carry are treated; by default
+    /// they are dropped.
     pub carry_forward_overflow: CarryForwardOverflow,
 }
 
@@ -96,7 +96,7 @@ impl Default for Options {
     }
 }
 
-/// Says what happens to unread queue messages beyond
+/// How a continue-as-new treats unread queue messages beyond
 /// [`MAX_CARRY_FORWARD_EVENTS`](crate::limits::MAX_CARRY_FORWARD_EVENTS).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CarryForwardOverflow {

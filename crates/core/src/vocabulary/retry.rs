@@ -78,8 +78,8 @@ impl Default for RetryPolicy {
 /// Returns true for an error after which the activity is tried again.
 type Worth = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
-/// Says how an activity is tried again: a [`RetryPolicy`], which errors are worth another try, a bound for
-/// all tries together, and the session and the tag of every try.
+/// How an activity is tried again: a [`RetryPolicy`], which errors are worth another try, a bound for all
+/// tries together, and the session and the tag of every try.
 #[derive(Clone)]
 pub struct Retry {
     pub(crate) policy: RetryPolicy,

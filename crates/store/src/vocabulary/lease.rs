@@ -23,8 +23,8 @@ impl LeaseToken {
 /// How a lease is abandoned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Abandon {
-    /// Holds the leased messages, or the leased activity, back for this long; `None` leaves their visible
-    /// time as it was, so that the next fetch may take them at once.
+    /// How long the leased messages, or the leased activity, are held back; `None` leaves their visible time
+    /// as it was, so that the next fetch may take them at once.
     pub retry_after: Option<Duration>,
     /// Whether this delivery stays in the delivery count of the messages or the activity. The runtime fails
     /// messages and activities that were delivered more often than `max_attempts` as poison.
