@@ -23,13 +23,13 @@ pub enum ClientError {
     /// The instance to delete has not ended.
     #[error("Instance {instance_id} is still running. Use force=true or cancel first.")]
     InstanceStillRunning {
-        /// The id of the instance.
+        /// The id of the instance that has not ended.
         instance_id: String,
     },
     /// The instance to delete is a child of another one, and is deleted with its root.
     #[error("Cannot delete sub-orchestration {instance_id} directly. Delete the root orchestration instead.")]
     CannotDeleteSubOrchestration {
-        /// The id of the child.
+        /// The instance id of the child that the call names.
         instance_id: String,
     },
     /// No instance has this id.

@@ -15,7 +15,7 @@ use crate::{Client, ClientError};
 /// Tells what an instance waits for. `Display` writes it as a text for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explanation {
-    /// The id of the instance.
+    /// The id of the explained instance.
     pub instance: String,
     /// The row of the instance: orchestration, execution, status. `None` while its start waits for a first
     /// turn.
@@ -45,16 +45,17 @@ pub enum Waiting {
     Timer {
         /// The id of the history event that recorded the operation.
         event_id: u64,
-        /// When the code asked for it.
+        /// When the code asked for the operation, in milliseconds since the Unix epoch.
         asked_at_ms: u64,
-        /// When the timer fires.
+        /// When the timer is due, in milliseconds since the Unix epoch; in the past if its message still
+        /// waits for a turn.
         fire_at_ms: u64,
     },
     /// An event that a client raises.
     Event {
         /// The id of the history event that recorded the operation.
         event_id: u64,
-        /// When the code asked for it.
+        /// When the code asked for the operation, in milliseconds since the Unix epoch.
         asked_at_ms: u64,
         /// The name of the awaited event.
         name: String,
@@ -63,16 +64,16 @@ pub enum Waiting {
     Queue {
         /// The id of the history event that recorded the operation.
         event_id: u64,
-        /// When the code asked for it.
+        /// When the code asked for the operation, in milliseconds since the Unix epoch.
         asked_at_ms: u64,
-        /// The name of the queue.
+        /// The name of the queue that the code dequeues from.
         name: String,
     },
     /// The result of a child.
     Child {
         /// The id of the history event that recorded the operation.
         event_id: u64,
-        /// When the code asked for it.
+        /// When the code asked for the operation, in milliseconds since the Unix epoch.
         asked_at_ms: u64,
         /// The name of the child's orchestration.
         name: String,
@@ -84,7 +85,7 @@ pub enum Waiting {
     /// The next claim of a session by a worker. The code asked for it; whether it still awaits it is not
     /// recorded.
     SessionMove {
-        /// The key of the session.
+        /// The key of the session: its id, and its instance if it is owned.
         session: SessionKey,
     },
 }
@@ -92,20 +93,20 @@ pub enum Waiting {
 /// An activity that an instance waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaitingActivity {
-    /// The id of the history event that scheduled it.
+    /// The id of the history event that scheduled the activity.
     pub event_id: u64,
-    /// When it was scheduled and queued.
+    /// When the activity was scheduled and queued, in milliseconds since the Unix epoch.
     pub queued_at_ms: u64,
     /// The name that the activity is registered under.
     pub name: String,
-    /// The tag of the workers that may run it. `None` for workers that take untagged work.
+    /// The tag that workers must serve to run the activity; `None` for workers that take untagged work.
     pub tag: Option<String>,
-    /// The session that it runs on.
+    /// The session that the activity runs on; `None` for an activity without a session.
     pub session: Option<SessionKey>,
     /// The owner and the lease of that session. `None` if no worker ever claimed it, or if the store cannot
     /// tell.
     pub session_info: Option<SessionInfo>,
-    /// Which worker runs it, or why it waits.
+    /// Which worker runs the activity, or why it waits.
     pub place: Place,
 }
 

@@ -19,16 +19,16 @@ pub enum VersionPolicy {
     Exact(Version),
 }
 
-/// Holds handlers by name and version. Clones share the handlers and the version policies.
+/// The handlers of an application, by name and version. Clones share the handlers and the version policies.
 pub struct Registry<H: ?Sized> {
     handlers: Arc<BTreeMap<String, BTreeMap<Version, Arc<H>>>>,
     policies: Arc<RwLock<HashMap<String, VersionPolicy>>>,
 }
 
-/// Holds the orchestrations of an application.
+/// The orchestrations of an application, by name and version.
 pub type OrchestrationRegistry = Registry<dyn OrchestrationHandler>;
 
-/// Holds the activities of an application.
+/// The activities of an application, by the names that orchestrations call them by.
 pub type ActivityRegistry = Registry<dyn ActivityHandler>;
 
 /// Builds an [`OrchestrationRegistry`].

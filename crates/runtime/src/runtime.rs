@@ -61,7 +61,7 @@ pub struct Runtime {
 
 /// The state that all tasks of a runtime share.
 pub(crate) struct RuntimeShared {
-    /// The store that times and counts its calls.
+    /// The application's store inside a decorator (`Watched`) that measures and counts every call.
     pub(crate) store: Arc<dyn Store>,
     pub(crate) client: Client,
     pub(crate) orchestrations: OrchestrationRegistry,

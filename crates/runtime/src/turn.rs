@@ -21,7 +21,7 @@ use crate::dispatch::lease::{Bound, Keeper};
 use crate::dispatch::{Lane, LaneSlot};
 use crate::runtime::RuntimeShared;
 
-/// The lane of turns: leases turns, and processes each of them with `process.rs`.
+/// The lane of turns: fetches leases of instances and runs one turn for each.
 pub(crate) struct Turns {
     pub(crate) shared: Arc<RuntimeShared>,
 }

@@ -10,8 +10,8 @@ use crate::{ProviderError, ProviderErrorKind};
 /// Inspects a store and removes instances and executions from it.
 ///
 /// # Cancel safety
-/// Each required method is one transaction: a future that is dropped before it returned has had all of its
-/// effect or none. [`delete_instance`](Self::delete_instance) reads the tree first and then deletes it in one
+/// Each required method is one transaction: if its future is dropped, the call took effect as a whole or not
+/// at all. [`delete_instance`](Self::delete_instance) reads the tree first and then deletes it in one
 /// transaction.
 #[async_trait]
 pub trait ProviderAdmin: Any + Send + Sync {
@@ -19,8 +19,7 @@ pub trait ProviderAdmin: Any + Send + Sync {
     async fn list_instances(&self) -> Result<Vec<String>, ProviderError>;
 
     /// Lists the instances whose current execution has this status (`Running`, `Completed`, `Failed`,
-    /// `ContinuedAsNew`), newest first; the
-    /// list is empty for a word that is no status.
+    /// `ContinuedAsNew`), newest first; the list is empty for a word that is no status.
     async fn list_instances_by_status(&self, status: &str) -> Result<Vec<String>, ProviderError>;
 
     /// Lists the numbers of an instance's executions, ascending; empty for an unknown instance.
@@ -155,7 +154,7 @@ pub const DEFAULT_BULK_LIMIT: u32 = 1_000;
 /// An instance and its current execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InstanceInfo {
-    /// The id that the caller of the start chose.
+    /// The id that the caller of the start chose, or that the engine made for a child.
     pub instance_id: String,
     /// The name that the orchestration is registered under.
     pub orchestration_name: String,
@@ -163,7 +162,7 @@ pub struct InstanceInfo {
     pub orchestration_version: String,
     /// The number of the current execution, from 1.
     pub current_execution_id: u64,
-    /// One of `Running`, `Completed`, `Failed`, `ContinuedAsNew`.
+    /// The status of the current execution: `Running`, `Completed`, `Failed` or `ContinuedAsNew`.
     pub status: String,
     /// The output of a completed execution, or the failure as text; `None` while it runs.
     pub output: Option<String>,
@@ -175,46 +174,46 @@ pub struct InstanceInfo {
     pub parent_instance_id: Option<String>,
 }
 
-/// Describes one execution of an instance: its status, output, times and length.
+/// One execution of an instance: its status, output, times and length.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecutionInfo {
     /// The number of the execution, from 1.
     pub execution_id: u64,
-    /// One of `Running`, `Completed`, `Failed`, `ContinuedAsNew`.
+    /// The status of the execution: `Running`, `Completed`, `Failed` or `ContinuedAsNew`.
     pub status: String,
     /// The output of a completed execution, or the failure as text; `None` while it runs.
     pub output: Option<String>,
-    /// When its first commit was, in milliseconds since the Unix epoch.
+    /// When the first commit of the execution was, in milliseconds since the Unix epoch.
     pub started_at: u64,
-    /// When it ended, in milliseconds since the Unix epoch; `None` while it runs.
+    /// When the execution ended, in milliseconds since the Unix epoch; `None` while it runs.
     pub completed_at: Option<u64>,
-    /// The number of events in its history.
+    /// The number of events in the history of the execution.
     pub event_count: usize,
 }
 
 /// The numbers of instances, executions and events in a whole store.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SystemMetrics {
-    /// Instances that have a row: at least one commit named their orchestration.
+    /// The number of instances that have a row: at least one commit named their orchestration.
     pub total_instances: u64,
-    /// Executions of all instances, ended ones included.
+    /// The number of executions of all instances, ended ones included.
     pub total_executions: u64,
-    /// Instances whose current execution has not ended.
+    /// The number of instances whose current execution has not ended.
     pub running_instances: u64,
-    /// Instances whose current execution completed.
+    /// The number of instances whose current execution completed.
     pub completed_instances: u64,
-    /// Instances whose current execution failed.
+    /// The number of instances whose current execution failed.
     pub failed_instances: u64,
-    /// Events of all executions, ended ones included.
+    /// The number of events of all executions, ended ones included.
     pub total_events: u64,
 }
 
 /// How many rows wait in the queues of a store.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct QueueDepths {
-    /// Messages that are not leased, future timers included.
+    /// The number of messages that are not leased, future timers included.
     pub orchestrator_queue: usize,
-    /// Activities that are not leased.
+    /// The number of activities that are not leased.
     pub worker_queue: usize,
     /// Always 0: timers are messages and count in `orchestrator_queue`.
     pub timer_queue: usize,
@@ -223,12 +222,12 @@ pub struct QueueDepths {
 /// Selects instances. Every condition that is given must hold; the default selects all, up to the limit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InstanceFilter {
-    /// The ids to select from; an empty list selects no instance.
+    /// The ids to select from: `None` means all instances, an empty list selects no instance.
     pub instance_ids: Option<Vec<String>>,
     /// Selects instances whose current execution ended before this time, in milliseconds since the Unix
-    /// epoch.
+    /// epoch. `None` does not filter.
     pub completed_before: Option<u64>,
-    /// Bounds how many are selected; [`DEFAULT_BULK_LIMIT`] if absent.
+    /// The largest number of instances that one call selects; `None` means [`DEFAULT_BULK_LIMIT`].
     pub limit: Option<u32>,
 }
 
@@ -238,14 +237,15 @@ pub struct InstanceFilter {
 pub struct PruneOptions {
     /// Keeps this many of the newest executions; `None` and 0 mean 1, because the current one is always kept.
     pub keep_last: Option<u32>,
-    /// Selects executions that ended before this time, in milliseconds since the Unix epoch.
+    /// Selects executions that ended before this time, in milliseconds since the Unix epoch. `None` does not
+    /// filter.
     pub completed_before: Option<u64>,
 }
 
 /// The numbers of rows that a deletion removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeleteInstanceResult {
-    /// The number of instances, unknown ids that were named included.
+    /// The number of deleted instances. Ids that were named and have no instance count too.
     pub instances_deleted: u64,
     /// The number of executions of the deleted instances.
     pub executions_deleted: u64,
@@ -260,9 +260,9 @@ pub struct DeleteInstanceResult {
 pub struct PruneResult {
     /// The number of instances that were looked at, whether or not something was removed.
     pub instances_processed: u64,
-    /// The number of executions removed.
+    /// The number of executions that were removed.
     pub executions_deleted: u64,
-    /// The number of events removed.
+    /// The number of events that were removed with them.
     pub events_deleted: u64,
 }
 

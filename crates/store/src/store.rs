@@ -15,12 +15,13 @@ use crate::{
 
 /// Keeps histories, queues, leases, sessions and key-value state.
 ///
-/// What each method promises is in `CONTRACT.md`, in numbered clauses; the conformance kit proves them. Every
-/// store of ours implements this trait and gets [`Provider`](crate::Provider), the compatible one, for free.
+/// `CONTRACT.md` says in numbered clauses (S1 and so on) what each method promises; the conformance kit tests
+/// them. Every store of this project implements this trait and gets [`Provider`](crate::Provider), the trait
+/// of the compatible crate, for free.
 ///
 /// # Cancel safety
-/// Each method is one transaction: a future that is dropped before it returned has had all of its effect or
-/// none. A dropped fetch leaves no lease and counts no attempt.
+/// Each method is one transaction: if its future is dropped, the call took effect as a whole or not at all. A
+/// fetch promises more: a dropped fetch leaves no lease and counts no delivery.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
     /// Returns a name for the kind of store, for logs.

@@ -4,7 +4,7 @@ use crate::MemoryStore;
 use crate::set_aside::read;
 use crate::state::State;
 
-/// Selects the rows that [`MemoryStore::damage`] overwrites.
+/// The rows whose stored text [`MemoryStore::damage`] overwrites.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Damage<'a> {
     /// Every message to an instance that is in the queue, leased ones included.

@@ -166,12 +166,12 @@ enum Refusal {
     TooLate,
 }
 
-/// Says why a tag could not be set.
+/// The reasons why a tag could not be set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WithTagError {
     /// The future does not wait for an activity.
     NotAnActivity {
-        /// Holds the kind of operation that it waits for.
+        /// The kind of operation that the future waits for.
         kind: &'static str,
     },
     /// The future was polled before, so that the activity is scheduled already.

@@ -72,17 +72,17 @@ impl Continuation {
     }
 }
 
-/// Holds the start of an execution in the form that a message carries it.
+/// The start of an execution, as a message brings it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StartMessage {
-    /// Holds the name that the orchestration is registered under.
+    /// The name that the orchestration is registered under.
     pub orchestration: String,
-    /// Names the version of the handler; `None` leaves the choice to the registry.
+    /// The version that the message asks for; `None` leaves the choice to the registry.
     pub version: Option<String>,
-    /// Holds the input, the parent and everything that the previous execution hands on. Its `traceparent` is
+    /// The input, the parent and everything that the previous execution hands on. Its `traceparent` is
     /// `None`, because a message carries no trace context.
     pub start: Start,
-    /// Tells whether the message continues an instance as new; `false` for a message that starts an instance.
+    /// Whether the message continues an instance as new; `false` for a message that starts an instance.
     pub continues: bool,
 }
 

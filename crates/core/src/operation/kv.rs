@@ -152,7 +152,8 @@ impl Kv {
         }
     }
 
-    /// Checks the number of keys of the instance against the limit, whichever turn wrote them (F21).
+    /// Fails if the instance has more than [`MAX_KV_KEYS`] keys. Keys of earlier turns and executions count
+    /// too (F21).
     pub(crate) fn check_keys(&self) -> Result<(), ErrorDetails> {
         let keys = self.len();
         if keys > MAX_KV_KEYS {

@@ -195,11 +195,12 @@ impl WorkItem {
     }
 }
 
-/// The rules of one kind of operation. The default of each method does nothing.
+/// The rules of one kind of operation. The default of a method is that the kind has no such rule.
 ///
-/// Events, actions and messages are those of the kind, as [`Role`], [`Action::kind`] and [`Addressee`] say.
+/// A method is called only with actions, events and messages of its own kind: [`Action::kind`], [`Role`] and
+/// [`Addressee`] decide which kind that is.
 pub(crate) trait Operation: Sync {
-    /// The name of the kind in errors about its futures.
+    /// Returns the name of the kind in errors about its futures.
     fn label(&self) -> &'static str;
 
     /// Refuses a call that breaks a rule or a limit; nothing of it is recorded. Judged when the call is made,
@@ -208,17 +209,19 @@ pub(crate) trait Operation: Sync {
         Ok(())
     }
 
-    /// The event that records a call; `None` for continue-as-new, which the end of the execution records.
+    /// Makes the event that records a call; `None` for continue-as-new, which the end of the execution
+    /// records.
     fn record(&self, _action: &Action, _event_id: u64, _identity: &Identity) -> Option<Record> {
         None
     }
 
-    /// The work, the message or the session change that a recorded call causes; `None` if it causes none.
+    /// Makes the work, the message or the session change that a recorded call causes; `None` if it causes
+    /// none.
     fn send(&self, _action: Action, _event: &Event, _site: &Site<'_>) -> Option<Effect> {
         None
     }
 
-    /// Is the effect of a call sent although the execution ends in the same turn?
+    /// Tells whether the effect of a call is sent although the execution ends in the same turn.
     fn is_sent_at_end(&self) -> bool {
         false
     }
@@ -229,33 +232,34 @@ pub(crate) trait Operation: Sync {
         Ok(())
     }
 
-    /// On replay: do the arguments of the call equal those that the event records?
+    /// Tells whether a call that is made again on replay has the arguments that the event records.
     fn matches(&self, _action: &Action, _event: &Event) -> bool {
         false
     }
 
-    /// The index of the call that the event records: the oldest one, if it matches.
+    /// Returns the index of the call that the event records: the oldest one, if it matches.
     fn find_call(&self, event: &Event, ledger: &Ledger) -> Option<usize> {
         ledger.peek_call().filter(|call| self.matches(&call.action, event)).map(|_| 0)
     }
 
-    /// The words that begin the text of a mismatch at an event of this kind.
+    /// Returns the words that begin the text of a mismatch at an event of this kind.
     fn mismatch_label(&self, _event: &EventKind) -> &'static str {
         SCHEDULE_MISMATCH
     }
 
-    /// The text of a mismatch where history has this event and the code made no call.
+    /// Returns the text of a mismatch where history has this event and the code made no call.
     fn missing_call(&self, _event: &EventKind) -> String {
         "history schedule but no emitted action".to_owned()
     }
 
-    /// Did engines before 0.2.0 accept a history with an event of this kind for which the code makes no call?
+    /// Tells whether engines before 0.2.0 accepted a history with an event of this kind for which the code
+    /// makes no call.
     fn may_lack_call(&self) -> bool {
         false
     }
 
-    /// The open operations that end because of the event: closing a session ends the activities on it. By the
-    /// id of the event that scheduled each.
+    /// Returns the open operations that end because of the event, by the id of the event that scheduled each:
+    /// closing a session ends the activities on it.
     fn orphans(&self, _event: &Event, _outline: &Outline) -> BTreeSet<u64> {
         BTreeSet::new()
     }
@@ -273,18 +277,19 @@ pub(crate) trait Operation: Sync {
         Judgement::Ignore("nothing waits for it")
     }
 
-    /// The words for answers of this kind in error texts; `None` if an answer of this kind does not name the
-    /// schedule that it answers.
+    /// Returns the words for answers of this kind in error texts; `None` if an answer of this kind does not
+    /// name the schedule that it answers.
     fn answer_labels(&self) -> Option<AnswerLabels> {
         None
     }
 
-    /// The failure in an answer; `None` if the answer is a success.
+    /// Returns the failure in an answer; `None` if the answer is a success.
     fn failure<'a>(&self, _event: &'a EventKind) -> Option<&'a ErrorDetails> {
         None
     }
 
-    /// The notice for operators about an answer, made before the code sees the answer.
+    /// Makes the notice for operators about an answer, before the code sees the answer; `None` if there is
+    /// nothing to tell.
     fn notice(&self, _event: &Event, _ledger: &Ledger) -> Option<Notice> {
         None
     }
@@ -312,7 +317,7 @@ pub(crate) trait Operation: Sync {
         None
     }
 
-    /// How history records that an operation was cancelled; `None` if the kind cannot be cancelled.
+    /// Returns how history records that an operation was cancelled; `None` if the kind cannot be cancelled.
     fn cancellation(&self) -> Option<Cancellation> {
         None
     }
@@ -324,13 +329,13 @@ pub(crate) trait Operation: Sync {
     /// Stops the operation of schedule `id`, whose cancellation this turn recorded.
     fn stop(&self, _id: u64, _site: &Site<'_>, _draft: &mut Draft) {}
 
-    /// When the end of an execution records the cancellation of the [unanswered](Self::unanswered)
+    /// Returns when the end of an execution records the cancellation of the [unanswered](Self::unanswered)
     /// operations.
     fn cancelled_at(&self) -> CancelledAt {
         CancelledAt::Never
     }
 
-    /// The open operations of this kind that have no answer and were not asked to stop, by rising id.
+    /// Returns the open operations of this kind that have no answer and were not asked to stop, by rising id.
     fn unanswered(&self, _outline: &Outline) -> Vec<u64> {
         Vec::new()
     }
@@ -371,7 +376,7 @@ impl From<EventKind> for Record {
 /// A call and the event that now records it.
 pub(crate) struct Recorded<'a> {
     pub(crate) event: &'a Event,
-    /// Is the future that waits for the answer still alive?
+    /// Whether the future that waits for the answer is still alive.
     pub(crate) is_alive: bool,
     /// The open operations that end because of the event; see [`Operation::orphans`].
     pub(crate) orphans: &'a BTreeSet<u64>,
@@ -414,10 +419,10 @@ pub(crate) enum CancelledAt {
     AfterEnd,
 }
 
-/// What the rules of a kind need to know about the end of an instance.
+/// The facts about the end of an instance that [`Operation::end_instance`] gets.
 pub(crate) struct InstanceEnd<'a> {
     /// The first event id of the turn that ends the instance. A child with this id or a higher one was
-    /// scheduled in that turn and never started.
+    /// scheduled in that turn and never started, so it is not cancelled.
     pub(crate) first_event_id: u64,
     /// The reason that children are cancelled with.
     pub(crate) reason: &'a str,

@@ -158,7 +158,7 @@ fn fatal(event: &EventKind) -> Option<&ErrorDetails> {
     }
 }
 
-/// Is the event an answer whose failure ends the orchestration (see [`fatal`])?
+/// Tells whether the event is an answer whose failure ends the orchestration (see [`fatal`]).
 pub(super) fn is_fatal(event: &Event) -> bool {
     fatal(&event.kind).is_some()
 }

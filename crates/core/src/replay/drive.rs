@@ -78,8 +78,8 @@ impl Execution {
     }
 }
 
-/// Is this the version stamp of an engine whose histories can be compared strictly: it polls at the same
-/// points and records every argument of a call?
+/// Tells whether the stamp is of an engine whose histories can be compared strictly: it polls at the same
+/// points and records every argument of a call.
 pub(super) fn is_exact(stamp: &str) -> bool {
     stamp == BUILD_VERSION || records_everything(stamp)
 }

@@ -124,14 +124,14 @@ pub(super) struct Due {
     pub(super) replaying: bool,
 }
 
-/// Holds everything but the start or the history that is needed to make an [`Execution`].
+/// Everything but the start or the history that is needed to make an [`Execution`].
 #[derive(Debug, Clone)]
 pub struct Setup {
-    /// Identifies the instance and the execution, and names the handler and its version.
+    /// The instance, the number of the execution, and the name and version of the handler.
     pub identity: Identity,
-    /// Holds the key-value state at the end of the previous execution; empty for the first execution.
+    /// The key-value state at the end of the previous execution; empty for the first execution.
     pub kv: BTreeMap<String, KvEntry>,
-    /// Bounds new decisions; replay is not bounded by it.
+    /// The limits of new calls; replay is not bounded by them.
     pub options: Options,
 }
 
@@ -142,14 +142,14 @@ impl Setup {
     }
 }
 
-/// Counts the work that an execution did, so that tests can bound it.
+/// The work that an execution did, so that tests can bound it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Effort {
-    /// Counts the events that were played, recorded and new.
+    /// The number of events that were played, recorded and new.
     pub events_visited: u64,
-    /// Counts the polls of the handler's future.
+    /// The number of polls of the handler's future.
     pub root_polls: u64,
-    /// Counts the polls of durable futures.
+    /// The number of polls of durable futures.
     pub future_polls: u64,
 }
 

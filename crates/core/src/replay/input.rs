@@ -6,42 +6,44 @@ use crate::limits::{MAX_PAYLOAD_BYTES, MAX_SESSIONS_PER_ORCHESTRATION};
 /// Identifies one execution of one orchestration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// Holds the id that the caller of the start chose, or the engine made for a child.
+    /// The id that the caller of the start chose, or that the engine made for a child.
     pub instance: String,
-    /// Holds the number of the execution, from 1.
+    /// The number of the execution within its instance, from 1; each continue-as-new adds one.
     pub execution_id: u64,
-    /// Holds the name that the orchestration is registered under.
+    /// The name that the orchestration is registered under.
     pub name: String,
-    /// Holds the version of the handler that runs this execution.
+    /// The version of the handler that runs this execution.
     pub version: String,
 }
 
-/// Holds what a new execution begins with.
+/// The facts that a new execution begins with.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Start {
-    /// Holds the input of the handler as the caller encoded it.
+    /// The input of the handler, as the caller encoded it.
     pub input: String,
     /// Identifies the schedule of the parent that waits for the result; `None` without a parent.
     pub parent: Option<ParentLink>,
-    /// Holds the queue messages (name, data) that the previous execution did not read, in the order of
-    /// delivery.
+    /// The queue messages (name, data) that the previous execution did not read, in the order of delivery;
+    /// empty for a first execution.
     pub carry_forward: Vec<(String, String)>,
-    /// Holds the custom status that the previous execution ended with.
+    /// The custom status that the previous execution ended with; `None` if it had none, and for a first
+    /// execution.
     pub custom_status: Option<String>,
-    /// Holds the sessions that the previous execution left open, in the order in which they were opened.
+    /// The sessions that the previous execution left open, in the order in which they were opened.
     pub sessions: Vec<CarriedSession>,
-    /// Holds the W3C trace context that the start came with; the first event records it.
+    /// The W3C trace context that the start came with; the first event records it.
     pub traceparent: Option<String>,
 }
 
 /// Identifies the schedule of a parent that waits for this orchestration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParentLink {
-    /// Holds the instance id of the parent.
+    /// The instance id of the parent, which gets the outcome as a message.
     pub instance: String,
-    /// Holds the id of the event of the parent that scheduled this orchestration.
+    /// The id of the event in the history of the parent that scheduled this orchestration.
     pub id: u64,
-    /// Holds the number of the execution of the parent; histories of older engines do not record it.
+    /// The number of the execution of the parent; `None` if an older engine, which does not record it,
+    /// scheduled the child.
     pub execution_id: Option<u64>,
 }
 
@@ -61,24 +63,24 @@ impl ParentLink {
     }
 }
 
-/// Bounds the calls of an execution. Only new calls are checked, never replayed ones: a change of options
-/// cannot break a recorded execution.
+/// The limits of the calls of an execution. Only new calls are checked, never replayed ones: a change of
+/// options cannot break a recorded execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Bounds every input and output that the orchestration writes, in bytes; by default
+    /// The largest input or output that the orchestration may write, in bytes; by default
     /// [`MAX_PAYLOAD_BYTES`]. A larger one fails the orchestration.
     pub max_payload_bytes: usize,
-    /// Bounds the sessions that an orchestration may have open at a time; by default
+    /// The largest number of sessions that an orchestration may have open at a time; by default
     /// [`MAX_SESSIONS_PER_ORCHESTRATION`]. Opening one more fails the orchestration.
     pub max_sessions: usize,
     /// Fails an orchestration that schedules an activity on a session which it did not open. By default such
     /// an id means the shared session of that name.
     pub require_open_sessions: bool,
-    /// Says whether the store keeps sessions that belong to an instance. If not, the default, opening a
-    /// session fails the orchestration.
+    /// Whether the store keeps sessions that belong to an instance. If not, the default, opening a session
+    /// fails the orchestration.
     pub owned_sessions: bool,
-    /// Says what happens to unread queue messages beyond the number that a continue-as-new can carry; by
-    /// default they are dropped.
+    /// How unread queue messages beyond the number that a continue-as-new can carry are treated; by default
+    /// they are dropped.
     pub carry_forward_overflow: CarryForwardOverflow,
 }
 
@@ -94,7 +96,7 @@ impl Default for Options {
     }
 }
 
-/// Says what happens to unread queue messages beyond
+/// How a continue-as-new treats unread queue messages beyond
 /// [`MAX_CARRY_FORWARD_EVENTS`](crate::limits::MAX_CARRY_FORWARD_EVENTS).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CarryForwardOverflow {

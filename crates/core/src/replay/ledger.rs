@@ -123,7 +123,8 @@ pub(crate) struct Ledger {
     /// them.
     waiting: BTreeMap<u64, Token>,
     dropped: BTreeMap<Kind, Dropped>,
-    /// Dequeues whose messages the code has read since the engine last asked.
+    /// The event ids of the dequeues whose messages the code has read since the last
+    /// [`take_read`](Self::take_read).
     read: Vec<u64>,
     misuse: Option<Misuse>,
 }

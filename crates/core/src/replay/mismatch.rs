@@ -14,39 +14,39 @@ use crate::{ErrorDetails, Event};
 /// which differs from run to run, sooner or later makes another call than the one that was recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mismatch {
-    /// Holds the id of the first event that the program does not repeat. If the program goes on after the
-    /// last recorded event, it is the id that the next event would have.
+    /// The id of the first event that the program does not repeat. If the program goes on after the last
+    /// recorded event, it is the id that the next event would have.
     pub position: u64,
-    /// Describes the difference; users match on its words.
+    /// The difference in words; users match on them.
     pub reason: String,
-    /// Holds the kind of the event at that position, or a phrase if history has no event there. `None` if the
+    /// The kind of the event at that position, or a phrase if history has no event there. `None` if the
     /// history is invalid, or if the program failed on its own.
     pub expected: Option<&'static str>,
-    /// Holds the name of the call that the program made instead; `None` if it made none.
+    /// The name of the call that the program made instead; `None` if it made none.
     pub found: Option<&'static str>,
-    /// Holds the source line of that call; `None` if the program made no call.
+    /// The source line of that call; `None` if the program made no call.
     pub call: Option<CallSite>,
-    /// Identifies the last event that the program repeated; `None` if it repeated no event.
+    /// The last event that the program repeated; `None` if it repeated no event.
     pub last_match: Option<LastMatch>,
 }
 
 /// Identifies the line of a call in the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallSite {
-    /// Holds the path of the source file as the compiler was given it.
+    /// The path of the source file, as the compiler was given it.
     pub file: String,
-    /// Holds the number of the line in the file, from 1.
+    /// The number of the line in the file, from 1.
     pub line: u32,
-    /// Holds the column at which the call begins, from 1.
+    /// The column at which the call begins, from 1.
     pub column: u32,
 }
 
 /// Identifies the last event that program and history agree on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LastMatch {
-    /// Holds the id of that event in its execution.
+    /// The id of that event in its execution.
     pub event_id: u64,
-    /// Holds the `type` that the event has in JSON.
+    /// The `type` that the event has in JSON.
     pub kind: &'static str,
 }
 

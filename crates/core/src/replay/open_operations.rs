@@ -5,50 +5,50 @@ use super::outline::Outline;
 use crate::operation::Role;
 use crate::{Event, SessionKey};
 
-/// Describes an operation that an execution asked for and that has no answer yet.
+/// An operation that an execution asked for and that has no answer yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenOperation {
-    /// Holds the id of the event that recorded the call.
+    /// The id of the event that recorded the call.
     pub event_id: u64,
-    /// Holds the time of that event, in milliseconds since the Unix epoch.
+    /// The time of that event, in milliseconds since the Unix epoch.
     pub asked_at_ms: u64,
-    /// Tells the kind of operation, with the details that identify it.
+    /// The kind of operation, with the details that identify it.
     pub kind: OpenKind,
 }
 
-/// Names one thing that an execution waits for.
+/// The kinds of operations that an execution can wait for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OpenKind {
     /// The outcome of an activity.
     Activity {
-        /// Holds the name that the activity is registered under.
+        /// The name that the activity is registered under.
         name: String,
-        /// Holds the tag of the activity, which only workers that serve it take; `None` for an untagged
+        /// The tag of the activity: only workers that serve it take the activity; `None` for an untagged
         /// activity.
         tag: Option<String>,
-        /// Identifies the session that the activity runs on; `None` without a session.
+        /// The key of the session that the activity runs on; `None` for an activity without a session.
         session: Option<SessionKey>,
     },
     /// The time at which a timer is due.
     Timer {
-        /// Holds the time at which the timer is due, in milliseconds since the Unix epoch.
+        /// The time at which the timer is due, in milliseconds since the Unix epoch.
         fire_at_ms: u64,
     },
     /// An event that is raised from outside.
     Event {
-        /// Holds the name that the event is raised under.
+        /// The name of the awaited event: the one that its sender raises it under.
         name: String,
     },
     /// The next message of a queue.
     Queue {
-        /// Holds the name of the queue, which belongs to the instance.
+        /// The name of the queue, which belongs to the instance.
         name: String,
     },
     /// The outcome of a child.
     Child {
-        /// Holds the name that the orchestration of the child is registered under.
+        /// The name that the orchestration of the child is registered under.
         name: String,
-        /// Holds the instance id of the child, with the id of its parent in front if the engine made it.
+        /// The instance id of the child, with the id of its parent in front if the engine made it.
         instance: String,
     },
 }

@@ -6,89 +6,87 @@ use crate::{
     SessionKey, WorkItem,
 };
 
-/// Holds everything that one turn decided. It takes effect as a whole, when a store commits it.
+/// Everything that one turn decided. It takes effect as a whole, when a store commits it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Turn {
-    /// Holds the events to append to the history, in order.
+    /// The events to append to the history, in order.
     pub events: Vec<Event>,
-    /// Holds the work, the messages and the other changes that the turn causes outside its history.
+    /// The work, the messages and the other changes that the turn causes outside its history.
     pub effects: Effects,
-    /// Says how the execution stands after the turn.
+    /// How the execution stands after the turn.
     pub verdict: Verdict,
-    /// Holds notices for operators; the runtime logs them.
+    /// Notices for operators, which the runtime logs. They change nothing else.
     pub notices: Vec<Notice>,
-    /// Holds the children whose answers this turn recorded.
+    /// The children whose answers this turn recorded, for metrics.
     pub answered: Vec<AnsweredChild>,
 }
 
-/// Describes a child whose answer a turn recorded.
+/// A child whose answer a turn recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnsweredChild {
-    /// Holds the name of the child's orchestration.
+    /// The name that the orchestration of the child is registered under.
     pub name: String,
-    /// Holds the time from the schedule of the child to its answer, in milliseconds by the clock of the
-    /// store.
+    /// The time from the schedule of the child to its answer, in milliseconds by the store's clock.
     pub took_ms: u64,
-    /// Is true if the child completed, false if it failed.
+    /// Whether the child completed; false if it failed.
     pub succeeded: bool,
 }
 
-/// Holds what a turn causes outside its own history.
+/// The changes that a turn causes outside its own history.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Effects {
-    /// Holds the activities to queue for workers, in the order of the calls.
+    /// The activities to queue for workers, in the order of the calls.
     pub work: Vec<QueuedWork>,
-    /// Holds the messages to send: timers, starts, cancellations, the successor's start.
+    /// The messages to send: timers, starts, cancellations, the start of the next execution.
     pub messages: Vec<WorkItem>,
-    /// Holds the activities to withdraw, whether they are queued or already run.
+    /// The activities to withdraw, whether they are queued or already run.
     pub cancelled_activities: Vec<ScheduledActivityIdentifier>,
-    /// Holds the changes of sessions, in order.
+    /// The sessions to open, close and watch, in the order of the calls.
     pub sessions: Vec<SessionChange>,
-    /// Holds the notice for the parent; `None` while the execution goes on, and for an instance without a
-    /// parent.
+    /// The outcome for the parent; `None` while the execution goes on, and for an instance without a parent.
     pub parent: Option<ParentNotice>,
 }
 
-/// Pairs an activity with the session that it runs on.
+/// An activity with the session that it runs on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueuedWork {
-    /// Holds the activity, always a [`WorkItem::ActivityExecute`].
+    /// The activity, always a [`WorkItem::ActivityExecute`].
     pub item: WorkItem,
-    /// Holds the key of the session that the activity runs on; `None` for an activity without a session.
+    /// The key of the session that the activity runs on; `None` for an activity without a session.
     pub session: Option<SessionKey>,
 }
 
-/// Describes a change of a session.
+/// A change of a session that a turn asks the store for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionChange {
     /// Opens a session of this instance.
     Open {
-        /// Holds the id of the session within this instance.
+        /// The id of the session within this instance.
         session_id: String,
-        /// Bounds how long the session stays attached without a running activity, in milliseconds; with
-        /// `None` it stays attached until it is closed.
+        /// How long the session stays attached without a running activity, in milliseconds; `None` keeps it
+        /// attached until it is closed.
         idle_timeout_ms: Option<u64>,
-        /// Says how many activities of the session may run at a time; `None` means as many as fit.
+        /// How many activities of the session may run at a time; `None` means as many as fit.
         concurrency: Option<SessionConcurrency>,
     },
     /// Closes a session of this instance.
     Close {
-        /// Holds the id of the session within this instance.
+        /// The id of the session within this instance.
         session_id: String,
     },
     /// Asks the store for a message when a session is attached to a worker anew.
     Watch {
-        /// Identifies the session, which need not belong to this instance.
+        /// The key of the session, which need not belong to this instance.
         key: SessionKey,
     },
 }
 
-/// Tells a parent how its child ended.
+/// The outcome of a child, for its parent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParentNotice {
-    /// Identifies the schedule of the parent that waits.
+    /// The schedule of the parent that waits for the outcome.
     pub parent: ParentLink,
-    /// Holds the output of the child or its failure.
+    /// The output of the child, as its handler encoded it, or its failure.
     pub outcome: Result<String, ErrorDetails>,
 }
 
@@ -109,29 +107,29 @@ impl ParentNotice {
     }
 }
 
-/// Says how an execution stands after a turn.
+/// How an execution stands after a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// The execution waits for an answer.
     Waiting {
-        /// Is true if no message can ever answer: the code awaits something that history does not record.
+        /// Whether no message can ever answer: the code awaits something that history does not record.
         stuck: bool,
     },
     /// The handler returned an output.
     Completed {
-        /// Holds the output as the handler encoded it.
+        /// The output of the execution, as its handler encoded it.
         output: String,
     },
     /// The execution ended without an output: by an error, a panic, a cancellation or a mismatch.
     Failed {
-        /// Says why the execution failed; the event that ends the history records the same.
+        /// Why the execution failed; the event that ends the history records the same.
         details: ErrorDetails,
     },
     /// The instance goes on in a new execution.
     ContinuedAsNew {
-        /// Holds the input of the next execution.
+        /// The input of the next execution, as the code encoded it.
         input: String,
-        /// Holds the version of the next handler, if the code asked for one.
+        /// The version that the next execution shall run; `None` if the code did not ask for one.
         version: Option<String>,
     },
     /// The execution had ended before this turn; nothing was decided.
@@ -151,28 +149,28 @@ impl Verdict {
 pub enum Notice {
     /// A message changed nothing: a duplicate, a late answer, or one for another execution.
     Ignored {
-        /// Holds the kind of the message, as [`kind_of`](crate::kind_of) names it.
+        /// The kind of the message, as [`kind_of`](crate::kind_of) names it.
         message: &'static str,
-        /// Holds the reason, in words for people.
+        /// Why the message changed nothing, in words for people.
         why: &'static str,
     },
     /// An event was raised while no wait for its name was open. It stays in history and is never delivered.
     EarlyEvent {
-        /// Holds the name that the event was raised under.
+        /// The name that the event was raised under.
         name: String,
     },
     /// A queue message was dropped because a continue-as-new carries a limited number of them.
     CarryForwardDropped {
-        /// Holds the name of the queue.
+        /// The name of the queue that the message waited in.
         name: String,
-        /// Holds the payload of the dropped message.
+        /// The payload of the dropped message.
         data: String,
     },
     /// The engine version in the first event of the history cannot be parsed.
     InvalidPinnedVersion {
-        /// Holds the version as it is recorded.
+        /// The version as the event records it.
         version: String,
-        /// Holds the error of the parser.
+        /// Why the version cannot be parsed, as the parser said it.
         error: String,
     },
     /// The code began to wait for something that no message can ever answer. Told once, by the turn in which
@@ -180,7 +178,7 @@ pub enum Notice {
     Stuck,
     /// The history has grown so long that replaying it is slow; continue-as-new starts a fresh one.
     LongHistory {
-        /// Holds the number of events in the history.
+        /// The number of events in the history of the execution.
         events: usize,
     },
 }

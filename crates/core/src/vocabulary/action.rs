@@ -10,120 +10,122 @@ use crate::vocabulary::session::SessionConcurrency;
 pub enum Action {
     /// Runs an activity.
     CallActivity {
-        /// Is 0 in a call of the code: the id of the recording event is not known yet. Kept for the
+        /// 0 in a call of the code, because the id of the recording event is not known yet. Kept for the
         /// compatible form.
         scheduling_event_id: u64,
-        /// Holds the name that the activity is registered under.
+        /// The name that the activity is registered under.
         name: String,
-        /// Holds the input as the caller encoded it.
+        /// The input of the activity, as the caller encoded it.
         input: String,
-        /// Holds the id of the session to run on; `None` for an activity without a session.
+        /// The id of the session that the activity runs on: an open session of this instance, or else the
+        /// shared session of that id. `None` for an activity without a session.
         session_id: Option<String>,
-        /// Holds the tag: only workers that serve it take the activity. `None` means workers for untagged
-        /// ones.
+        /// Only workers that serve this tag take the activity; `None` leaves it to workers that take untagged
+        /// activities.
         tag: Option<String>,
     },
     /// Starts a timer.
     CreateTimer {
-        /// Is 0 in a call of the code: the id of the recording event is not known yet. Kept for the
+        /// 0 in a call of the code, because the id of the recording event is not known yet. Kept for the
         /// compatible form.
         scheduling_event_id: u64,
-        /// Holds the time at which the timer is due, in milliseconds since the Unix epoch.
+        /// The time at which the timer is due, in milliseconds since the Unix epoch.
         fire_at_ms: u64,
     },
     /// Waits for an external event.
     WaitExternal {
-        /// Is 0 in a call of the code: the id of the recording event is not known yet. Kept for the
+        /// 0 in a call of the code, because the id of the recording event is not known yet. Kept for the
         /// compatible form.
         scheduling_event_id: u64,
-        /// Holds the name that the event is raised under.
+        /// The name of the awaited event: the one that its sender raises it under.
         name: String,
     },
     /// Starts another orchestration without waiting for it.
     StartOrchestrationDetached {
-        /// Is 0 in a call of the code: the id of the recording event is not known yet. Kept for the
+        /// 0 in a call of the code, because the id of the recording event is not known yet. Kept for the
         /// compatible form.
         scheduling_event_id: u64,
-        /// Holds the name that the orchestration is registered under.
+        /// The name that the orchestration is registered under.
         name: String,
-        /// Holds the version asked for; `None` leaves the choice to the registry.
+        /// The version that the caller asks for; `None` leaves the choice to the registry.
         version: Option<String>,
-        /// Holds the id of the instance to start. An instance that exists already is not started again.
+        /// The id of the instance to start. An instance that exists already is not started again.
         instance: String,
-        /// Holds the input as the caller encoded it.
+        /// The input of the orchestration, as the caller encoded it.
         input: String,
     },
     /// Starts a child and waits for it.
     StartSubOrchestration {
-        /// Is 0 in a call of the code: the id of the recording event is not known yet. Kept for the
+        /// 0 in a call of the code, because the id of the recording event is not known yet. Kept for the
         /// compatible form.
         scheduling_event_id: u64,
-        /// Holds the name that the orchestration is registered under.
+        /// The name that the orchestration is registered under.
         name: String,
-        /// Holds the version asked for; `None` leaves the choice to the registry.
+        /// The version that the caller asks for; `None` leaves the choice to the registry.
         version: Option<String>,
-        /// Holds the id of the child, or a stand-in for the id that the engine makes when the call is
-        /// recorded.
+        /// The instance id of the child: the one that the caller chose, or a placeholder for the id that the
+        /// engine makes when the call is recorded.
         instance: String,
-        /// Holds the input as the caller encoded it.
+        /// The input of the child, as the caller encoded it.
         input: String,
     },
     /// Ends this execution and starts the next.
     ContinueAsNew {
-        /// Holds the input of the next execution.
+        /// The input of the next execution, as the caller encoded it.
         input: String,
-        /// Holds the version asked for; `None` leaves the choice to the registry.
+        /// The version that the next execution shall run; `None` leaves the choice to the registry.
         version: Option<String>,
     },
     /// Sets or clears the custom status.
     UpdateCustomStatus {
-        /// Holds the new status; `None` clears it.
+        /// The new status; `None` clears it.
         status: Option<String>,
     },
     /// Takes the next message of a queue, or waits for it.
     DequeueEvent {
-        /// Is 0 in a call of the code: the id of the recording event is not known yet. Kept for the
+        /// 0 in a call of the code, because the id of the recording event is not known yet. Kept for the
         /// compatible form.
         scheduling_event_id: u64,
-        /// Holds the name of the queue.
+        /// The name of the queue, which belongs to the instance.
         name: String,
     },
     /// Sets a key of the instance's key-value store.
     SetKeyValue {
-        /// Holds the key, unique within the instance.
+        /// The key, unique within the instance.
         key: String,
-        /// Holds the new value, which replaces the former one.
+        /// The new value, which replaces the former one.
         value: String,
-        /// Holds the time of the turn that made the call, in milliseconds since the Unix epoch.
+        /// The time of the turn that made the call, in milliseconds since the Unix epoch.
         last_updated_at_ms: u64,
     },
     /// Clears a key of the instance's key-value store.
     ClearKeyValue {
-        /// Holds the key, unique within the instance.
+        /// The key to clear, unique within the instance.
         key: String,
     },
     /// Clears every key of the instance's key-value store.
     ClearKeyValues,
     /// Opens an owned session.
     OpenSession {
-        /// Is 0 in a call of the code: the id of the recording event is not known yet. Kept for the
+        /// 0 in a call of the code, because the id of the recording event is not known yet. Kept for the
         /// compatible form.
         scheduling_event_id: u64,
-        /// Holds the session id; for `None` the engine makes one of the id of the recording event.
+        /// The id of the session within its instance; for `None` the engine makes one from the id of the
+        /// recording event.
         session_id: Option<String>,
-        /// Bounds how long a session without running activities stays attached to its worker, in
-        /// milliseconds; `None` keeps it attached until it is closed.
+        /// How long a session without running activities stays attached to its worker, in milliseconds;
+        /// `None` keeps it attached until it is closed.
         idle_timeout_ms: Option<u64>,
-        /// Says how many activities of the session may run at a time; `None` means
+        /// How many activities of the session may run at a time; `None` means
         /// [`SessionConcurrency::Unbounded`].
         concurrency: Option<SessionConcurrency>,
     },
     /// Closes an owned session.
     CloseSession {
-        /// Is 0 in a call of the code: the id of the recording event is not known yet. Kept for the
+        /// 0 in a call of the code, because the id of the recording event is not known yet. Kept for the
         /// compatible form.
         scheduling_event_id: u64,
-        /// Holds the id of the session within its instance.
+        /// The id of the session within its instance; closing a session that is not open changes nothing.
         session_id: String,
     },
 }

@@ -3,24 +3,25 @@
 //! The names of the engine's own activities (syscalls) are a wire format: histories of the compatible API
 //! hold them. Such an activity records a value that must be the same on replay.
 
-/// Says what a durable future waits for. Compatible code names this type; the engine does not use it.
+/// The kinds of operations that a durable future waits for. Compatible code names this type; the engine does
+/// not use it.
 #[derive(Debug, Clone)]
 pub enum ScheduleKind {
     /// Waits for an activity.
     Activity {
-        /// Holds the name that the activity is registered under.
+        /// The name that the activity is registered under.
         name: String,
     },
     /// Waits for a timer.
     Timer,
     /// Waits for an external event.
     ExternalWait {
-        /// Holds the name that the event is raised under.
+        /// The name that the event is raised under.
         event_name: String,
     },
     /// Waits for a queue message.
     QueueDequeue {
-        /// Holds the name of the queue.
+        /// The name of the queue.
         event_name: String,
     },
     /// Waits for a child.
@@ -30,46 +31,46 @@ pub enum ScheduleKind {
     },
 }
 
-/// Holds the answer of a durable future. Compatible code names this type; the engine does not use it.
+/// The answer of a durable future. Compatible code names this type; the engine does not use it.
 #[doc(hidden)]
 #[derive(Debug, Clone)]
 pub enum CompletionResult {
-    /// Holds the result of an activity.
+    /// The result of an activity.
     ActivityOk(String),
-    /// Holds the error of an activity.
+    /// The error of an activity.
     ActivityErr(String),
-    /// Tells that a timer was due.
+    /// A timer was due.
     TimerFired,
-    /// Holds the result of a child.
+    /// The result of a child.
     SubOrchOk(String),
-    /// Holds the error of a child.
+    /// The error of a child.
     SubOrchErr(String),
-    /// Holds the payload of an external event or a queue message.
+    /// The payload of an external event or a queue message.
     ExternalData(String),
 }
 
 /// Identifies one scheduled activity, so that a store can withdraw it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScheduledActivityIdentifier {
-    /// Holds the id of the instance that scheduled the activity.
+    /// The id of the instance that scheduled the activity.
     pub instance: String,
-    /// Holds the number of the execution that scheduled the activity.
+    /// The number of the execution that scheduled the activity.
     pub execution_id: u64,
-    /// Holds the id of the event that scheduled the activity.
+    /// The id of the event that scheduled the activity, unique within the execution.
     pub activity_id: u64,
 }
 
 /// Begins the name of every activity of the engine. An application cannot register such a name.
 pub const SYSCALL_PREFIX: &str = "__duroxide_syscall:";
 
-/// Names the activity of the engine that makes a random UUID.
+/// The name of the activity of the engine that makes a random UUID.
 pub const SYSCALL_NEW_GUID: &str = "__duroxide_syscall:new_guid";
 
-/// Names the activity of the engine that returns the time of the worker, in milliseconds since the Unix
+/// The name of the activity of the engine that returns the time of the worker, in milliseconds since the Unix
 /// epoch.
 pub const SYSCALL_UTC_NOW_MS: &str = "__duroxide_syscall:utc_now_ms";
 
-/// Names the activity of the engine that reads a key of another instance.
+/// The name of the activity of the engine that reads a key of another instance.
 pub const SYSCALL_GET_KV_VALUE: &str = "__duroxide_syscall:get_kv_value";
 
 #[cfg(test)]

@@ -6,45 +6,47 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Says what went wrong, in a form that is recorded.
+/// The recorded form of a failure, by category.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
 pub enum ErrorDetails {
     /// A fault of a store or of the runtime itself.
     Infrastructure {
-        /// Holds the name of the operation that failed, such as `commit_turn`.
+        /// The name of the operation that failed, such as `commit_turn`.
         operation: String,
-        /// Holds the error text of the store or the runtime, in words for people.
+        /// The error text of the store or the runtime, in words for people.
         message: String,
-        /// Tells whether another try may succeed.
+        /// Whether another try may succeed.
         retryable: bool,
     },
     /// A fault of the deployment: code and history do not fit.
     Configuration {
-        /// Names the fault: the code does not repeat what history records.
+        /// The kind of fault: the code does not repeat what history records.
         kind: ConfigErrorKind,
-        /// Holds the name of the handler that does not fit; empty in errors that this engine makes.
+        /// The name of the handler that does not fit; empty in errors that this engine makes.
         resource: String,
-        /// Holds the details; without them the text names the resource.
+        /// The difference between code and history, in words; with `None` the shown text names the resource
+        /// instead.
         message: Option<String>,
     },
     /// A fault of the application: a handler returned an error, panicked or was cancelled.
     Application {
-        /// Names the fault: a returned error, a panic, a cancellation, a lost session or a termination.
+        /// The kind of fault: a returned error, a panic, a cancellation, a lost session or a termination.
         kind: AppErrorKind,
-        /// Holds the text of the returned error, the panic or the broken limit; empty for a cancellation.
+        /// The text of the returned error, the panic or the broken limit; empty for a cancellation.
         message: String,
-        /// Tells whether another try may succeed.
+        /// Whether another try may succeed.
         retryable: bool,
     },
-    /// A message whose processing failed too often, so that it is given up.
+    /// A turn or an activity that was delivered to workers too often without an outcome, so that it is given
+    /// up.
     Poison {
-        /// Counts the attempts, the last one included.
+        /// The number of deliveries, the last one included; higher than `max_attempts`.
         attempt_count: u32,
-        /// Holds the limit of attempts, which was passed.
+        /// The number of deliveries that the runtime allows (`RuntimeOptions::max_attempts`).
         max_attempts: u32,
-        /// Identifies the turn or the activity that was tried too often.
+        /// The turn or the activity that was delivered too often.
         message_type: PoisonMessageType,
-        /// Holds the message as JSON, for people.
+        /// The messages of the turn, or the activity, as JSON, for people.
         message: String,
     },
 }
@@ -87,34 +89,34 @@ impl ErrorDetails {
     }
 }
 
-/// Identifies the turn or the activity that was tried too often.
+/// Identifies the turn or the activity that was delivered too often.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
 pub enum PoisonMessageType {
     /// The messages of one turn, which was delivered to workers too often.
     Orchestration {
-        /// Holds the id of the instance.
+        /// The id of the instance that the messages are for.
         instance: String,
-        /// Holds the number of the execution within its instance, from 1.
+        /// The number of the current execution of that instance, from 1.
         execution_id: u64,
     },
     /// An activity that was delivered to workers too often.
     Activity {
-        /// Holds the id of the instance that scheduled it.
+        /// The id of the instance that scheduled the activity.
         instance: String,
-        /// Holds the number of the execution that scheduled it.
+        /// The number of the execution that scheduled the activity.
         execution_id: u64,
-        /// Holds the name that the activity is registered under.
+        /// The name that the activity is registered under.
         activity_name: String,
-        /// Holds the id of the event that scheduled it.
+        /// The id of the event that scheduled the activity.
         activity_id: u64,
     },
     /// An instance whose history cannot be read.
     FailedDeserialization {
-        /// Holds the id of the instance.
+        /// The id of the instance whose history cannot be read.
         instance: String,
-        /// Holds the number of the execution within its instance, from 1.
+        /// The number of the execution whose events cannot be read, from 1.
         execution_id: u64,
-        /// Holds the error of the reader.
+        /// Why the history cannot be read, as the store said it.
         error: String,
     },
 }
@@ -137,14 +139,14 @@ impl PoisonMessageType {
     }
 }
 
-/// Names the way in which code and history do not fit.
+/// The ways in which code and history can differ.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
 pub enum ConfigErrorKind {
     /// The code asks for something else than history records.
     Nondeterminism,
 }
 
-/// Names the way in which the application failed.
+/// The ways in which the application can fail.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
 pub enum AppErrorKind {
     /// An activity returned an error.
@@ -155,14 +157,14 @@ pub enum AppErrorKind {
     Panicked,
     /// The instance was cancelled.
     Cancelled {
-        /// Holds the reason, in words for people.
+        /// Why the instance was cancelled, in words for people.
         reason: String,
     },
     /// An activity did not find the in-memory state of its session.
     SessionLost,
     /// An operator ended the instance without running its code.
     Terminated {
-        /// Holds the reason, in words for people.
+        /// Why the operator ended the instance, in words for people.
         reason: String,
     },
 }

@@ -30,8 +30,7 @@ pub const MAX_SESSION_ID_BYTES: usize = 1024;
 /// Bounds the open sessions of an orchestration by default, because each holds a place on a worker.
 pub const MAX_SESSIONS_PER_ORCHESTRATION: usize = 10;
 
-/// Gives the number of events from which a history is reported as long, because each cold turn reads all of
-/// it.
+/// The number of events from which a history is reported as long, because each cold turn reads all of it.
 pub const WARN_HISTORY_EVENTS: usize = 50_000;
 
 /// Bounds the polls at one point of history, because a handler that wakes itself for ever never settles.

@@ -3,17 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Says how often an activity is tried, how long to wait between tries and how long a try may take.
+/// How often an activity is tried, how long to wait between tries and how long a try may take.
 ///
 /// The default is three tries with exponential backoff from 100 ms to 30 s and no timeout.
 #[derive(Debug, Clone)]
 pub struct RetryPolicy {
-    /// Bounds the number of tries, the first one included; at least 1.
+    /// The largest number of tries, the first one included; 3 by default, at least 1. With 1 the activity is
+    /// not tried again.
     pub max_attempts: u32,
-    /// Says how long to wait after a try that failed.
+    /// How long to wait after a try that failed; exponential from 100 ms to 30 s by default.
     pub backoff: BackoffStrategy,
-    /// Bounds the time of each try; `None` means no bound. A try that takes longer ends the whole call with
-    /// an error and is not repeated.
+    /// How long each try may take; `None`, the default, means no bound. A try that takes longer ends the
+    /// whole call with an error and is not repeated.
     pub timeout: Option<Duration>,
 }
 
@@ -77,8 +78,8 @@ impl Default for RetryPolicy {
 /// Returns true for an error after which the activity is tried again.
 type Worth = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
-/// Says how an activity is tried again: a [`RetryPolicy`], which errors are worth another try, a bound for
-/// all tries together, and the session and the tag of every try.
+/// How an activity is tried again: a [`RetryPolicy`], which errors are worth another try, a bound for all
+/// tries together, and the session and the tag of every try.
 #[derive(Clone)]
 pub struct Retry {
     pub(crate) policy: RetryPolicy,
@@ -147,30 +148,30 @@ impl std::fmt::Debug for Retry {
 #[error("max_attempts must be at least 1")]
 pub struct InvalidRetryPolicy;
 
-/// Says how the wait between two tries grows.
+/// How the wait between two tries grows.
 #[derive(Debug, Clone)]
 pub enum BackoffStrategy {
     /// The next try begins at once.
     None,
     /// The same wait after each try.
     Fixed {
-        /// Holds the wait between any two tries.
+        /// The wait between any two tries.
         delay: Duration,
     },
     /// A wait that grows by `base` after each try.
     Linear {
-        /// Holds the wait after the first try, and the time that each further wait adds.
+        /// The wait after the first try, and the time that each further wait adds.
         base: Duration,
-        /// Bounds the wait: a longer one is cut to this.
+        /// The longest wait: a longer one is cut to this.
         max: Duration,
     },
     /// A wait that is multiplied after each try.
     Exponential {
-        /// Holds the wait after the first try.
+        /// The wait after the first try.
         base: Duration,
         /// Multiplies the wait after each further try; below 1 the waits get shorter.
         multiplier: f64,
-        /// Bounds the wait: a longer one is cut to this.
+        /// The longest wait: a longer one is cut to this.
         max: Duration,
     },
 }

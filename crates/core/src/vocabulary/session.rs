@@ -22,9 +22,9 @@ const ENGINE_SESSION_NAMESPACE: Uuid = Uuid::from_u128(0x6d1f_0c52_9a3e_4b7d_8e6
 /// owned.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionKey {
-    /// Holds the id of the instance that owns the session; `None` for a shared session.
+    /// The id of the instance that owns the session; `None` for a shared session.
     pub instance: Option<String>,
-    /// Holds the id of the session, unique among the sessions of its instance or among the shared ones.
+    /// The id of the session, unique among the sessions of its instance or among the shared ones.
     pub session_id: String,
 }
 
@@ -44,13 +44,14 @@ impl SessionKey {
 /// worker until it is closed, and its activities run at the same time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionOptions {
-    /// Holds the session id, 1 to 1024 bytes; for `None`, the default, the engine makes one.
+    /// The id of the session within its instance, 1 to 1024 bytes; for `None`, the default, the engine makes
+    /// one.
     pub id: Option<String>,
-    /// Bounds how long the session stays attached without a running activity. With `None`, the default, it
-    /// stays attached until it is closed. Too short a time loses the in-memory state between two activities;
-    /// too long a time holds a place on the worker.
+    /// How long the session stays attached without a running activity. With `None`, the default, it stays
+    /// attached until it is closed. Too short a time loses the in-memory state between two activities; too
+    /// long a time holds a place on the worker.
     pub idle_timeout: Option<Duration>,
-    /// Says how many activities of the session may run at a time; by default as many as fit.
+    /// How many activities of the session may run at a time; by default as many as fit.
     pub concurrency: SessionConcurrency,
 }
 
@@ -79,7 +80,7 @@ impl SessionOptions {
     }
 }
 
-/// Says how many activities of a session may run at a time.
+/// How many activities of a session may run at a time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SessionConcurrency {
@@ -91,7 +92,7 @@ pub enum SessionConcurrency {
     Serial,
 }
 
-/// Names the pool of workers that an owned session runs in. Its first activity decides.
+/// The pool of workers that an owned session runs in. The first activity of the session decides it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SessionPool {
@@ -104,16 +105,16 @@ pub enum SessionPool {
 /// Describes an open session that a continue-as-new hands to the next execution.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CarriedSession {
-    /// Holds the id of the session within its instance.
+    /// The id of the session within its instance.
     pub session_id: String,
-    /// Bounds how long the session stays attached without a running activity, in milliseconds; absent, it
-    /// stays attached until it is closed.
+    /// How long the session stays attached without a running activity, in milliseconds; `None` keeps it
+    /// attached until it is closed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_timeout_ms: Option<u64>,
-    /// Says how many activities of the session may run at a time; absent means as many as fit.
+    /// How many activities of the session may run at a time; `None` means as many as fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<SessionConcurrency>,
-    /// Holds the pool that the session runs in; absent until its first activity is scheduled.
+    /// The pool of workers that the session runs in; `None` until its first activity is scheduled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<SessionPool>,
 }
@@ -121,14 +122,15 @@ pub struct CarriedSession {
 /// Tells an orchestration that a session was attached to a worker anew, without its former in-memory state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionMigration {
-    /// Holds the id of the session, owned by the instance or shared.
+    /// The id of the session, owned by the instance or shared.
     pub id: String,
-    /// Holds the epoch of the new attachment: it rises with each attachment of the session.
+    /// The number of the new attachment. It rises with each attachment of the session.
     pub epoch: u64,
-    /// Names the worker that the session was attached to before; `None` if this is its first attachment.
+    /// The name of the worker that the session was attached to before; `None` if this is its first
+    /// attachment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// Names the worker that the session is attached to now.
+    /// The name of the worker that the session is attached to now.
     pub to: String,
 }
 

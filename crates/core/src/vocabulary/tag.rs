@@ -105,23 +105,23 @@ impl TagFilter {
     }
 }
 
-/// Says why a tag filter cannot be built.
+/// The reasons why a tag filter cannot be built.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidTagFilter {
     /// No tag was given.
     #[error("{constructor} requires at least one tag")]
     Empty {
-        /// Holds the name of the constructor that was called.
+        /// The name of the constructor that was called.
         constructor: &'static str,
     },
     /// More tags were given than a worker may have.
     #[error("{constructor} takes at most {max} tags, got {count}")]
     TooMany {
-        /// Holds the name of the constructor that was called.
+        /// The name of the constructor that was called.
         constructor: &'static str,
-        /// Holds the number of tags that a worker may have.
+        /// The largest number of tags that a worker may have: [`MAX_WORKER_TAGS`].
         max: usize,
-        /// Counts the different tags that were given.
+        /// The number of different tags that were given.
         count: usize,
     },
 }

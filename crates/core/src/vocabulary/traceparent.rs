@@ -7,7 +7,7 @@ use std::fmt;
 /// Bounds a trace context in bytes; one of a later version may have more fields than today's.
 const MAX_BYTES: usize = 256;
 
-/// Says why a text is not a valid `traceparent`.
+/// The reasons why a text is not a valid `traceparent`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidTraceparent {
     /// The text has more than 256 bytes.
@@ -27,16 +27,16 @@ pub enum InvalidTraceparent {
     TooManyFields,
 }
 
-/// Names a field of a `traceparent`.
+/// A field of a `traceparent`, for the error that says which field is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TraceField {
-    /// The version of the format.
+    /// The version of the format: 2 digits.
     Version,
-    /// The id of the trace that the span belongs to.
+    /// The id of the trace that the span belongs to: 32 digits.
     TraceId,
-    /// The id of the span that caused this one.
+    /// The id of the span that caused this one: 16 digits.
     ParentId,
-    /// Flags such as whether the trace is sampled.
+    /// The flags, of which one bit says whether the trace is sampled: 2 digits.
     Flags,
 }
 

@@ -2,7 +2,7 @@
 
 use semver::Version;
 
-/// Gives the engine version that this build stamps on new events: the version of all crates of the workspace.
+/// The engine version that this build stamps on new events: the version of all crates of the workspace.
 pub const BUILD_VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Returns the engine version of this build, parsed: the one that is stamped on events.
@@ -13,12 +13,12 @@ pub fn current_build_version() -> Version {
     }
 }
 
-/// Describes a range of versions, both ends included.
+/// A range of versions, both ends included; it is empty if `min` is above `max`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SemverRange {
-    /// Holds the lowest version that the range contains.
+    /// The lowest version that the range contains.
     pub min: Version,
-    /// Holds the highest version that the range contains.
+    /// The highest version that the range contains.
     pub max: Version,
 }
 
@@ -42,7 +42,8 @@ impl SemverRange {
 /// Selects the executions that a dispatcher can run, by the engine version that they are pinned to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DispatcherCapabilityFilter {
-    /// Holds the supported ranges; an execution fits if one of them contains its version.
+    /// The supported ranges; an execution fits if one of them contains its version. An empty list fits no
+    /// execution.
     pub supported_duroxide_versions: Vec<SemverRange>,
 }
 

@@ -16,206 +16,221 @@ use crate::vocabulary::session::CarriedSession;
 pub enum WorkItem {
     /// Starts an instance.
     StartOrchestration {
-        /// Holds the id of the instance to start. An instance that exists already is not started again.
+        /// The id of the instance to start. An instance that exists already is not started again.
         instance: String,
-        /// Holds the name that the orchestration is registered under.
+        /// The name that the orchestration is registered under.
         orchestration: String,
-        /// Holds the input as the caller encoded it.
+        /// The input of the orchestration, as the caller encoded it.
         input: String,
-        /// Holds the version asked for; `null` leaves the choice to the registry.
+        /// The version that the caller asks for; `None` (`null` in JSON) leaves the choice to the registry.
         version: Option<String>,
-        /// Holds the id of the parent if this is a child.
+        /// The instance id of the parent, which gets the outcome as a message; `None` for an instance that is
+        /// not a child.
         parent_instance: Option<String>,
-        /// Holds the id of the event of the parent that scheduled the child.
+        /// The id of the event in the history of the parent that scheduled this child; `None` without a
+        /// parent.
         parent_id: Option<u64>,
-        /// Holds the number of the parent execution that scheduled the child.
+        /// The number of the execution of the parent that scheduled this child; `None` without a parent.
+        /// Older engines did not write it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_execution_id: Option<u64>,
-        /// Holds the number of the execution to start: 1.
+        /// The number of the execution to start: 1.
         execution_id: u64,
     },
     /// Asks a worker to run an activity.
     ActivityExecute {
-        /// Holds the id of the instance that scheduled the activity.
+        /// The id of the instance that scheduled the activity; its outcome goes there.
         instance: String,
-        /// Holds the number of the execution that scheduled the activity.
+        /// The number of the execution that scheduled the activity.
         execution_id: u64,
-        /// Holds the id of the event that scheduled the operation.
+        /// The id of the event that scheduled the activity, unique within the execution.
         id: u64,
-        /// Holds the name that the activity is registered under.
+        /// The name that the activity is registered under.
         name: String,
-        /// Holds the input as the caller encoded it.
+        /// The input of the activity, as the caller encoded it.
         input: String,
-        /// Holds the id of the session to run on; `None` for an activity without a session.
+        /// The id of the session that the activity runs on, owned by the instance or shared; `None` for an
+        /// activity without a session.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         session_id: Option<String>,
-        /// Holds the tag: only workers that serve it take the activity. `None` means workers for untagged
-        /// ones.
+        /// Only workers that serve this tag take the activity; `None` leaves it to workers that take untagged
+        /// activities.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tag: Option<String>,
     },
     /// Delivers the result of an activity.
     ActivityCompleted {
-        /// Holds the id of the instance that waits for the answer.
+        /// The id of the instance that scheduled the activity and now gets its outcome.
         instance: String,
-        /// Holds the number of the execution that waits for the answer.
+        /// The number of the execution that scheduled the activity; a later execution ignores the outcome.
         execution_id: u64,
-        /// Holds the id of the event that scheduled the operation.
+        /// The id of the event that scheduled the activity.
         id: u64,
-        /// Holds the output of the activity as its handler encoded it.
+        /// The output of the activity, as its handler encoded it.
         result: String,
     },
     /// Delivers the error of an activity.
     ActivityFailed {
-        /// Holds the id of the instance that waits for the answer.
+        /// The id of the instance that scheduled the activity and now gets its outcome.
         instance: String,
-        /// Holds the number of the execution that waits for the answer.
+        /// The number of the execution that scheduled the activity; a later execution ignores the outcome.
         execution_id: u64,
-        /// Holds the id of the event that scheduled the operation.
+        /// The id of the event that scheduled the activity.
         id: u64,
-        /// Says why the activity failed.
+        /// Why the activity failed.
         details: ErrorDetails,
     },
     /// Tells that a timer is due. The store delivers the message no earlier than `fire_at_ms`.
     TimerFired {
-        /// Holds the id of the instance that waits for the answer.
+        /// The id of the instance that set the timer.
         instance: String,
-        /// Holds the number of the execution that waits for the answer.
+        /// The number of the execution that set the timer; a later execution ignores the message.
         execution_id: u64,
-        /// Holds the id of the event that scheduled the operation.
+        /// The id of the event that created the timer.
         id: u64,
-        /// Holds the time at which the timer is due, in milliseconds since the Unix epoch.
+        /// The time at which the timer is due, in milliseconds since the Unix epoch.
         fire_at_ms: u64,
     },
     /// Raises an external event.
     ExternalRaised {
-        /// Holds the id of the instance that receives the message.
+        /// The id of the instance that the event is for.
         instance: String,
-        /// Holds the name that the event is raised under.
+        /// The name of the event; a wait for the same name receives it.
         name: String,
-        /// Holds the payload of the event.
+        /// The payload of the event, as the sender encoded it.
         data: String,
     },
     /// Puts a message on a queue of an instance.
     QueueMessage {
-        /// Holds the id of the instance that receives the message.
+        /// The id of the instance that the queue belongs to.
         instance: String,
-        /// Holds the name of the queue.
+        /// The name of the queue.
         name: String,
-        /// Holds the payload of the message as the sender encoded it.
+        /// The payload of the message, as the sender encoded it.
         data: String,
     },
     /// Asks for an instance to be cancelled.
     CancelInstance {
-        /// Holds the id of the instance to cancel.
+        /// The id of the instance to cancel.
         instance: String,
-        /// Holds the reason, in words for people.
+        /// Why the instance is cancelled, in words for people.
         reason: String,
     },
     /// Delivers the result of a child.
     SubOrchCompleted {
-        /// Holds the id of the instance that waits for the answer.
+        /// The instance id of the parent, which gets this message.
         parent_instance: String,
-        /// Holds the number of the execution that waits for the answer.
+        /// The number of the execution of the parent that scheduled the child; a later execution ignores the
+        /// message.
         parent_execution_id: u64,
-        /// Holds the id of the event that scheduled the operation.
+        /// The id of the event in the history of the parent that scheduled the child.
         parent_id: u64,
-        /// Holds the output of the child as its handler encoded it.
+        /// The output of the child, as its handler encoded it.
         result: String,
     },
     /// Delivers the error of a child.
     SubOrchFailed {
-        /// Holds the id of the instance that waits for the answer.
+        /// The instance id of the parent, which gets this message.
         parent_instance: String,
-        /// Holds the number of the execution that waits for the answer.
+        /// The number of the execution of the parent that scheduled the child; a later execution ignores the
+        /// message.
         parent_execution_id: u64,
-        /// Holds the id of the event that scheduled the operation.
+        /// The id of the event in the history of the parent that scheduled the child.
         parent_id: u64,
-        /// Says why the child failed.
+        /// Why the child failed.
         details: ErrorDetails,
     },
     /// Starts the next execution of an instance.
     ContinueAsNew {
-        /// Holds the id of the instance that continues as new.
+        /// The id of the instance that continues as new.
         instance: String,
-        /// Holds the name that the orchestration is registered under.
+        /// The name that the orchestration is registered under.
         orchestration: String,
-        /// Holds the input of the next execution.
+        /// The input of the next execution, as the caller encoded it.
         input: String,
-        /// Holds the version asked for; `null` leaves the choice to the registry.
+        /// The version that the next execution shall run; `None` (`null` in JSON) leaves the choice to the
+        /// registry.
         version: Option<String>,
-        /// Holds the id of the parent if this is a child.
+        /// The instance id of the parent, which gets the outcome as a message; `None` for an instance that is
+        /// not a child.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_instance: Option<String>,
-        /// Holds the id of the event of the parent that scheduled the child.
+        /// The id of the event in the history of the parent that scheduled this child; `None` without a
+        /// parent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_id: Option<u64>,
-        /// Holds the number of the parent execution that scheduled the child.
+        /// The number of the execution of the parent that scheduled this child; `None` without a parent.
+        /// Older engines did not write it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_execution_id: Option<u64>,
-        /// Holds the queue messages (name, data) that the previous execution did not read, in the order of
+        /// The queue messages (name, data) that the previous execution did not read, in the order of
         /// delivery.
         #[serde(default)]
         carry_forward_events: Vec<(String, String)>,
-        /// Holds the custom status that the previous execution ended with.
+        /// The custom status that the previous execution ended with; `None` if it had none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         initial_custom_status: Option<String>,
     },
     /// Starts the next execution of an instance that has open sessions; used only then.
     ContinueAsNewWithSessions {
-        /// Holds the id of the instance that continues as new.
+        /// The id of the instance that continues as new.
         instance: String,
-        /// Holds the name that the orchestration is registered under.
+        /// The name that the orchestration is registered under.
         orchestration: String,
-        /// Holds the input of the next execution.
+        /// The input of the next execution, as the caller encoded it.
         input: String,
-        /// Holds the version asked for; `null` leaves the choice to the registry.
+        /// The version that the next execution shall run; `None` (`null` in JSON) leaves the choice to the
+        /// registry.
         version: Option<String>,
-        /// Holds the id of the parent if this is a child.
+        /// The instance id of the parent, which gets the outcome as a message; `None` for an instance that is
+        /// not a child.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_instance: Option<String>,
-        /// Holds the id of the event of the parent that scheduled the child.
+        /// The id of the event in the history of the parent that scheduled this child; `None` without a
+        /// parent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_id: Option<u64>,
-        /// Holds the number of the parent execution that scheduled the child.
+        /// The number of the execution of the parent that scheduled this child; `None` without a parent.
+        /// Older engines did not write it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_execution_id: Option<u64>,
-        /// Holds the queue messages (name, data) that the previous execution did not read, in the order of
+        /// The queue messages (name, data) that the previous execution did not read, in the order of
         /// delivery.
         #[serde(default)]
         carry_forward_events: Vec<(String, String)>,
-        /// Holds the custom status that the previous execution ended with.
+        /// The custom status that the previous execution ended with; `None` if it had none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         initial_custom_status: Option<String>,
-        /// Holds the open sessions in the order they were opened.
+        /// The open sessions, in the order in which they were opened.
         sessions: Vec<CarriedSession>,
     },
     /// Tells an instance that asked for it that a session was attached anew.
     SessionMigrated {
-        /// Holds the id of the instance that receives the message.
+        /// The id of the instance that watches the session.
         instance: String,
-        /// Holds the number of the execution that asked to be told.
+        /// The number of the execution that watches the session; a later execution ignores the message.
         execution_id: u64,
-        /// Holds the id of the session, owned by the instance or shared.
+        /// The id of the session, owned by the instance or shared.
         session_id: String,
-        /// Holds the epoch of the new attachment: it rises with each attachment of the session.
+        /// The number of the new attachment. It rises with each attachment of the session.
         epoch: u64,
-        /// Names the worker that the session was attached to before; `None` if this is its first attachment.
+        /// The name of the worker that the session was attached to before; `None` if this is its first
+        /// attachment.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         from: Option<String>,
-        /// Names the worker that the session is attached to now.
+        /// The name of the worker that the session is attached to now.
         to: String,
     },
     /// Ends an instance without running its code, which may not be registered any more.
     TerminateInstance {
-        /// Holds the id of the instance to end.
+        /// The id of the instance to end.
         instance: String,
-        /// Holds the reason, in words for people.
+        /// Why the instance is ended, in words for people.
         reason: String,
     },
     /// Asks for a turn and brings nothing: something outside the engine woke the code of an instance.
     Nudge {
-        /// Holds the id of the instance that gets a turn.
+        /// The id of the instance that gets a turn.
         instance: String,
     },
 }

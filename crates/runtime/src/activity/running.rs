@@ -46,7 +46,8 @@ impl RunningActivities {
     }
 }
 
-/// Keeps an activity among the running ones until it is dropped.
+/// Guards the entry of an activity that runs in this process: the activity can be cancelled until this is
+/// dropped.
 pub(crate) struct RunningActivity {
     all: Arc<RunningActivities>,
     key: ActivityKey,

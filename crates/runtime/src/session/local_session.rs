@@ -281,7 +281,8 @@ mod tests {
         SessionEffect::Detach { cause, was_attached }
     }
 
-    /// What a fetch brings: an older claim than the known one, the known one, a newer one.
+    /// The rows for a claim that a fetch brings: with an older epoch than the known one, the same epoch, a
+    /// newer one.
     fn claim_rows() -> [TableRow; 3] {
         use SessionEffect::{Abandon, Serve};
         use SessionState::{Attached, Claimed, Detaching, Unproven};

@@ -12,8 +12,8 @@ use crate::dispatch::until_abandon_deadline;
 use crate::runtime::RuntimeShared;
 
 /// Renews the leases of this process's sessions and, every `session_cleanup_interval`, removes ended sessions
-/// from the store. When the runtime stops and no activity of a session runs any more, detaches every session
-/// and returns.
+/// from the store. When the runtime stops, waits until no activity of a session runs, or until the abandon
+/// deadline; then detaches every session and returns.
 pub(crate) async fn keep_leases(shared: Arc<RuntimeShared>) {
     let clock = &shared.plan.clock;
     let mut clean_at = clock.monotonic().saturating_add(shared.plan.session_cleanup);
@@ -52,7 +52,8 @@ pub(crate) async fn keep_leases(shared: Arc<RuntimeShared>) {
     detach::detach_all(&shared, DetachCause::Shutdown).await;
 }
 
-/// Waits until the runtime stops and no activity of a session runs any more.
+/// Waits until the runtime stops, and then until no activity of a session runs, or until the abandon
+/// deadline.
 async fn until_stopped(shared: &RuntimeShared) {
     shared.stop.cancelled().await;
     tokio::select! {

@@ -6,7 +6,7 @@ use steadfast_core::{ErrorDetails, WorkItem};
 
 use crate::Message;
 
-/// Says whether a start made an instance.
+/// Whether a start made an instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Started {
     /// There was no instance of that id; now there is one.
@@ -33,7 +33,7 @@ impl From<WorkItem> for Envelope {
 /// The state of an instance, with that of its current execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InstanceState {
-    /// The id that the caller of the start chose.
+    /// The id that the caller of the start chose, or that the engine made for a child.
     pub instance: String,
     /// The name that the orchestration is registered under.
     pub orchestration: String,
@@ -45,15 +45,16 @@ pub struct InstanceState {
     pub status: ExecutionState,
     /// The text that the orchestration shows about its progress; `None` if it set none or cleared it.
     pub custom_status: Option<String>,
-    /// Rises by one with each commit that changed that text.
+    /// The number of commits that set or cleared the custom status; 0 if there was no such commit.
     pub custom_status_version: u64,
     /// The id of the instance that started this one as a child; `None` for a root.
     pub parent: Option<String>,
-    /// When the first commit was, in milliseconds since the Unix epoch.
+    /// When the first commit of the instance was, in milliseconds since the Unix epoch.
     pub created_at_ms: u64,
-    /// When the last commit was, in milliseconds since the Unix epoch.
+    /// When the last commit of the instance was, in milliseconds since the Unix epoch.
     pub updated_at_ms: u64,
-    /// Differs after every change of the instance; pass it to [`WaitFor::Instance`] to wait for the next one.
+    /// A number that differs after every change of the instance; pass it to [`WaitFor::Instance`] to wait for
+    /// the next change.
     pub change: u64,
 }
 
@@ -90,7 +91,7 @@ impl ExecutionState {
     }
 }
 
-/// Says what a call of [`wait`](crate::Store::wait) waits for.
+/// The change, the turn or the work that a call of [`wait`](crate::Store::wait) waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitFor<'a> {
     /// A turn that some caller can fetch.
@@ -113,7 +114,7 @@ pub enum WaitFor<'a> {
     },
 }
 
-/// Tells how a call of [`wait`](crate::Store::wait) ended.
+/// How a call of [`wait`](crate::Store::wait) ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Waited {
     /// A turn or an activity may be ready: the caller should fetch. Only for a wait for a turn or for work.
@@ -127,16 +128,17 @@ pub enum Waited {
 /// Asks for a page of instances, newest first. Every condition that is given must hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InstanceQuery {
-    /// Selects instances by the status of their current execution: `Running`, `Completed`, `Failed` or
-    /// `ContinuedAsNew`; any other word selects no instance.
+    /// Lists only instances whose current execution has this status: `Running`, `Completed`, `Failed` or
+    /// `ContinuedAsNew`; another word selects no instance. `None` does not filter.
     pub status: Option<String>,
-    /// Selects instances of the orchestration with exactly this name.
+    /// Lists only instances of the orchestration with exactly this name. `None` does not filter.
     pub orchestration: Option<String>,
-    /// Selects instances whose id begins with this text; upper and lower case differ.
+    /// Lists only instances whose id begins with this text; upper and lower case differ. `None` does not
+    /// filter.
     pub id_prefix: Option<String>,
-    /// Selects the direct children of the instance with this id.
+    /// Lists only the direct children of the instance with this id. `None` does not filter.
     pub parent: Option<String>,
-    /// Leaves out children. The default lists them too.
+    /// Leaves out children. With `false`, the default, children are listed too.
     pub roots_only: bool,
     /// The size of the page; 0 means [`DEFAULT_PAGE`], and no page is larger than [`MAX_PAGE`].
     pub limit: usize,

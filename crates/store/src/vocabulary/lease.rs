@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Proves a lease that a fetch gave. Its holder shows it to commit, renew or abandon.
+/// Proves a lease that a fetch gave. The holder shows it to commit, renew or abandon.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum LeaseToken {
     /// The lease of an instance for one turn.
@@ -20,22 +20,22 @@ impl LeaseToken {
     }
 }
 
-/// Says how a lease is abandoned.
+/// How a lease is abandoned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Abandon {
-    /// Holds the leased messages, or the leased activity, back for this long; `None` leaves their visible
-    /// time as it was, so that the next fetch may take them at once.
+    /// How long the leased messages, or the leased activity, are held back; `None` leaves their visible time
+    /// as it was, so that the next fetch may take them at once.
     pub retry_after: Option<Duration>,
-    /// Whether the delivery counts. An orchestration or activity that was delivered too often is given up as
-    /// poison.
+    /// Whether this delivery stays in the delivery count of the messages or the activity. The runtime fails
+    /// messages and activities that were delivered more often than `max_attempts` as poison.
     pub attempt: Attempt,
 }
 
-/// Says whether a delivery that ended without an outcome counts.
+/// Whether a delivery that ended without an outcome counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attempt {
-    /// The delivery counts: the holder tried and failed.
+    /// The delivery count stays as it is: the holder tried and failed.
     Counts,
-    /// The delivery does not count: the holder did not try.
+    /// The delivery is taken off the count again: the holder did not try.
     Uncounted,
 }

@@ -11,7 +11,8 @@ use crate::Owner;
 pub struct SessionRef {
     /// The key of the session: its id, and its instance if it is owned.
     pub key: SessionKey,
-    /// The fencing token of the claim.
+    /// The number of the claim, by which a store refuses calls of earlier claims. A later claim of any
+    /// session has a higher one.
     pub epoch: u64,
 }
 
@@ -38,7 +39,7 @@ pub struct RenewSessions {
     pub held: Vec<SessionRef>,
 }
 
-/// Says whether a process will soon take work of the sessions that it owns.
+/// Whether a process will soon take work of the sessions that it owns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Appetite {
     /// The process takes such work as soon as it has a free slot.
@@ -71,18 +72,19 @@ pub struct SessionInfo {
     /// The process that claimed the session last; `None` if it was never claimed. It is the owner only while
     /// the lease lasts.
     pub owner: Option<Owner>,
-    /// The fencing token of the last claim, 0 before the first.
+    /// The number of the last claim, which rises with each claim; 0 before the first.
     pub epoch: u64,
     /// The end of the lease, in milliseconds since the Unix epoch by the store's clock; in the past for a
     /// session without an owner.
     pub locked_until_ms: u64,
     /// When work of the session was last fetched, renewed or completed, in milliseconds since the Unix epoch.
     pub last_activity_at_ms: u64,
-    /// The number of its queued and running activities.
+    /// The number of activities of the session that are queued or leased.
     pub queued: u64,
-    /// After how long without work a session of an instance is idle; `None` means never. Shared sessions
-    /// follow the worker's option and have `None` here.
+    /// After how long without work a session of an instance is idle, in milliseconds; `None` means never.
+    /// Shared sessions follow the worker's option and have `None` here.
     pub idle_timeout_ms: Option<u64>,
-    /// How many activities of a session of an instance may run at a time.
+    /// How many activities of a session of an instance may run at a time; always `Unbounded` for a shared
+    /// session.
     pub concurrency: SessionConcurrency,
 }

@@ -27,9 +27,10 @@ pub struct TurnRequest<'a> {
     pub lock_timeout: Duration,
     /// How long the call waits for an instance; zero answers at once.
     pub poll_timeout: Duration,
-    /// The engine versions that the caller can run; `None` means all. An empty filter is given nothing.
+    /// The engine versions that the caller can run; `None` means all. A filter without a version gets no
+    /// instance.
     pub filter: Option<&'a DispatcherCapabilityFilter>,
-    /// Answers which executions the caller holds in memory.
+    /// The executions that the caller holds in memory; their leases bring only new events.
     pub warm: &'a dyn Warm,
 }
 
@@ -44,13 +45,13 @@ pub trait Warm: Send + Sync {
 /// The run of an instance that a caller holds in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Held {
-    /// The run; a lease of another run brings the whole history.
+    /// The run that the caller holds; a lease of another run brings the whole history.
     pub run: RunId,
     /// The id of the last event that the caller knows; the lease brings the events after it.
     pub last_event_id: u64,
 }
 
-/// Holds no execution in memory: every lease brings the whole history.
+/// A caller that holds no execution in memory: every lease brings the whole history.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Cold;
 
@@ -63,13 +64,14 @@ impl Warm for Cold {
 /// An instance that is leased for one turn, with everything that the turn needs.
 #[derive(Debug, Clone)]
 pub struct TurnLease {
-    /// Proves the lease to [`commit_turn`](crate::Store::commit_turn), `renew` and `abandon`.
+    /// The proof of the lease for [`commit_turn`](crate::Store::commit_turn), `renew` and `abandon`.
     pub token: LeaseToken,
     /// The id of the leased instance.
     pub instance: String,
     /// The name of the orchestration; `unknown` if no row, event or start says it.
     pub name: String,
-    /// The version of the orchestration's handler; `unknown` if no row, event or start says it.
+    /// The version of the handler that runs the current execution; `unknown` if no row, event or start says
+    /// it.
     pub version: String,
     /// The number of the current execution; 1 for an instance that has not begun.
     pub execution_id: u64,
@@ -111,7 +113,8 @@ pub enum History {
 pub struct Message {
     /// The content of the message: any item but an `ActivityExecute`.
     pub item: WorkItem,
-    /// The W3C trace context of the sender. The store keeps it beside the message and hands it out again.
+    /// The W3C trace context of the sender; `None` if the sender gave none. The store keeps it beside the
+    /// message and returns it with the lease.
     pub traceparent: Option<String>,
 }
 
@@ -138,7 +141,8 @@ pub struct TurnCommit {
     pub metadata: ExecutionMetadata,
     /// The activities to withdraw, queued or running; activities that this commit queues may be among them.
     pub cancelled: Vec<ScheduledActivityIdentifier>,
-    /// The sessions of which the execution wants to be told when another process claims them.
+    /// The sessions that the execution watches from now on: it gets a message when a process claims one of
+    /// them anew.
     pub watched: Vec<SessionKey>,
 }
 
@@ -154,10 +158,11 @@ impl TurnCommit {
 pub struct NewWork {
     /// The activity: an `ActivityExecute`.
     pub item: WorkItem,
-    /// The session that the activity runs on. `None` means the shared session that the item names, if it
-    /// does.
+    /// The session that the activity runs on. `None` means the shared session that the item names, or no
+    /// session if it names none.
     pub session: Option<SessionKey>,
-    /// The W3C trace context of the orchestration, handed out with the activity.
+    /// The W3C trace context of the orchestration, which the lease of the activity brings; `None` if the
+    /// orchestration has none.
     pub traceparent: Option<String>,
 }
 
@@ -189,17 +194,18 @@ pub struct Committed {
 pub struct OrchestrationItem {
     /// The id of the leased instance.
     pub instance: String,
-    /// The name of the orchestration; `unknown` if no row, event or start holds it.
+    /// The name of the orchestration; `unknown` if no row, event or start says it.
     pub orchestration_name: String,
     /// The number of the current execution, from 1.
     pub execution_id: u64,
-    /// The version of the orchestration's handler; `unknown` if no row, event or start holds it.
+    /// The version of the handler that runs the current execution; `unknown` if no row, event or start says
+    /// it.
     pub version: String,
-    /// All events of the current execution.
+    /// All events of the current execution, in order; empty if they cannot be read.
     pub history: Vec<Event>,
     /// The messages to process, in the order of arrival.
     pub messages: Vec<WorkItem>,
-    /// Why the history cannot be read; `history` is then empty.
+    /// Why the history cannot be read; `None` if it was read.
     pub history_error: Option<String>,
     /// The key-value state at the end of the previous execution.
     pub kv_snapshot: HashMap<String, KvEntry>,

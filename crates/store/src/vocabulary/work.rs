@@ -15,20 +15,20 @@ pub struct WorkRequest {
     pub lock_timeout: Duration,
     /// How long the call waits for an activity; zero answers at once.
     pub poll_timeout: Duration,
-    /// The tags that the worker serves; [`TagFilter::None`] is given nothing.
+    /// The tags that the worker serves; [`TagFilter::None`] gets no activity.
     pub tags: TagFilter,
-    /// Asks for activities on sessions too. `None` asks only for activities without a session.
+    /// The terms for activities on sessions. `None` asks only for activities without a session.
     pub session: Option<SessionRequest>,
 }
 
-/// Says which sessions a fetch may serve, and which process asks.
+/// The process that asks for activities on sessions, and the sessions that a fetch may serve for it.
 #[derive(Debug, Clone)]
 pub struct SessionRequest {
     /// The process that asks; it becomes the owner of a session that the fetch claims.
     pub owner: Owner,
     /// How long the lease of the session lasts from this fetch on, claimed or held already.
     pub lock_timeout: Duration,
-    /// Whether the fetch may claim sessions.
+    /// Which sessions the fetch may serve, and whether it may claim sessions.
     pub scope: SessionScope,
     /// Sessions that the fetch must not serve, even if the owner holds or could claim them.
     pub leave_out: Vec<SessionKey>,
@@ -37,7 +37,7 @@ pub struct SessionRequest {
 /// Identifies a worker process to the store.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Owner {
-    /// The id that all slots of the process share.
+    /// The id of the process, which all its slots share: the id of its node, or a random one.
     pub id: String,
     /// The number that the store gave this start of a named node
     /// ([`register_node`](crate::Store::register_node)); `None` for a process without a node id, which is
@@ -52,7 +52,7 @@ impl Owner {
     }
 }
 
-/// Says which sessions a fetch may serve.
+/// The sessions that a fetch may serve.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionScope {
     /// The sessions that the owner holds, and sessions without a live owner, which the fetch then claims.
@@ -64,7 +64,7 @@ pub enum SessionScope {
 /// An activity that is leased to a worker.
 #[derive(Debug, Clone)]
 pub struct WorkLease {
-    /// Proves the lease to [`finish_work`](crate::Store::finish_work), `renew` and `abandon`.
+    /// The proof of the lease for [`finish_work`](crate::Store::finish_work), `renew` and `abandon`.
     pub token: LeaseToken,
     /// The activity: an `ActivityExecute`.
     pub item: WorkItem,
@@ -72,9 +72,9 @@ pub struct WorkLease {
     pub attempt: u32,
     /// The name of the orchestration that scheduled the activity; `unknown` if its instance has no row.
     pub orchestration: String,
-    /// The version of that orchestration's handler, or `unknown`.
+    /// The version of that orchestration's handler; `unknown` if its instance has no row.
     pub orchestration_version: String,
-    /// The W3C trace context that was queued with the activity.
+    /// The W3C trace context that was queued with the activity; `None` if there was none.
     pub traceparent: Option<String>,
     /// The session that the activity runs on. `None` without a session, or if the store knows no epochs.
     pub session: Option<ClaimedSession>,
@@ -96,7 +96,7 @@ pub struct ClaimedSession {
     pub claim: Claim,
 }
 
-/// Tells whether a fetch found the session claimed by its own process, or claimed it.
+/// Whether a fetch found the session claimed by its own process, or claimed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Claim {
     /// The process owned the session already.
@@ -127,8 +127,8 @@ impl From<WorkItem> for Outcome {
 /// Asks a fetch for activities on sessions too, in the compatible form.
 #[derive(Debug, Clone)]
 pub struct SessionFetchConfig {
-    /// The worker process that becomes the owner of the sessions that the fetch claims.
+    /// The id of the worker process, which becomes the owner of the sessions that the fetch claims.
     pub owner_id: String,
-    /// How long a session is leased by the fetch.
+    /// How long the lease of a session lasts from the fetch on, unless it is renewed.
     pub lock_timeout: Duration,
 }

@@ -10,7 +10,7 @@ pub enum OpenError {
     Url {
         /// The URL without its password.
         url: String,
-        /// What is wrong with it, and what to use instead.
+        /// Why the URL cannot be used, and what to use instead.
         why: String,
     },
     /// The schema name cannot be used.
@@ -18,49 +18,49 @@ pub enum OpenError {
     SchemaName {
         /// The name, with special characters escaped.
         name: String,
-        /// What is wrong with it, and what to use instead.
+        /// Why the name cannot be used, and what to use instead.
         why: String,
     },
     /// An option cannot be used.
     #[error("option {option}: {why}")]
     Option {
-        /// The field of [`PostgresOptions`](crate::PostgresOptions).
+        /// The name of the field of [`PostgresOptions`](crate::PostgresOptions).
         option: &'static str,
-        /// What is wrong with its value, and which values are in range.
+        /// Why the value cannot be used, and which values are in range.
         why: String,
     },
     /// The server cannot be reached, or does not let this user in.
     #[error("cannot connect to {server}: {why}")]
     Connect {
-        /// Host, port, database and user.
+        /// The host, port, database and user of the connection.
         server: String,
-        /// What went wrong, and what to do.
+        /// Why the connection failed, and what to do.
         why: String,
     },
     /// The encryption of the connection cannot be set up.
     #[error("TLS: {why}")]
     Tls {
-        /// What is wrong, and what to do.
+        /// Why the encryption cannot be set up, and what to do.
         why: String,
     },
     /// The server answers and cannot be used: a standby, an old version, another encoding.
     #[error("cannot use the server: {why}")]
     Server {
-        /// Why it cannot be used, and what to do.
+        /// Why the server cannot be used, and what to do.
         why: String,
     },
     /// The role lacks a right that opening the schema needs.
     #[error("schema '{schema}': {why}")]
     Refused {
-        /// The name of the schema.
+        /// The name of the schema that was to be opened.
         schema: String,
-        /// What was refused, and what to do.
+        /// Which right is missing, and what to do.
         why: String,
     },
     /// The schema holds tables or functions that this library did not make.
     #[error("schema '{schema}' holds {found}, which Steadfast did not make: choose another schema")]
     Foreign {
-        /// The name of the schema.
+        /// The name of the schema that was to be opened.
         schema: String,
         /// The kind and name of the foreign object, as `table 'orders'`.
         found: String,
@@ -68,9 +68,9 @@ pub enum OpenError {
     /// The schema was made by a newer build.
     #[error("schema '{schema}' is at version {found}, this build knows {known}: update the program")]
     TooNew {
-        /// The name of the schema.
+        /// The name of the schema that was to be opened.
         schema: String,
-        /// The version of the schema.
+        /// The version that the schema is at.
         found: i64,
         /// The newest version that this build knows.
         known: i64,
@@ -81,19 +81,19 @@ pub enum OpenError {
          build that made the schema, or choose another schema"
     )]
     Changed {
-        /// The name of the schema.
+        /// The name of the schema that was to be opened.
         schema: String,
-        /// The version of the migration.
+        /// The number of the migration; the first is 1.
         version: i64,
     },
     /// A migration or a function failed.
     #[error("schema '{schema}': {step} failed, and nothing was changed: {why}")]
     Migration {
-        /// The name of the schema.
+        /// The name of the schema that was to be opened.
         schema: String,
         /// The migration or function that failed.
         step: String,
-        /// The error of the server.
+        /// The error as the server reported it.
         why: String,
     },
 }

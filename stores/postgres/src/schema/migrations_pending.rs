@@ -8,7 +8,7 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PendingMigrations {
-    /// The name of the schema.
+    /// The name of the schema that would be changed.
     pub schema: String,
     /// The statements that create the schema and its ledger; empty if they exist.
     pub setup: Vec<String>,
@@ -22,7 +22,7 @@ pub struct PendingMigrations {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PendingMigration {
-    /// Its number; the first migration is 1.
+    /// The number of the migration; the first is 1.
     pub version: i64,
     /// The statements, with the name of the schema.
     pub sql: String,
@@ -33,18 +33,18 @@ pub struct PendingMigration {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PendingFunction {
-    /// Its name, without the schema.
+    /// The name of the function, without the schema.
     pub name: String,
-    /// Whether it is created or replaced.
+    /// Whether the function is created or replaced.
     pub change: FunctionChange,
     /// The statements, with the name of the schema.
     pub sql: String,
     pub(crate) hash: String,
-    /// The parameters of the function that it replaces.
+    /// The parameters of the function that this one replaces; `None` if it replaces none.
     pub(crate) former: Option<String>,
 }
 
-/// What happens to a function.
+/// Whether a function is created or replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FunctionChange {
     /// It is created.

@@ -18,19 +18,19 @@ pub enum OpenError {
     /// The folder of the file does not exist.
     #[error("the folder {} does not exist: create it first, or open a file elsewhere", folder.display())]
     MissingFolder {
-        /// The folder that is missing.
+        /// The folder that is missing, as the path of the file names it.
         folder: PathBuf,
     },
     /// The path is a folder.
     #[error("{} is a folder, not a file", path.display())]
     IsFolder {
-        /// The path of the folder.
+        /// The path that was given for the file.
         path: PathBuf,
     },
     /// The file cannot be opened for writing: it or its folder is read-only, or access is denied.
     #[error("{} cannot be written: the file or its folder is read-only", path.display())]
     ReadOnly {
-        /// The path of the file.
+        /// The path of the database file.
         path: PathBuf,
         /// The error as SQLite reported it.
         #[source]
@@ -39,7 +39,7 @@ pub enum OpenError {
     /// The file is no SQLite database.
     #[error("{} is no SQLite database", path.display())]
     NotADatabase {
-        /// The path of the file.
+        /// The path of the file that is no database.
         path: PathBuf,
         /// The error as SQLite reported it.
         #[source]
@@ -48,7 +48,7 @@ pub enum OpenError {
     /// The disk has no room for the schema or the log.
     #[error("there is no room left for {}", path.display())]
     Full {
-        /// The path of the file.
+        /// The path of the database file.
         path: PathBuf,
         /// The error as SQLite reported it.
         #[source]
@@ -57,7 +57,7 @@ pub enum OpenError {
     /// Another process keeps the file locked.
     #[error("{} is locked by another process", path.display())]
     Busy {
-        /// The path of the file.
+        /// The path of the database file.
         path: PathBuf,
         /// The error as SQLite reported it.
         #[source]

@@ -9,7 +9,7 @@ use steadfast_clock::{Clock, SystemClock};
 /// The options that a store is opened with. The defaults survive power loss and suit one machine.
 #[derive(Debug, Clone)]
 pub struct SqliteOptions {
-    /// Tells which failures an acknowledged commit survives; power loss by default.
+    /// The failures that an acknowledged commit survives; power loss by default.
     pub durability: Durability,
     /// How often the store looks for commits of other processes, every 25 ms by default; four times as rarely
     /// if no process has committed for ten seconds. A longer interval wakes waiting calls later. `None` never
@@ -19,11 +19,12 @@ pub struct SqliteOptions {
     /// Too short a time fails calls under load; with a long one, a process that hangs while it writes holds
     /// up the others.
     pub busy_timeout: Duration,
-    /// Bounds the requests of one commit, 64 by default. A larger group shares the cost of a sync among more
-    /// requests; a smaller one makes them wait less for each other. 0 means 1.
+    /// The largest number of requests in one commit, 64 by default. A larger group shares the cost of a sync
+    /// among more requests; a smaller one makes them wait less for each other. 0 means 1.
     pub max_group: usize,
-    /// Bounds the requests that wait for the writer, 1024 by default; further callers wait for a place. 0
-    /// means 1.
+    /// The largest number of requests that wait for the writer, 1024 by default; further callers wait for a
+    /// place. A small bound makes callers wait earlier; a large one holds more requests in memory when the
+    /// writer is slow. 0 means 1.
     pub max_waiting: usize,
     /// The number of connections for reading, 2 by default: so many reads run at a time. 0 means 1. A
     /// database in memory has none and reads through the writer.

@@ -17,10 +17,12 @@ use crate::link::options::SqliteOptions;
 /// The statement by which another connection's commits are noticed.
 pub(crate) const DATA_VERSION: &str = "PRAGMA data_version";
 
-/// Holds the data version that was read last, and the time of the next look.
+/// The data version that was read last, and the time of the next look.
 #[derive(Debug)]
 pub(crate) struct OtherProcesses {
-    /// `None` if no other process can write: a database in memory, or an option that says so.
+    /// The time between two looks for commits of other processes; [`CALM`] times as long after [`LIVELY`]
+    /// without a commit. `None` never looks: a database in memory, or an option that says that no other
+    /// process writes.
     interval: Option<Duration>,
     due: Duration,
     seen: Option<i64>,

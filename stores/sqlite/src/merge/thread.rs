@@ -133,8 +133,8 @@ impl WriterThread {
         undone
     }
 
-    /// Runs a group, and the requests that arrive meanwhile, in one transaction of at most `max_group`
-    /// requests.
+    /// Runs a group in one transaction, with the requests that arrive meanwhile, up to `max_group` requests
+    /// together. Returns whether it was committed, and which waiting calls to wake.
     fn transaction(
         &self,
         group: &mut Vec<Box<dyn Request>>,

@@ -1,6 +1,6 @@
 //! The result of a select: which future answered first, with its value.
 
-/// Holds the value of the first of two futures that answered.
+/// The value of the first of two futures that answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Either2<A, B> {
     /// The first argument answered.
@@ -39,7 +39,7 @@ impl<T> Either2<T, T> {
     }
 }
 
-/// Holds the value of the first of three futures that answered.
+/// The value of the first of three futures that answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Either3<A, B, C> {
     /// The first argument answered.

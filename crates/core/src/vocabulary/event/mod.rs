@@ -15,26 +15,29 @@ use crate::vocabulary::version::BUILD_VERSION;
 /// Records one fact of an execution, with its place in the history.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
 pub struct Event {
-    /// Holds the place in the history, from 1. Ids rise; a continue-as-new may leave a gap.
+    /// The place of the event in the history of its execution, from 1. Ids rise; a continue-as-new may leave
+    /// a gap.
     pub event_id: u64,
-    /// Holds the id of the scheduling event that this one answers or cancels; written as `null` if there is
-    /// none.
+    /// The id of the scheduling event that this one answers or cancels; `None`, written as `null`, if there
+    /// is none.
     pub source_event_id: Option<u64>,
-    /// Holds the id of the instance whose history this event belongs to.
+    /// The id of the instance whose history this event belongs to.
     pub instance_id: String,
-    /// Holds the number of the execution within its instance, from 1.
+    /// The number of the execution within its instance, from 1.
     pub execution_id: u64,
-    /// Holds the time of recording, in milliseconds since the Unix epoch.
+    /// The time of recording, in milliseconds since the Unix epoch.
     pub timestamp_ms: u64,
-    /// Holds the version of the engine that recorded the event. An event without it cannot be read.
+    /// The version of the engine that recorded the event. An event without it cannot be read.
     pub duroxide_version: String,
-    /// Tells what happened. In JSON its fields stand beside the other fields of the event.
+    /// The recorded fact. In JSON its fields stand beside the other fields of the event.
     #[serde(flatten)]
     pub kind: EventKind,
-    /// Holds the version the orchestration asked for when it scheduled a child or a detached start.
+    /// The version that the code asked for when it scheduled a child or a detached start; `None` if it asked
+    /// for none, and in any other event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child_version: Option<String>,
-    /// Holds the W3C trace context the event was recorded under.
+    /// The W3C trace context that the start of the execution came with. Only the first event of an execution
+    /// has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<String>,
 }
@@ -89,216 +92,225 @@ impl Event {
 pub enum EventKind {
     /// Begins an execution; the first event of every history.
     OrchestrationStarted {
-        /// Holds the name that the orchestration is registered under.
+        /// The name that the orchestration is registered under.
         name: String,
-        /// Holds the version of the handler that runs this execution; every replay uses the same version.
+        /// The version of the handler that runs this execution; every replay uses the same version.
         version: String,
-        /// Holds the input of the handler as the caller encoded it.
+        /// The input of the handler, as the caller encoded it.
         input: String,
-        /// Holds the id of the parent if this is a child.
+        /// The instance id of the parent, which gets the outcome as a message; `None` for an instance that is
+        /// not a child.
         parent_instance: Option<String>,
-        /// Holds the id of the event of the parent that scheduled the child.
+        /// The id of the event in the history of the parent that scheduled this child; `None` without a
+        /// parent.
         parent_id: Option<u64>,
-        /// Holds the number of the parent execution that scheduled the child.
+        /// The number of the execution of the parent that scheduled this child; `None` without a parent.
+        /// Older engines did not write it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_execution_id: Option<u64>,
-        /// Holds queue messages (name, data) the previous execution left unread.
+        /// The queue messages (name, data) that the previous execution did not read, in the order of
+        /// delivery; `None` if there are none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         carry_forward_events: Option<Vec<(String, String)>>,
-        /// Holds the custom status the previous execution ended with.
+        /// The custom status that the previous execution ended with; `None` if it had none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         initial_custom_status: Option<String>,
     },
     /// Ends an execution with an output.
     OrchestrationCompleted {
-        /// Holds the output as the handler encoded it.
+        /// The output of the execution, as its handler encoded it.
         output: String,
     },
     /// Ends an execution with an error.
     OrchestrationFailed {
-        /// Says why the execution failed: an error of the handler, a panic, a cancellation, a limit, or a
-        /// fault outside the code.
+        /// Why the execution failed: an error of the handler, a panic, a cancellation, a limit, or a fault
+        /// outside the code.
         details: ErrorDetails,
     },
     /// Records that the code scheduled an activity. `ActivityCompleted` or `ActivityFailed` answers it.
     ActivityScheduled {
-        /// Holds the name that the activity is registered under.
+        /// The name that the activity is registered under.
         name: String,
-        /// Holds the input as the caller encoded it.
+        /// The input of the activity, as the caller encoded it.
         input: String,
-        /// Holds the id of the session to run on; `None` for an activity without a session.
+        /// The id of the session that the activity runs on: an open session of this instance, or else the
+        /// shared session of that id. `None` for an activity without a session.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         session_id: Option<String>,
-        /// Holds the tag: only workers that serve it take the activity. `None` means workers for untagged
-        /// ones.
+        /// Only workers that serve this tag take the activity; `None` leaves it to workers that take untagged
+        /// activities.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tag: Option<String>,
     },
     /// Records the result of an activity.
     ActivityCompleted {
-        /// Holds the output of the activity as its handler encoded it.
+        /// The output of the activity, as its handler encoded it.
         result: String,
     },
     /// Records the error of an activity.
     ActivityFailed {
-        /// Says why the activity failed. The code sees an `Application` error as text; an error of any other
+        /// Why the activity failed. The code sees an `Application` error as text; an error of any other
         /// category fails the orchestration.
         details: ErrorDetails,
     },
     /// Records that an activity is to be cancelled: the code dropped its future, its session was closed, or
     /// the execution ended.
     ActivityCancelRequested {
-        /// Holds the reason, in words for people.
+        /// Why the activity is to be cancelled, in words for people.
         reason: String,
     },
     /// Records that the code started a timer. `TimerFired` answers it.
     TimerCreated {
-        /// Holds the time at which the timer is due, in milliseconds since the Unix epoch.
+        /// The time at which the timer is due, in milliseconds since the Unix epoch.
         fire_at_ms: u64,
     },
     /// Records that a timer was due.
     TimerFired {
-        /// Holds the time at which the timer was due, in milliseconds since the Unix epoch.
+        /// The time at which the timer was due, in milliseconds since the Unix epoch.
         fire_at_ms: u64,
     },
     /// Records that the code waits for the next external event of a name. `ExternalEvent` answers it.
     ExternalSubscribed {
-        /// Holds the name that the event is raised under.
+        /// The name of the awaited event: the one that its sender raises it under.
         name: String,
     },
     /// Records an external event, whether a wait is open for it or not.
     ExternalEvent {
-        /// Holds the name that the event is raised under.
+        /// The name that the event was raised under.
         name: String,
-        /// Holds the payload of the event.
+        /// The payload of the event, as the sender encoded it.
         data: String,
     },
     /// Records that the code started another orchestration without waiting for it.
     OrchestrationChained {
-        /// Holds the name that the orchestration is registered under.
+        /// The name that the orchestration is registered under.
         name: String,
-        /// Holds the id of the instance to start. An instance that exists already is not started again.
+        /// The id of the instance to start. An instance that exists already is not started again.
         instance: String,
-        /// Holds the input as the caller encoded it.
+        /// The input of the started orchestration, as the caller encoded it.
         input: String,
     },
     /// Records that the code started a child. `SubOrchestrationCompleted` or `SubOrchestrationFailed` answers
     /// it.
     SubOrchestrationScheduled {
-        /// Holds the name that the orchestration is registered under.
+        /// The name that the orchestration is registered under.
         name: String,
-        /// Names the child: the suffix alone for an id made by the engine, the whole id otherwise.
+        /// The instance id of the child. An id that the engine made is recorded without the id of the parent
+        /// in front; an id that the caller chose is recorded in full.
         instance: String,
-        /// Holds the input as the caller encoded it.
+        /// The input of the child, as the caller encoded it.
         input: String,
     },
     /// Records the result of a child.
     SubOrchestrationCompleted {
-        /// Holds the output of the child as its handler encoded it.
+        /// The output of the child, as its handler encoded it.
         result: String,
     },
     /// Records the error of a child.
     SubOrchestrationFailed {
-        /// Says why the child failed. The code sees an `Application` error as text; an error of any other
-        /// category fails the orchestration.
+        /// Why the child failed. The code sees an `Application` error as text; an error of any other category
+        /// fails the orchestration.
         details: ErrorDetails,
     },
     /// Records that a child is to be cancelled, because the code dropped its future.
     SubOrchestrationCancelRequested {
-        /// Holds the reason, in words for people.
+        /// Why the child is to be cancelled, in words for people.
         reason: String,
     },
     /// Ends an execution that continues as new. The next execution has a history of its own.
     OrchestrationContinuedAsNew {
-        /// Holds the input of the next execution.
+        /// The input of the next execution, as the caller encoded it.
         input: String,
     },
     /// Records a request to cancel the instance.
     OrchestrationCancelRequested {
-        /// Holds the reason, in words for people.
+        /// Why the instance is to be cancelled, in words of the caller.
         reason: String,
     },
     /// Records that a wait for an external event ended without one: the code dropped its future, or the
     /// execution ended.
     ExternalSubscribedCancelled {
-        /// Holds the reason, in words for people.
+        /// Why the wait ended, in words for people.
         reason: String,
     },
     /// Records that the code waits for the next message of a queue. `QueueEventDelivered` answers it.
     #[serde(rename = "ExternalSubscribedPersistent")]
     QueueSubscribed {
-        /// Holds the name of the queue.
+        /// The name of the queue, which belongs to the instance.
         name: String,
     },
     /// Records a queue message, whether a dequeue waits for it or not.
     #[serde(rename = "ExternalEventPersistent")]
     QueueEventDelivered {
-        /// Holds the name of the queue.
+        /// The name of the queue, which belongs to the instance.
         name: String,
-        /// Holds the payload of the message as the sender encoded it.
+        /// The payload of the message, as the sender encoded it.
         data: String,
     },
     /// Records that a wait for a queue message ended without one: the code dropped its future, or the
     /// execution ended.
     #[serde(rename = "ExternalSubscribedPersistentCancelled")]
     QueueSubscriptionCancelled {
-        /// Holds the reason, in words for people.
+        /// Why the wait ended, in words for people.
         reason: String,
     },
     /// Records that the code set or cleared the custom status.
     CustomStatusUpdated {
-        /// Holds the new status; `null` clears it.
+        /// The new status; `None`, written as `null`, clears it.
         status: Option<String>,
     },
     /// Records that the code set a key of the instance's key-value store.
     KeyValueSet {
-        /// Holds the key, unique within the instance.
+        /// The key, unique within the instance.
         key: String,
-        /// Holds the new value, which replaces the former one.
+        /// The new value, which replaces the former one.
         value: String,
-        /// Holds the time of the turn that made the call, in milliseconds since the Unix epoch.
+        /// The time of the turn that made the call, in milliseconds since the Unix epoch. 0 if it was not
+        /// recorded.
         #[serde(default)]
         last_updated_at_ms: u64,
     },
     /// Records that the code cleared a key of the instance's key-value store.
     KeyValueCleared {
-        /// Holds the key, unique within the instance.
+        /// The cleared key, unique within the instance.
         key: String,
     },
     /// Records that the code cleared every key of the instance's key-value store.
     KeyValuesCleared,
     /// Records that the code opened an owned session, or that the session was open already.
     SessionOpened {
-        /// Holds the id of the session within this instance.
+        /// The id of the session within this instance.
         session_id: String,
-        /// Bounds how long a session without running activities stays attached to its worker, in
-        /// milliseconds; absent, it stays attached until it is closed.
+        /// How long a session without running activities stays attached to its worker, in milliseconds;
+        /// `None` keeps it attached until it is closed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         idle_timeout_ms: Option<u64>,
-        /// Says how many activities of the session may run at a time; absent means as many as fit.
+        /// How many activities of the session may run at a time; `None` means
+        /// [`SessionConcurrency::Unbounded`].
         #[serde(default, skip_serializing_if = "Option::is_none")]
         concurrency: Option<SessionConcurrency>,
     },
     /// Records that the code closed an owned session, or that the session was not open.
     SessionClosed {
-        /// Holds the id of the session within this instance.
+        /// The id of the session within this instance.
         session_id: String,
     },
     /// Records that a session was attached to a worker anew, without its former in-memory state.
     SessionMigrated {
-        /// Holds the id of the session, owned by this instance or shared.
+        /// The id of the session, owned by this instance or shared.
         session_id: String,
-        /// Holds the epoch of the new attachment: it rises with each attachment of the session.
+        /// The number of the new attachment. It rises with each attachment of the session.
         epoch: u64,
-        /// Names the worker that the session was attached to before; `None` if this is its first attachment.
+        /// The name of the worker that the session was attached to before; `None` if this is its first
+        /// attachment.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         from: Option<String>,
-        /// Names the worker that the session is attached to now.
+        /// The name of the worker that the session is attached to now.
         to: String,
     },
     /// Lists the open sessions a continue-as-new brought along, right after the start.
     SessionsCarried {
-        /// Holds the sessions in the order they were opened.
+        /// The sessions, in the order in which they were opened.
         sessions: Vec<CarriedSession>,
     },
 }

@@ -1,9 +1,9 @@
 //! How instances, executions and their children are numbered and named.
 
-/// Gives the number of the first execution of an instance.
+/// The number of the first execution of an instance.
 pub const INITIAL_EXECUTION_ID: u64 = 1;
 
-/// Gives the id of the first event of every execution.
+/// The id of the first event of every execution.
 pub const INITIAL_EVENT_ID: u64 = 1;
 
 /// Begins the part of a child id that the engine makes.

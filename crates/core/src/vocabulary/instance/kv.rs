@@ -1,10 +1,10 @@
 //! One value of an instance's key-value store.
 
-/// Holds the value of a key and the time of its last change.
+/// The value of a key, and the time at which it was set.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KvEntry {
-    /// Holds the value as the orchestration set it.
+    /// The value as the orchestration set it.
     pub value: String,
-    /// Holds the time of the last set, in milliseconds since the Unix epoch.
+    /// The time of the turn that set the key last, in milliseconds since the Unix epoch.
     pub last_updated_at_ms: u64,
 }

@@ -2,18 +2,19 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Counts the events, unread queue messages and keys that a store holds for one instance, with their sizes.
+/// The numbers and sizes of the events, carried queue messages and keys that a store holds for one instance.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SystemStats {
-    /// Counts the events of the current execution.
+    /// The number of events of the current execution.
     pub history_event_count: u64,
-    /// Holds the size of these events as JSON, in bytes.
+    /// The size of these events as JSON, in bytes.
     pub history_size_bytes: u64,
-    /// Counts the queue messages that the orchestration has not read.
+    /// The number of queue messages that the current execution began with, because the previous execution did
+    /// not read them. Messages that arrived since do not count.
     pub queue_pending_count: u64,
-    /// Counts the keys of the key-value store that are set.
+    /// The number of keys of the key-value store that are set.
     pub kv_user_key_count: u64,
-    /// Holds the size of the values of these keys, in bytes.
+    /// The size of the values of these keys, in bytes.
     pub kv_total_value_bytes: u64,
 }
 

@@ -1,5 +1,5 @@
--- Abandons the lease of an activity (S6). ?2 is taken off its delivery count (1 if this delivery does not
--- count, else 0); with a time in ?3 it is delayed until then.
+-- Abandons the lease of the activity ?1 (S6). ?2 is taken off its delivery count: 1 if this delivery does not
+-- count, else 0. With a time in ?3 the activity is delayed until then; ?4 is now.
 UPDATE work
 SET state = iif(?3 IS NULL OR ?3 <= ?4, 1, 0),
     visible_at = coalesce(?3, visible_at),

@@ -1,5 +1,5 @@
--- Compatible function: removes expired shared sessions without work and owned sessions whose instance does
--- not exist, and returns how many (S13).
+-- Compatible function: removes sessions without a live lease and without work, if they are shared or their
+-- instance does not exist, and returns how many (S13).
 -- Locks: those of cleanup_sessions, page by page.
 CREATE OR REPLACE FUNCTION {schema}.cleanup_orphaned_sessions(p_now_ms BIGINT) RETURNS BIGINT
 LANGUAGE plpgsql AS $function$

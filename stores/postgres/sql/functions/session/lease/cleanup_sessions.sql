@@ -1,7 +1,8 @@
--- Removes expired shared sessions without work, owned sessions whose instance does not exist, and unused rows
--- of `lines` (S13). One call handles one page of keys after the given key. Returns how many sessions were
--- removed, and the last key of the page, NULL after the last page. An instance exists if it has a row, a
--- history or a queued start: an instance that runs through the compatible functions may have no row.
+-- Removes sessions without a live lease and without work, if they are shared or their instance does not
+-- exist, and unused rows of `lines` (S13). One call handles one page of keys after the given key. Returns how
+-- many sessions were removed, and the last key of the page, NULL after the last page. An instance exists if
+-- it has a row, a history or a queued start: an instance that runs through the compatible functions may have
+-- no row.
 -- Locks: `lines` in the order of their keys, skipping locked rows.
 CREATE OR REPLACE FUNCTION {schema}.cleanup_sessions(
     p_after_scope TEXT DEFAULT '', p_after_session TEXT DEFAULT '', p_now_ms BIGINT DEFAULT NULL

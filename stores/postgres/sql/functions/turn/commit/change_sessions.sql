@@ -1,5 +1,6 @@
 -- Applies the session changes of commits: opens and closes sessions of the instances in the order of the
--- events, then adds watches, then ends the watches of executions that have ended (S13).
+-- events, then adds watches (an execution that watches a session gets a message when the session is claimed
+-- anew), then ends the watches of executions that have ended (S13).
 -- Locks: none. The caller has locked the instances and the `lines` rows.
 CREATE OR REPLACE FUNCTION {schema}.change_sessions(
     p_instances TEXT[], p_executions BIGINT[], p_statuses TEXT[], p_session_of INTEGER[],

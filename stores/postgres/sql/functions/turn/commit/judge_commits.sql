@@ -1,7 +1,7 @@
--- Judges commits, each alone, by the ids of their events (S8), after their leases were judged (S4). Of two
--- commits with the same token the first valid one passes. Returns arrays by commit: the code that
--- commit_turns answers, the instance if the commit passes (else NULL), and the position of the event that it
--- is refused for.
+-- Checks the event ids of each commit (S8); `p_codes` holds the verdicts on their leases (S4). If several
+-- commits of one instance would pass, only the first does; the others become `lost`. Returns, for each
+-- commit: its code (such as `ok`, `invalid`, `conflict` or `lost`), the instance if it passes (else NULL),
+-- and the position within the commit of the event that it is refused for (else NULL).
 -- Locks: none. The caller has locked the instances.
 CREATE OR REPLACE FUNCTION {schema}.judge_commits(
     p_codes TEXT[], p_holders TEXT[], p_executions BIGINT[], p_event_of INTEGER[], p_event_ids BIGINT[],
