@@ -109,6 +109,49 @@ async fn work_that_is_queued_for_other_workers_costs_a_fetch_nothing() {
     assert!(costs[1] <= finish * LEVELS, "planned with statistics: {} blocks instead of {finish}", costs[1]);
 }
 
+/// How many blocks more a fetch may read when a few indexes have got another level.
+const MORE_LEVELS: u64 = 10;
+
+/// Queues activities of another tag, until there are so many.
+const OTHER_TAG: &str = "
+    INSERT INTO {name}.worker_queue (work_item, state, visible_ms, created_at, instance_id, execution_id,
+        activity_id, tag, since)
+    SELECT repeat('x', 150), 1, 0, now(), 'g', 1, n, ':gpu', 0
+    FROM generate_series((SELECT count(*) FROM {name}.worker_queue WHERE tag = ':gpu') + 1, {many}) AS n";
+
+/// The blocks that a fetch of one activity without a tag reads on a new connection, whose plans are made now.
+async fn cost_of_a_new_plan(url: &str, schema: &str) -> u64 {
+    let client = connect(url).await;
+    let mut least = u64::MAX;
+    for _ in 0..4 {
+        let queue = "
+            INSERT INTO {name}.worker_queue (work_item, state, visible_ms, created_at, instance_id,
+                execution_id, activity_id, since)
+            SELECT 'x', 1, 0, now(), 'a', 1, 1, 0";
+        execute(&client, queue, schema).await;
+        let fetch = r#"EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, SUMMARY OFF)
+                       SELECT * FROM {name}.fetch_work_items(1, '{""}', '{w}', 30000)"#;
+        least = least.min(blocks(&client, fetch, schema).await);
+        execute(&client, "SELECT {name}.withdraw_work('{a}', '{1}', '{1}', 0)", schema).await;
+    }
+    least
+}
+
+#[tokio::test]
+async fn a_plan_made_beside_any_number_of_activities_of_another_tag_reads_as_little() {
+    let schema = server().schema("new_plans");
+    open(server().url(), schema.name()).await.unwrap();
+    let client = connect(server().url()).await;
+    let unanalysed = "ALTER TABLE {name}.worker_queue SET (autovacuum_enabled = false)";
+    execute(&client, unanalysed, schema.name()).await;
+    let alone = cost_of_a_new_plan(server().url(), schema.name()).await;
+    for many in ["100", "300", "600", "1000", "1500", "2500"] {
+        execute(&client, &OTHER_TAG.replace("{many}", many), schema.name()).await;
+        let beside = cost_of_a_new_plan(server().url(), schema.name()).await;
+        assert!(beside <= alone + MORE_LEVELS, "beside {many}: {beside} blocks instead of {alone}");
+    }
+}
+
 #[tokio::test]
 async fn a_fetch_of_work_waits_for_no_lock() {
     let schema = server().schema("locked");

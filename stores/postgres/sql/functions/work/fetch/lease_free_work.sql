@@ -1,6 +1,7 @@
 -- Leases the oldest ready work without a session, of the given tags or of all (p_tags NULL). The places in
 -- the result are counted from p_before. p_floor: the id at which the index scans start. With several tags it
 -- looks at a bounded number of rows; with p_hold it skips locked rows however many there are.
+-- Sorting is switched off for the planner, as in find_free_work.
 -- Locks: `worker_queue` in the order of id, skipping locked rows; without p_hold only the rows that it
 -- leases.
 CREATE OR REPLACE FUNCTION {schema}.lease_free_work(
@@ -14,6 +15,7 @@ CREATE OR REPLACE FUNCTION {schema}.lease_free_work(
     since BIGINT, told INTEGER
 )
 LANGUAGE plpgsql
+SET enable_sort TO off
 AS $function$
 #variable_conflict use_column
 DECLARE
