@@ -75,6 +75,7 @@ impl TurnProcess {
     /// Triages the messages and follows the decision.
     async fn decide(self, input: TurnInput, known: KnownExecution) {
         let message_count = input.messages.len() as u64;
+        let raised = input.messages.iter().filter(|message| is_raised(message)).count();
         let starts = input.messages.iter().filter(|message| is_start(message)).count();
         let standing = match &known {
             KnownExecution::Cold(_) | KnownExecution::Warm(_) => Ok(&self.standing),
@@ -95,6 +96,7 @@ impl TurnProcess {
         match decision {
             Triage::Run(run) => self.run(run, known).await,
             Triage::Settle { execution_id, collisions } => {
+                self.log_dropped(raised);
                 self.settle(execution_id, collisions, message_count).await
             }
             Triage::Wait(why) => self.wait(&why).await,
@@ -102,13 +104,28 @@ impl TurnProcess {
         }
     }
 
+    /// Logs that the messages of an ended instance are dropped: a warning if events or queue messages were
+    /// among them, because their sender expects them to arrive. Late answers and timers are ordinary.
+    fn log_dropped(&self, raised: usize) {
+        let instance = self.instance.as_str();
+        if raised > 0 {
+            tracing::warn!(
+                target: "steadfast::runtime",
+                instance,
+                raised,
+                "messages dropped: the instance has ended"
+            );
+        } else {
+            tracing::debug!(
+                target: "steadfast::runtime",
+                instance,
+                "messages dropped: the instance has ended"
+            );
+        }
+    }
+
     /// Removes messages to an instance that has ended. Parents whose child could not be started are told.
     async fn settle(&self, execution_id: u64, collisions: Vec<WorkItem>, message_count: u64) {
-        tracing::debug!(
-            target: "steadfast::runtime",
-            instance = %self.instance,
-            "messages dropped: the instance has ended"
-        );
         let messages = collisions.into_iter().map(Message::from).collect();
         let commit = TurnCommit { messages, ..TurnCommit::empty(execution_id) };
         if let CommitEnd::Committed(_) = self.shared.commit(&self.token, commit).await {
@@ -182,6 +199,11 @@ impl KnownExecution {
             Self::Unreadable(_) => Standing::default(),
         }
     }
+}
+
+/// Tells whether a caller raised the message: an event or a message to a queue.
+fn is_raised(message: &Message) -> bool {
+    matches!(message.item, WorkItem::ExternalRaised { .. } | WorkItem::QueueMessage { .. })
 }
 
 fn is_start(message: &Message) -> bool {

@@ -116,6 +116,7 @@ fn meaning(code: Option<&SqlState>) -> (ProviderErrorKind, &'static str) {
         "53100" => (Full, "free space on the disk of the server"),
         "53200" | "53000" | "53400" => (Full, "the server has no room for this now"),
         "53300" => (Unavailable, "the server has no connection left"),
+        "57P03" => (Unavailable, "the server is starting or stopping; nothing happened"),
         "40003" => (Unavailable, "what was asked may have happened or not"),
         "3F000" | "42P01" | "42883" | "42703" => {
             (Corrupt, "the schema was dropped or changed; open it again, which makes what is missing")
@@ -123,7 +124,11 @@ fn meaning(code: Option<&SqlState>) -> (ProviderErrorKind, &'static str) {
         "XX001" | "XX002" => (Corrupt, "the database is damaged; see the log of the server"),
         code => match &code[..code.len().min(2)] {
             "08" => (Unavailable, ""),
-            "57" => (Unavailable, "the server ended the connection; nothing is lost"),
+            "57" => (
+                Unavailable,
+                "the server ended the connection; what was asked may have happened or not: read the state of \
+                 the instance, or ask again (a repeated start of one id makes no second instance)",
+            ),
             "25" if code == "25P03" => (Unavailable, ""),
             "58" => (Unavailable, "the server has trouble with its files; see its log"),
             // A value that cannot be stored: malformed, or too long for an index.
@@ -196,6 +201,18 @@ mod tests {
             assert!(kind(code).is_retryable(), "{code}");
         }
         assert!(meaning(None).0.is_retryable());
+    }
+
+    #[test]
+    fn g45_a_connection_that_was_ended_says_that_the_outcome_is_unknown_and_how_to_find_out() {
+        for code in ["57P01", "57P02", "57P05"] {
+            let (_, text) = meaning(Some(&SqlState::from_code(code)));
+            assert!(
+                text.contains("may have happened or not") && text.contains("ask again"),
+                "{code}: {text}"
+            );
+        }
+        assert!(meaning(Some(&SqlState::from_code("57P03"))).1.contains("nothing happened"));
     }
 
     #[test]
