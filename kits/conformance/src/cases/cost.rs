@@ -47,7 +47,7 @@ fn unchanged(before: u64, after: u64) {
 
 /// How often a cost is measured. The first measurement does not count, because caches are filled; of the
 /// others the least counts, because other programs and occasional upkeep only add.
-const TRIES: u64 = 9;
+const TRIES: u64 = 5;
 
 fn least(cost: Option<u64>, number: u64, spent: u64) -> Option<u64> {
     if number == 0 { None } else { Some(cost.map_or(spent, |cost| cost.min(spent))) }
