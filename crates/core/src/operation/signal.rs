@@ -115,7 +115,7 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Counts the open waits.
+    /// Returns how many waits for a signal are open, over all names.
     pub(crate) fn len(&self) -> usize {
         self.names.len()
     }

@@ -1,5 +1,5 @@
 //! Sessions between real processes on one file: an owner that is killed, one that is stopped, and two with
-//! one name (`sessions.md` 14, 24, 31 and its words *lease*, *epoch* and *incarnation*).
+//! one name (D14, D24, D31).
 //!
 //! They go by real time.
 

@@ -514,9 +514,9 @@ counters! {
     activity_config_errors,
     /// Counts activities that failed because they were delivered more often than `max_attempts`.
     activity_poison,
-    /// Counts leased turns.
+    /// Counts the turns that this runtime has leased.
     orch_dispatcher_items_fetched,
-    /// Counts leased activities.
+    /// Counts the activities that this runtime has leased.
     worker_dispatcher_items_fetched,
     /// Counts executions that continued as new.
     orch_continue_as_new,

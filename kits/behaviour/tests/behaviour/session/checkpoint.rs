@@ -1,6 +1,6 @@
 //! Checkpoints of conversations outside of all workers, and which owner may write them: the epoch fences a
-//! checkpoint store as the guide shows it, and a planned move saves before another reads (`sessions.md` 23–25
-//! and its word *epoch*).
+//! checkpoint store as the guide shows it, and a planned move saves before another reads (D23,
+//! D24, D25).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

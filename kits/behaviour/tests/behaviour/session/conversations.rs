@@ -1,5 +1,5 @@
-//! Conversations: each is an orchestration whose turns run on a session of its own (`sessions.md` 14, 15,
-//! 23–25, 40).
+//! Conversations: each is an orchestration whose turns run on a session of its own (D14, D15, D23,
+//! D24, D25, D40).
 //!
 //! The second claim goes by real time, because workers come and go in it while turns take theirs.
 //! `STEADFAST_CONVERSATIONS` says how many; 200 is the size that counts, and takes a minute.

@@ -1,5 +1,5 @@
-//! Sessions that change hands: shutdown, drain, loss, fencing, limits (`sessions.md` 14, 22–27, 30, 31, 33,
-//! 34, 39, 40; A4, A13).
+//! Sessions that change hands: shutdown, drain, loss, fencing, limits (D14, D22 to D27, D30, D31,
+//! D33, D34, D39, D40; A4, A13).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Sessions as a worker serves them: affinity, capacity, renewal (2.13, `sessions.md` 14–28).
+//! Sessions as a worker serves them: affinity, capacity, renewal (R2.13, D14 to D28).
 
 use std::sync::Arc;
 
