@@ -227,7 +227,8 @@ impl ProviderAdmin for PostgresProvider {
     ) -> Result<DeleteInstanceResult, ProviderError> {
         const OPERATION: &str = "delete_instance";
         let (me, now_ms) = (&self.backend.me, self.db().now());
-        let call = DeleteInstance { instance: escape(instance_id), force, notify: everything(me), me, now_ms };
+        let call =
+            DeleteInstance { instance: escape(instance_id), force, notify: everything(me), me, now_ms };
         let row = self.db().one(OPERATION, call.statement()).await?;
         self.backend.waiters.wake_all();
         row.map_or(Ok(DeleteInstanceResult::default()), |row| deleted(OPERATION, &row))

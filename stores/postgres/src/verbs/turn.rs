@@ -482,11 +482,7 @@ fn pin_of(version: &Version) -> i64 {
 
 /// Reads the answer to a request that named a lease: an error if the lease has expired or its token is
 /// unknown.
-pub(crate) fn judge_lease(
-    operation: &'static str,
-    row: &Row,
-    token: &str,
-) -> Result<(), ProviderError> {
+pub(crate) fn judge_lease(operation: &'static str, row: &Row, token: &str) -> Result<(), ProviderError> {
     match column(operation, row, "code")? {
         "ok" => Ok(()),
         "ended" => {

@@ -9,9 +9,7 @@ use std::borrow::Cow;
 
 use sha2::{Digest, Sha256};
 use steadfast_store::rules::{is_live_worker, stored_tags};
-use steadfast_store::{
-    ListedHandler, MAX_PAGE, ProviderError, WorkerId, WorkerInfo, WorkerReport, Woken,
-};
+use steadfast_store::{ListedHandler, MAX_PAGE, ProviderError, Woken, WorkerId, WorkerInfo, WorkerReport};
 use tokio_postgres::Row;
 
 use crate::link::db::{Db, column, unsigned};
@@ -24,6 +22,7 @@ use crate::verbs::worker::report::{read_report, write_report};
 pub(crate) const FUNCTIONS: &[Function] = functions![
     "worker/is_listed",
     "worker/takes_route",
+    "worker/next_silence",
     "worker/release_bound",
     "worker/release_refused",
     "worker/tidy_workers",
@@ -134,7 +133,8 @@ impl Db {
         const OPERATION: &str = "workers";
         let page = i64::try_from(MAX_PAGE).unwrap_or(i64::MAX);
         let (after, now) = (escape(after.map_or("", |after| &after.0)), self.now());
-        let rows = self.rows(OPERATION, Statement::of(sql!("worker/page"), params![after, page, now])).await?;
+        let rows =
+            self.rows(OPERATION, Statement::of(sql!("worker/page"), params![after, page, now])).await?;
         let mut workers = Vec::with_capacity(rows.len());
         for row in &rows {
             workers.extend(read_worker(OPERATION, row)?);
@@ -173,4 +173,30 @@ pub(super) fn all_fetches() -> Woken {
 pub(super) fn handler_key(name: &str) -> String {
     let digest = Sha256::digest(name.as_bytes());
     digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::verbs::turn::TurnFetch;
+
+    #[test]
+    fn fetches_of_two_workers_are_not_merged() {
+        let fetch = |worker: Option<&str>| TurnFetch {
+            lock_timeout: Duration::ZERO,
+            filter: None,
+            worker: worker.map(|id| WorkerId(id.to_owned())),
+        };
+        assert!(fetch(Some("a")).is_like(&fetch(Some("a"))));
+        assert!(!fetch(Some("a")).is_like(&fetch(Some("b"))));
+        assert!(!fetch(Some("a")).is_like(&fetch(None)));
+    }
+
+    #[test]
+    fn the_key_of_a_handler_has_the_length_that_a_routed_tag_has_room_for() {
+        assert_eq!(handler_key(&"long".repeat(1_000)).len(), 32);
+        assert_ne!(handler_key("a"), handler_key("b"));
+    }
 }

@@ -1,7 +1,7 @@
 -- Queues messages in the order of the arrays; p_starts NULL means that no message is a start. A message
 -- without a visible time, or whose time has passed, is ready and makes its instance ready unless the instance
 -- is leased (S7). Any other message waits for its time (S9).
--- A termination needs no code: an instance that it makes ready has no route any more (S21).
+-- A termination needs no code: its instance has no route any more (S21).
 -- A start always updates the row of its instance. A transaction with an older snapshot gets a serialization
 -- failure there, so it cannot start an instance that another transaction has started (S17).
 -- Locks: none. The caller has locked the instances, so its transaction has an id before message ids are
@@ -47,7 +47,7 @@ BEGIN
     )
     SELECT (SELECT min(readied.head) FROM readied WHERE readied.head < readied.fresh),
         (SELECT min(queued.visible_ms) FROM queued WHERE queued.state = 0),
-        (SELECT array_agg(queued.instance_id) FROM queued WHERE queued.codeless AND queued.state = 1)
+        (SELECT array_agg(queued.instance_id) FROM queued WHERE queued.codeless)
     INTO v_oldest, v_soonest, v_codeless;
     IF v_codeless IS NOT NULL THEN
         PERFORM {schema}.open_instances(v_codeless);

@@ -35,7 +35,7 @@ BEGIN
     v_pin := coalesce((SELECT p.version FROM {schema}.pins AS p WHERE p.pin = v_lock.pin), v_lock.pin);
     IF (
         SELECT 1 FROM {schema}.orchestrator_queue AS q
-        WHERE q.instance_id = v_lock.instance_id AND q.codeless AND q.state = 1
+        WHERE q.instance_id = v_lock.instance_id AND q.codeless
         LIMIT 1
     ) IS NULL THEN
         v_pin := {schema}.routed_pin(v_pin, p_handler, p_handler_version, p_route);

@@ -38,7 +38,7 @@ BEGIN
         ) AS l
         CROSS JOIN LATERAL unnest(l.refused) AS message (id);
         UPDATE {schema}.instance_locks AS l SET refused = NULL WHERE l.instance_id = ANY (v_instances);
-        UPDATE {schema}.orchestrator_queue AS q SET visible_ms = p_now
+        UPDATE {schema}.orchestrator_queue AS q SET state = 0, visible_ms = p_now
         WHERE q.id = ANY (v_messages) AND q.state = 0 AND q.visible_ms > p_now;
         IF FOUND THEN
             PERFORM {schema}.lower_floor('due_messages', p_now);
@@ -61,15 +61,14 @@ BEGIN
             FROM unnest(v_tags) AS wanted (tag)
             CROSS JOIN LATERAL (
                 SELECT w.id FROM {schema}.worker_queue AS w
-                WHERE w.tag = wanted.tag AND w.refused
+                WHERE w.tag = wanted.tag AND w.refused AND w.state = 0
                 LIMIT v_bound
                 FOR UPDATE SKIP LOCKED
             ) AS refused
             LIMIT v_bound
         );
         UPDATE {schema}.worker_queue AS w
-        SET refused = false,
-            visible_ms = CASE WHEN w.state = 0 THEN least(w.visible_ms, p_now) ELSE w.visible_ms END
+        SET state = 0, visible_ms = least(w.visible_ms, p_now), refused = false
         WHERE w.id = ANY (v_work);
         IF FOUND THEN
             PERFORM {schema}.lower_floor('due_work', p_now);

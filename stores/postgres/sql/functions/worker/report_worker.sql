@@ -62,9 +62,8 @@ BEGIN
         v_released := {schema}.release_refused(p_worker, v_now);
     END IF;
     wakes := v_released > 0 OR ((v_is_changed OR v_changed > 0) AND (
-        SELECT coalesce((SELECT 1 FROM {schema}.pins AS p WHERE p.pin < -1 LIMIT 1),
-            (SELECT 1 FROM {schema}.routes AS r LIMIT 1))
-    ) = 1);
+        EXISTS (SELECT 1 FROM {schema}.pins AS p WHERE p.pin < -1) OR EXISTS (SELECT 1 FROM {schema}.routes)
+    ));
     is_more := v_released >= {schema}.release_bound();
     IF wakes THEN
         PERFORM {schema}.notify(p_notify, p_me);

@@ -109,7 +109,10 @@ pub(super) fn read_report(
 ) -> Result<WorkerReport, serde_json::Error> {
     let stored: StoredReport = serde_json::from_str(text)?;
     let handlers = |handlers: Vec<StoredHandler>| {
-        handlers.into_iter().map(|StoredHandler { name, versions }| ListedHandler { name, versions }).collect()
+        handlers
+            .into_iter()
+            .map(|StoredHandler { name, versions }| ListedHandler { name, versions })
+            .collect()
     };
     let StoredProcess {
         node,

@@ -127,10 +127,10 @@ BEGIN
                 v_now, p_lo, p_hi, v_floors.turns, v_floors.due_messages, v_floors.leased_turns, v_shut
             )),
             -- The new leases may expire first, before the floor that was read.
-            {schema}.next_turn_moment(v_now, CASE
+            least({schema}.next_turn_moment(v_now, CASE
                 WHEN v_left < p_count THEN least(v_floors.leased_turns, {schema}.after_ms(v_now, p_lock_ms))
                 ELSE v_floors.leased_turns
-            END);
+            END), CASE WHEN v_shut IS NOT NULL THEN {schema}.next_silence(v_now) END);
     END IF;
 END
 $function$

@@ -59,8 +59,9 @@ DECLARE
     -- (NULL) the routed ones are beside them.
     v_tags TEXT[] := p_tags;
     v_routes TEXT[] := {schema}.open_routes(p_worker, p_tags, v_now);
+    v_has_routes BOOLEAN := v_routes IS NOT NULL;
 BEGIN
-    IF p_tags IS NOT NULL AND v_routes IS NOT NULL THEN
+    IF p_tags IS NOT NULL AND v_has_routes THEN
         v_tags := p_tags || v_routes;
         v_routes := NULL;
     END IF;
@@ -201,7 +202,9 @@ BEGIN
             NULL::text, NULL::text, NULL::text,
             NULL::text, NULL::text, NULL::bigint, NULL::text, NULL::text, NULL::bigint, 0, v_now, v_again
                 OR v_is_left,
-            {schema}.next_work_moment(v_now, v_floors.leased_work, v_floors.held_sessions), NULL::bigint;
+            least({schema}.next_work_moment(v_now, v_floors.leased_work, v_floors.held_sessions),
+                CASE WHEN v_has_routes AND p_worker IS NOT NULL THEN {schema}.next_silence(v_now) END),
+            NULL::bigint;
     END IF;
 END
 $function$

@@ -79,7 +79,8 @@ BEGIN
             UPDATE {schema}.worker_queue AS w
             SET state = 1, since = greatest(w.visible_ms, w.locked_until), unreadable = false,
                 lock_token = NULL,
-                locked_until = NULL, epoch = NULL, has_expired = w.has_expired OR w.lock_token IS NOT NULL
+                locked_until = NULL, epoch = NULL, has_expired = w.has_expired OR w.lock_token IS NOT NULL,
+                refused = false
             WHERE w.id = ANY (v_free)
             RETURNING w.id, w.session_scope, w.session_id, w.tag
         )
