@@ -1,5 +1,8 @@
 //! Turns on a real server: how many blocks the calls of a turn read, however full the tables are (S20).
 
+mod lives;
+mod order;
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;

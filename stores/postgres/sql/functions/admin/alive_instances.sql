@@ -17,5 +17,9 @@ LANGUAGE sql STABLE AS $function$
        OR EXISTS (
            SELECT 1 FROM {schema}.orchestrator_queue AS message
            WHERE message.instance_id = given.id AND message.starts
+             AND (message.parent_life IS NULL OR message.parent_life = (
+                 SELECT parent.ord FROM {schema}.instances AS parent
+                 WHERE parent.instance_id = message.parent_instance_id
+             ))
        )
 $function$

@@ -38,6 +38,8 @@ DECLARE
     v_again BOOLEAN;
     v_taken TEXT[];
     v_firm TEXT[];
+    -- Those with messages of parents that are gone.
+    v_orphaned TEXT[];
     v_leased INTEGER;
 BEGIN
     IF p_unsynced THEN
@@ -61,14 +63,23 @@ BEGIN
     FOR v_round IN 1..v_rounds LOOP
         -- Other transactions may have locked the oldest instances, so it looks at more than it leases. It
         -- locks them in order until it has enough.
-        SELECT array_agg(t.id), array_agg(t.id) FILTER (WHERE t.firm) INTO v_taken, v_firm
+        SELECT array_agg(t.id), array_agg(t.id) FILTER (WHERE t.firm),
+            array_agg(t.id) FILTER (WHERE t.orphaned)
+        INTO v_taken, v_firm, v_orphaned
         FROM (
             SELECT r.instance_id AS id, coalesce(
                 (SELECT 1 FROM {schema}.instances AS i WHERE i.instance_id = r.instance_id),
                 (SELECT 1 FROM {schema}.orchestrator_queue AS q
                     WHERE q.instance_id = r.instance_id AND q.starts AND q.state = 1 LIMIT 1),
                 (SELECT 1 FROM {schema}.history AS h WHERE h.instance_id = r.instance_id LIMIT 1)
-            ) = 1 AS firm
+            ) = 1 AS firm, (
+                SELECT 1 FROM {schema}.orchestrator_queue AS q
+                WHERE q.instance_id || '' = r.instance_id AND q.parent_life IS NOT NULL
+                  AND (q.state - 0 = 1 OR q.visible_ms <= v_now)
+                  AND (SELECT i.ord FROM {schema}.instances AS i WHERE i.instance_id = q.parent_instance_id)
+                      IS DISTINCT FROM q.parent_life
+                LIMIT 1
+            ) = 1 AS orphaned
             FROM {schema}.ready_turns(p_lo, p_hi, v_page, v_floors.turns) AS r
             CROSS JOIN LATERAL (
                 SELECT 1 FROM {schema}.instance_locks AS l
@@ -87,6 +98,13 @@ BEGIN
                 v_floors.turns)) < v_page;
             v_page := least(16 * v_page, v_max_page);
             v_again := NULL;
+            CONTINUE;
+        END IF;
+        IF v_orphaned IS NOT NULL THEN
+            RETURN QUERY SELECT 'stray'::text, NULL::text, s.instance_id, NULL::text, NULL::text,
+                NULL::bigint, NULL::bigint, NULL::bigint, false, v_now, NULL::bigint[], NULL::text[],
+                NULL::integer[], NULL::text[], s.dropped, false, NULL::bigint
+            FROM {schema}.settle_orphans(v_orphaned, v_now) AS s;
             CONTINUE;
         END IF;
         v_leased := 0;

@@ -35,7 +35,8 @@ BEGIN
         FROM gone ORDER BY gone.id
     ), delayed AS (
         UPDATE {schema}.orchestrator_queue AS q
-        SET state = 0, visible_ms = {schema}.after_ms(v_now, p_retry_ms), attempt_count = q.attempt_count + 1
+        SET state = 0, visible_ms = {schema}.after_ms(v_now, p_retry_ms), attempt_count = q.attempt_count + 1,
+            due_ms = coalesce(q.due_ms, q.visible_ms)
         WHERE q.id = ANY (v_ids) AND q.attempt_count + 1 < p_max_attempts
         RETURNING q.id, q.attempt_count
     )
