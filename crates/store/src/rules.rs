@@ -10,6 +10,7 @@ mod stray;
 mod tag;
 mod wait;
 mod work;
+mod worker;
 
 pub use commit::SessionEffect;
 pub use history::{events_of, history_after, holds_run, unreadable_history, unstorable_event};
@@ -19,7 +20,8 @@ pub use session::{is_same_owner, lost_claims, session_key, stored_scope, superse
 pub use stray::tell_of_strays;
 pub use tag::{stored_tag, stored_tags, tag_of};
 pub use wait::InstanceWait;
-pub use work::{WorkTimes, check_completion, check_work, ended_work_lease};
+pub use work::{WorkTimes, check_completion, check_work, ended_work_lease, withdrawn_work};
+pub use worker::{is_live_worker, lists_activity, lists_orchestration};
 
 use steadfast_core::ErrorDetails;
 

@@ -7,6 +7,7 @@ mod session;
 mod set_aside;
 mod turn;
 mod work;
+mod worker;
 
 pub use inspect::{OldestWaiting, TurnState, WorkPhase, WorkState};
 pub use instance::{
@@ -23,4 +24,8 @@ pub use turn::{
 pub use work::{
     Claim, ClaimedSession, Outcome, Owner, SessionFetchConfig, SessionRequest, SessionScope, WorkLease,
     WorkRequest,
+};
+pub use worker::{
+    Gauges, ListedHandler, NeededHandler, Refusal, Refused, WORKER_KEPT_FOR, WORKER_LIVE_FOR, WorkerId,
+    WorkerInfo, WorkerProcess, WorkerReport, WorkerSlots,
 };

@@ -467,6 +467,7 @@ fn any_work() -> WorkRequest {
         poll_timeout: Duration::ZERO,
         tags: TagFilter::Any,
         session: None,
+        worker: None,
     }
 }
 

@@ -20,7 +20,13 @@ fn at(wall_ms: u64) -> SqliteOptions {
 }
 
 fn turn(filter: &DispatcherCapabilityFilter) -> TurnRequest<'_> {
-    TurnRequest { lock_timeout: LEASE, poll_timeout: Duration::ZERO, filter: Some(filter), warm: &Cold }
+    TurnRequest {
+        lock_timeout: LEASE,
+        poll_timeout: Duration::ZERO,
+        filter: Some(filter),
+        warm: &Cold,
+        worker: None,
+    }
 }
 
 fn work(owner: &str) -> WorkRequest {
@@ -35,6 +41,7 @@ fn work(owner: &str) -> WorkRequest {
             scope: SessionScope::Claim,
             leave_out: Vec::new(),
         }),
+        worker: None,
     }
 }
 
