@@ -45,6 +45,7 @@ pub(crate) const ALL: &[&[Case]] = &[
     turn::traceparent::CASES,
     work::CASES,
     turn::CASES,
+    turn::order::CASES,
     turn::warm::CASES,
     turn::poll::CASES,
     turn::inspect::CASES,

@@ -33,12 +33,14 @@ impl State {
         Ok(if known { Started::Existing } else { Started::New })
     }
 
-    pub(crate) fn push_message(&mut self, message: Message, visible_at_ms: u64) {
+    /// Queues a message that becomes visible at the moment at which it is due.
+    pub(crate) fn push_message(&mut self, message: Message, due_ms: u64) {
         let row = MessageRow {
             instance: message.item.instance().to_owned(),
             item: Stored::Readable(message.item),
             traceparent: message.traceparent,
-            visible_at_ms,
+            due_ms,
+            visible_at_ms: due_ms,
             attempts: 0,
             token: None,
         };

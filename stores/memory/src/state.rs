@@ -50,6 +50,9 @@ pub(crate) struct MessageRow {
     pub(crate) instance: String,
     pub(crate) item: Stored<WorkItem>,
     pub(crate) traceparent: Option<String>,
+    /// The moment at which the message first became due: the order within a turn. An abandon does not change
+    /// it.
+    pub(crate) due_ms: u64,
     pub(crate) visible_at_ms: u64,
     pub(crate) attempts: u32,
     /// The token of the last lease that included this message. The message is leased only while that lease

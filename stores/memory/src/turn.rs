@@ -113,21 +113,24 @@ impl State {
         self.kv.get(instance).map(|kv| kv.snapshot()).unwrap_or_default()
     }
 
-    /// Marks the visible messages of an instance as leased and counts the delivery of each. Their number is
-    /// bounded; a start is always among them, wherever it stands in the queue.
+    /// Marks the visible messages of an instance as leased and counts the delivery of each, in the order in
+    /// which they first became due, then of arrival. Their number is bounded; a start is always among them,
+    /// wherever it stands.
     fn stamp(&mut self, instance: &str, token: &str, now: u64) -> (Vec<Message>, u32) {
         let is_ready = |row: &MessageRow| {
             row.instance == instance && row.visible_at_ms <= now && matches!(row.item, Stored::Readable(_))
         };
         let ready = || self.messages.iter().filter(|(_, row)| is_ready(row));
-        let starts = ready().filter(|(_, row)| row.starts());
-        let others = ready().filter(|(_, row)| !row.starts());
-        let places: BTreeSet<u64> =
-            starts.chain(others).take(MAX_TURN_MESSAGES).map(|(place, _)| *place).collect();
+        let in_order = |of_starts: bool| {
+            let rows = ready().filter(move |(_, row)| row.starts() == of_starts);
+            rows.map(|(place, row)| (row.due_ms, *place)).collect::<BTreeSet<_>>()
+        };
+        let (starts, others) = (in_order(true).into_iter(), in_order(false).into_iter());
+        let places: BTreeSet<(u64, u64)> = starts.chain(others).take(MAX_TURN_MESSAGES).collect();
 
         let mut leased = Vec::new();
         let mut attempt = 0;
-        for place in places {
+        for (_, place) in places {
             let Some(row) = self.messages.get_mut(&place) else { continue };
             let Stored::Readable(item) = &row.item else { continue };
             row.token = Some(token.to_owned());

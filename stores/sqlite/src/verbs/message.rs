@@ -18,6 +18,8 @@ pub(crate) struct MessageRow {
     pub(crate) attempts: u32,
     pub(crate) traceparent: Option<String>,
     pub(crate) starts: bool,
+    /// The moment at which the message first became due.
+    pub(crate) due: i64,
 }
 
 impl MessageRow {
@@ -28,6 +30,7 @@ impl MessageRow {
             attempts: row.get(2)?,
             traceparent: row.get(3)?,
             starts: row.get(4)?,
+            due: row.get(5)?,
         })
     }
 }

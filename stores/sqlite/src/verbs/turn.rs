@@ -236,13 +236,20 @@ impl Db<'_> {
         })
     }
 
+    /// Reads the messages of the next turn: the visible ones that first became due before the others, up to
+    /// [`MAX_TURN_MESSAGES`]. A start is always among them (S2).
     fn batch(&self, key: i64) -> DbResult<Vec<MessageRow>> {
         let bound = i64::try_from(MAX_TURN_MESSAGES).unwrap_or(i64::MAX);
+        // The sweep moves a bounded number of messages, and not those of this instance first.
+        for seq in self.all(sql!("turn/ready/due_of_instance"), params![key, self.now, bound], |row| {
+            row.get::<_, i64>(0)
+        })? {
+            self.run(sql!("turn/ready/make_message"), [seq])?;
+        }
         let mut rows = self.all(sql!("turn/lease/batch"), params![key, bound], MessageRow::read)?;
-        if let (true, Some(last)) = (rows.len() >= MAX_TURN_MESSAGES, rows.last().map(|row| row.seq)) {
-            // A start is always delivered, wherever it stands in the queue.
-            let starts = self.all(sql!("turn/lease/starts_beyond"), params![key, last], MessageRow::read)?;
-            for start in starts.into_iter().take(MAX_TURN_MESSAGES) {
+        if let (true, Some(last)) = (rows.len() >= MAX_TURN_MESSAGES, rows.last()) {
+            let beyond = params![key, last.due, last.seq, bound];
+            for start in self.all(sql!("turn/lease/starts_beyond"), beyond, MessageRow::read)? {
                 let Some(last_other) = rows.iter().rposition(|row| !row.starts) else { break };
                 rows.remove(last_other);
                 rows.push(start);
