@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use steadfast_core::{AppErrorKind, ErrorDetails, Event, EventKind, ExecutionMetadata, WorkItem};
 use steadfast_postgres::PostgresProvider;
-use steadfast_store::{ProviderAdmin, ProviderErrorKind, Store, TurnCommit, TurnLease};
+use steadfast_store::{ProviderAdmin, ProviderErrorKind, Started, Store, TurnCommit, TurnLease};
 
 use super::{fetch, start, store};
 use crate::{connect, number, quiet, server, start_of};
@@ -85,7 +85,7 @@ async fn g7_an_id_that_only_an_orphaned_start_names_can_be_started() {
     let store = store(schema.name(), quiet()).await;
     with_child(&store).await;
     store.delete_instance("p", true).await.unwrap();
-    assert!(store.start(start_of("c").into(), Vec::new()).await.unwrap().is_new);
+    assert_eq!(store.start(start_of("c").into(), Vec::new()).await.unwrap(), Started::New);
     let child = lease(&store, "c").await;
     assert_eq!(child.messages.iter().map(|message| &message.item).collect::<Vec<_>>(), [&start_of("c")]);
 }
