@@ -46,6 +46,7 @@ pub(crate) const ALL: &[&[Case]] = &[
     work::CASES,
     turn::CASES,
     turn::order::CASES,
+    turn::life::CASES,
     turn::warm::CASES,
     turn::poll::CASES,
     turn::inspect::CASES,

@@ -78,6 +78,20 @@ pub const MUTANTS: &[Mutant] = &[
         replace: "true",
     },
     Mutant {
+        name: "the_life_of_a_parent_does_not_matter",
+        clause: "S17",
+        file: "life.rs",
+        find: "self.instances.get(bearer).is_some_and(|row| row.order == life)",
+        replace: "{ let _ = life; self.exists(bearer) }",
+    },
+    Mutant {
+        name: "the_start_of_a_child_outlives_its_parent",
+        clause: "S17",
+        file: "life.rs",
+        find: "for place in &gone {",
+        replace: "for place in gone.iter().take(0) {",
+    },
+    Mutant {
         name: "a_refused_commit_has_taken_its_messages",
         clause: "S3",
         file: "turn.rs",
@@ -90,7 +104,7 @@ pub const MUTANTS: &[Mutant] = &[
         clause: "S3",
         file: "turn.rs",
         find: "commit.check()?;",
-        replace: "self.record(&instance, &commit, now);\ncommit.check()?;",
+        replace: "self.record(&instance, &commit, &[], now);\ncommit.check()?;",
     },
     Mutant {
         name: "messages_are_sent_until_one_is_bad",

@@ -13,6 +13,7 @@ mod execution;
 mod inspect;
 mod instance;
 mod kv;
+mod life;
 mod message;
 mod poll;
 mod session;

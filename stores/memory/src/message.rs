@@ -33,12 +33,18 @@ impl State {
         Ok(if known { Started::Existing } else { Started::New })
     }
 
-    /// Queues a message that becomes visible at the moment at which it is due.
+    /// Queues a message that carries no life.
     pub(crate) fn push_message(&mut self, message: Message, due_ms: u64) {
+        self.push_message_of(message, due_ms, None);
+    }
+
+    /// Queues a message that becomes visible at the moment at which it is due.
+    pub(crate) fn push_message_of(&mut self, message: Message, due_ms: u64, life: Option<u64>) {
         let row = MessageRow {
             instance: message.item.instance().to_owned(),
             item: Stored::Readable(message.item),
             traceparent: message.traceparent,
+            life,
             due_ms,
             visible_at_ms: due_ms,
             attempts: 0,

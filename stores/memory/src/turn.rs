@@ -14,6 +14,7 @@ use steadfast_store::{
 
 use crate::execution::ExecutionRow;
 use crate::instance::InstanceRow;
+use crate::life::{ConsumedStart, life_of_parent};
 use crate::message::after;
 use crate::millis;
 use crate::state::{Lock, MessageRow, State, Stored};
@@ -23,6 +24,9 @@ impl State {
     pub(crate) fn fetch_turn(&mut self, request: TurnRequest<'_>, now: u64) -> Option<TurnLease> {
         self.pass_over_unreadable_messages(request.filter, now);
         while let Some(instance) = self.next_instance(request.filter, now) {
+            if self.settle_former_lives(&instance, now) {
+                continue;
+            }
             if self.exists(&instance) {
                 return Some(self.lease_turn(&instance, request, now));
             }
@@ -168,8 +172,9 @@ impl State {
         self.check_append("commit_turn", &instance, commit.execution_id, &commit.events)?;
         commit.check()?;
 
+        let starts = self.consumed_starts(token);
         self.messages.retain(|_, message| message.token.as_deref() != Some(token));
-        let run = self.record(&instance, &commit, now);
+        let run = self.record(&instance, &commit, &starts, now);
         self.record_sessions(&instance, &commit, now);
         let TurnCommit { execution_id, events, work, messages, cancelled, .. } = commit;
         self.append(&instance, execution_id, events);
@@ -179,14 +184,15 @@ impl State {
         self.withdraw(&cancelled);
         for message in messages {
             let visible_at_ms = fires_at_ms(&message.item).unwrap_or(now);
-            self.push_message(message, visible_at_ms);
+            let life = self.life_of(&instance, &message.item, &starts);
+            self.push_message_of(message, visible_at_ms, life);
         }
         self.end_turn(&instance, now);
         Ok(Committed { run: Some(run) })
     }
 
     /// Updates the rows of the instance and of its execution.
-    fn record(&mut self, instance: &str, commit: &TurnCommit, now: u64) -> RunId {
+    fn record(&mut self, instance: &str, commit: &TurnCommit, starts: &[ConsumedStart], now: u64) -> RunId {
         let metadata = &commit.metadata;
         let change = self.next();
         if let (Some(name), Some(version)) = (&metadata.orchestration_name, &metadata.orchestration_version) {
@@ -195,6 +201,7 @@ impl State {
                 version: version.clone(),
                 current_execution: commit.execution_id,
                 parent: metadata.parent_instance_id.clone(),
+                parent_life: life_of_parent(metadata.parent_instance_id.as_deref(), starts),
                 custom_status: None,
                 custom_status_version: 0,
                 created_at_ms: now,
@@ -261,7 +268,7 @@ impl State {
     }
 
     /// Ends a lease. If the instance still has messages, it can be leased again since now.
-    fn end_turn(&mut self, instance: &str, now: u64) {
+    pub(crate) fn end_turn(&mut self, instance: &str, now: u64) {
         self.turns.remove(instance);
         if self.messages.values().any(|message| message.instance == instance) {
             self.freed.insert(instance.to_owned(), now);

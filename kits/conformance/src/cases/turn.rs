@@ -4,6 +4,7 @@ pub(super) mod abandon;
 pub(super) mod commit;
 pub(super) mod inspect;
 pub(super) mod lease;
+pub(super) mod life;
 pub(super) mod order;
 pub(super) mod poll;
 pub(super) mod traceparent;

@@ -7,3 +7,10 @@ ALTER TABLE messages ADD COLUMN due INTEGER;
 UPDATE messages SET due = visible_at;
 CREATE INDEX messages_order ON messages (key, state, coalesce(due, visible_at));
 CREATE INDEX messages_starts_order ON messages (key, state, coalesce(due, visible_at)) WHERE starts = 1;
+
+-- The life of an instance is its `ord`: never given twice, kept over continue-as-new. The start of a child
+-- carries the life of the parent that sent it, the row of the child keeps it, and its answer carries it. NULL
+-- for a row of an older build, or if no turn sent the message.
+ALTER TABLE messages ADD COLUMN life INTEGER;
+CREATE INDEX messages_life ON messages (life) WHERE starts = 1 AND life IS NOT NULL;
+ALTER TABLE instances ADD COLUMN parent_life INTEGER;
