@@ -18,6 +18,8 @@ CREATE INDEX orchestrator_queue_order
     ON {schema}.orchestrator_queue (instance_id, (state + 0), (coalesce(due_ms, visible_ms)), id);
 CREATE INDEX orchestrator_queue_of_parents
     ON {schema}.orchestrator_queue ((instance_id || '')) WHERE parent_life IS NOT NULL;
+CREATE INDEX orchestrator_queue_children
+    ON {schema}.orchestrator_queue (parent_instance_id) WHERE starts AND parent_life IS NOT NULL;
 
 -- `parent_life`: the life of the parent whose start made the instance. `ended_ms`: when its current execution
 -- ended, NULL while it goes on.

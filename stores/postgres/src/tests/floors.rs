@@ -12,7 +12,6 @@ use crate::schema::build::Build;
 /// Writes whose keys need no call, with the reason.
 const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("queue_work", "work", "the id is drawn by a transaction that has a number, so it is above all floors"),
-    ("lease_turns", "turns", "the head was above the floor when the same fetch leased it a moment before"),
 ];
 
 /// The texts of functions by name, without comments, with single spaces.
