@@ -8,13 +8,15 @@
 -- again.
 -- With p_unsynced the transaction does not wait for the disk. If a crash of the server loses a lease, its
 -- messages are fetched again, and its token, which is random, is unknown (S5).
+-- With p_careful the item of a message that the database cannot read is NULL: for a caller whose fetch such a
+-- message has failed (S15).
 -- Sorting is switched off for the planner, so that it reads the index in its order even when statistics say
 -- that few instances are ready.
 -- Locks: `instance_locks` of the instances that it leases, skipping locked rows: it never waits.
 CREATE OR REPLACE FUNCTION {schema}.fetch_turns(
     p_now_ms BIGINT, p_lock_ms BIGINT, p_count INTEGER, p_lo BIGINT[] DEFAULT NULL,
     p_hi BIGINT[] DEFAULT NULL,
-    p_unsynced BOOLEAN DEFAULT false
+    p_unsynced BOOLEAN DEFAULT false, p_careful BOOLEAN DEFAULT false
 ) RETURNS TABLE (
     kind TEXT, token TEXT, instance_id TEXT, name TEXT, version TEXT, execution_id BIGINT, run_id BIGINT,
     last_event_id BIGINT, has_kv BOOLEAN, now BIGINT, ids BIGINT[], items TEXT[], attempts INTEGER[],
@@ -110,7 +112,8 @@ BEGIN
         v_leased := 0;
         IF v_firm IS NOT NULL THEN
             RETURN QUERY SELECT 'turn'::text, t.*, NULL::bigint, false, NULL::bigint
-            FROM {schema}.lease_turns(v_firm, {schema}.after_ms(v_now, p_lock_ms), v_now) AS t;
+            FROM {schema}.lease_turns(v_firm, {schema}.after_ms(v_now, p_lock_ms), v_now,
+                p_careful => p_careful) AS t;
             GET DIAGNOSTICS v_leased = ROW_COUNT;
             PERFORM {schema}.lower_floor('leased_turns', {schema}.after_ms(v_now, p_lock_ms));
             v_left := v_left - v_leased;

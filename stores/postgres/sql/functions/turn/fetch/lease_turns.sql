@@ -5,9 +5,10 @@
 -- wait (S7). The returned delivery counts include this lease; the rows are updated if it ends without a
 -- commit (S5). An instance that cannot be leased any more, because its start was delayed between the caller's
 -- look and its lock, is skipped (S2).
+-- With p_careful the item of a message that the database cannot read is NULL (S15).
 -- Locks: none. The caller has locked the instances.
 CREATE OR REPLACE FUNCTION {schema}.lease_turns(p_instances TEXT[], p_until BIGINT, p_now BIGINT,
-    p_max_bytes BIGINT DEFAULT 134217728)
+    p_max_bytes BIGINT DEFAULT 134217728, p_careful BOOLEAN DEFAULT false)
 RETURNS TABLE (
     token TEXT, instance_id TEXT, name TEXT, version TEXT, execution_id BIGINT, run_id BIGINT,
     last_event_id BIGINT,
@@ -19,7 +20,7 @@ AS $function$
 DECLARE
     v_max_messages CONSTANT INTEGER := 1000;
     -- The most messages of at most this length fit into p_max_bytes. Longer messages are not read at first.
-    v_short CONSTANT BIGINT := p_max_bytes / v_max_messages;
+    v_short CONSTANT BIGINT := CASE WHEN p_careful THEN -1 ELSE p_max_bytes / v_max_messages END;
     v_starts BOOLEAN;
     v_head BIGINT;
 BEGIN
@@ -97,7 +98,7 @@ BEGIN
         END IF;
         IF cardinality(ids) = v_max_messages OR cardinality(ids) IS DISTINCT FROM cardinality(items) THEN
             SELECT c.ids, c.items, c.attempts, c.traceparents INTO ids, items, attempts, traceparents
-            FROM {schema}.lease_crowd(instance_id, v_max_messages, p_max_bytes) AS c;
+            FROM {schema}.lease_crowd(instance_id, v_max_messages, p_max_bytes, p_careful) AS c;
         END IF;
         RETURN NEXT;
     END LOOP;
