@@ -60,6 +60,7 @@ pub(crate) const ALL: &[&[Case]] = &[
     session::activity::CASES,
     session::lease::claim::CASES,
     session::lease::cleanup::CASES,
+    session::lease::dropped::CASES,
     session::compat::CASES,
     session::crowd::CASES,
     session::list::CASES,
