@@ -11,6 +11,7 @@ mod admin;
 mod clock;
 mod cost;
 mod durable;
+mod excuse;
 mod fair;
 mod instance;
 mod send;
@@ -20,6 +21,7 @@ mod tag;
 mod turn;
 mod unreadable;
 mod work;
+mod worker;
 
 use crate::Case;
 
@@ -44,6 +46,16 @@ pub(crate) const ALL: &[&[Case]] = &[
     tag::CASES,
     turn::traceparent::CASES,
     work::CASES,
+    work::withdrawn::CASES,
+    excuse::CASES,
+    worker::row::CASES,
+    worker::refuse::CASES,
+    worker::route::CASES,
+    worker::report::CASES,
+    worker::end::CASES,
+    worker::wake::CASES,
+    worker::session::CASES,
+    worker::cost::CASES,
     turn::CASES,
     turn::order::CASES,
     turn::life::CASES,
@@ -60,6 +72,7 @@ pub(crate) const ALL: &[&[Case]] = &[
     session::activity::CASES,
     session::lease::claim::CASES,
     session::lease::cleanup::CASES,
+    session::lease::dropped::CASES,
     session::compat::CASES,
     session::crowd::CASES,
     session::list::CASES,

@@ -125,17 +125,7 @@ impl ProviderAdmin for MemoryStore {
         &self,
         filter: InstanceFilter,
     ) -> Result<DeleteInstanceResult, ProviderError> {
-        self.change(|state, now| {
-            let mut total = DeleteInstanceResult::default();
-            for root in state.ended_roots(&filter) {
-                let deleted = state.delete(&state.tree_of(&root), now);
-                total.instances_deleted += deleted.instances_deleted;
-                total.executions_deleted += deleted.executions_deleted;
-                total.events_deleted += deleted.events_deleted;
-                total.queue_messages_deleted += deleted.queue_messages_deleted;
-            }
-            Ok(total)
-        })
+        self.change(|state, now| Ok(state.delete_trees(state.ended_roots(&filter), now)))
     }
 
     async fn prune_executions(
@@ -264,14 +254,12 @@ impl State {
             result.queue_messages_deleted += u64::from(deleted);
             !deleted
         });
-        self.work.retain(|_, row| {
-            let deleted = named.contains(row.identity.instance.as_str());
-            result.queue_messages_deleted += u64::from(deleted);
-            !deleted
-        });
+        result.queue_messages_deleted +=
+            self.withdraw(|row| named.contains(row.identity.instance.as_str()), now);
         self.instances.retain(|id, _| !named.contains(id.as_str()));
         self.turns.retain(|id, _| !named.contains(id.as_str()));
         self.freed.retain(|id, _| !named.contains(id.as_str()));
+        self.routes.retain(|id, _| !named.contains(id.as_str()));
         self.kv.retain(|id, _| !named.contains(id.as_str()));
         self.set_aside
             .retain(|_, aside| aside.shown.instance.as_deref().is_none_or(|id| !named.contains(id)));
@@ -280,6 +268,18 @@ impl State {
             watchers.retain(|watcher| !named.contains(watcher.instance.as_str()));
         }
         result
+    }
+
+    fn delete_trees(&mut self, roots: Vec<String>, now: u64) -> DeleteInstanceResult {
+        let mut total = DeleteInstanceResult::default();
+        for root in roots {
+            let deleted = self.delete(&self.tree_of(&root), now);
+            total.instances_deleted += deleted.instances_deleted;
+            total.executions_deleted += deleted.executions_deleted;
+            total.events_deleted += deleted.events_deleted;
+            total.queue_messages_deleted += deleted.queue_messages_deleted;
+        }
+        total
     }
 
     /// Returns the instances with a row that match a filter, oldest first, up to its limit.

@@ -1,9 +1,11 @@
 //! Sending: how messages and activities come into their queues.
 
+pub(crate) mod life;
+
 use std::time::Duration;
 
 use steadfast_core::{ScheduledActivityIdentifier, WorkItem};
-use steadfast_store::rules::{check_message, check_start};
+use steadfast_store::rules::{check_message, check_start, needs_no_code};
 use steadfast_store::{Envelope, Message, NewWork, ProviderError, Started};
 
 use crate::millis;
@@ -40,6 +42,9 @@ impl State {
 
     /// Queues a message that becomes visible at the moment at which it is due.
     pub(crate) fn push_message_of(&mut self, message: Message, due_ms: u64, life: Option<u64>) {
+        if needs_no_code(&message.item) {
+            self.routes.remove(message.item.instance());
+        }
         let row = MessageRow {
             instance: message.item.instance().to_owned(),
             item: Stored::Readable(message.item),
@@ -49,6 +54,8 @@ impl State {
             visible_at_ms: due_ms,
             attempts: 0,
             token: None,
+            expired: Vec::new(),
+            is_refused: false,
         };
         let place = self.next();
         self.messages.insert(place, row);
@@ -72,6 +79,9 @@ impl State {
             visible_at_ms: now,
             attempts: 0,
             lock: None,
+            expired: Vec::new(),
+            route: None,
+            is_refused: false,
         };
         let place = self.next();
         self.work.insert(place, row);

@@ -14,3 +14,7 @@ CREATE INDEX messages_starts_order ON messages (key, state, coalesce(due, visibl
 ALTER TABLE messages ADD COLUMN life INTEGER;
 CREATE INDEX messages_life ON messages (life) WHERE starts = 1 AND life IS NOT NULL;
 ALTER TABLE instances ADD COLUMN parent_life INTEGER;
+
+-- How many fetches have used the last claim of a session, the claiming one included, without those that were
+-- dropped before they returned. A claim that only dropped fetches have used is released.
+ALTER TABLE sessions ADD COLUMN uses INTEGER NOT NULL DEFAULT 1;

@@ -4,7 +4,7 @@
 use rusqlite::params;
 use steadfast_core::WorkItem;
 use steadfast_store::TurnCommit;
-use steadfast_store::rules::{CarriedLife, answers_start, bearer_of_life, carried_life, tell_of_strays};
+use steadfast_store::rules::{CarriedLife, answers_start, bearer_of_life, carried_life, tell_of_former_lives};
 
 use crate::link::db::{Db, sql, text_of};
 use crate::link::error::DbResult;
@@ -93,7 +93,9 @@ impl Db<'_> {
                 self.run(sql!("message/delete"), [row.seq])?;
             }
         }
-        tell_of_strays(instance, (count - kept.len()) as u64);
+        if kept.len() < count {
+            tell_of_former_lives(instance, (count - kept.len()) as u64);
+        }
         Ok(kept)
     }
 
@@ -110,6 +112,8 @@ impl Db<'_> {
             if is_leased && has_begun {
                 continue;
             }
+            let id = self.one(sql!("instance/name"), [child], |row| row.get::<_, String>(0))?;
+            tell_of_former_lives(id.as_deref().unwrap_or_default(), 1);
             self.run(sql!("message/delete"), [seq])?;
             if is_leased {
                 self.free_turn(child, self.now)?;

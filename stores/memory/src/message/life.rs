@@ -2,7 +2,7 @@
 //! of the same id (S17).
 
 use steadfast_core::WorkItem;
-use steadfast_store::rules::{CarriedLife, answers_start, bearer_of_life, carried_life, tell_of_strays};
+use steadfast_store::rules::{CarriedLife, answers_start, bearer_of_life, carried_life, tell_of_former_lives};
 
 use crate::state::{MessageRow, State, Stored};
 
@@ -46,7 +46,9 @@ impl State {
         for place in &places {
             self.messages.remove(place);
         }
-        tell_of_strays(instance, places.len() as u64);
+        if !places.is_empty() {
+            tell_of_former_lives(instance, places.len() as u64);
+        }
         !places.is_empty()
     }
 
@@ -78,6 +80,7 @@ impl State {
             if leased {
                 self.end_turn(&child, now);
             }
+            tell_of_former_lives(&child, 1);
         }
         gone.len() as u64
     }
