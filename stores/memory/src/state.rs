@@ -56,6 +56,12 @@ pub(crate) struct MessageRow {
     pub(crate) instance: String,
     pub(crate) item: Stored<WorkItem>,
     pub(crate) traceparent: Option<String>,
+    /// The life of the parent that started the child, or that the child answers; `None` if no turn sent the
+    /// message, or if it needs none.
+    pub(crate) life: Option<u64>,
+    /// The moment at which the message first became due: the order within a turn. An abandon does not change
+    /// it.
+    pub(crate) due_ms: u64,
     pub(crate) visible_at_ms: u64,
     pub(crate) attempts: u32,
     /// The token of the last lease that included this message. The message is leased only while that lease

@@ -17,6 +17,7 @@ use steadfast_store::{
 use tokio_postgres::Row;
 
 use crate::link::db::{Db, column, millis, time, unsigned};
+use crate::link::error::is_damage;
 use crate::link::escape::{escape, unescape};
 use crate::link::statement::calls;
 use crate::merge::calls::{LeaseAbandon, LeaseRenewal};
@@ -26,6 +27,7 @@ use crate::schema::functions::{Function, functions};
 use crate::verbs::backend::Backend;
 use crate::verbs::poll::{NextPoll, PollResult};
 use crate::verbs::session::{fenced, keys, read_key};
+use crate::verbs::turn::read_item;
 
 pub(crate) const FUNCTIONS: &[Function] = functions![
     "work/enqueue_work",
@@ -68,6 +70,8 @@ calls! {
         now_ms: Option<i64>,
         /// Whether the commit does not wait for the disk, unless work of a session is taken.
         unsynced: bool,
+        /// Whether an activity that the database cannot read is leased without its text.
+        careful: bool,
         /// The worker that asks; `None` takes work of any route.
         worker: Option<Cow<'a, str>>,
     }
@@ -80,6 +84,8 @@ calls! {
         max_attempts: i32,
         claimed: bool,
         now_ms: Option<i64>,
+        /// Whether the database cannot read the text of the activity.
+        lost: bool,
     }
 
     /// Queues an activity that no turn asked for.
@@ -207,6 +213,7 @@ impl WorkGroup {
             out_sessions,
             now_ms,
             unsynced: true,
+            careful: false,
             worker: self.worker.as_ref().map(|worker| escape(&worker.0)),
         }
     }
@@ -231,7 +238,18 @@ struct FetchedWork {
 #[derive(Debug)]
 enum LeasedWork {
     Readable { place: usize, lease: Box<WorkLease> },
-    Unreadable { token: String, instance: Option<String>, reason: String, claimed: bool },
+    Unreadable(UnreadableWork),
+}
+
+/// A leased activity that cannot be read.
+#[derive(Debug)]
+struct UnreadableWork {
+    token: String,
+    instance: Option<String>,
+    reason: String,
+    claimed: bool,
+    /// Whether the database cannot read its text.
+    is_lost: bool,
 }
 
 impl Backend {
@@ -246,8 +264,14 @@ impl Backend {
             let wanting: Vec<usize> =
                 (0..asked.len()).filter(|place| fetched.leases[*place].is_none()).collect();
             let workers = wanting.iter().map(|place| asked[*place].worker_id.as_str());
-            let call = group.call(workers, self.db.now());
-            let rows = self.db.rows(FETCH, call.statement()).await;
+            let mut call = group.call(workers, self.db.now());
+            let mut rows = self.db.rows(FETCH, call.statement()).await;
+            if let Some(error) = rows.as_ref().err().filter(|error| is_damage(error)) {
+                // One activity failed the whole call: the next one leases it without its text (S15).
+                tracing::debug!(target: "steadfast::store", %error, "an activity cannot be read");
+                call.careful = true;
+                rows = self.db.rows(FETCH, call.statement()).await;
+            }
             let leased = match rows.and_then(|rows| fetched.read(group, &rows)) {
                 Ok(leased) => leased,
                 // Work that earlier passes leased stays leased. The next fetch looks for the rest.
@@ -366,9 +390,9 @@ impl Db {
                         *empty = Some(*lease);
                     }
                 }
-                LeasedWork::Unreadable { token, instance, reason, claimed } => {
+                LeasedWork::Unreadable(work) => {
                     unreadable = true;
-                    if let Err(error) = self.pass_over_work(&token, instance, &reason, claimed).await {
+                    if let Err(error) = self.pass_over_work(&work).await {
                         tracing::debug!(
                             target: "steadfast::store",
                             %error,
@@ -382,20 +406,16 @@ impl Db {
     }
 
     /// Counts an unreadable activity, delays it, and in the end sets it aside (S15).
-    async fn pass_over_work(
-        &self,
-        token: &str,
-        instance: Option<String>,
-        reason: &str,
-        claimed: bool,
-    ) -> Result<(), ProviderError> {
+    async fn pass_over_work(&self, work: &UnreadableWork) -> Result<(), ProviderError> {
+        let UnreadableWork { token, instance, reason, claimed, is_lost } = work;
         let call = PassOverWork {
             token: escape(token),
             reason: escape(reason),
             retry_ms: millis(UNREADABLE_RETRY),
             max_attempts: i32::try_from(MAX_UNREADABLE_ATTEMPTS).unwrap_or(i32::MAX),
-            claimed,
+            claimed: *claimed,
             now_ms: self.now(),
+            lost: *is_lost,
         };
         let Some(row) = self.one(FETCH, call.statement()).await? else { return Ok(()) };
         let attempts: i32 = column(FETCH, &row, "attempts")?;
@@ -473,16 +493,18 @@ fn read_lease(row: &Row) -> Result<LeasedWork, ProviderError> {
     let place: i32 = column(FETCH, row, "place")?;
     let token: String = column(FETCH, row, "token")?;
     let session = read_claim(row)?;
-    let item = match serde_json::from_str::<WorkItem>(column(FETCH, row, "item")?) {
+    let text: Option<&str> = column(FETCH, row, "item")?;
+    let item = match read_item(text) {
         Ok(item) => item,
-        Err(error) => {
+        Err(reason) => {
             let instance: Option<String> = column(FETCH, row, "instance_id")?;
-            return Ok(LeasedWork::Unreadable {
+            return Ok(LeasedWork::Unreadable(UnreadableWork {
                 token,
                 instance: instance.map(unescape),
-                reason: error.to_string(),
+                reason,
                 claimed: made_a_claim(session.as_ref()),
-            });
+                is_lost: text.is_none(),
+            }));
         }
     };
     let attempt: i32 = column(FETCH, row, "attempt")?;

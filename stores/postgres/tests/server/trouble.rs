@@ -1,5 +1,7 @@
 //! Opening a store on a server that is a standby, read-only, full, down, silent or locked.
 
+mod damage;
+
 use std::time::Duration;
 
 use steadfast_cluster::Server;

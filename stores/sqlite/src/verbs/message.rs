@@ -18,6 +18,10 @@ pub(crate) struct MessageRow {
     pub(crate) attempts: u32,
     pub(crate) traceparent: Option<String>,
     pub(crate) starts: bool,
+    /// The moment at which the message first became due.
+    pub(crate) due: i64,
+    /// The life of the parent that started the child, or that the child answers.
+    pub(crate) life: Option<i64>,
 }
 
 impl MessageRow {
@@ -28,6 +32,8 @@ impl MessageRow {
             attempts: row.get(2)?,
             traceparent: row.get(3)?,
             starts: row.get(4)?,
+            due: row.get(5)?,
+            life: row.get(6)?,
         })
     }
 }
@@ -89,14 +95,26 @@ impl Db<'_> {
         Ok(self.number(sql!("instance/exists"), [key])? == 1)
     }
 
-    pub(crate) fn insert_message(&self, message: &Message, text: &str, visible_at: i64) -> DbResult<()> {
+    /// Queues a message that carries no life.
+    pub(crate) fn insert_message(&self, message: &Message, text: &str, due: i64) -> DbResult<()> {
+        self.insert_message_of(message, text, due, None)
+    }
+
+    /// Queues a message that becomes visible at the moment at which it is due.
+    pub(crate) fn insert_message_of(
+        &self,
+        message: &Message,
+        text: &str,
+        due: i64,
+        life: Option<i64>,
+    ) -> DbResult<()> {
         let key = self.key_of(message.item.instance())?;
-        let ready = visible_at <= self.now;
+        let ready = due <= self.now;
         let starts = is_start(&message.item);
-        let columns = params![key, i64::from(ready), visible_at, starts, text, message.traceparent];
+        let columns = params![key, i64::from(ready), due, starts, text, message.traceparent, life];
         self.run(sql!("message/insert"), columns)?;
         if ready {
-            self.touch_turn(key, visible_at)?;
+            self.touch_turn(key, due)?;
         } else {
             // A waiting fetch must learn of the new moment at which it has a turn to lease.
             self.woken.borrow_mut().turns += 1;

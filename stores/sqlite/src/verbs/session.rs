@@ -139,11 +139,11 @@ impl Db<'_> {
         Ok(ClaimedSession { key: session.key, epoch: unsigned(epoch), claim })
     }
 
-    /// Releases a session that a dropped fetch claimed, unless it was claimed again since.
-    pub(crate) fn undo_claim(&self, key: &SessionKey, epoch: u64) -> DbResult<()> {
+    /// Takes back that a dropped fetch used a session. A claim that no other fetch has used is released.
+    pub(crate) fn undo_use(&self, key: &SessionKey, epoch: u64) -> DbResult<()> {
         let Some(id) = self.known_session(key)? else { return Ok(()) };
-        match self.session_row(id)? {
-            Some(session) if unsigned(session.epoch) == epoch => self.release(id),
+        match self.maybe(sql!("session/lease/unuse"), params![id, time(epoch)])? {
+            Some(0) => self.release(id),
             _ => Ok(()),
         }
     }

@@ -50,7 +50,7 @@ impl Db<'_> {
             }
             (Queue::Orchestrator, Err(_)) => {
                 let key = self.key_of(row.instance.as_deref().unwrap_or_default())?;
-                let columns = params![key, 1, self.now, false, row.payload, None::<String>];
+                let columns = params![key, 1, self.now, false, row.payload, None::<String>, None::<i64>];
                 self.run(sql!("message/insert"), columns)?;
                 self.touch_turn(key, self.now)
             }

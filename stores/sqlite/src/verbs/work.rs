@@ -4,7 +4,7 @@ use rusqlite::params;
 use steadfast_core::{ScheduledActivityIdentifier, SessionKey, WorkItem};
 use steadfast_store::rules::{ended_work_lease, no_such_lease, stored_tags, tag_of};
 use steadfast_store::{
-    Abandon, Attempt, Claim, ClaimedSession, MAX_UNREADABLE_ATTEMPTS, Queue, SessionRequest, SessionScope,
+    Abandon, Attempt, ClaimedSession, MAX_UNREADABLE_ATTEMPTS, Queue, SessionRequest, SessionScope,
     UNREADABLE_RETRY, WorkRequest,
 };
 
@@ -27,20 +27,15 @@ pub(crate) struct LeasedWork {
     pub(crate) now: i64,
 }
 
-/// Abandons the activity, and releases the session if this fetch claimed it: a dropped fetch leaves no lease
-/// (S5).
+/// Abandons the activity, and releases the session if no other fetch has used its claim: a dropped fetch
+/// leaves no lease (S5).
 impl Undo for LeasedWork {
     fn undo(self, db: &Db<'_>) -> DbResult<()> {
         let how = Abandon { retry_after: None, attempt: Attempt::Uncounted };
         if let Some(place) = db.maybe(sql!("work/lease/holder"), [&self.token])? {
             db.make_work_available(place, how)?;
         }
-        match self.session {
-            Some(ClaimedSession { key, epoch, claim: Claim::New | Claim::Taken { .. } }) => {
-                db.undo_claim(&key, epoch)
-            }
-            _ => Ok(()),
-        }
+        self.session.map_or(Ok(()), |session| db.undo_use(&session.key, session.epoch))
     }
 }
 

@@ -121,7 +121,7 @@ BEGIN
             PERFORM {schema}.queue_messages(
                 array_agg(p_instances[f.place] ORDER BY f.place),
                 array_agg(p_items[f.place] ORDER BY f.place),
-                array_agg(v_now), array_agg(false), array_agg(p_traceparents[f.place] ORDER BY f.place), v_now
+                NULL, array_agg(false), array_agg(p_traceparents[f.place] ORDER BY f.place), v_now
             )
             FROM unnest(v_places) AS f (place)
             WHERE p_items[f.place] IS NOT NULL

@@ -9,13 +9,15 @@
 -- again.
 -- With p_unsynced the transaction does not wait for the disk. If a crash of the server loses a lease, its
 -- messages are fetched again, and its token, which is random, is unknown (S5).
+-- With p_careful the item of a message that the database cannot read is NULL: for a caller whose fetch such a
+-- message has failed (S15).
 -- Sorting is switched off for the planner, so that it reads the index in its order even when statistics say
 -- that few instances are ready.
 -- Locks: `instance_locks` of the instances that it leases, skipping locked rows: it never waits.
 CREATE OR REPLACE FUNCTION {schema}.fetch_turns(
     p_now_ms BIGINT, p_lock_ms BIGINT, p_count INTEGER, p_lo BIGINT[] DEFAULT NULL,
     p_hi BIGINT[] DEFAULT NULL,
-    p_unsynced BOOLEAN DEFAULT false, p_worker TEXT DEFAULT NULL
+    p_unsynced BOOLEAN DEFAULT false, p_careful BOOLEAN DEFAULT false, p_worker TEXT DEFAULT NULL
 ) RETURNS TABLE (
     kind TEXT, token TEXT, instance_id TEXT, name TEXT, version TEXT, execution_id BIGINT, run_id BIGINT,
     last_event_id BIGINT, has_kv BOOLEAN, now BIGINT, ids BIGINT[], items TEXT[], attempts INTEGER[],
@@ -39,6 +41,8 @@ DECLARE
     v_again BOOLEAN;
     v_taken TEXT[];
     v_firm TEXT[];
+    -- Those with messages of parents that are gone.
+    v_orphaned TEXT[];
     v_leased INTEGER;
     -- Routed pins that the worker does not take.
     v_shut BIGINT[] := CASE WHEN p_worker IS NOT NULL THEN {schema}.shut_pins(p_worker, v_now) END;
@@ -64,14 +68,23 @@ BEGIN
     FOR v_round IN 1..v_rounds LOOP
         -- Other transactions may have locked the oldest instances, so it looks at more than it leases. It
         -- locks them in order until it has enough.
-        SELECT array_agg(t.id), array_agg(t.id) FILTER (WHERE t.firm) INTO v_taken, v_firm
+        SELECT array_agg(t.id), array_agg(t.id) FILTER (WHERE t.firm),
+            array_agg(t.id) FILTER (WHERE t.orphaned)
+        INTO v_taken, v_firm, v_orphaned
         FROM (
             SELECT r.instance_id AS id, coalesce(
                 (SELECT 1 FROM {schema}.instances AS i WHERE i.instance_id = r.instance_id),
                 (SELECT 1 FROM {schema}.orchestrator_queue AS q
                     WHERE q.instance_id = r.instance_id AND q.starts AND q.state = 1 LIMIT 1),
                 (SELECT 1 FROM {schema}.history AS h WHERE h.instance_id = r.instance_id LIMIT 1)
-            ) = 1 AS firm
+            ) = 1 AS firm, (
+                SELECT 1 FROM {schema}.orchestrator_queue AS q
+                WHERE q.instance_id || '' = r.instance_id AND q.parent_life IS NOT NULL
+                  AND (q.state - 0 = 1 OR q.visible_ms <= v_now)
+                  AND (SELECT i.ord FROM {schema}.instances AS i WHERE i.instance_id = q.parent_instance_id)
+                      IS DISTINCT FROM q.parent_life
+                LIMIT 1
+            ) = 1 AS orphaned
             FROM {schema}.ready_turns(p_lo, p_hi, v_page, v_floors.turns, v_shut) AS r
             CROSS JOIN LATERAL (
                 SELECT 1 FROM {schema}.instance_locks AS l
@@ -92,10 +105,18 @@ BEGIN
             v_again := NULL;
             CONTINUE;
         END IF;
+        IF v_orphaned IS NOT NULL THEN
+            RETURN QUERY SELECT 'stray'::text, NULL::text, s.instance_id, NULL::text, NULL::text,
+                NULL::bigint, NULL::bigint, NULL::bigint, false, v_now, NULL::bigint[], NULL::text[],
+                NULL::integer[], NULL::text[], s.dropped, false, NULL::bigint
+            FROM {schema}.settle_orphans(v_orphaned, v_now) AS s;
+            CONTINUE;
+        END IF;
         v_leased := 0;
         IF v_firm IS NOT NULL THEN
             RETURN QUERY SELECT 'turn'::text, t.*, NULL::bigint, false, NULL::bigint
-            FROM {schema}.lease_turns(v_firm, {schema}.after_ms(v_now, p_lock_ms), v_now) AS t;
+            FROM {schema}.lease_turns(v_firm, {schema}.after_ms(v_now, p_lock_ms), v_now,
+                p_careful => p_careful) AS t;
             GET DIAGNOSTICS v_leased = ROW_COUNT;
             PERFORM {schema}.lower_floor('leased_turns', {schema}.after_ms(v_now, p_lock_ms));
             v_left := v_left - v_leased;

@@ -11,6 +11,8 @@
 -- With p_unsynced the transaction does not wait for the disk, unless it leases work of a session. A crash of
 -- the server may lose a lease without harm, but the owner of a session relies on the time until which it owns
 -- it.
+-- With p_careful the item of work that the database cannot read is NULL: for a caller whose fetch such work
+-- has failed (S15).
 -- Work is found by index without locks and merged by age; a session contributes all its ready work, a serial
 -- session only its head (S20). Then only the chosen rows are locked and judged again. If other transactions
 -- have locked them, further rounds skip those sessions, and the last rounds look at many sessions at once: an
@@ -22,7 +24,7 @@ CREATE OR REPLACE FUNCTION {schema}.fetch_work_items(
     p_owner TEXT DEFAULT NULL, p_incarnation BIGINT DEFAULT NULL, p_session_lock_ms BIGINT DEFAULT NULL,
     p_claim BOOLEAN DEFAULT false, p_only_scopes TEXT[] DEFAULT NULL, p_only_sessions TEXT[] DEFAULT NULL,
     p_out_scopes TEXT[] DEFAULT NULL, p_out_sessions TEXT[] DEFAULT NULL, p_now_ms BIGINT DEFAULT NULL,
-    p_unsynced BOOLEAN DEFAULT false, p_worker TEXT DEFAULT NULL
+    p_unsynced BOOLEAN DEFAULT false, p_careful BOOLEAN DEFAULT false, p_worker TEXT DEFAULT NULL
 ) RETURNS TABLE (
     kind TEXT, place INTEGER, token TEXT, item TEXT, attempt INTEGER, instance_id TEXT, orchestration TEXT,
     version TEXT,
@@ -122,7 +124,11 @@ BEGIN
                     v_round > 1, v_routes) AS f (id)
                 ORDER BY id LIMIT v_page
             ) AS c;
-            RETURN QUERY SELECT l.*, v_now, NULL::boolean, NULL::bigint, NULL::bigint
+            RETURN QUERY SELECT l.kind, l.place, l.token,
+                CASE WHEN p_careful THEN {schema}.text_or_null(l.item) ELSE l.item END, l.attempt,
+                l.instance_id, l.orchestration, l.version, l.traceparent, l.session_scope, l.session_id,
+                l.epoch, l.claim, l.claimed_from, l.since, l.told, v_now, NULL::boolean, NULL::bigint,
+                NULL::bigint
             FROM {schema}.lease_session_work(
                 v_ids, v_scopes, v_sessions, p_worker_ids[v_leased + 1:], v_leased, v_until, p_owner,
                 p_incarnation,
@@ -170,7 +176,11 @@ BEGIN
         PERFORM set_config('synchronous_commit', 'off', true);
     END IF;
     IF v_leased < p_count THEN
-        RETURN QUERY SELECT l.*, v_now, NULL::boolean, NULL::bigint, NULL::bigint
+        RETURN QUERY SELECT l.kind, l.place, l.token,
+                CASE WHEN p_careful THEN {schema}.text_or_null(l.item) ELSE l.item END, l.attempt,
+                l.instance_id, l.orchestration, l.version, l.traceparent, l.session_scope, l.session_id,
+                l.epoch, l.claim, l.claimed_from, l.since, l.told, v_now, NULL::boolean, NULL::bigint,
+                NULL::bigint
         FROM {schema}.lease_free_work(p_count - v_leased, v_tags, p_worker_ids[v_leased + 1:], v_leased,
             v_until, v_floors.work, false, v_routes) AS l;
         GET DIAGNOSTICS v_found = ROW_COUNT;
@@ -180,7 +190,11 @@ BEGIN
             v_is_left := EXISTS (SELECT 1 FROM {schema}.find_free_work(1, v_tags, v_floors.work, false, v_routes));
             IF v_is_left AND (cardinality(v_tags) > 1 OR cardinality(v_routes) > 0) THEN
                 -- With several tags only a bounded number of rows was looked at: look past all locked rows.
-                RETURN QUERY SELECT l.*, v_now, NULL::boolean, NULL::bigint, NULL::bigint
+                RETURN QUERY SELECT l.kind, l.place, l.token,
+                CASE WHEN p_careful THEN {schema}.text_or_null(l.item) ELSE l.item END, l.attempt,
+                l.instance_id, l.orchestration, l.version, l.traceparent, l.session_scope, l.session_id,
+                l.epoch, l.claim, l.claimed_from, l.since, l.told, v_now, NULL::boolean, NULL::bigint,
+                NULL::bigint
                 FROM {schema}.lease_free_work(
                     p_count - v_leased, v_tags, p_worker_ids[v_leased + 1:], v_leased, v_until, v_floors.work,
                     true, v_routes
