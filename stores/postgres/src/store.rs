@@ -47,7 +47,8 @@ impl Store for PostgresProvider {
             worker: request.worker.cloned(),
         };
         let fetch = || self.merged.turn_fetches.ask(fetch.clone());
-        let Some(fetched) = self.poll(request.poll_timeout, Interest::Turn, fetch).await? else {
+        let Some(fetched) = self.poll(request.poll_timeout, Interest::Turn, request.worker, fetch).await?
+        else {
             return Ok(None);
         };
         let (leased, guard) = fetched.into_parts();
@@ -67,7 +68,7 @@ impl Store for PostgresProvider {
         let interest = Interest::Work { tags: request.tags.clone(), sessions: request.session.is_some() };
         let fetch = WorkFetch::of(&request);
         let fetch = || self.merged.work_fetches.ask(fetch.clone());
-        let fetched = self.poll(request.poll_timeout, interest, fetch).await?;
+        let fetched = self.poll(request.poll_timeout, interest, request.worker.as_ref(), fetch).await?;
         Ok(fetched.map(|fetched| {
             let (lease, guard) = fetched.into_parts();
             guard.delivered();
@@ -154,8 +155,10 @@ impl Store for PostgresProvider {
 
     async fn wait(&self, what: WaitFor<'_>, timeout: Duration) -> Result<Waited, ProviderError> {
         let found = match what {
-            WaitFor::Turn => self.poll(timeout, Interest::Turn, || self.db().look_for_turns()).await?,
-            WaitFor::Work => self.poll(timeout, Interest::AnyWork, || self.db().look_for_work()).await?,
+            WaitFor::Turn => self.poll(timeout, Interest::Turn, None, || self.db().look_for_turns()).await?,
+            WaitFor::Work => {
+                self.poll(timeout, Interest::AnyWork, None, || self.db().look_for_work()).await?
+            }
             WaitFor::Instance { instance, seen } => {
                 return self.watch(InstanceWait::for_change(instance, seen), timeout).await;
             }

@@ -4,7 +4,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use steadfast_store::{InstanceWait, Interest, ProviderError, Waited, Waiter};
+use steadfast_store::{InstanceWait, Interest, ProviderError, Waited, Waiter, WorkerId};
 
 use crate::provider::PostgresProvider;
 
@@ -49,11 +49,13 @@ const LOCKED: Duration = Duration::from_millis(100);
 const MAX_SOON: usize = 25;
 
 impl PostgresProvider {
-    /// Calls `look` until it finds a result, or until the timeout has passed; then returns `None`.
+    /// Calls `look` for a worker until it finds a result, or until the timeout has passed; then returns
+    /// `None`.
     pub(crate) async fn poll<L, F, Fut>(
         &self,
         timeout: Duration,
         interest: Interest,
+        worker: Option<&WorkerId>,
         mut look: F,
     ) -> Result<Option<L>, ProviderError>
     where
@@ -61,7 +63,7 @@ impl PostgresProvider {
         Fut: Future<Output = Result<PollResult<L>, ProviderError>>,
     {
         let deadline = self.clock.monotonic().saturating_add(timeout);
-        let waiter = self.backend.waiters.sit(interest);
+        let waiter = self.backend.waiters.sit_as(interest, worker.cloned());
         let mut locked = 0;
         loop {
             let looking = waiter.look();

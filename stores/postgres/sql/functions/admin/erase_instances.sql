@@ -1,8 +1,8 @@
 -- Deletes all rows of the given instances and returns how many there were: instances, executions, events, and
 -- queued messages and work. Sessions that the instances own are closed, which withdraws the work of those
 -- sessions. Shared sessions that lose work get new heads (the rows by which fetches find a session's oldest
--- ready work). A holder whose lease is deleted learns it from its next call: the token is unknown (S4), or its
--- work was withdrawn (S12). p_now_ms NULL: the time of the database.
+-- ready work). A holder whose lease is deleted learns it from its next call: the token is unknown (S4), or
+-- its work was withdrawn (S12). p_now_ms NULL: the time of the database.
 -- Locks: the caller has locked `instance_locks` of all given instances. Then `lines` in the order of their
 -- keys, then `worker_queue` in the order of id.
 CREATE OR REPLACE FUNCTION {schema}.erase_instances(p_instances TEXT[], p_now_ms BIGINT DEFAULT NULL)

@@ -1,7 +1,8 @@
 -- Deletes leased work and sends its completions in one transaction (S11). An element of p_items that is NULL
 -- sends nothing. Each element is judged alone: one whose token is unknown ('lost', or 'withdrawn' if its work
--- was withdrawn; S12) or whose lease has expired ('ended') changes nothing (S4). If a token stands in the array twice, the first element counts. `next_tag`
--- lists, from the first row on, the tags of the work that is now first in line in the serial sessions.
+-- was withdrawn; S12) or whose lease has expired ('ended') changes nothing (S4). If a token stands in the
+-- array twice, the first element counts. `next_tag` lists, from the first row on, the tags of the work that
+-- is now first in line in the serial sessions.
 -- Locks: `instance_locks` of the receivers in the order of instance_id, `lines` of serial sessions in the
 -- order of their keys, `worker_queue` in the order of id, then `sessions`.
 CREATE OR REPLACE FUNCTION {schema}.finish_work_items(

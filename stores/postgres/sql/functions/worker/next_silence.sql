@@ -1,5 +1,5 @@
--- Returns the next time at which a live worker has been silent for a minute unless it reports, NULL if there is
--- none: work that is routed to it may go to other workers then (S21).
+-- Returns the next time at which a live worker has been silent for a minute unless it reports, NULL if there
+-- is none: work that is routed to it may go to other workers then (S21).
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.next_silence(p_now BIGINT) RETURNS BIGINT
 LANGUAGE plpgsql STABLE

@@ -1,7 +1,7 @@
 -- Tells whether an instance is ready, or a message or lease is due that no sweep has moved yet, because its
 -- row is locked or beyond the bound of a sweep. Reads indexes only. p_lo and p_hi are ranges of pins and
--- p_shut pins to leave out, see ready_turns. p_floor, p_due and p_leased are the floors: the keys at which the
--- index scans start.
+-- p_shut pins to leave out, see ready_turns. p_floor, p_due and p_leased are the floors: the keys at which
+-- the index scans start.
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.has_turn(
     p_now BIGINT, p_lo BIGINT[] DEFAULT NULL, p_hi BIGINT[] DEFAULT NULL,

@@ -51,7 +51,9 @@ BEGIN
     UNION ALL
     SELECT delayed.id, delayed.attempt_count, NULL FROM delayed;
 
-    IF EXISTS (SELECT 1 FROM {schema}.instance_locks AS l WHERE l.instance_id = v_instance AND l.pin < -1) THEN
+    IF EXISTS (
+        SELECT 1 FROM {schema}.instance_locks AS l WHERE l.instance_id = v_instance AND l.pin < -1
+    ) THEN
         -- If its start was set aside, its other messages may be strays, which need no code.
         PERFORM {schema}.open_instances(ARRAY[v_instance]);
     END IF;

@@ -187,7 +187,9 @@ BEGIN
         v_leased := v_leased + v_found;
         IF v_leased < p_count THEN
             -- Work that is still ready is locked by another transaction or was queued just now.
-            v_is_left := EXISTS (SELECT 1 FROM {schema}.find_free_work(1, v_tags, v_floors.work, false, v_routes));
+            v_is_left := EXISTS (
+                SELECT 1 FROM {schema}.find_free_work(1, v_tags, v_floors.work, false, v_routes)
+            );
             IF v_is_left AND (cardinality(v_tags) > 1 OR cardinality(v_routes) > 0) THEN
                 -- With several tags only a bounded number of rows was looked at: look past all locked rows.
                 RETURN QUERY SELECT l.kind, l.place, l.token,

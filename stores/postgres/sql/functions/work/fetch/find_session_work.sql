@@ -27,7 +27,8 @@ BEGIN
         JOIN {schema}.heads AS h ON h.instance_id = named.scope AND h.session_id = named.session
         WHERE s.held AND s.locked_until > p_now AND s.worker_id = p_owner
           AND (p_incarnation IS NULL OR s.incarnation = p_incarnation)
-          AND CASE WHEN p_tags IS NULL THEN h.tag < '@' OR h.tag = ANY (p_routes) ELSE h.tag = ANY (p_tags) END
+          AND CASE WHEN p_tags IS NULL THEN h.tag < '@' OR h.tag = ANY (p_routes)
+              ELSE h.tag = ANY (p_tags) END
           AND length(h.instance_id) || ':' || h.instance_id || h.session_id <> ALL (p_out);
     ELSIF p_tags IS NULL THEN
         SELECT array_agg(oldest.head), array_agg(oldest.instance_id), array_agg(oldest.session_id),

@@ -40,8 +40,8 @@ BEGIN
         INSERT INTO {schema}.set_aside (queue, instance_id, payload, reason, attempts, at_ms, execution_id,
             activity_id, tag, session_scope, session_id, traceparent)
         VALUES (1, v_work.instance_id, CASE WHEN p_lost THEN '' ELSE v_work.work_item END, p_reason,
-            v_work.attempt_count, v_now, v_work.execution_id, v_work.activity_id, {schema}.plain_tag(v_work.tag),
-            v_work.session_scope, v_work.session_id, v_work.traceparent)
+            v_work.attempt_count, v_now, v_work.execution_id, v_work.activity_id,
+            {schema}.plain_tag(v_work.tag), v_work.session_scope, v_work.session_id, v_work.traceparent)
         RETURNING id INTO v_aside;
         DELETE FROM {schema}.worker_queue AS w WHERE w.id = v_work.id;
     END IF;
