@@ -2,9 +2,9 @@
 //!
 //! A call that finds nothing registers its [`Interest`] with [`Waiters::sit`] and looks again when it is
 //! woken. The registration is called a *seat*. A commit lists the turns and activities that it made runnable
-//! and the instances that it changed ([`Woken`]). For each runnable turn or activity one seat of each worker is
-//! woken: the one that has waited for the longest among those that could take it. (Which workers are given it
-//! is known only to the store, S21; usually there is one worker in a process.) For a change of an instance all
+//! and the instances that it changed ([`Woken`]). For each runnable turn or activity one seat of each worker
+//! is woken: the one that has waited for the longest among those that could take it. (Which workers are given
+//! it is known only to the store, S21; usually a process has one worker.) For a change of an instance all
 //! seats that wait for that instance are woken. Seats are found by their interest, so a commit costs nothing
 //! for the other seats, however many there are.
 //!
@@ -26,6 +26,9 @@ use crate::WorkerId;
 pub struct Woken {
     /// The number of instances that became ready for a turn.
     pub turns: usize,
+    /// Set when turns may have become available that not every worker is given (S21): all fetches of turns
+    /// must look.
+    pub any_turn: bool,
     /// The tag of each activity that became ready, and whether the activity belongs to a session.
     pub work: Vec<(Option<String>, bool)>,
     /// Set when any number of activities may have become available: a session was released, or work was
@@ -41,6 +44,7 @@ impl Woken {
     /// Adds the lists of another transaction.
     pub fn absorb(&mut self, other: Self) {
         self.turns += other.turns;
+        self.any_turn |= other.any_turn;
         self.work.extend(other.work);
         self.any_work |= other.any_work;
         self.instances.extend(other.instances);
@@ -155,6 +159,9 @@ impl Waiters {
             if !seats.call_each(&Runnable::Turn) {
                 break;
             }
+        }
+        if woken.any_turn {
+            seats.call_all(|interest| *interest == Interest::Turn);
         }
         for (tag, session) in &woken.work {
             let runnable = Runnable::Work { tag: tag.clone(), session: *session };

@@ -55,13 +55,15 @@ const CALLS: &[&str] = &[
     "SELECT * FROM {name}.renew_sessions(p_owner => 'o', p_incarnation => NULL, p_extend_ms => 1000,
          p_idle_ms => 1000, p_untaken_ms => 1000, p_tags => NULL, p_full => false, p_now_ms => NULL,
          p_notify => NULL, p_me => 'me')",
-    "SELECT * FROM {name}.delete_instance(p_instance => 'a', p_force => true, p_notify => NULL, p_me => 'me')",
+    "SELECT * FROM {name}.delete_instance(p_instance => 'a', p_force => true, p_notify => NULL,
+         p_me => 'me')",
 ];
 
 /// Rows as that version left them: an instance with a message and a pin, an activity of a tag, and one of a
 /// session.
 const ROWS: &str = r#"
-    INSERT INTO {name}.instances VALUES ('a', 'Order', '1.0.0', 1, NULL, 'Running', NULL, 0, now(), now(), 1, 1);
+    INSERT INTO {name}.instances
+    VALUES ('a', 'Order', '1.0.0', 1, NULL, 'Running', NULL, 0, now(), now(), 1, 1);
     INSERT INTO {name}.executions (instance_id, execution_id, run_id, started_at) VALUES ('a', 1, 1, now());
     INSERT INTO {name}.pins VALUES (2097152);
     INSERT INTO {name}.orchestrator_queue (id, instance_id, work_item, state, visible_ms, starts, created_at)
@@ -69,7 +71,8 @@ const ROWS: &str = r#"
     INSERT INTO {name}.instance_locks (instance_id, head, since, pin) VALUES ('a', 1, 1, 2097152);
     INSERT INTO {name}.worker_queue (id, work_item, state, visible_ms, created_at, instance_id, execution_id,
         activity_id, session_id, tag, since)
-    SELECT n, '{"ActivityExecute":{"instance":"a","execution_id":1,"id":' || n || ',"name":"ship","input":""}}', 1,
+    SELECT n,
+        '{"ActivityExecute":{"instance":"a","execution_id":1,"id":' || n || ',"name":"ship","input":""}}', 1,
         0, now(), 'a', 1, n, CASE WHEN n = 2 THEN 's' END, ':gpu', 0 FROM generate_series(1, 2) AS n;
     INSERT INTO {name}.lines VALUES ('', 's');
     INSERT INTO {name}.heads VALUES ('', 's', ':gpu', 2, '', 0);

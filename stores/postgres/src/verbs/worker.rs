@@ -166,7 +166,7 @@ fn read_worker(operation: &'static str, row: &Row) -> Result<Option<WorkerInfo>,
 
 /// Returns a wake-up for all fetches: which of them may take the work is known only to the database.
 pub(super) fn all_fetches() -> Woken {
-    Woken { turns: u32::MAX as usize, any_work: true, ..Woken::default() }
+    Woken { any_turn: true, any_work: true, ..Woken::default() }
 }
 
 /// Returns the key that a handler is stored by: names have any length, and an index has a bound.

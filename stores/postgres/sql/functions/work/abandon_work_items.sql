@@ -1,7 +1,7 @@
 -- Abandons leases of work (S6). With an element of p_delay_ms the work becomes visible after that delay, with
 -- NULL it is ready at once. Each element is judged alone: one whose token is unknown ('lost', or 'withdrawn'
--- if its work was withdrawn; S12) or whose lease has expired ('ended') changes nothing (S4). If a token stands
--- in the array twice, the first element counts.
+-- if its work was withdrawn; S12) or whose lease has expired ('ended') changes nothing (S4). If a token
+-- stands in the array twice, the first element counts.
 -- `tag` and `has_session` describe the work that becomes ready, now or after the delay.
 -- Locks: `lines` of the sessions in the order of their keys, then `worker_queue` in the order of id.
 CREATE OR REPLACE FUNCTION {schema}.abandon_work_items(

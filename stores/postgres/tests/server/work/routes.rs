@@ -21,7 +21,8 @@ const LONG: Duration = Duration::from_secs(600);
 
 /// A worker without a handler.
 const LACKS: &str = "
-    INSERT INTO {name}.workers (worker_id, takes_unlisted, is_stopped, since_ms, last_seen_ms, is_listed, report)
+    INSERT INTO {name}.workers
+        (worker_id, takes_unlisted, is_stopped, since_ms, last_seen_ms, is_listed, report)
     VALUES ('lacks', false, false, 0, {name}.now_ms(NULL), true, '{}')";
 
 /// Many instances, activities without a session and activities of sessions that are routed to other workers,
@@ -33,7 +34,8 @@ const ROUTED: &str = "
     INSERT INTO {name}.routes VALUES ('@' || repeat('0', 32), repeat('0', 32), '', 'Rare');
     INSERT INTO {name}.worker_queue (id, work_item, state, visible_ms, created_at, instance_id, execution_id,
         activity_id, tag, since)
-    SELECT -n, 'x', 1, 0, now(), 'r' || n, 1, 1, '@' || repeat('0', 32), 0 FROM generate_series(1, 30000) AS n;
+    SELECT -n, 'x', 1, 0, now(), 'r' || n, 1, 1, '@' || repeat('0', 32), 0
+    FROM generate_series(1, 30000) AS n;
     INSERT INTO {name}.heads SELECT '', 'routed' || n, '@' || repeat('0', 32), -n, '', 0
     FROM generate_series(1, 30000) AS n;
     UPDATE {name}.floors SET turns = -100000, work = -100000, heads = -100000";
@@ -268,6 +270,33 @@ async fn g40_a_report_wakes_waiting_workers_in_another_process() {
     old.report("new", true).await;
     let (turn, work) = (turn.await.unwrap().unwrap(), work.await.unwrap().unwrap());
     assert_eq!((turn.attempt, work.attempt), (2, 2), "nobody listed it, so the refused deliveries count");
+}
+
+#[tokio::test]
+async fn g40_a_message_to_a_routed_instance_wakes_the_capable_one_of_two_workers_that_share_a_store() {
+    let schema = server().schema("shared_store");
+    let fleet = Fleet::open(schema.name(), 1).await;
+    fleet.report("old", false).await;
+    fleet.report("new", true).await;
+    fleet.store.start(start_of("a").into(), Vec::new()).await.unwrap();
+    let leased = fleet.turn("old").await.unwrap();
+    assert_eq!(fleet.refuse(&leased.token, None).await, Refused::Routed);
+    let leased = fleet.turn("new").await.unwrap();
+    let metadata = steadfast_core::ExecutionMetadata {
+        orchestration_name: Some("Order".to_owned()),
+        orchestration_version: Some("1.0.0".to_owned()),
+        ..Default::default()
+    };
+    let commit = steadfast_store::TurnCommit { execution_id: 1, metadata, ..Default::default() };
+    fleet.store.commit_turn(&leased.token, commit).await.unwrap();
+
+    let (old, new) = (fleet.waiting_turn("old").await, fleet.waiting_turn("new").await);
+    let (instance, name, data) = ("a".to_owned(), "poke".to_owned(), String::new());
+    let poke = WorkItem::ExternalRaised { instance, name, data };
+    fleet.store.send(vec![poke.into()]).await.unwrap();
+    assert_eq!(new.await.unwrap().unwrap().instance, "a");
+    assert!(!old.is_finished(), "the other one waits on");
+    old.abort();
 }
 
 #[tokio::test]
