@@ -1,5 +1,7 @@
 //! What a store lacks that is reached through its compatible methods only, line by line of `CONTRACT.md`.
 
+#![allow(clippy::expect_used, reason = "a test panics with what it relies on")]
+
 use std::sync::Arc;
 use std::time::Duration;
 
