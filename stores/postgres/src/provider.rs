@@ -20,6 +20,7 @@ use crate::schema::build::Build;
 use crate::schema::migrate::{migrate, pending};
 use crate::schema::migrations_pending::PendingMigrations;
 use crate::verbs::backend::Backend;
+use crate::verbs::poll::NextMoments;
 
 /// Keeps orchestrations in one schema of a PostgreSQL database, for any number of processes.
 ///
@@ -32,6 +33,7 @@ pub struct PostgresProvider {
     /// The clock that waits are measured by. It is not the store's time.
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) poll_interval: Duration,
+    pub(crate) moments: NextMoments,
     _listener: Option<Listener>,
 }
 
@@ -160,6 +162,7 @@ impl PostgresProvider {
             merged,
             clock: plan.clock.unwrap_or_else(|| Arc::new(SystemClock)),
             poll_interval: plan.poll_interval,
+            moments: NextMoments::new(),
             _listener: listener,
         })
     }

@@ -2,6 +2,7 @@
 //! answers it, with which arguments, and how its rows are read.
 
 pub(crate) mod admin;
+pub(crate) mod age;
 pub(crate) mod backend;
 pub(crate) mod history;
 pub(crate) mod inspect;
