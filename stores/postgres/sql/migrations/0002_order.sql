@@ -32,7 +32,7 @@ FROM {schema}.executions AS e
 WHERE e.instance_id = i.instance_id AND e.execution_id = i.current_execution_id
   AND e.completed_at IS NOT NULL AND i.status <> 'Running';
 CREATE INDEX instances_ended
-    ON {schema}.instances (ended_ms, ord) WHERE parent_instance_id IS NULL AND ended_ms IS NOT NULL;
+    ON {schema}.instances ((ended_ms + 0), ord) WHERE parent_instance_id IS NULL AND ended_ms IS NOT NULL;
 
 -- The longest lease that was ever granted: a lease that ends later was granted before the clock was set back.
 ALTER TABLE {schema}.floors ADD COLUMN longest_ms BIGINT NOT NULL DEFAULT 600000;

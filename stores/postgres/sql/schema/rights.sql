@@ -6,14 +6,14 @@ FROM (
     FROM pg_class AS c
     JOIN pg_namespace AS n ON n.oid = c.relnamespace
     CROSS JOIN unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS needed (name)
-    WHERE n.nspname = $1 AND c.relkind = 'r' AND c.relname = ANY ($2)
-      AND NOT has_table_privilege(c.oid, needed.name)
+    WHERE n.nspname = $1 AND c.relname = ANY ($2)
+      AND CASE WHEN c.relkind = 'r' THEN NOT has_table_privilege(c.oid, needed.name) END
     UNION ALL
     SELECT 'USAGE on sequence ' || c.relname, 2
     FROM pg_class AS c
     JOIN pg_namespace AS n ON n.oid = c.relnamespace
-    WHERE n.nspname = $1 AND c.relkind = 'S' AND c.relname = ANY ($2)
-      AND NOT has_sequence_privilege(c.oid, 'USAGE')
+    WHERE n.nspname = $1 AND c.relname = ANY ($2)
+      AND CASE WHEN c.relkind = 'S' THEN NOT has_sequence_privilege(c.oid, 'USAGE') END
     UNION ALL
     SELECT 'EXECUTE on function ' || p.proname, 3
     FROM pg_proc AS p

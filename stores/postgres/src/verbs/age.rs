@@ -1,5 +1,6 @@
 //! Deleting what ended long ago, in bounded steps, and counting what is live.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use steadfast_store::{DeleteInstanceResult, Gauges, ProviderError, ProviderErrorKind};
@@ -32,8 +33,9 @@ calls! {
 
 const DELETE: &str = "delete_ended";
 
-/// Bounds the roots that one statement deletes.
-const MAX_STEP: u32 = 64;
+/// Bounds the roots that one statement deletes. It is halved when a statement takes too long, for the calls
+/// that follow too, and doubled when one does not.
+pub(crate) const MAX_STEP: u32 = 64;
 
 impl Backend {
     /// Deletes instances that ended at least `ended_for` ago, until `limit` roots are deleted or none is left
@@ -48,9 +50,10 @@ impl Backend {
         limit: u32,
     ) -> Result<DeleteInstanceResult, ProviderError> {
         let mut deleted = DeleteInstanceResult::default();
-        let (mut left, mut step, mut after) = (limit, MAX_STEP, Some((i64::MIN, i64::MIN)));
+        let (mut left, mut after) = (limit, Some((i64::MIN, i64::MIN)));
         let mut too_large = None;
         while let Some((after_ms, after_ord)) = after.filter(|_| left > 0) {
+            let step = self.deletion_step.load(Ordering::Relaxed).clamp(1, MAX_STEP);
             let mut call = DeleteEnded {
                 ended_for_ms: millis(ended_for),
                 limit: i64::from(step.min(left)),
@@ -62,7 +65,7 @@ impl Backend {
             };
             let answer = match self.db.one(DELETE, call.statement()).await {
                 Err(error) if is_too_slow(&error) && call.limit > 1 => {
-                    step = u32::try_from(call.limit / 2).unwrap_or(1);
+                    self.deletion_step.store(step.min(left) / 2, Ordering::Relaxed);
                     continue;
                 }
                 Err(error) if is_too_slow(&error) => {
@@ -81,10 +84,7 @@ impl Backend {
             left = left.saturating_sub(u32::try_from(count("roots")?).unwrap_or(u32::MAX));
             let next: Option<i64> = column(DELETE, &row, "next_ms")?;
             after = next.zip(column(DELETE, &row, "next_ord")?);
-            if deleted.instances_deleted > 0 && step < MAX_STEP {
-                // The caller asks again: a call does not go on for longer than it has to.
-                break;
-            }
+            self.deletion_step.store(step.saturating_mul(2), Ordering::Relaxed);
         }
         if deleted.instances_deleted > 0 {
             self.waiters.wake_all();

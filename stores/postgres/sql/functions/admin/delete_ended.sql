@@ -13,6 +13,7 @@ RETURNS TABLE(instances BIGINT, executions BIGINT, events BIGINT, queued BIGINT,
     next_ms BIGINT, next_ord BIGINT)
 LANGUAGE plpgsql
 {planner}
+SET enable_sort TO off
 AS $function$
 #variable_conflict use_column
 DECLARE
@@ -31,8 +32,8 @@ BEGIN
     FOR v_root IN
         SELECT i.instance_id, i.ended_ms, i.ord FROM {schema}.instances AS i
         WHERE i.parent_instance_id IS NULL AND i.ended_ms IS NOT NULL
-          AND (i.ended_ms, i.ord) > (p_after_ms, p_after_ord) AND i.ended_ms <= v_before
-        ORDER BY i.ended_ms, i.ord LIMIT v_looks
+          AND (i.ended_ms + 0, i.ord) > (p_after_ms, p_after_ord) AND i.ended_ms + 0 <= v_before
+        ORDER BY i.ended_ms + 0, i.ord LIMIT v_looks
     LOOP
         EXIT WHEN cardinality(v_all) >= v_instances OR cardinality(v_roots) >= greatest(p_limit, 1);
         v_seen := v_seen + 1;
@@ -55,8 +56,10 @@ BEGIN
     FOREACH v_id IN ARRAY v_roots LOOP
         v_tree := ARRAY(SELECT tree.instance_id FROM {schema}.instance_tree(v_id) AS tree);
         CONTINUE WHEN EXISTS (SELECT unnest(v_tree) EXCEPT SELECT unnest(v_all));
-        CONTINUE WHEN (SELECT i.ended_ms FROM {schema}.instances AS i WHERE i.instance_id = v_id
-            AND i.parent_instance_id IS NULL) <= v_before IS NOT TRUE;
+        CONTINUE WHEN (
+            SELECT i.parent_instance_id IS NULL AND i.ended_ms <= v_before FROM {schema}.instances AS i
+            WHERE i.instance_id = v_id
+        ) IS NOT TRUE;
         CONTINUE WHEN EXISTS (SELECT 1 FROM {schema}.alive_instances(v_tree));
         v_deleted := v_deleted || v_tree;
         roots := roots + 1;
