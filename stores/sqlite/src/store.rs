@@ -11,10 +11,10 @@ use steadfast_store::rules::{
     to_json, unreadable_history,
 };
 use steadfast_store::{
-    Abandon, Committed, Envelope, History, InstancePage, InstanceQuery, InstanceState, Interest, LeaseToken, NewWork,
-    OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, RenewSessions, SessionInfo, SessionRef,
-    SessionsRenewed, SetAside, Started, Store, StoreClock, TurnCommit, TurnLease, TurnRequest, TurnState,
-    WaitFor, Waited, Waiters, WorkLease, WorkRequest, WorkState,
+    Abandon, Committed, Envelope, History, InstancePage, InstanceQuery, InstanceState, Interest, LeaseToken,
+    NewWork, OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, RenewSessions, SessionInfo,
+    SessionRef, SessionsRenewed, SetAside, Started, Store, StoreClock, TurnCommit, TurnLease, TurnRequest,
+    TurnState, WaitFor, Waited, Waiters, WorkLease, WorkRequest, WorkState,
 };
 
 use crate::link::connection::{Location, open_writer};

@@ -16,8 +16,8 @@ use steadfast_store::rules::{
     tell_of_strays,
 };
 use steadfast_store::{
-    Attempt, History, LeaseToken, MAX_UNREADABLE_ATTEMPTS, Message, ProviderError, RunId, TurnLease, UNREADABLE_RETRY,
-    Warm, Woken,
+    Attempt, History, LeaseToken, MAX_UNREADABLE_ATTEMPTS, Message, ProviderError, RunId, TurnLease,
+    UNREADABLE_RETRY, Warm, Woken,
 };
 use tokio_postgres::Row;
 
@@ -425,7 +425,11 @@ impl Db {
 
     /// Reads the state of a leased instance: its history after the event `known`, its key-value state if no
     /// event is known, and the name of its orchestration.
-    async fn read_state(&self, leased: &LeasedTurn, known: Option<u64>) -> Result<LeasedState, ProviderError> {
+    async fn read_state(
+        &self,
+        leased: &LeasedTurn,
+        known: Option<u64>,
+    ) -> Result<LeasedState, ProviderError> {
         let LeasedTurn { instance, execution, .. } = leased;
         let texts = match known.unwrap_or(0) {
             // The caller holds the whole history: nothing is read.

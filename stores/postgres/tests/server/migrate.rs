@@ -6,7 +6,8 @@ use std::sync::Arc;
 use steadfast_postgres::{FunctionChange, PostgresProvider};
 
 use crate::{
-    MIGRATIONS, RELATIONS_AND_FUNCTIONS, SCHEMAS, connect, execute, migrations, number, open, refused, says, server,
+    MIGRATIONS, RELATIONS_AND_FUNCTIONS, SCHEMAS, connect, execute, migrations, number, open, refused, says,
+    server,
 };
 
 /// The environment variable with the schema that a child process of these tests opens.

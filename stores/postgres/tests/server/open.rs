@@ -10,8 +10,8 @@ use steadfast_postgres::{PostgresOptions, PostgresProvider};
 use tokio_postgres::{Client, NoTls};
 
 use crate::{
-    CREATE_ROLE, MIGRATIONS, OWN_SCHEMA, RELATIONS_AND_FUNCTIONS, as_user, connect, execute, migrations, number, open,
-    quiet, refused, says, server, with_query,
+    CREATE_ROLE, MIGRATIONS, OWN_SCHEMA, RELATIONS_AND_FUNCTIONS, as_user, connect, execute, migrations,
+    number, open, quiet, refused, says, server, with_query,
 };
 
 /// A role that one test made, with an administrator's connection that removes it.

@@ -222,10 +222,8 @@ async fn g21_every_waiting_fetch_knows_the_next_moment_that_one_of_them_has_lear
     let (one, other) = (fetch(), fetch());
     process.has_sent(before + 1).await;
     // One of them learns that a start becomes visible in a second, and is given another instance before.
-    let later = steadfast_store::Envelope {
-        message: start_of("later").into(),
-        delay: Some(Duration::from_secs(2)),
-    };
+    let later =
+        steadfast_store::Envelope { message: start_of("later").into(), delay: Some(Duration::from_secs(2)) };
     process.store.start(later, Vec::new()).await.unwrap();
     process.store.start(start_of("now").into(), Vec::new()).await.unwrap();
     let (first, second) = (one.await.unwrap(), other.await.unwrap());

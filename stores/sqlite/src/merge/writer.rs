@@ -46,9 +46,15 @@ impl Writer {
         let (undos, undoing) = mpsc::unbounded_channel();
         let log = Log::watch(&mut connection, options).map_err(OpenError::driver)?;
         let others = OtherProcesses::of(place, options);
-        let thread =
-            WriterThread { connection, clock, wakes, max_group: options.max_group.max(1), log, others,
-            seen_changes: SeenChanges::default() };
+        let thread = WriterThread {
+            connection,
+            clock,
+            wakes,
+            max_group: options.max_group.max(1),
+            log,
+            others,
+            seen_changes: SeenChanges::default(),
+        };
         let thread = std::thread::Builder::new()
             .name("steadfast-sqlite".to_owned())
             .spawn(move || thread.run(Inbox { incoming, undoing, held_back: None }))?;

@@ -101,17 +101,21 @@ const MANY: &str = "
 async fn g12_what_is_not_old_enough_costs_a_step_nothing() {
     let schema = server().schema("young");
     let store = opened(schema.name(), &Arc::new(Counts::default())).await;
-    for n in 0..4 {
+    for n in 0..10 {
         ended(&store, &format!("i-{n}")).await;
     }
     let client = connect(server().url()).await;
     let step = "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, SUMMARY OFF)
                 SELECT * FROM {name}.delete_ended(0, 1, 0, 0)";
-    // The first call of a connection reads the catalogue.
-    crate::work::blocks(&client, step, schema.name()).await;
-    let few = crate::work::blocks(&client, step, schema.name()).await;
+    let (mut few, mut many) = (u64::MAX, u64::MAX);
+    // The first call of a connection reads the catalogue, and the first one of a full table marks its rows.
+    for _ in 0..4 {
+        few = few.min(crate::work::blocks(&client, step, schema.name()).await);
+    }
     execute(&client, MANY, schema.name()).await;
-    let many = crate::work::blocks(&client, step, schema.name()).await;
+    for _ in 0..4 {
+        many = many.min(crate::work::blocks(&client, step, schema.name()).await);
+    }
     assert!(many <= few * crate::work::LEVELS, "{many} blocks instead of {few}");
 }
 

@@ -100,7 +100,8 @@ async fn g18_a_call_gives_up_on_a_lock_although_its_session_has_no_limit() {
     let schema = server().schema("no_limit");
     open(server().url(), schema.name()).await.unwrap();
     let (holder, client) = (connect(server().url()).await, connect(server().url()).await);
-    let start = "SELECT {name}.start_instances('{a}', '{x}', '{NULL}', '{NULL}', '{}', '{}', '{}', '{}', '{}',
+    let start =
+        "SELECT {name}.start_instances('{a}', '{x}', '{NULL}', '{NULL}', '{}', '{}', '{}', '{}', '{}',
                      '{}', NULL";
     execute(&holder, &format!("BEGIN; {start})"), schema.name()).await;
     let call = format!("SET lock_timeout TO 0; {start}, p_me => 'me')").replace("{name}", schema.name());

@@ -7,8 +7,7 @@ use steadfast_cluster::{Schema, Server};
 use steadfast_core::{Event, EventKind, ExecutionMetadata, TagFilter, WorkItem};
 use steadfast_postgres::{PostgresOptions, PostgresProvider};
 use steadfast_store::{
-    Abandon, Attempt, Cold, History, NewWork, Queue, Store, TurnCommit, TurnLease, TurnRequest,
-    WorkRequest,
+    Abandon, Attempt, Cold, History, NewWork, Queue, Store, TurnCommit, TurnLease, TurnRequest, WorkRequest,
 };
 
 use crate::{connect, execute, quiet, server, start_of};
@@ -193,7 +192,8 @@ async fn g6_an_activity_that_the_database_cannot_read_is_held_back_and_then_set_
     let schema = server().schema("torn_work");
     let clock = steadfast_clock::VirtualClock::new(1_700_000_000_000);
     let options = PostgresOptions { clock: Some(Arc::new(clock.clone())), ..quiet() };
-    let store = PostgresProvider::new_with_options(server().url(), Some(schema.name()), options).await.unwrap();
+    let store =
+        PostgresProvider::new_with_options(server().url(), Some(schema.name()), options).await.unwrap();
     store.enqueue_work(activity("damaged", long_text())).await.unwrap();
     tear(server(), &schema, "worker_queue").await;
     for n in 0..OTHERS {

@@ -83,8 +83,16 @@ async fn g11_a_batch_and_a_sending_read_no_more_of_a_long_queue_than_they_take()
     execute(&client, WARM_UP, schema.name()).await;
     execute(&client, CROWD, schema.name()).await;
     for (what, call, most) in [
-        ("a fetch of an instance with delayed messages", "SELECT * FROM {name}.fetch_turns(3000, 9000, 1)", 2_000),
-        ("a fetch of an instance with ready messages", "SELECT * FROM {name}.fetch_turns(3000, 9000, 1)", 6_000),
+        (
+            "a fetch of an instance with delayed messages",
+            "SELECT * FROM {name}.fetch_turns(3000, 9000, 1)",
+            2_000,
+        ),
+        (
+            "a fetch of an instance with ready messages",
+            "SELECT * FROM {name}.fetch_turns(3000, 9000, 1)",
+            6_000,
+        ),
         (
             "a sending to an instance with ready messages",
             "SELECT {name}.send_messages('{b}', '{y}', '{NULL}', '{false}', '{NULL}', 3000)",
