@@ -159,7 +159,7 @@ impl SchemaLook<'_> {
     async fn check_use(&self) -> Result<(), OpenError> {
         let (relations, functions) = (self.build.relations(), self.build.functions());
         let params = params![self.schema, relations, functions];
-        let rows = self.rows("look at the rights", sql!("schema/rights"), params).await?;
+        let rows = self.rows("look at the rights", sql!("schema/rights/lacking"), params).await?;
         let lacking = rows.iter().map(|row| self.get(row, "what")).collect::<Result<Vec<String>, _>>()?;
         if lacking.is_empty() {
             return Ok(());

@@ -95,7 +95,8 @@ const MANY: &str = "
         FROM generate_series(1, 20000) AS n;
     INSERT INTO {name}.instances (instance_id, orchestration_name, orchestration_version, created_at,
         updated_at, ord, change)
-    SELECT 'r' || n, 'o', '1', now(), now(), nextval('{name}.numbers'), 1 FROM generate_series(1, 20000) AS n";
+    SELECT 'r' || n, 'o', '1', now(), now(), nextval('{name}.numbers'), 1
+        FROM generate_series(1, 20000) AS n";
 
 #[tokio::test]
 async fn g12_what_is_not_old_enough_costs_a_step_nothing() {
