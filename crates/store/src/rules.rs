@@ -9,6 +9,7 @@ mod message;
 mod session;
 mod stray;
 mod tag;
+mod unreadable;
 mod wait;
 mod work;
 mod worker;
@@ -23,6 +24,7 @@ pub use message::{
 pub use session::{is_same_owner, lost_claims, session_key, stored_scope, superseded};
 pub use stray::{tell_of_former_lives, tell_of_strays};
 pub use tag::{stored_tag, stored_tags, tag_of};
+pub use unreadable::{UnreadableText, read_text};
 pub use wait::InstanceWait;
 pub use work::{WorkTimes, check_completion, check_work, ended_work_lease, withdrawn_work};
 pub use worker::{is_live_worker, lists_activity, lists_orchestration};

@@ -5,7 +5,7 @@ pub(crate) mod life;
 use std::time::Duration;
 
 use steadfast_core::{ScheduledActivityIdentifier, WorkItem};
-use steadfast_store::rules::{check_message, check_start, needs_no_code};
+use steadfast_store::rules::{check_message, check_start, is_start, needs_no_code};
 use steadfast_store::{Envelope, Message, NewWork, ProviderError, Started};
 
 use crate::millis;
@@ -47,6 +47,7 @@ impl State {
         }
         let row = MessageRow {
             instance: message.item.instance().to_owned(),
+            starts: is_start(&message.item),
             item: Stored::Readable(message.item),
             traceparent: message.traceparent,
             life,

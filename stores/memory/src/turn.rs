@@ -77,7 +77,7 @@ impl State {
     pub(crate) fn waits_for_its_start(&self, instance: &str, now: u64) -> bool {
         let begun = self.instances.contains_key(instance) || self.has_history(instance);
         let mut starts =
-            self.messages.values().filter(|message| message.instance == instance && message.starts());
+            self.messages.values().filter(|message| message.instance == instance && message.starts);
         !begun && self.has_pending_start(instance) && !starts.any(|start| start.visible_at_ms <= now)
     }
 
@@ -134,7 +134,7 @@ impl State {
         };
         let ready = || self.messages.iter().filter(|(_, row)| is_ready(row));
         let in_order = |of_starts: bool| {
-            let rows = ready().filter(move |(_, row)| row.starts() == of_starts);
+            let rows = ready().filter(move |(_, row)| row.starts == of_starts);
             rows.map(|(place, row)| (row.due_ms, *place)).collect::<BTreeSet<_>>()
         };
         let (starts, others) = (in_order(true).into_iter(), in_order(false).into_iter());

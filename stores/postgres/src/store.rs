@@ -6,11 +6,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use steadfast_core::{Event, SessionKey, SystemStats, TagFilter};
 use steadfast_store::{
-    Abandon, Committed, Envelope, InstancePage, InstanceQuery, InstanceState, InstanceWait, Interest,
-    LeaseToken, NewWork, OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, Refusal, Refused,
-    RenewSessions, SessionInfo, SessionRef, SessionsRenewed, SetAside, Started, Store, TurnCommit, TurnLease,
-    TurnRequest, TurnState, WaitFor, Waited, WorkLease, WorkRequest, WorkState, WorkerId, WorkerInfo,
-    WorkerReport,
+    Abandon, Committed, DeleteInstanceResult, Envelope, Gauges, InstancePage, InstanceQuery, InstanceState,
+    InstanceWait, Interest, LeaseToken, NewWork, OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError,
+    Refusal, Refused, RenewSessions, SessionInfo, SessionRef, SessionsRenewed, SetAside, Started, Store,
+    TurnCommit, TurnLease, TurnRequest, TurnState, WaitFor, Waited, WorkLease, WorkRequest, WorkState,
+    WorkerId, WorkerInfo, WorkerReport,
 };
 
 use crate::merge::calls::{LeaseAbandon, LeaseRenewal};
@@ -110,6 +110,18 @@ impl Store for PostgresProvider {
 
     async fn workers(&self, after: Option<&WorkerId>) -> Result<Vec<WorkerInfo>, ProviderError> {
         self.db().workers(after).await
+    }
+
+    async fn delete_ended(
+        &self,
+        ended_for: Duration,
+        limit: u32,
+    ) -> Result<DeleteInstanceResult, ProviderError> {
+        self.backend.delete_ended(ended_for, limit).await
+    }
+
+    async fn gauges(&self) -> Result<Gauges, ProviderError> {
+        self.backend.gauges().await
     }
 
     async fn register_node(&self, node_id: &str) -> Result<u64, ProviderError> {

@@ -14,7 +14,7 @@ pub(crate) type ConsumedStart = (WorkItem, Option<u64>);
 impl State {
     /// Returns the starts that a lease holds, in the order of the batch.
     pub(crate) fn consumed_starts(&self, token: &str) -> Vec<ConsumedStart> {
-        let held = |row: &&MessageRow| row.token.as_deref() == Some(token) && row.starts();
+        let held = |row: &&MessageRow| row.token.as_deref() == Some(token) && row.starts;
         let mut starts: Vec<&MessageRow> = self.messages.values().filter(held).collect();
         starts.sort_by_key(|row| row.due_ms);
         let readable = |row: &MessageRow| match &row.item {
@@ -63,7 +63,7 @@ impl State {
     /// Tells whether a start waits that a turn of this instance has sent to a child.
     pub(crate) fn has_starting_child(&self, parent: &str) -> bool {
         let life = self.instances.get(parent).map(|row| row.order);
-        life.is_some() && self.messages.values().any(|row| row.starts() && row.life == life)
+        life.is_some() && self.messages.values().any(|row| row.starts && row.life == life)
     }
 
     /// Removes the queued starts that an instance has sent to its children, because the instance is deleted.
@@ -71,7 +71,7 @@ impl State {
     /// that has begun stays, because the answer to it carries its life. Returns the number of starts.
     pub(crate) fn withdraw_children(&mut self, parent: &str, now: u64) -> u64 {
         let Some(life) = self.instances.get(parent).map(|row| row.order) else { return 0 };
-        let sent = self.messages.iter().filter(|(_, row)| row.starts() && row.life == Some(life));
+        let sent = self.messages.iter().filter(|(_, row)| row.starts && row.life == Some(life));
         let gone =
             sent.filter(|(_, row)| !self.has_begun(&row.instance) || !self.is_message_leased(row, now));
         let gone: Vec<u64> = gone.map(|(place, _)| *place).collect();

@@ -32,7 +32,19 @@ FROM {schema}.executions AS e
 WHERE e.instance_id = i.instance_id AND e.execution_id = i.current_execution_id
   AND e.completed_at IS NOT NULL AND i.status <> 'Running';
 CREATE INDEX instances_ended
-    ON {schema}.instances (ended_ms, ord) WHERE parent_instance_id IS NULL AND ended_ms IS NOT NULL;
+    ON {schema}.instances ((ended_ms + 0), ord) WHERE parent_instance_id IS NULL AND ended_ms IS NOT NULL;
+
+-- The longest lease that was ever granted: a lease that ends later was granted before the clock was set back.
+ALTER TABLE {schema}.floors ADD COLUMN longest_ms BIGINT NOT NULL DEFAULT 600000;
+UPDATE {schema}.floors SET longest_ms = greatest(600000, (
+    SELECT max(leases.until) FROM (
+        SELECT max(locked_until) AS until FROM {schema}.instance_locks WHERE lock_token IS NOT NULL
+        UNION ALL
+        SELECT max(locked_until) FROM {schema}.worker_queue WHERE state = 2
+        UNION ALL
+        SELECT max(locked_until) FROM {schema}.sessions WHERE held
+    ) AS leases
+) - floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint);
 
 -- The other columns of the row that was set aside. `starts` is NULL in rows of older functions.
 ALTER TABLE {schema}.set_aside

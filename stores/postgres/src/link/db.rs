@@ -250,7 +250,7 @@ impl Asker for Db {
 /// Tells whether an operation looks for runnable work. The blocks that it reads are counted, because its cost
 /// must not depend on the number of other rows (S20).
 fn is_look(operation: &str) -> bool {
-    operation.starts_with("fetch_") || operation == "oldest_waiting"
+    operation.starts_with("fetch_") || ["oldest_waiting", "gauges", "delete_ended"].contains(&operation)
 }
 
 /// Puts the quoted name of the schema into a text.

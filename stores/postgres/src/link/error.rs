@@ -173,9 +173,14 @@ pub(crate) fn is_damage(error: &ProviderError) -> bool {
 /// Tells whether what was to be read cannot be read by the database: it is damaged, too long for the memory
 /// of the server, or not read in time.
 pub(crate) fn is_unreadable(error: &ProviderError) -> bool {
+    let is_too_much = |code: &SqlState| code.code() == "53200";
+    is_too_slow(error) || is_damage(error) || state_of(error).is_some_and(is_too_much)
+}
+
+/// Tells whether a statement took longer than it may: the server ended it, or did not answer in time.
+pub(crate) fn is_too_slow(error: &ProviderError) -> bool {
     let is_late = error.source.as_deref().is_some_and(|source| source.is::<NoAnswer>());
-    let is_too_much = |code: &SqlState| matches!(code.code(), "57014" | "53200");
-    is_late || is_damage(error) || state_of(error).is_some_and(is_too_much)
+    is_late || state_of(error).is_some_and(|code| code.code() == "57014")
 }
 
 /// The source of an error of a statement that was not answered in time.

@@ -8,6 +8,7 @@ use crate::verbs;
 /// Every declared call.
 const CALLS: &[&[DeclaredCall]] = &[
     verbs::admin::CALLS,
+    verbs::admin::age::CALLS,
     verbs::history::CALLS,
     verbs::inspect::CALLS,
     verbs::message::CALLS,

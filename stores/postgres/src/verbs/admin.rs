@@ -1,5 +1,7 @@
 //! Management: reading about instances, and deleting those that have ended (F12, F13).
 
+pub(crate) mod age;
+
 use std::borrow::Cow;
 
 use async_trait::async_trait;

@@ -161,14 +161,14 @@ pub(crate) struct LeasedTurn {
 }
 
 /// The state of a leased instance.
-struct TurnState {
+struct LeasedState {
     history: History,
     kv: HashMap<String, KvEntry>,
     /// Name and version of the orchestration.
     named: (String, String),
 }
 
-impl TurnState {
+impl LeasedState {
     /// The state of an instance that the database cannot read.
     fn unreadable(leased: &LeasedTurn, error: &ProviderError) -> Self {
         let named = leased.named.clone().unwrap_or_else(|| started_by(&leased.messages));
@@ -407,7 +407,7 @@ impl Db {
         let state = match read {
             Ok(state) => state,
             // An error here would undo the lease, and the instance would be the oldest for every fetch (S15).
-            Err(error) if is_unreadable(&error) => TurnState::unreadable(&leased, &error),
+            Err(error) if is_unreadable(&error) => LeasedState::unreadable(&leased, &error),
             Err(error) => return Err(error),
         };
         let (name, version) = state.named;
@@ -429,7 +429,11 @@ impl Db {
 
     /// Reads the state of a leased instance: its history after the event `known`, its key-value state if no
     /// event is known, and the name of its orchestration.
-    async fn read_state(&self, leased: &LeasedTurn, known: Option<u64>) -> Result<TurnState, ProviderError> {
+    async fn read_state(
+        &self,
+        leased: &LeasedTurn,
+        known: Option<u64>,
+    ) -> Result<LeasedState, ProviderError> {
         let LeasedTurn { instance, execution, .. } = leased;
         let texts = match known.unwrap_or(0) {
             // The caller holds the whole history: nothing is read.
@@ -448,7 +452,7 @@ impl Db {
                 _ => started_by(&leased.messages),
             },
         };
-        Ok(TurnState { history: history_after(events_of(&texts), known), kv, named })
+        Ok(LeasedState { history: history_after(events_of(&texts), known), kv, named })
     }
 
     /// Abandons leases that were never delivered, even if they have expired meanwhile. No attempt is counted

@@ -1,5 +1,7 @@
 //! Opening a store: which addresses, roles and databases are accepted, and the texts of refusals.
 
+mod rights;
+
 use std::time::Duration;
 
 use deadpool_postgres::{Manager, Pool};

@@ -18,3 +18,16 @@ ALTER TABLE instances ADD COLUMN parent_life INTEGER;
 -- How many fetches have used the last claim of a session, the claiming one included, without those that were
 -- dropped before they returned. A claim that only dropped fetches have used is released.
 ALTER TABLE sessions ADD COLUMN uses INTEGER NOT NULL DEFAULT 1;
+
+-- What else a row had that was set aside, so that it comes back as it was: of a message whether it starts an
+-- execution, when it was due, and its life; of an activity its execution, its id, its tag and its session; of
+-- both the trace context. NULL for rows that an older build set aside.
+ALTER TABLE set_aside ADD COLUMN traceparent TEXT;
+ALTER TABLE set_aside ADD COLUMN starts INTEGER;
+ALTER TABLE set_aside ADD COLUMN due INTEGER;
+ALTER TABLE set_aside ADD COLUMN life INTEGER;
+ALTER TABLE set_aside ADD COLUMN execution INTEGER;
+ALTER TABLE set_aside ADD COLUMN activity INTEGER;
+ALTER TABLE set_aside ADD COLUMN tag TEXT;
+ALTER TABLE set_aside ADD COLUMN session_scope TEXT;
+ALTER TABLE set_aside ADD COLUMN session_id TEXT;

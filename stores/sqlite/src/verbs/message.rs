@@ -3,12 +3,12 @@
 
 use rusqlite::params;
 use steadfast_core::WorkItem;
-use steadfast_store::rules::{check_message, is_start, stored_tag, to_json};
+use steadfast_store::rules::{check_message, is_start, read_text, stored_tag, to_json};
 use steadfast_store::{
-    Envelope, MAX_UNREADABLE_ATTEMPTS, Message, NewWork, ProviderError, Queue, Started, UNREADABLE_RETRY,
+    Envelope, MAX_UNREADABLE_ATTEMPTS, Message, NewWork, ProviderError, Started, UNREADABLE_RETRY,
 };
 
-use crate::link::db::{Db, sql, text_of};
+use crate::link::db::{Db, sql, text_of, text_or_none};
 use crate::link::error::{DbResult, Fault};
 
 /// A message as it is stored.
@@ -30,7 +30,7 @@ impl MessageRow {
             seq: row.get(0)?,
             item: text_of(row, 1)?,
             attempts: row.get(2)?,
-            traceparent: row.get(3)?,
+            traceparent: text_or_none(row, 3)?,
             starts: row.get(4)?,
             due: row.get(5)?,
             life: row.get(6)?,
@@ -116,8 +116,7 @@ impl Db<'_> {
         if ready {
             self.touch_turn(key, due)?;
         } else {
-            // A waiting fetch must learn of the new moment at which it has a turn to lease.
-            self.woken.borrow_mut().turns += 1;
+            self.moments.borrow_mut().turn.add(due);
         }
         Ok(())
     }
@@ -156,7 +155,7 @@ impl Db<'_> {
     ) -> DbResult<Vec<(MessageRow, WorkItem)>> {
         let mut readable = Vec::with_capacity(rows.len());
         for row in rows {
-            match serde_json::from_str::<WorkItem>(&row.item) {
+            match read_text::<WorkItem>(&row.item) {
                 Ok(item) => readable.push((row, item)),
                 Err(error) if row.attempts + 1 < MAX_UNREADABLE_ATTEMPTS => {
                     tracing::debug!(
@@ -165,13 +164,12 @@ impl Db<'_> {
                         %error,
                         "unreadable message passed over"
                     );
-                    self.run(
-                        sql!("message/delay_unreadable"),
-                        params![row.seq, self.after(UNREADABLE_RETRY)],
-                    )?;
+                    let until = self.after(UNREADABLE_RETRY);
+                    self.run(sql!("message/delay_unreadable"), params![row.seq, until])?;
+                    self.moments.borrow_mut().turn.add(until);
                 }
                 Err(error) => {
-                    self.put_aside(Queue::Orchestrator, Some(instance), &row.item, &error, row.attempts + 1)?;
+                    self.put_message_aside(instance, &row, &error)?;
                     self.run(sql!("message/delete"), [row.seq])?;
                 }
             }

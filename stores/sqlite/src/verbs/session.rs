@@ -116,9 +116,10 @@ impl Db<'_> {
     /// Claims the session for the process that serves it now, or extends the lease of its live claim.
     pub(crate) fn claim(&self, id: i64, request: &SessionRequest) -> DbResult<ClaimedSession> {
         let until = self.lease_until(request.lock_timeout)?;
+        self.moments.borrow_mut().work.add(until);
         let Some(session) = self.session_row(id)? else {
             let text = format!("session {id} vanished inside a transaction");
-            return Err(ProviderError::permanent("fetch_work", text).into());
+            return Err(ProviderError::retryable("fetch_work", text).into());
         };
         if session.is_held_by(&request.owner, self.now) {
             self.run(sql!("session/lease/extend"), params![id, session.locked_until.max(until), self.now])?;

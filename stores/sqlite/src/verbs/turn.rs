@@ -10,8 +10,8 @@ use steadfast_store::{
     Abandon, Attempt, Committed, LeaseToken, MAX_TURN_MESSAGES, Message, ProviderError, RunId, TurnCommit,
 };
 
-use crate::link::db::{Db, sql, time, unsigned};
-use crate::link::error::DbResult;
+use crate::link::db::{Db, sql, text_of, time, unsigned};
+use crate::link::error::{DbResult, is_torn};
 use crate::merge::request::Undo;
 use crate::verbs::life::ConsumedStarts;
 use crate::verbs::message::MessageRow;
@@ -56,10 +56,10 @@ enum Footing {
     Stray,
 }
 
-/// The result of a fetch: a lease, or the next time at which a row becomes runnable by itself.
+/// The result of a fetch. One without a lease has noted the next time at which a row becomes runnable by
+/// itself.
 pub(crate) struct Fetched<L> {
     pub(crate) lease: Option<L>,
-    pub(crate) next: Option<i64>,
 }
 
 impl<L: Undo> Undo for Fetched<L> {
@@ -79,8 +79,10 @@ impl Db<'_> {
         if lease.is_none() && self.end_impossible_turns()? {
             lease = self.lease_oldest(lock_timeout, filter)?;
         }
-        let next = if lease.is_some() { None } else { self.next_turn_moment()? };
-        Ok(Fetched { lease, next })
+        if lease.is_none() {
+            self.note_next_turn()?;
+        }
+        Ok(Fetched { lease })
     }
 
     fn lease_oldest(
@@ -279,7 +281,9 @@ impl Db<'_> {
         lock_timeout: std::time::Duration,
     ) -> DbResult<LeasedTurn> {
         let token = format!("turn-{}", self.next()?);
-        self.run(sql!("turn/lease/grant"), params![key, token, self.lease_until(lock_timeout)?])?;
+        let until = self.lease_until(lock_timeout)?;
+        self.run(sql!("turn/lease/grant"), params![key, token, until])?;
+        self.moments.borrow_mut().turn.add(until);
         let mut attempt = 0;
         let mut messages = Vec::with_capacity(readable.len());
         for (row, item) in readable {
@@ -310,7 +314,10 @@ impl Db<'_> {
 
     /// Returns name and version as the history recorded them.
     pub(crate) fn started_as(&self, key: i64, execution: i64) -> DbResult<Option<(String, String)>> {
-        let text = self.one(sql!("history/started"), [key, execution], |row| row.get::<_, String>(0))?;
+        let text = match self.one(sql!("history/started"), [key, execution], |row| text_of(row, 0)) {
+            Err(fault) if is_torn(&fault) => None,
+            text => text?,
+        };
         Ok(text.and_then(|text| match serde_json::from_str::<Event>(&text).ok()?.kind {
             EventKind::OrchestrationStarted { name, version, .. } => Some((name, version)),
             _ => None,
@@ -425,6 +432,9 @@ impl Db<'_> {
             self.run(sql!("turn/lease/abandon"), params![key, token, uncounted, visible_at, self.now])?;
         if given > 0 {
             self.free_turn(key, self.now)?;
+            if let Some(at) = visible_at {
+                self.moments.borrow_mut().turn.add(at);
+            }
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
--- Returns those of the given instances that are alive: their current execution is running, or the start of an
--- execution is queued for them or for a child of theirs. An instance without a row in `instances` is judged by its latest execution.
+-- Returns those of the given instances that are alive: their current execution is running, or the start of
+-- an execution is queued for them or for a child of theirs. An instance without a row in `instances` is
+-- judged by its latest execution.
 -- Locks: none. A caller that acts on the answer has locked `instance_locks` of all given instances.
 CREATE OR REPLACE FUNCTION {schema}.alive_instances(p_instances TEXT[])
 RETURNS TABLE(instance_id TEXT)

@@ -10,7 +10,7 @@ CREATE OR REPLACE FUNCTION {schema}.start_instances(
     p_also_traceparents TEXT[], p_now_ms BIGINT, p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL
 ) RETURNS TABLE (is_new BOOLEAN)
 LANGUAGE plpgsql
-{planner}
+{patient}
 AS $function$
 #variable_conflict use_column
 DECLARE
@@ -22,6 +22,11 @@ DECLARE
     v_starts BOOLEAN[];
     v_traceparents TEXT[];
 BEGIN
+    IF p_me IS NOT NULL THEN
+        -- A process of the store repeats the call. In a transaction of an application, which cannot be
+        -- repeated, its own limit counts.
+        PERFORM set_config('lock_timeout', '500ms', true);
+    END IF;
     PERFORM {schema}.lock_instances(p_instances || p_also_instances);
 
     SELECT array_agg(s.nth = 1 AND coalesce(

@@ -133,6 +133,11 @@ BEGIN
         END IF;
     END IF;
 
+    -- The work of an instance that was deleted meanwhile sends nothing: the row that was made to lock the
+    -- instance goes again.
+    IF v_targets IS NOT NULL AND coalesce(cardinality(v_places), 0) < cardinality(p_tokens) THEN
+        PERFORM {schema}.forget_instances(v_targets);
+    END IF;
     IF cardinality(v_places) = cardinality(p_tokens) THEN
         RETURN QUERY SELECT f.place::integer, 'ok', v_serial_tags[f.place] FROM unnest(v_places) AS f (place);
         RETURN;

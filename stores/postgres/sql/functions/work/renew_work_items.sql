@@ -52,6 +52,7 @@ BEGIN
         array_agg(renewed.epoch) FILTER (WHERE renewed.session_id IS NOT NULL)
     INTO v_tokens, v_scopes, v_sessions, v_epochs
     FROM renewed;
+    PERFORM {schema}.lengthen_leases((SELECT max(e.ms) FROM unnest(p_extend_ms) AS e (ms)));
     PERFORM {schema}.lower_floor('leased_work', {schema}.after_ms(v_now,
         (SELECT min(e.ms) FROM unnest(p_extend_ms) AS e (ms))));
     IF v_sessions IS NOT NULL THEN

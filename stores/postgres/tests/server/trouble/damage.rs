@@ -1,4 +1,5 @@
-//! Rows that the server itself cannot read: a part of a long value is missing, or reading takes too long (G6).
+//! Rows that the server itself cannot read: a part of a long value is missing, or reading takes too long
+//! (G6).
 
 use std::sync::Arc;
 use std::time::Duration;

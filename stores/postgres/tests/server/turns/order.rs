@@ -68,7 +68,8 @@ const CROWD: &str = "
         '{}', '{}', 1000);
     INSERT INTO {name}.orchestrator_queue (instance_id, work_item, state, visible_ms, due_ms, starts,
         created_at)
-    SELECT 'a', 'x', 0, 9000000000000 + n, 9000000000000 + n, false, now() FROM generate_series(1, 20000) AS n;
+    SELECT 'a', 'x', 0, 9000000000000 + n, 9000000000000 + n, false, now()
+        FROM generate_series(1, 20000) AS n;
     INSERT INTO {name}.orchestrator_queue (instance_id, work_item, state, visible_ms, due_ms, starts,
         created_at)
     SELECT 'b', 'x', 1, 2000, 2000, false, now() FROM generate_series(1, 20000) AS n;

@@ -67,6 +67,8 @@ DECLARE
     v_met_executions BIGINT[];
     v_met_events BIGINT[];
     v_lives BIGINT[];
+    -- The receivers of messages, also those of refused commits.
+    v_receivers CONSTANT TEXT[] := p_message_instances;
 BEGIN
     IF cardinality(p_message_instances) = 0 THEN
         PERFORM 1 FROM {schema}.instance_locks AS l WHERE l.lock_token = ANY (p_tokens) ORDER BY l.instance_id
@@ -206,6 +208,11 @@ BEGIN
         IF p_notify IS NOT NULL THEN
             PERFORM {schema}.notify(p_notify, p_me);
         END IF;
+    END IF;
+
+    IF cardinality(v_receivers) > 0 AND NOT ('ok' = ALL (v_codes)) THEN
+        -- The rows that were made to lock the receivers of refused commits go again.
+        PERFORM {schema}.forget_instances(v_receivers);
     END IF;
 
     RETURN QUERY

@@ -139,6 +139,9 @@ BEGIN
         EXIT WHEN v_left = 0;
     END LOOP;
 
+    IF v_left = p_count AND v_again IS NOT TRUE THEN
+        v_again := {schema}.end_impossible_leases(v_now) OR v_again;
+    END IF;
     IF v_left > 0 OR p_count = 0 THEN
         RETURN QUERY SELECT 'none'::text, NULL::text, NULL::text, NULL::text, NULL::text, NULL::bigint,
             NULL::bigint,

@@ -6,7 +6,8 @@
 -- Locks: none. The caller has locked the instance.
 CREATE OR REPLACE FUNCTION {schema}.lease_crowd(
     p_instance TEXT, p_max INTEGER, p_max_bytes BIGINT DEFAULT 134217728,
-    p_careful BOOLEAN DEFAULT false, OUT ids BIGINT[], OUT items TEXT[], OUT attempts INTEGER[], OUT traceparents TEXT[]
+    p_careful BOOLEAN DEFAULT false,
+    OUT ids BIGINT[], OUT items TEXT[], OUT attempts INTEGER[], OUT traceparents TEXT[]
 )
 LANGUAGE plpgsql
 AS $function$

@@ -1,11 +1,11 @@
 -- Takes unreadable messages out of a lease (S15). Each waits for p_retry_ms before its next delivery, or is
 -- set aside with the reason once it was delivered p_max_attempts times. p_lost: whether the database cannot
--- read the text of the message; what is set aside then has an empty payload. A lease without remaining messages
--- ends. Returns one row per message; `aside` is the id in `set_aside`, NULL if it waits.
+-- read the text of the message; what is set aside then has an empty payload. A lease without remaining
+-- messages ends. Returns one row per message; `aside` is the id in `set_aside`, NULL if it waits.
 -- Locks: `instance_locks` of the instance.
 CREATE OR REPLACE FUNCTION {schema}.pass_over_messages(
-    p_token TEXT, p_ids BIGINT[], p_reasons TEXT[], p_retry_ms BIGINT, p_max_attempts INTEGER, p_now_ms BIGINT,
-    p_lost BOOLEAN[] DEFAULT NULL
+    p_token TEXT, p_ids BIGINT[], p_reasons TEXT[], p_retry_ms BIGINT, p_max_attempts INTEGER,
+    p_now_ms BIGINT, p_lost BOOLEAN[] DEFAULT NULL
 ) RETURNS TABLE (id BIGINT, attempts INTEGER, aside BIGINT)
 LANGUAGE plpgsql
 {planner}

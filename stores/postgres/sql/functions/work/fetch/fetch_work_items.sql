@@ -214,6 +214,9 @@ BEGIN
         END IF;
     END IF;
     IF v_leased < p_count THEN
+        IF v_leased = 0 AND NOT v_again AND NOT v_is_left THEN
+            v_again := {schema}.end_impossible_leases(v_now);
+        END IF;
         RETURN QUERY SELECT 'none', NULL::integer, NULL::text, NULL::text, NULL::integer, NULL::text,
             NULL::text, NULL::text, NULL::text,
             NULL::text, NULL::text, NULL::bigint, NULL::text, NULL::text, NULL::bigint, 0, v_now, v_again
