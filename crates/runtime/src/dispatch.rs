@@ -136,14 +136,18 @@ async fn run<L: Lane>(shared: Arc<RuntimeShared>, lane: Arc<L>, slot: LaneSlot) 
                     backoff.reset();
                     PERMANENT_ERROR_PAUSE
                 };
-                tracing::warn!(
-                    target: "steadfast::runtime",
-                    lane = lane.name(),
-                    slot = slot.index,
-                    %error,
-                    ?wait,
-                    "fetch failed"
-                );
+                // Every slot meets the trouble of a store, again and again: it is told once in a while.
+                if let Some(left_out) = shared.fetch_errors.tell(&error.to_string(), clock.monotonic()) {
+                    tracing::warn!(
+                        target: "steadfast::runtime",
+                        lane = lane.name(),
+                        slot = slot.index,
+                        %error,
+                        ?wait,
+                        left_out,
+                        "fetch failed"
+                    );
+                }
                 pause(&shared, wait).await;
             }
         }

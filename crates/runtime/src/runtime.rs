@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use steadfast_client::Client;
 use steadfast_core::{BUILD_VERSION, EventKind};
-use steadfast_store::{Owner, Provider, ProviderErrorKind, Store, store_of};
+use steadfast_store::{LineThrottle, Owner, Provider, ProviderErrorKind, Store, store_of};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -74,6 +74,8 @@ pub(crate) struct RuntimeShared {
     pub(crate) slots_replaced: Counter,
     /// Counts the events that turns read.
     pub(crate) events_visited: Counter,
+    /// Leaves out log lines of fetches that fail for the same reason.
+    pub(crate) fetch_errors: LineThrottle,
     pub(crate) running_turns: Arc<RunningTurns>,
     pub(crate) warm: WarmCache,
     pub(crate) slots_alive: SlotsAlive,
@@ -208,6 +210,7 @@ impl Runtime {
             activities: with_builtins(&activities, clock),
             observability,
             slots_restarted: Counter::default(),
+            fetch_errors: LineThrottle::new(),
             slots_replaced: Counter::default(),
             events_visited: Counter::default(),
             running_turns: Arc::default(),

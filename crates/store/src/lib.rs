@@ -18,6 +18,7 @@ mod provider;
 pub mod rules;
 mod store;
 mod store_clock;
+mod throttle;
 mod vocabulary;
 
 pub use admin::{
@@ -33,4 +34,5 @@ pub use provider::{Provider, store_of};
 pub use rules::{InstanceWait, check_message, tell_of_strays};
 pub use store::Store;
 pub use store_clock::StoreClock;
+pub use throttle::LineThrottle;
 pub use vocabulary::*;

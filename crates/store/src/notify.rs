@@ -2,10 +2,11 @@
 //!
 //! A call that finds nothing registers its [`Interest`] with [`Waiters::sit`] and looks again when it is
 //! woken. The registration is called a *seat*. A commit lists the turns and activities that it made runnable
-//! and the instances that it changed ([`Woken`]). For each runnable turn or activity one seat is woken: the
-//! one that has waited for the longest among those that could take it. For a change of an instance all seats
-//! that wait for that instance are woken. Seats are found by their interest, so a commit costs nothing for
-//! the other seats, however many there are.
+//! and the instances that it changed ([`Woken`]). For each runnable turn or activity one seat of each worker
+//! is woken: the one that has waited for the longest among those that could take it. (Which workers are given
+//! it is known only to the store, S21; usually a process has one worker.) For a change of an instance all
+//! seats that wait for that instance are woken. Seats are found by their interest, so a commit costs nothing
+//! for the other seats, however many there are.
 //!
 //! The turn or activity that a seat alone was woken for is its *errand*: no other seat looks for it until the
 //! woken seat has looked. If that seat is dropped before its look is answered, the errand passes to another
@@ -17,12 +18,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use steadfast_core::TagFilter;
 use tokio::sync::Notify;
 
+use crate::WorkerId;
+
 /// Lists what a transaction made runnable and which instances it changed, so that [`Waiters::wake`] can wake
 /// the calls that wait for it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Woken {
     /// The number of instances that became ready for a turn.
     pub turns: usize,
+    /// Set when turns may have become available that not every worker is given (S21): all fetches of turns
+    /// must look.
+    pub any_turn: bool,
     /// The tag of each activity that became ready, and whether the activity belongs to a session.
     pub work: Vec<(Option<String>, bool)>,
     /// Set when any number of activities may have become available: a session was released, or work was
@@ -38,6 +44,7 @@ impl Woken {
     /// Adds the lists of another transaction.
     pub fn absorb(&mut self, other: Self) {
         self.turns += other.turns;
+        self.any_turn |= other.any_turn;
         self.work.extend(other.work);
         self.any_work |= other.any_work;
         self.instances.extend(other.instances);
@@ -117,10 +124,11 @@ struct Seats {
     errands: HashMap<u64, Runnable>,
 }
 
-/// The seats that wait for the same interest.
+/// The seats of one worker that wait for the same interest.
 #[derive(Debug)]
 struct Line {
     interest: Interest,
+    worker: Option<WorkerId>,
     /// The number of seats of the line, woken ones included. A line without seats is removed.
     seats: usize,
     idle: Idle,
@@ -131,20 +139,29 @@ impl Waiters {
     /// call, or another one that waits for the same turn or activity. Look once after this, for the commits
     /// before.
     pub fn sit(self: &Arc<Self>, interest: Interest) -> Waiter {
-        let bell = Arc::new(Notify::new());
-        let seat = self.lock().add(&interest, Arc::clone(&bell));
-        Waiter { waiters: Arc::clone(self), interest, seat, bell }
+        self.sit_as(interest, None)
     }
 
-    /// Wakes one waiting call for each turn and each activity without a session that became runnable, all
-    /// calls that accept an activity on a session that became runnable, and all calls that wait for an
-    /// instance that changed.
+    /// Registers a call of a worker, as [`sit`](Self::sit) does. A turn or an activity that became runnable
+    /// wakes a call of each worker, because only the store knows to which of them it is given (S21).
+    pub fn sit_as(self: &Arc<Self>, interest: Interest, worker: Option<WorkerId>) -> Waiter {
+        let bell = Arc::new(Notify::new());
+        let seat = self.lock().add(&interest, worker.as_ref(), Arc::clone(&bell));
+        Waiter { waiters: Arc::clone(self), interest, worker, seat, bell }
+    }
+
+    /// Wakes one waiting call of each worker for each turn and each activity without a session that became
+    /// runnable, all calls that accept an activity on a session that became runnable, and all calls that wait
+    /// for an instance that changed.
     pub fn wake(&self, woken: &Woken) {
         let mut seats = self.lock();
         for _ in 0..woken.turns {
-            if !seats.call_one(&Runnable::Turn) {
+            if !seats.call_each(&Runnable::Turn) {
                 break;
             }
+        }
+        if woken.any_turn {
+            seats.call_all(|interest| *interest == Interest::Turn);
         }
         for (tag, session) in &woken.work {
             let runnable = Runnable::Work { tag: tag.clone(), session: *session };
@@ -153,7 +170,7 @@ impl Waiters {
             if *session {
                 seats.call_all(|interest| runnable.is_for(interest));
             } else {
-                seats.call_one(&runnable);
+                seats.call_each(&runnable);
             }
         }
         if woken.any_work {
@@ -175,6 +192,13 @@ impl Waiters {
         ring(seats.ends.drain().map(|(_, idle)| idle));
     }
 
+    /// Lists the instances that calls wait for and have not been woken for, each once.
+    pub fn instances(&self) -> Vec<String> {
+        let seats = self.lock();
+        let ends = seats.ends.keys().filter(|id| !seats.changes.contains_key(*id));
+        seats.changes.keys().chain(ends).cloned().collect()
+    }
+
     fn lock(&self) -> MutexGuard<'_, Seats> {
         self.seats.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -185,37 +209,50 @@ fn ring(idle: impl IntoIterator<Item = Idle>) {
 }
 
 impl Seats {
-    fn add(&mut self, interest: &Interest, bell: Arc<Notify>) -> u64 {
+    fn add(&mut self, interest: &Interest, worker: Option<&WorkerId>, bell: Arc<Notify>) -> u64 {
         let seat = self.next;
         self.next += 1;
         if !interest.is_of_one_instance() {
-            self.line_of(interest).seats += 1;
+            self.line_of(interest, worker).seats += 1;
         }
-        self.idle_of(interest).insert(seat, bell);
+        self.idle_of(interest, worker).insert(seat, bell);
         seat
     }
 
     /// Removes a seat. If it alone was woken for a turn or an activity and has not looked since, another seat
     /// is woken instead.
-    fn remove(&mut self, interest: &Interest, seat: u64) {
+    fn remove(&mut self, interest: &Interest, worker: Option<&WorkerId>, seat: u64) {
         match interest {
             Interest::Instance(id) => forget(&mut self.changes, id, seat),
             Interest::End(id) => forget(&mut self.ends, id, seat),
             Interest::Turn | Interest::Work { .. } | Interest::AnyWork => {
-                let line = self.line_of(interest);
+                let line = self.line_of(interest, worker);
                 line.idle.remove(&seat);
                 line.seats -= 1;
                 self.lines.retain(|line| line.seats > 0);
             }
         }
         if let Some(runnable) = self.errands.remove(&seat) {
-            self.call_one(&runnable);
+            self.call_one(&runnable, worker);
         }
     }
 
-    /// Wakes the longest waiting seat that could take the turn or activity. False if there is no such seat.
-    fn call_one(&mut self, runnable: &Runnable) -> bool {
-        let lines = self.lines.iter_mut().filter(|line| runnable.is_for(&line.interest));
+    /// Wakes a seat of each worker that could take the turn or activity. False if there is no such seat.
+    fn call_each(&mut self, runnable: &Runnable) -> bool {
+        let mut workers: Vec<Option<WorkerId>> = Vec::new();
+        for line in self.lines.iter().filter(|line| runnable.is_for(&line.interest)) {
+            if !workers.contains(&line.worker) {
+                workers.push(line.worker.clone());
+            }
+        }
+        workers.iter().filter(|worker| self.call_one(runnable, worker.as_ref())).count() > 0
+    }
+
+    /// Wakes the longest waiting seat of a worker that could take the turn or activity. False if there is no
+    /// such seat.
+    fn call_one(&mut self, runnable: &Runnable, worker: Option<&WorkerId>) -> bool {
+        let is_for = |line: &&mut Line| line.worker.as_ref() == worker && runnable.is_for(&line.interest);
+        let lines = self.lines.iter_mut().filter(is_for);
         let first = lines.filter_map(|line| line.idle.first_entry()).min_by_key(|entry| *entry.key());
         let Some((seat, bell)) = first.map(|entry| entry.remove_entry()) else { return false };
         self.errands.insert(seat, runnable.clone());
@@ -228,20 +265,24 @@ impl Seats {
         ring(lines.map(|line| std::mem::take(&mut line.idle)));
     }
 
-    fn idle_of(&mut self, interest: &Interest) -> &mut Idle {
+    fn idle_of(&mut self, interest: &Interest, worker: Option<&WorkerId>) -> &mut Idle {
         match interest {
             Interest::Instance(id) => self.changes.entry(id.clone()).or_default(),
             Interest::End(id) => self.ends.entry(id.clone()).or_default(),
-            Interest::Turn | Interest::Work { .. } | Interest::AnyWork => &mut self.line_of(interest).idle,
+            Interest::Turn | Interest::Work { .. } | Interest::AnyWork => {
+                &mut self.line_of(interest, worker).idle
+            }
         }
     }
 
-    /// Returns the line of an interest, and makes it for the first seat of that interest. There are few
-    /// lines: one for each kind of fetch.
-    fn line_of(&mut self, interest: &Interest) -> &mut Line {
-        let known = self.lines.iter().position(|line| line.interest == *interest);
+    /// Returns the line of an interest of a worker, and makes it for the first seat. There are few lines: one
+    /// for each kind of fetch.
+    fn line_of(&mut self, interest: &Interest, worker: Option<&WorkerId>) -> &mut Line {
+        let is_it = |line: &Line| line.interest == *interest && line.worker.as_ref() == worker;
+        let known = self.lines.iter().position(is_it);
         let place = known.unwrap_or_else(|| {
-            self.lines.push(Line { interest: interest.clone(), seats: 0, idle: Idle::new() });
+            let (interest, worker) = (interest.clone(), worker.cloned());
+            self.lines.push(Line { interest, worker, seats: 0, idle: Idle::new() });
             self.lines.len() - 1
         });
         &mut self.lines[place]
@@ -263,6 +304,7 @@ fn forget(waiting: &mut HashMap<String, Idle>, instance: &str, seat: u64) {
 pub struct Waiter {
     waiters: Arc<Waiters>,
     interest: Interest,
+    worker: Option<WorkerId>,
     seat: u64,
     bell: Arc<Notify>,
 }
@@ -280,10 +322,10 @@ impl Waiter {
     /// woken for passes to the returned value, which must be [`answered`](Looking::answered) after the look.
     pub fn look(&self) -> Looking {
         let mut seats = self.waiters.lock();
-        seats.idle_of(&self.interest).insert(self.seat, Arc::clone(&self.bell));
+        seats.idle_of(&self.interest, self.worker.as_ref()).insert(self.seat, Arc::clone(&self.bell));
         let errand = seats.errands.remove(&self.seat);
         drop(seats);
-        Looking { waiters: Arc::clone(&self.waiters), errand }
+        Looking { waiters: Arc::clone(&self.waiters), worker: self.worker.clone(), errand }
     }
 }
 
@@ -293,6 +335,7 @@ impl Waiter {
 #[must_use = "a look that is not answered is passed on"]
 pub struct Looking {
     waiters: Arc<Waiters>,
+    worker: Option<WorkerId>,
     errand: Option<Runnable>,
 }
 
@@ -306,14 +349,14 @@ impl Looking {
 impl Drop for Looking {
     fn drop(&mut self) {
         if let Some(runnable) = self.errand.take() {
-            self.waiters.lock().call_one(&runnable);
+            self.waiters.lock().call_one(&runnable, self.worker.as_ref());
         }
     }
 }
 
 impl Drop for Waiter {
     fn drop(&mut self) {
-        self.waiters.lock().remove(&self.interest, self.seat);
+        self.waiters.lock().remove(&self.interest, self.worker.as_ref(), self.seat);
     }
 }
 
@@ -397,6 +440,18 @@ mod tests {
         [&third, &second, &first].into_iter().for_each(|seat| seat.look().answered());
         waiters.wake(&work(None));
         assert!(is_called(&first), "a look does not cost the place in line");
+    }
+
+    #[test]
+    fn g40_one_seat_of_each_worker_is_called_because_only_the_store_knows_who_is_given_a_turn() {
+        let waiters = Arc::new(Waiters::default());
+        let worker = |id: &str| Some(WorkerId(id.to_owned()));
+        let sit = |id| waiters.sit_as(Interest::Turn, worker(id));
+        let [one, same, other] = [sit("a"), sit("a"), sit("b")];
+        waiters.wake(&Woken { turns: 1, ..Woken::default() });
+        assert_eq!([&one, &same, &other].map(is_called), [true, false, true]);
+        drop(one);
+        assert!(is_called(&same), "the errand stays with the worker");
     }
 
     #[test]

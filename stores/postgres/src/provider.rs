@@ -1,6 +1,7 @@
 //! The provider, and how it is opened.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use deadpool_postgres::{Object, Pool};
@@ -19,7 +20,9 @@ use crate::merge::undelivered::Undelivered;
 use crate::schema::build::Build;
 use crate::schema::migrate::{migrate, pending};
 use crate::schema::migrations_pending::PendingMigrations;
+use crate::verbs::admin::age::MAX_STEP;
 use crate::verbs::backend::Backend;
+use crate::verbs::poll::NextMoments;
 
 /// Keeps orchestrations in one schema of a PostgreSQL database, for any number of processes.
 ///
@@ -32,6 +35,7 @@ pub struct PostgresProvider {
     /// The clock that waits are measured by. It is not the store's time.
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) poll_interval: Duration,
+    pub(crate) moments: NextMoments,
     _listener: Option<Listener>,
 }
 
@@ -149,7 +153,8 @@ impl PostgresProvider {
         let waiters = Arc::new(Waiters::default());
         let me: Arc<str> = uuid::Uuid::new_v4().to_string().into();
         let undelivered = Undelivered::new(db.clone(), Arc::clone(&waiters), Arc::clone(&me));
-        let backend = Backend { db, waiters, me, undelivered };
+        let deletion_step = Arc::new(AtomicU32::new(MAX_STEP));
+        let backend = Backend { db, waiters, me, undelivered, deletion_step };
         let merged = MergedCalls::new(&backend, &plan);
         // Behind a pooler a connection is shared, and would hear notifications that other clients listen for.
         let listener = connector
@@ -160,6 +165,7 @@ impl PostgresProvider {
             merged,
             clock: plan.clock.unwrap_or_else(|| Arc::new(SystemClock)),
             poll_interval: plan.poll_interval,
+            moments: NextMoments::new(),
             _listener: listener,
         })
     }

@@ -6,10 +6,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use steadfast_core::{Event, SessionKey, SystemStats, TagFilter};
 use steadfast_store::{
-    Abandon, Committed, Envelope, InstancePage, InstanceQuery, InstanceState, InstanceWait, Interest,
-    LeaseToken, NewWork, OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, RenewSessions,
-    SessionInfo, SessionRef, SessionsRenewed, SetAside, Started, Store, TurnCommit, TurnLease, TurnRequest,
-    TurnState, WaitFor, Waited, WorkLease, WorkRequest, WorkState,
+    Abandon, Committed, DeleteInstanceResult, Envelope, Gauges, InstancePage, InstanceQuery, InstanceState,
+    InstanceWait, Interest, LeaseToken, NewWork, OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError,
+    Refusal, Refused, RenewSessions, SessionInfo, SessionRef, SessionsRenewed, SetAside, Started, Store,
+    TurnCommit, TurnLease, TurnRequest, TurnState, WaitFor, Waited, WorkLease, WorkRequest, WorkState,
+    WorkerId, WorkerInfo, WorkerReport,
 };
 
 use crate::merge::calls::{LeaseAbandon, LeaseRenewal};
@@ -40,9 +41,14 @@ impl Store for PostgresProvider {
     }
 
     async fn fetch_turn(&self, request: TurnRequest<'_>) -> Result<Option<TurnLease>, ProviderError> {
-        let fetch = TurnFetch { lock_timeout: request.lock_timeout, filter: request.filter.cloned() };
+        let fetch = TurnFetch {
+            lock_timeout: request.lock_timeout,
+            filter: request.filter.cloned(),
+            worker: request.worker.cloned(),
+        };
         let fetch = || self.merged.turn_fetches.ask(fetch.clone());
-        let Some(fetched) = self.poll(request.poll_timeout, Interest::Turn, fetch).await? else {
+        let Some(fetched) = self.poll(request.poll_timeout, Interest::Turn, request.worker, fetch).await?
+        else {
             return Ok(None);
         };
         let (leased, guard) = fetched.into_parts();
@@ -62,7 +68,7 @@ impl Store for PostgresProvider {
         let interest = Interest::Work { tags: request.tags.clone(), sessions: request.session.is_some() };
         let fetch = WorkFetch::of(&request);
         let fetch = || self.merged.work_fetches.ask(fetch.clone());
-        let fetched = self.poll(request.poll_timeout, interest, fetch).await?;
+        let fetched = self.poll(request.poll_timeout, interest, request.worker.as_ref(), fetch).await?;
         Ok(fetched.map(|fetched| {
             let (lease, guard) = fetched.into_parts();
             guard.delivered();
@@ -88,6 +94,34 @@ impl Store for PostgresProvider {
             LeaseToken::Turn(_) => self.merged.turn_abandons.ask(abandon).await,
             LeaseToken::Work(_) => self.merged.work_abandons.ask(abandon).await,
         }
+    }
+
+    async fn excuse(&self, lease: &LeaseToken) -> Result<bool, ProviderError> {
+        self.db().excuse(lease).await
+    }
+
+    async fn refuse(&self, lease: &LeaseToken, refusal: Refusal) -> Result<Refused, ProviderError> {
+        self.backend.refuse(lease, refusal).await
+    }
+
+    async fn report_worker(&self, report: &WorkerReport) -> Result<(), ProviderError> {
+        self.backend.report_worker(report).await
+    }
+
+    async fn workers(&self, after: Option<&WorkerId>) -> Result<Vec<WorkerInfo>, ProviderError> {
+        self.db().workers(after).await
+    }
+
+    async fn delete_ended(
+        &self,
+        ended_for: Duration,
+        limit: u32,
+    ) -> Result<DeleteInstanceResult, ProviderError> {
+        self.backend.delete_ended(ended_for, limit).await
+    }
+
+    async fn gauges(&self) -> Result<Gauges, ProviderError> {
+        self.backend.gauges().await
     }
 
     async fn register_node(&self, node_id: &str) -> Result<u64, ProviderError> {
@@ -133,8 +167,10 @@ impl Store for PostgresProvider {
 
     async fn wait(&self, what: WaitFor<'_>, timeout: Duration) -> Result<Waited, ProviderError> {
         let found = match what {
-            WaitFor::Turn => self.poll(timeout, Interest::Turn, || self.db().look_for_turns()).await?,
-            WaitFor::Work => self.poll(timeout, Interest::AnyWork, || self.db().look_for_work()).await?,
+            WaitFor::Turn => self.poll(timeout, Interest::Turn, None, || self.db().look_for_turns()).await?,
+            WaitFor::Work => {
+                self.poll(timeout, Interest::AnyWork, None, || self.db().look_for_work()).await?
+            }
             WaitFor::Instance { instance, seen } => {
                 return self.watch(InstanceWait::for_change(instance, seen), timeout).await;
             }

@@ -12,7 +12,7 @@ use tokio_postgres::Row;
 use tokio_postgres::error::SqlState;
 
 use crate::link::connect::Connector;
-use crate::link::error::{chain, is_conflict, is_spent, pool_error, provider_error};
+use crate::link::error::{NoAnswer, chain, is_conflict, is_spent, pool_error, provider_error};
 use crate::link::lanes::Lanes;
 use crate::link::options::Counts;
 use crate::link::statement::{Param, Statement, params, sql, typed};
@@ -101,8 +101,9 @@ impl Db {
                 }
                 Some(Err(error)) => error,
                 None => {
-                    let text = "no answer in time; what was asked may have happened or not";
-                    return Err(ProviderError::new(ProviderErrorKind::Unavailable, operation, text));
+                    let text = NoAnswer.to_string();
+                    let late = ProviderError::new(ProviderErrorKind::Unavailable, operation, text);
+                    return Err(late.with_source(NoAnswer));
                 }
             };
             if is_spent(&error) {
@@ -249,7 +250,7 @@ impl Asker for Db {
 /// Tells whether an operation looks for runnable work. The blocks that it reads are counted, because its cost
 /// must not depend on the number of other rows (S20).
 fn is_look(operation: &str) -> bool {
-    operation.starts_with("fetch_") || operation == "oldest_waiting"
+    operation.starts_with("fetch_") || ["oldest_waiting", "gauges", "delete_ended"].contains(&operation)
 }
 
 /// Puts the quoted name of the schema into a text.

@@ -1,7 +1,8 @@
 //! Errors of the database as errors of the contract. The SQLSTATE decides, never the text.
 
 use deadpool_postgres::{PoolError, TimeoutType};
-use steadfast_store::{ProviderError, ProviderErrorKind};
+use steadfast_clock::{Clock, SystemClock};
+use steadfast_store::{LineThrottle, ProviderError, ProviderErrorKind};
 use tokio_postgres::error::{Severity, SqlState};
 
 /// Makes the error of the contract from the error of a statement.
@@ -9,7 +10,13 @@ pub(crate) fn provider_error(operation: &str, error: tokio_postgres::Error) -> P
     if let Some(raised) = crate::link::exception::raised(operation, &error) {
         return raised;
     }
-    let (kind, remedy) = meaning(error.code());
+    let (kind, remedy) = match meaning(error.code()) {
+        Some(meaning) => meaning,
+        None => {
+            tell_unknown(operation, &error);
+            (ProviderErrorKind::Unavailable, "this store does not know that error; it is tried again")
+        }
+    };
     let said = match error.as_db_error() {
         Some(db) => format!("{} (SQLSTATE {})", db.message(), db.code().code()),
         None => chain(&error),
@@ -91,13 +98,15 @@ fn remedy_without_code(error: &tokio_postgres::Error) -> &'static str {
     "check the connection URL, its password and its sslmode"
 }
 
-/// Returns the kind of an error of a statement, and what to do if that is not obvious.
-fn meaning(code: Option<&SqlState>) -> (ProviderErrorKind, &'static str) {
-    use ProviderErrorKind::{Busy, Conflict, Corrupt, Full, Invalid, Other, Refused, Unavailable};
+/// Returns the kind of an error of a statement, and what to do if that is not obvious; `None` for an error
+/// that the store cannot name. Only what can never succeed is final: a value that cannot be stored, and an id
+/// that exists. Everything that a person can mend is worth another try (G8).
+fn meaning(code: Option<&SqlState>) -> Option<(ProviderErrorKind, &'static str)> {
+    use ProviderErrorKind::{Busy, Conflict, Corrupt, Full, Invalid, Unavailable};
     let Some(code) = code else {
-        return (Unavailable, "the connection is lost; what was asked may have happened or not");
+        return Some((Unavailable, "the connection is lost; what was asked may have happened or not"));
     };
-    match code.code() {
+    Some(match code.code() {
         // The transaction lost against another one, or waited for it too long: nothing happened.
         "40001" | "40P01" | "55006" => (Busy, ""),
         "55P03" => (
@@ -109,17 +118,17 @@ fn meaning(code: Option<&SqlState>) -> (ProviderErrorKind, &'static str) {
         }
         "25P04" => (Busy, "it took longer than the server's transaction_timeout; nothing happened"),
         "23505" => (Conflict, ""),
-        "42501" => (Refused, "grant the role what it needs in this schema"),
+        "42501" => (Unavailable, "grant the role what it needs in this schema"),
         // A primary that became a standby: another connection may find the new primary.
         "25006" => (Unavailable, "this server only reads; connect to the primary"),
-        "28000" | "28P01" => (Refused, ""),
+        "28000" | "28P01" => (Unavailable, "check the role and its password"),
         "53100" => (Full, "free space on the disk of the server"),
         "53200" | "53000" | "53400" => (Full, "the server has no room for this now"),
         "53300" => (Unavailable, "the server has no connection left"),
         "57P03" => (Unavailable, "the server is starting or stopping; nothing happened"),
         "40003" => (Unavailable, "what was asked may have happened or not"),
         "3F000" | "42P01" | "42883" | "42703" => {
-            (Corrupt, "the schema was dropped or changed; open it again, which makes what is missing")
+            (Unavailable, "the schema was dropped or changed; open it again, which makes what is missing")
         }
         "XX001" | "XX002" => (Corrupt, "the database is damaged; see the log of the server"),
         code => match &code[..code.len().min(2)] {
@@ -131,11 +140,57 @@ fn meaning(code: Option<&SqlState>) -> (ProviderErrorKind, &'static str) {
             ),
             "25" if code == "25P03" => (Unavailable, ""),
             "58" => (Unavailable, "the server has trouble with its files; see its log"),
+            // The function of the server ran out of stack: that depends on the server, not on the value.
+            "54" if code == "54001" => (Unavailable, "raise max_stack_depth of the server"),
             // A value that cannot be stored: malformed, or too long for an index.
             "22" | "54" => (Invalid, ""),
-            _ => (Other, ""),
+            _ => return None,
         },
+    })
+}
+
+/// Writes the log line of an error that the store cannot name.
+fn tell_unknown(operation: &str, error: &tokio_postgres::Error) {
+    static LINES: LineThrottle = LineThrottle::new();
+    let error = chain(error);
+    if let Some(left_out) = LINES.tell(&error, SystemClock.monotonic()) {
+        tracing::warn!(
+            target: "steadfast::store",
+            operation,
+            %error,
+            left_out,
+            "the database answered with an error that this store does not know; it is tried again"
+        );
     }
+}
+
+/// Tells whether the database says that it cannot read what it stored: a page is damaged, or a part of a long
+/// value is missing.
+pub(crate) fn is_damage(error: &ProviderError) -> bool {
+    state_of(error).is_some_and(|code| matches!(code.code(), "XX001" | "XX002"))
+}
+
+/// Tells whether what was to be read cannot be read by the database: it is damaged, too long for the memory
+/// of the server, or not read in time.
+pub(crate) fn is_unreadable(error: &ProviderError) -> bool {
+    let is_too_much = |code: &SqlState| code.code() == "53200";
+    is_too_slow(error) || is_damage(error) || state_of(error).is_some_and(is_too_much)
+}
+
+/// Tells whether a statement took longer than it may: the server ended it, or did not answer in time.
+pub(crate) fn is_too_slow(error: &ProviderError) -> bool {
+    let is_late = error.source.as_deref().is_some_and(|source| source.is::<NoAnswer>());
+    is_late || state_of(error).is_some_and(|code| code.code() == "57014")
+}
+
+/// The source of an error of a statement that was not answered in time.
+#[derive(Debug, thiserror::Error)]
+#[error("no answer in time; what was asked may have happened or not")]
+pub(crate) struct NoAnswer;
+
+fn state_of(error: &ProviderError) -> Option<&SqlState> {
+    let source = error.source.as_deref()?.downcast_ref::<tokio_postgres::Error>()?;
+    source.code()
 }
 
 /// Tells whether the same statement may succeed if it is sent again at once. Its transaction was rolled back.
@@ -158,8 +213,7 @@ pub(crate) fn is_conflict(error: &tokio_postgres::Error) -> bool {
 
 /// Tells whether a call failed because it met a lock of another transaction. Such a call has changed nothing.
 pub(crate) fn is_locked(error: &ProviderError) -> bool {
-    let source = error.source.as_deref().and_then(|source| source.downcast_ref::<tokio_postgres::Error>());
-    source.and_then(tokio_postgres::Error::code) == Some(&SqlState::LOCK_NOT_AVAILABLE)
+    state_of(error) == Some(&SqlState::LOCK_NOT_AVAILABLE)
 }
 
 /// Tells whether a connection must not be used again although it may still look open: the server has closed
@@ -190,7 +244,8 @@ mod tests {
     use super::*;
 
     fn kind(code: &str) -> ProviderErrorKind {
-        meaning(Some(&SqlState::from_code(code))).0
+        let known = meaning(Some(&SqlState::from_code(code)));
+        known.map_or(ProviderErrorKind::Unavailable, |(kind, _)| kind)
     }
 
     #[test]
@@ -200,34 +255,39 @@ mod tests {
         ] {
             assert!(kind(code).is_retryable(), "{code}");
         }
-        assert!(meaning(None).0.is_retryable());
+        assert!(meaning(None).is_some_and(|(kind, _)| kind.is_retryable()));
     }
 
     #[test]
     fn g45_a_connection_that_was_ended_says_that_the_outcome_is_unknown_and_how_to_find_out() {
         for code in ["57P01", "57P02", "57P05"] {
-            let (_, text) = meaning(Some(&SqlState::from_code(code)));
+            let (_, text) = meaning(Some(&SqlState::from_code(code))).expect("a known code");
             assert!(
                 text.contains("may have happened or not") && text.contains("ask again"),
                 "{code}: {text}"
             );
         }
-        assert!(meaning(Some(&SqlState::from_code("57P03"))).1.contains("nothing happened"));
+        let starting = meaning(Some(&SqlState::from_code("57P03")));
+        assert!(starting.is_some_and(|(_, text)| text.contains("nothing happened")));
     }
 
     #[test]
     fn what_never_succeeds_is_not() {
         for (code, expected) in [
             ("23505", ProviderErrorKind::Conflict),
-            ("42501", ProviderErrorKind::Refused),
             ("22021", ProviderErrorKind::Invalid),
             ("54000", ProviderErrorKind::Invalid),
-            ("42P01", ProviderErrorKind::Corrupt),
             ("XX001", ProviderErrorKind::Corrupt),
-            ("P0001", ProviderErrorKind::Other),
         ] {
             assert_eq!(kind(code), expected, "{code}");
             assert!(!kind(code).is_retryable(), "{code}");
+        }
+    }
+
+    #[test]
+    fn g8_an_error_that_the_store_cannot_name_or_that_a_person_can_mend_means_try_again() {
+        for code in ["P0001", "XX000", "0A000", "23514", "42501", "42P01", "3F000", "54001", "ZZ999"] {
+            assert_eq!(kind(code), ProviderErrorKind::Unavailable, "{code}");
         }
     }
 }

@@ -10,5 +10,7 @@ pub(crate) const FUNCTIONS: &[Function] = functions![
     "floor/lower_floor",
     "floor/least_keys",
     "floor/tend_floors",
+    "floor/lengthen_leases",
+    "floor/end_impossible_leases",
     "floor/read_floors",
 ];

@@ -1,7 +1,5 @@
 //! The functions of the database, each made from a file of its own.
 
-use std::sync::LazyLock;
-
 use crate::link::statement::sql;
 
 /// A function of the database.
@@ -27,6 +25,7 @@ pub(crate) use functions;
 /// comes after those that it calls.
 pub(crate) const FUNCTIONS: &[&[Function]] = &[
     crate::verbs::notify::FUNCTIONS,
+    crate::verbs::worker::FUNCTIONS,
     crate::schema::floor::FUNCTIONS,
     crate::verbs::turn::FUNCTIONS,
     crate::verbs::message::FUNCTIONS,
@@ -38,6 +37,7 @@ pub(crate) const FUNCTIONS: &[&[Function]] = &[
     crate::verbs::inspect::FUNCTIONS,
     crate::verbs::set_aside::FUNCTIONS,
     crate::verbs::admin::FUNCTIONS,
+    crate::verbs::admin::age::FUNCTIONS,
     crate::schema::compat::FUNCTIONS,
 ];
 
@@ -47,15 +47,32 @@ impl Function {
         self.name.rsplit('/').next().unwrap_or(self.name)
     }
 
-    /// Returns the statement that creates it, with the shared planner settings. It still holds the
-    /// placeholders `{schema}` and `{channel}`.
+    /// Returns the statement that creates it, with the shared settings. It still holds the placeholders
+    /// `{schema}` and `{channel}`.
+    ///
+    /// A function that is called from outside has settings of its own (`{planner}`, or `{patient}` without
+    /// the limit of waits for locks; those of the compatible crate at least know where names are). What it
+    /// calls runs under its settings.
     pub(crate) fn sql(&self) -> String {
-        self.text.replace("{planner}", &PLANNER)
+        let planner = settings(sql!("schema/settings/planner"));
+        let locks = settings(sql!("schema/settings/locks"));
+        let text = self.text.replace("{planner}", &format!("{planner}\n{locks}"));
+        let text = text.replace("{patient}", &planner);
+        if text.contains("search_path") || text.contains("IMMUTABLE") || !self.is_called() {
+            return text;
+        }
+        let names = settings(sql!("schema/settings/names"));
+        text.replacen("AS $function$", &format!("\n{names}\nAS $function$"), 1)
+    }
+
+    /// Tells whether programs call it: the functions of the compatible crate, and those without a caller
+    /// that has settings.
+    fn is_called(&self) -> bool {
+        self.name.starts_with("compat/") || self.name.starts_with("wake/")
     }
 }
 
-/// The planner settings of functions: their file without its comments.
-static PLANNER: LazyLock<String> = LazyLock::new(|| {
-    let settings = sql!("schema/settings/planner").lines().filter(|line| !line.starts_with("--"));
-    settings.collect::<Vec<_>>().join("\n")
-});
+/// Returns the settings of a file without its comments.
+fn settings(file: &str) -> String {
+    file.lines().filter(|line| !line.starts_with("--")).collect::<Vec<_>>().join("\n")
+}

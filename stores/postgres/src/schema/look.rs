@@ -124,10 +124,11 @@ impl SchemaLook<'_> {
         Err(OpenError::Refused { schema: self.schema.to_owned(), why })
     }
 
-    /// Refuses changes that the role may not make, before anything is tried.
+    /// Refuses changes that the role may not make, before anything is tried, and a role that may not use what
+    /// is there.
     async fn check_rights(&self, pending: &PendingMigrations, exists: bool) -> Result<(), OpenError> {
         if pending.is_empty() {
-            return Ok(());
+            return self.check_use().await;
         }
         let (question, params): (_, &[Param<'_>]) = if exists {
             (sql!("schema/exists"), params![self.schema])
@@ -151,6 +152,24 @@ impl SchemaLook<'_> {
                  grant it CREATE on the database"
             )
         };
+        Err(OpenError::Refused { schema: self.schema.to_owned(), why })
+    }
+
+    /// Refuses a role that cannot read and write the tables, draw numbers and call the functions.
+    async fn check_use(&self) -> Result<(), OpenError> {
+        let (relations, functions) = (self.build.relations(), self.build.functions());
+        let params = params![self.schema, relations, functions];
+        let rows = self.rows("look at the rights", sql!("schema/rights/lacking"), params).await?;
+        let lacking = rows.iter().map(|row| self.get(row, "what")).collect::<Result<Vec<String>, _>>()?;
+        if lacking.is_empty() {
+            return Ok(());
+        }
+        let role = self.role().await?;
+        let why = format!(
+            "role '{role}' lacks {}; grant it SELECT, INSERT, UPDATE and DELETE on all tables, USAGE on all \
+             sequences and EXECUTE on all functions of the schema",
+            lacking.join(", ")
+        );
         Err(OpenError::Refused { schema: self.schema.to_owned(), why })
     }
 

@@ -10,10 +10,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::schema::build::Build;
 
 /// Writes whose keys need no call, with the reason.
-const EXCEPTIONS: &[(&str, &str, &str)] = &[
-    ("queue_work", "work", "the id is drawn by a transaction that has a number, so it is above all floors"),
-    ("lease_turns", "turns", "the head was above the floor when the same fetch leased it a moment before"),
-];
+const EXCEPTIONS: &[(&str, &str, &str)] = &[(
+    "queue_work",
+    "work",
+    "the id is drawn by a transaction that has a number, so it is above all floors",
+)];
 
 /// The texts of functions by name, without comments, with single spaces.
 type FunctionTexts = BTreeMap<String, String>;

@@ -8,6 +8,7 @@ use crate::verbs;
 /// Every declared call.
 const CALLS: &[&[DeclaredCall]] = &[
     verbs::admin::CALLS,
+    verbs::admin::age::CALLS,
     verbs::history::CALLS,
     verbs::inspect::CALLS,
     verbs::message::CALLS,
@@ -18,6 +19,9 @@ const CALLS: &[&[DeclaredCall]] = &[
     verbs::turn::columns::CALLS,
     verbs::work::CALLS,
     verbs::work::finish::CALLS,
+    verbs::worker::CALLS,
+    verbs::worker::excuse::CALLS,
+    verbs::worker::refuse::CALLS,
 ];
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 //! listen.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 
 use steadfast_store::{ProviderError, Waiters, Woken};
 
@@ -17,6 +18,8 @@ pub(crate) struct Backend {
     /// The name of this process among those that listen.
     pub(crate) me: Arc<str>,
     pub(crate) undelivered: Arc<Undelivered>,
+    /// How many roots the next statement deletes of those that ended long ago.
+    pub(crate) deletion_step: Arc<AtomicU32>,
 }
 
 impl Backend {

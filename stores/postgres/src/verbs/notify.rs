@@ -33,6 +33,10 @@ struct Payload {
     from: String,
     #[serde(default, skip_serializing_if = "is_zero")]
     turns: usize,
+    /// Whether turns became available that not every worker is given. An older process does not read this
+    /// field, so `turns` is not zero then.
+    #[serde(default, skip_serializing_if = "is_false")]
+    any_turn: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     work: Vec<(Option<String>, bool)>,
     #[serde(default, skip_serializing_if = "is_false")]
@@ -64,10 +68,11 @@ pub(crate) fn payload(me: &str, woken: &Woken) -> Option<String> {
     if *woken == Woken::default() {
         return None;
     }
-    let Woken { turns, work, any_work, mut instances, ended } = woken.clone();
+    let Woken { turns, any_turn, work, any_work, mut instances, ended } = woken.clone();
     let going_on = instances.len();
     instances.extend(ended);
-    let whole = Payload { from: me.to_owned(), turns, work, any_work, instances, going_on, all: false };
+    let (from, turns) = (me.to_owned(), turns.max(usize::from(any_turn)));
+    let whole = Payload { from, turns, any_turn, work, any_work, instances, going_on, all: false };
     let text = serde_json::to_string(&whole).ok().filter(|text| text.len() <= MAX_PAYLOAD_BYTES);
     Some(text.unwrap_or_else(|| everything(me)))
 }
@@ -83,9 +88,9 @@ pub(crate) fn everything(me: &str) -> String {
 pub(crate) fn hear(me: &str, text: &str, waiters: &Arc<Waiters>) {
     match serde_json::from_str::<Payload>(text) {
         Ok(payload) if payload.from == me => {}
-        Ok(Payload { turns, work, any_work, mut instances, going_on, all: false, .. }) => {
+        Ok(Payload { turns, any_turn, work, any_work, mut instances, going_on, all: false, .. }) => {
             let ended = instances.split_off(going_on.min(instances.len()));
-            waiters.wake(&Woken { turns, work, any_work, instances, ended });
+            waiters.wake(&Woken { turns, any_turn, work, any_work, instances, ended });
         }
         Ok(_) | Err(_) => waiters.wake_all(),
     }
@@ -126,6 +131,19 @@ mod tests {
         let woken = Woken { turns: 2, work: vec![(Some("gpu".to_owned()), true)], ..Woken::default() };
         let text = payload("me", &woken).unwrap_or_default();
         assert_eq!(text, r#"{"from":"me","turns":2,"work":[["gpu",true]]}"#);
+    }
+
+    #[test]
+    fn g40_a_refused_turn_wakes_all_fetches_and_one_of_an_older_process() {
+        let text = payload("other", &Woken { any_turn: true, ..Woken::default() }).unwrap_or_default();
+        assert_eq!(text, r#"{"from":"other","turns":1,"any_turn":true}"#);
+        let waiters = Arc::new(Waiters::default());
+        let seats = [waiters.sit(Interest::Turn), waiters.sit(Interest::Turn)];
+        hear("me", &text, &waiters);
+        let is_called = |seat: &Waiter| {
+            pin!(seat.called()).poll(&mut Context::from_waker(Waker::noop())) == Poll::Ready(())
+        };
+        assert_eq!(seats.each_ref().map(is_called), [true, true]);
     }
 
     /// Tells which of three waiters a notification calls: for a change of `a`, for the end of `a`, for the

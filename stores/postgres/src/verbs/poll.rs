@@ -4,7 +4,9 @@
 use std::future::Future;
 use std::time::Duration;
 
-use steadfast_store::{InstanceWait, Interest, ProviderError, Waited, Waiter};
+use steadfast_store::{InstanceWait, Interest, ProviderError, Waited, Waiter, WorkerId};
+
+use tokio::sync::watch;
 
 use crate::provider::PostgresProvider;
 
@@ -48,12 +50,49 @@ const LOCKED: Duration = Duration::from_millis(100);
 /// means that nothing is ready.
 const MAX_SOON: usize = 25;
 
+/// The next moments at which something becomes runnable by time, for all waiting fetches of the process. The
+/// one that has learned a moment may be given other work before it comes (G21).
+#[derive(Debug)]
+pub(crate) struct NextMoments {
+    turns: watch::Sender<Duration>,
+    work: watch::Sender<Duration>,
+}
+
+impl NextMoments {
+    pub(crate) fn new() -> Self {
+        Self { turns: watch::Sender::new(Duration::MAX), work: watch::Sender::new(Duration::MAX) }
+    }
+
+    /// Returns the moment that concerns a waiter, in monotonic time; `None` for one that waits for an
+    /// instance.
+    fn of(&self, interest: &Interest) -> Option<&watch::Sender<Duration>> {
+        match interest {
+            Interest::Turn => Some(&self.turns),
+            Interest::Work { .. } => Some(&self.work),
+            _ => None,
+        }
+    }
+}
+
+/// Notes a moment for all waiters, unless an earlier one is known that has not passed.
+fn note(moment: &watch::Sender<Duration>, due: Duration, now: Duration) {
+    moment.send_if_modified(|known| {
+        let is_news = *known <= now || due < *known;
+        if is_news {
+            *known = due;
+        }
+        is_news
+    });
+}
+
 impl PostgresProvider {
-    /// Calls `look` until it finds a result, or until the timeout has passed; then returns `None`.
+    /// Calls `look` for a worker until it finds a result, or until the timeout has passed; then returns
+    /// `None`.
     pub(crate) async fn poll<L, F, Fut>(
         &self,
         timeout: Duration,
         interest: Interest,
+        worker: Option<&WorkerId>,
         mut look: F,
     ) -> Result<Option<L>, ProviderError>
     where
@@ -61,7 +100,8 @@ impl PostgresProvider {
         Fut: Future<Output = Result<PollResult<L>, ProviderError>>,
     {
         let deadline = self.clock.monotonic().saturating_add(timeout);
-        let waiter = self.backend.waiters.sit(interest);
+        let moment = self.moments.of(&interest);
+        let waiter = self.backend.waiters.sit_as(interest, worker.cloned());
         let mut locked = 0;
         loop {
             let looking = waiter.look();
@@ -74,7 +114,7 @@ impl PostgresProvider {
                     soon().await;
                 }
                 PollResult::Nothing(next) => {
-                    if !self.rest(&waiter, next, deadline).await {
+                    if !self.rest(&waiter, next, deadline, moment).await {
                         return Ok(None);
                     }
                 }
@@ -98,14 +138,21 @@ impl PostgresProvider {
             if let Some(waited) = wait.saw(seen) {
                 return Ok(waited);
             }
-            if !self.rest(&waiter, NextPoll::Unknown, deadline).await {
+            if !self.rest(&waiter, NextPoll::Unknown, deadline, None).await {
                 return Ok(Waited::TimedOut);
             }
         }
     }
 
-    /// Waits until the next poll may find something. Returns false if the deadline has passed.
-    async fn rest(&self, waiter: &Waiter, next: NextPoll, deadline: Duration) -> bool {
+    /// Waits until the next poll may find something. Returns false if the deadline has passed. `moment` is
+    /// the next moment that any waiter of the same kind has learned.
+    async fn rest(
+        &self,
+        waiter: &Waiter,
+        next: NextPoll,
+        deadline: Duration,
+        moment: Option<&watch::Sender<Duration>>,
+    ) -> bool {
         let now = self.clock.monotonic();
         if now >= deadline {
             return false;
@@ -121,12 +168,34 @@ impl PostgresProvider {
             NextPoll::Unknown => self.poll_interval,
         };
         let due = now.saturating_add(wait).min(deadline);
-        tokio::select! {
-            () = waiter.called() => {}
-            () = self.clock.sleep_until(due) => {}
+        let mut learned = moment.map(|moment| {
+            let learned = moment.subscribe();
+            if matches!(next, NextPoll::At { .. }) {
+                note(moment, now.saturating_add(wait), now);
+            }
+            learned
+        });
+        loop {
+            let known = learned.as_mut().map_or(Duration::MAX, |learned| *learned.borrow_and_update());
+            // A moment that has passed was answered by a poll, of this waiter or of another one.
+            let due = if known > now { due.min(known) } else { due };
+            tokio::select! {
+                () = waiter.called() => return true,
+                () = self.clock.sleep_until(due) => return true,
+                () = changed(learned.as_mut()) => {}
+            }
         }
-        true
     }
+}
+
+/// Waits until another waiter learns a moment.
+async fn changed(learned: Option<&mut watch::Receiver<Duration>>) {
+    if let Some(learned) = learned
+        && learned.changed().await.is_ok()
+    {
+        return;
+    }
+    std::future::pending().await
 }
 
 #[expect(clippy::disallowed_methods, reason = "other transactions must end, and no test clock moves them")]

@@ -74,7 +74,7 @@ impl Backend {
         let woken = Woken { turns: 1, ..Woken::default() };
         let call = RetryMessage {
             id: time(id),
-            instance: escape(item.map_or(row.instance.as_deref().unwrap_or_default(), WorkItem::instance)),
+            instance: escape(row.instance.as_deref().or(item.map(WorkItem::instance)).unwrap_or_default()),
             starts: item.is_some_and(is_start),
             now_ms: self.db.now(),
             notify: self.payload(&woken),
@@ -92,7 +92,7 @@ impl Backend {
         item: Option<&WorkItem>,
     ) -> Result<(Woken, Option<bool>), ProviderError> {
         const OPERATION: &str = "retry_set_aside";
-        let woken = Woken { work: vec![place_of(item)], ..Woken::default() };
+        let woken = Woken { any_work: true, ..Woken::default() };
         let stored;
         let (instance, execution, activity, tag, session) = match item {
             Some(WorkItem::ActivityExecute { instance, execution_id, id, session_id, tag, .. }) => {
@@ -133,15 +133,6 @@ impl Db {
         let statement = Statement::of(sql!("set_aside/delete"), params![stored]);
         let deleted = self.one("drop_set_aside", statement).await?;
         deleted.map(drop).ok_or_else(|| no_such_row("drop_set_aside", id))
-    }
-}
-
-/// Returns the tag of an activity and whether it belongs to a session; for one that cannot be read, no tag
-/// and no session.
-fn place_of(item: Option<&WorkItem>) -> (Option<String>, bool) {
-    match item {
-        Some(WorkItem::ActivityExecute { tag, session_id, .. }) => (tag.clone(), session_id.is_some()),
-        _ => (None, false),
     }
 }
 

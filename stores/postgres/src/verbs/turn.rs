@@ -5,21 +5,24 @@ pub(crate) mod columns;
 pub(crate) mod commit;
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::time::Duration;
 
 use semver::Version;
-use steadfast_core::{DispatcherCapabilityFilter, EventKind};
+use serde_json::error::Category;
+use steadfast_core::{DispatcherCapabilityFilter, EventKind, KvEntry, WorkItem};
 use steadfast_store::rules::{
     ended_turn_lease, events_of, history_after, holds_run, is_start, no_such_lease, started_by,
     tell_of_strays,
 };
 use steadfast_store::{
-    Attempt, LeaseToken, MAX_UNREADABLE_ATTEMPTS, Message, ProviderError, RunId, TurnLease, UNREADABLE_RETRY,
-    Warm, Woken,
+    Attempt, History, LeaseToken, MAX_UNREADABLE_ATTEMPTS, Message, ProviderError, RunId, TurnLease,
+    UNREADABLE_RETRY, Warm, Woken, WorkerId,
 };
 use tokio_postgres::Row;
 
 use crate::link::db::{Db, column, millis, time, unsigned};
+use crate::link::error::{is_damage, is_unreadable};
 use crate::link::escape::{escape, unescape};
 use crate::link::statement::calls;
 use crate::merge::calls::{LeaseAbandon, LeaseRenewal};
@@ -42,7 +45,9 @@ pub(crate) const FUNCTIONS: &[Function] = functions![
     "turn/fetch/ready_turns",
     "turn/lease/firm_turns",
     "turn/fetch/lock_strays",
+    "turn/fetch/settle_orphans",
     "turn/fetch/settle_strays",
+    "turn/fetch/text_or_null",
     "turn/fetch/lease_crowd",
     "turn/fetch/lease_turns",
     "turn/fetch/fetch_turns",
@@ -52,6 +57,8 @@ pub(crate) const FUNCTIONS: &[Function] = functions![
     "turn/commit/look_at_commits",
     "turn/commit/judge_commits",
     "turn/commit/record_commits",
+    "turn/commit/lives_of_messages",
+    "turn/commit/refuse_orphans",
     "turn/commit/lock_lines_of_commits",
     "turn/commit/change_sessions",
     "turn/commit/commit_turns",
@@ -69,6 +76,10 @@ calls! {
         hi: Option<Vec<i64>>,
         /// Whether the commit does not wait for the disk.
         unsynced: bool,
+        /// Whether a message that the database cannot read is leased without its text.
+        careful: bool,
+        /// The worker that asks; `None` takes instances of any route.
+        worker: Option<String>,
     }
 
     /// Counts and delays messages of a lease that cannot be read, or sets them aside (S15).
@@ -79,6 +90,8 @@ calls! {
         retry_ms: i64,
         max_attempts: i32,
         now_ms: Option<i64>,
+        /// Whether the database cannot read the text of the message.
+        lost: Vec<bool>,
     }
 
     /// Extends leases of instances (S4).
@@ -113,11 +126,15 @@ const FETCH: &str = "fetch_turn";
 /// next fetch goes on from there.
 const MAX_PASSES: usize = 8;
 
+/// Bounds how often the history of a leased instance is read that the database says is damaged.
+const MAX_READS: usize = 2;
+
 /// Asks for a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TurnFetch {
     pub(crate) lock_timeout: Duration,
     pub(crate) filter: Option<DispatcherCapabilityFilter>,
+    pub(crate) worker: Option<WorkerId>,
 }
 
 impl TurnFetch {
@@ -143,6 +160,22 @@ pub(crate) struct LeasedTurn {
     now: i64,
 }
 
+/// The state of a leased instance.
+struct LeasedState {
+    history: History,
+    kv: HashMap<String, KvEntry>,
+    /// Name and version of the orchestration.
+    named: (String, String),
+}
+
+impl LeasedState {
+    /// The state of an instance that the database cannot read.
+    fn unreadable(leased: &LeasedTurn, error: &ProviderError) -> Self {
+        let named = leased.named.clone().unwrap_or_else(|| started_by(&leased.messages));
+        Self { history: History::Unreadable(error.to_string()), kv: Default::default(), named }
+    }
+}
+
 /// What one call found: leases, or when to look again.
 #[derive(Debug, Default)]
 struct FetchedTurns {
@@ -161,6 +194,8 @@ struct FetchedTurns {
 struct UnreadableMessage {
     id: i64,
     reason: String,
+    /// Whether the database cannot read its text.
+    is_lost: bool,
 }
 
 impl Backend {
@@ -171,7 +206,7 @@ impl Backend {
         asked: Vec<TurnFetch>,
     ) -> Answers<PollResult<Guarded<LeasedTurn>>> {
         self.undelivered.abandon_all().await;
-        let Some(TurnFetch { lock_timeout, filter }) = asked.first() else { return Ok(Vec::new()) };
+        let Some(TurnFetch { lock_timeout, filter, worker }) = asked.first() else { return Ok(Vec::new()) };
         let (lowest, highest) = filter.as_ref().map(pins_of).unzip();
         let mut call = FetchTurns {
             now_ms: None,
@@ -180,6 +215,8 @@ impl Backend {
             lo: lowest,
             hi: highest,
             unsynced: true,
+            careful: false,
+            worker: worker.as_ref().map(|worker| escape(&worker.0).into_owned()),
         };
         let mut fetched = FetchedTurns::default();
         for _ in 0..MAX_PASSES {
@@ -190,6 +227,12 @@ impl Backend {
             };
             match answered {
                 Ok(answered) => fetched = answered,
+                // One message failed the whole call: the next one leases it without its text (S15).
+                Err(error) if is_damage(&error) && !call.careful => {
+                    tracing::debug!(target: "steadfast::store", %error, "a message cannot be read");
+                    call.careful = true;
+                    continue;
+                }
                 // A fetch that failed is not repeated for each request: it would fail for each.
                 Err(error) => return Ok(asked.iter().map(|_| Err(error.clone())).collect()),
             }
@@ -307,6 +350,7 @@ impl Db {
         let call = PassOverMessages {
             token: &leased.token,
             ids: unreadable.iter().map(|message| message.id).collect(),
+            lost: unreadable.iter().map(|message| message.is_lost).collect(),
             reasons: unreadable.iter().map(|message| escape(&message.reason)).collect(),
             retry_ms: millis(UNREADABLE_RETRY),
             max_attempts: i32::try_from(MAX_UNREADABLE_ATTEMPTS).unwrap_or(i32::MAX),
@@ -352,38 +396,63 @@ impl Db {
         let held = warm.held(&leased.instance);
         let held = held.filter(|held| holds_run(held, leased.run, leased.last_event_id));
         let known = held.map(|held| held.last_event_id);
-        let LeasedTurn { token, instance, named, execution, .. } = leased;
+        let mut tries = MAX_READS;
+        let read = loop {
+            tries -= 1;
+            match self.read_state(&leased, known).await {
+                Err(error) if is_damage(&error) && tries > 0 => {}
+                read => break read,
+            }
+        };
+        let state = match read {
+            Ok(state) => state,
+            // An error here would undo the lease, and the instance would be the oldest for every fetch (S15).
+            Err(error) if is_unreadable(&error) => LeasedState::unreadable(&leased, &error),
+            Err(error) => return Err(error),
+        };
+        let (name, version) = state.named;
+        Ok(TurnLease {
+            token: LeaseToken::Turn(leased.token),
+            instance: leased.instance,
+            name,
+            version,
+            execution_id: unsigned(leased.execution),
+            run: leased.run,
+            last_event_id: leased.last_event_id,
+            history: state.history,
+            messages: leased.messages,
+            attempt: leased.attempt,
+            kv: state.kv,
+            now_ms: unsigned(leased.now),
+        })
+    }
+
+    /// Reads the state of a leased instance: its history after the event `known`, its key-value state if no
+    /// event is known, and the name of its orchestration.
+    async fn read_state(
+        &self,
+        leased: &LeasedTurn,
+        known: Option<u64>,
+    ) -> Result<LeasedState, ProviderError> {
+        let LeasedTurn { instance, execution, .. } = leased;
         let texts = match known.unwrap_or(0) {
             // The caller holds the whole history: nothing is read.
             known if known == leased.last_event_id => Vec::new(),
-            known => self.event_texts(FETCH, &instance, execution, known).await?,
+            known => self.event_texts(FETCH, instance, *execution, known).await?,
         };
         let kv = match known {
-            None if leased.has_kv => self.kv_snapshot(FETCH, &instance).await?,
+            None if leased.has_kv => self.kv_snapshot(FETCH, instance).await?,
             _ => Default::default(),
         };
-        let (name, version) = match named {
-            Some(named) => named,
+        let named = match &leased.named {
+            Some(named) => named.clone(),
             None if leased.last_event_id == 0 => started_by(&leased.messages),
-            None => match self.started(FETCH, &instance, execution).await?.map(|event| event.kind) {
+            None => match self.started(FETCH, instance, *execution).await?.map(|event| event.kind) {
                 Some(EventKind::OrchestrationStarted { name, version, .. }) => (name, version),
                 _ => started_by(&leased.messages),
             },
         };
-        Ok(TurnLease {
-            token: LeaseToken::Turn(token),
-            instance,
-            name,
-            version,
-            execution_id: unsigned(execution),
-            run: leased.run,
-            last_event_id: leased.last_event_id,
-            history: history_after(events_of(&texts), known),
-            messages: leased.messages,
-            attempt: leased.attempt,
-            kv,
-            now_ms: unsigned(leased.now),
-        })
+        Ok(LeasedState { history: history_after(events_of(&texts), known), kv, named })
     }
 
     /// Abandons leases that were never delivered, even if they have expired meanwhile. No attempt is counted
@@ -439,19 +508,21 @@ impl LeasedTurn {
             now: column(FETCH, row, "now")?,
         };
         let ids: Vec<i64> = column(FETCH, row, "ids")?;
-        let items: Vec<&str> = column(FETCH, row, "items")?;
+        let items: Vec<Option<&str>> = column(FETCH, row, "items")?;
         let attempts: Vec<i32> = column(FETCH, row, "attempts")?;
         let traceparents: Vec<Option<String>> = column(FETCH, row, "traceparents")?;
         let mut unreadable = Vec::new();
         for (((id, item), attempts), traceparent) in
             ids.into_iter().zip(items).zip(attempts).zip(traceparents)
         {
-            match serde_json::from_str(item) {
+            match read_item(item) {
                 Ok(item) => {
                     leased.attempt = leased.attempt.max(u32::try_from(attempts).unwrap_or(0));
                     leased.messages.push(Message { item, traceparent: traceparent.map(unescape) });
                 }
-                Err(error) => unreadable.push(UnreadableMessage { id, reason: error.to_string() }),
+                Err(reason) => {
+                    unreadable.push(UnreadableMessage { id, reason, is_lost: item.is_none() });
+                }
             }
         }
         Ok((leased, unreadable))
@@ -462,6 +533,21 @@ impl LeasedTurn {
         let starts = || self.messages.iter().any(|message| is_start(&message.item));
         self.named.is_some() || self.last_event_id > 0 || starts()
     }
+}
+
+/// Reads the item of a row; an item that the database could not read is `None`.
+///
+/// # Errors
+/// Why it cannot be read, without any part of the item: the text goes into logs.
+pub(crate) fn read_item(item: Option<&str>) -> Result<WorkItem, String> {
+    let item = item.ok_or_else(|| "the database cannot read its text: it is damaged".to_owned())?;
+    serde_json::from_str(item).map_err(|error| {
+        let what = match error.classify() {
+            Category::Data => "its JSON is not that of a known item",
+            _ => "it is not JSON",
+        };
+        format!("{what} (line {}, column {})", error.line(), error.column())
+    })
 }
 
 /// Returns the ranges of pins that a filter accepts: the lowest pins, and the highest.
@@ -478,7 +564,7 @@ fn pin_of(version: &Version) -> i64 {
 
 /// Reads the answer to a request that named a lease: an error if the lease has expired or its token is
 /// unknown.
-fn judge_lease(operation: &'static str, row: &Row, token: &str) -> Result<(), ProviderError> {
+pub(crate) fn judge_lease(operation: &'static str, row: &Row, token: &str) -> Result<(), ProviderError> {
     match column(operation, row, "code")? {
         "ok" => Ok(()),
         "ended" => {

@@ -8,15 +8,16 @@ use std::borrow::Cow;
 use steadfast_core::{SessionKey, WorkItem};
 use steadfast_store::rules::{
     UNKNOWN, check_work, ended_work_lease, no_such_lease, stored_scope, stored_tag, stored_tags, tag_of,
-    to_json,
+    to_json, withdrawn_work,
 };
 use steadfast_store::{
     Attempt, Claim, ClaimedSession, LeaseToken, MAX_UNREADABLE_ATTEMPTS, NewWork, Owner, ProviderError,
-    SessionScope, UNREADABLE_RETRY, Woken, WorkLease, WorkRequest,
+    SessionScope, UNREADABLE_RETRY, Woken, WorkLease, WorkRequest, WorkerId,
 };
 use tokio_postgres::Row;
 
 use crate::link::db::{Db, column, millis, time, unsigned};
+use crate::link::error::is_damage;
 use crate::link::escape::{escape, unescape};
 use crate::link::statement::calls;
 use crate::merge::calls::{LeaseAbandon, LeaseRenewal};
@@ -26,6 +27,7 @@ use crate::schema::functions::{Function, functions};
 use crate::verbs::backend::Backend;
 use crate::verbs::poll::{NextPoll, PollResult};
 use crate::verbs::session::{fenced, keys, read_key};
+use crate::verbs::turn::read_item;
 
 pub(crate) const FUNCTIONS: &[Function] = functions![
     "work/enqueue_work",
@@ -68,6 +70,10 @@ calls! {
         now_ms: Option<i64>,
         /// Whether the commit does not wait for the disk, unless work of a session is taken.
         unsynced: bool,
+        /// Whether an activity that the database cannot read is leased without its text.
+        careful: bool,
+        /// The worker that asks; `None` takes work of any route.
+        worker: Option<Cow<'a, str>>,
     }
 
     /// Counts and delays a leased activity that cannot be read, or sets it aside (S15).
@@ -78,6 +84,8 @@ calls! {
         max_attempts: i32,
         claimed: bool,
         now_ms: Option<i64>,
+        /// Whether the database cannot read the text of the activity.
+        lost: bool,
     }
 
     /// Queues an activity that no turn asked for.
@@ -144,6 +152,7 @@ struct WorkGroup {
     tags: Option<Vec<String>>,
     lock_ms: i64,
     session: Option<SessionGroup>,
+    worker: Option<WorkerId>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -165,6 +174,7 @@ impl WorkFetch {
                 scope: session.scope.clone(),
                 leave_out: session.leave_out.clone(),
             }),
+            worker: request.worker.clone(),
         };
         Self { group, worker_id: request.worker_id.clone() }
     }
@@ -203,6 +213,8 @@ impl WorkGroup {
             out_sessions,
             now_ms,
             unsynced: true,
+            careful: false,
+            worker: self.worker.as_ref().map(|worker| escape(&worker.0)),
         }
     }
 }
@@ -226,7 +238,18 @@ struct FetchedWork {
 #[derive(Debug)]
 enum LeasedWork {
     Readable { place: usize, lease: Box<WorkLease> },
-    Unreadable { token: String, instance: Option<String>, reason: String, claimed: bool },
+    Unreadable(UnreadableWork),
+}
+
+/// A leased activity that cannot be read.
+#[derive(Debug)]
+struct UnreadableWork {
+    token: String,
+    instance: Option<String>,
+    reason: String,
+    claimed: bool,
+    /// Whether the database cannot read its text.
+    is_lost: bool,
 }
 
 impl Backend {
@@ -241,8 +264,14 @@ impl Backend {
             let wanting: Vec<usize> =
                 (0..asked.len()).filter(|place| fetched.leases[*place].is_none()).collect();
             let workers = wanting.iter().map(|place| asked[*place].worker_id.as_str());
-            let call = group.call(workers, self.db.now());
-            let rows = self.db.rows(FETCH, call.statement()).await;
+            let mut call = group.call(workers, self.db.now());
+            let mut rows = self.db.rows(FETCH, call.statement()).await;
+            if let Some(error) = rows.as_ref().err().filter(|error| is_damage(error)) {
+                // One activity failed the whole call: the next one leases it without its text (S15).
+                tracing::debug!(target: "steadfast::store", %error, "an activity cannot be read");
+                call.careful = true;
+                rows = self.db.rows(FETCH, call.statement()).await;
+            }
             let leased = match rows.and_then(|rows| fetched.read(group, &rows)) {
                 Ok(leased) => leased,
                 // Work that earlier passes leased stays leased. The next fetch looks for the rest.
@@ -361,9 +390,9 @@ impl Db {
                         *empty = Some(*lease);
                     }
                 }
-                LeasedWork::Unreadable { token, instance, reason, claimed } => {
+                LeasedWork::Unreadable(work) => {
                     unreadable = true;
-                    if let Err(error) = self.pass_over_work(&token, instance, &reason, claimed).await {
+                    if let Err(error) = self.pass_over_work(&work).await {
                         tracing::debug!(
                             target: "steadfast::store",
                             %error,
@@ -377,20 +406,16 @@ impl Db {
     }
 
     /// Counts an unreadable activity, delays it, and in the end sets it aside (S15).
-    async fn pass_over_work(
-        &self,
-        token: &str,
-        instance: Option<String>,
-        reason: &str,
-        claimed: bool,
-    ) -> Result<(), ProviderError> {
+    async fn pass_over_work(&self, work: &UnreadableWork) -> Result<(), ProviderError> {
+        let UnreadableWork { token, instance, reason, claimed, is_lost } = work;
         let call = PassOverWork {
             token: escape(token),
             reason: escape(reason),
             retry_ms: millis(UNREADABLE_RETRY),
             max_attempts: i32::try_from(MAX_UNREADABLE_ATTEMPTS).unwrap_or(i32::MAX),
-            claimed,
+            claimed: *claimed,
             now_ms: self.now(),
+            lost: *is_lost,
         };
         let Some(row) = self.one(FETCH, call.statement()).await? else { return Ok(()) };
         let attempts: i32 = column(FETCH, &row, "attempts")?;
@@ -468,16 +493,18 @@ fn read_lease(row: &Row) -> Result<LeasedWork, ProviderError> {
     let place: i32 = column(FETCH, row, "place")?;
     let token: String = column(FETCH, row, "token")?;
     let session = read_claim(row)?;
-    let item = match serde_json::from_str::<WorkItem>(column(FETCH, row, "item")?) {
+    let text: Option<&str> = column(FETCH, row, "item")?;
+    let item = match read_item(text) {
         Ok(item) => item,
-        Err(error) => {
+        Err(reason) => {
             let instance: Option<String> = column(FETCH, row, "instance_id")?;
-            return Ok(LeasedWork::Unreadable {
+            return Ok(LeasedWork::Unreadable(UnreadableWork {
                 token,
                 instance: instance.map(unescape),
-                reason: error.to_string(),
+                reason,
                 claimed: made_a_claim(session.as_ref()),
-            });
+                is_lost: text.is_none(),
+            }));
         }
     };
     let attempt: i32 = column(FETCH, row, "attempt")?;
@@ -518,14 +545,14 @@ pub(crate) fn made_a_claim(session: Option<&ClaimedSession>) -> bool {
     session.is_some_and(|session| matches!(session.claim, Claim::New | Claim::Taken { .. }))
 }
 
-/// Returns the tag of work from the column that holds it.
+/// Returns the tag of work from a column that holds it without a route.
 pub(crate) fn read_tag(stored: String) -> Option<String> {
     tag_of(&unescape(stored)).map(str::to_owned)
 }
 
 /// Reads the answer to a request that named a lease: `LeaseLost` if the lease has expired or its token is
-/// unknown.
-fn judge_lease(
+/// unknown, `Withdrawn` if its work was withdrawn.
+pub(crate) fn judge_lease(
     operation: &'static str,
     row: &Row,
     token: &str,
@@ -533,6 +560,7 @@ fn judge_lease(
     Ok(match column::<&str>(operation, row, "code")? {
         "ok" => Ok(()),
         "ended" => Err(ended_work_lease(operation)),
+        "withdrawn" => Err(withdrawn_work(operation)),
         _ => Err(no_such_lease(operation, token)),
     })
 }

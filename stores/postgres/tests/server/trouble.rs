@@ -1,5 +1,8 @@
 //! Opening a store on a server that is a standby, read-only, full, down, silent or locked.
 
+mod clock;
+mod damage;
+
 use std::time::Duration;
 
 use steadfast_cluster::Server;

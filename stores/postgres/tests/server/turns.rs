@@ -1,5 +1,8 @@
 //! Turns on a real server: how many blocks the calls of a turn read, however full the tables are (S20).
 
+mod lives;
+mod order;
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -247,7 +250,7 @@ async fn s3_a_commit_that_can_never_succeed_fails_alone() {
 }
 
 /// Text that cannot be compressed.
-fn noise(length: usize) -> String {
+pub(crate) fn noise(length: usize) -> String {
     let mut state = 1_u64;
     let letters = std::iter::repeat_with(|| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

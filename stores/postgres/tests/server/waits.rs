@@ -205,3 +205,29 @@ async fn a_process_that_waits_for_the_end_is_told_of_a_deletion() {
     let waited = tokio::time::timeout(PATIENCE, wait).await.expect("the wait is woken").unwrap();
     assert_eq!(waited, Waited::Seen(None));
 }
+
+#[tokio::test]
+async fn g21_every_waiting_fetch_knows_the_next_moment_that_one_of_them_has_learned() {
+    let schema = server().schema("moments");
+    let process = StoreProcess::open(schema.name(), false).await;
+    let fetch = || {
+        let store = Arc::clone(&process.store);
+        tokio::spawn(async move {
+            let (lock_timeout, poll_timeout) = (LONG, PATIENCE);
+            let request = TurnRequest { lock_timeout, poll_timeout, filter: None, warm: &Cold, worker: None };
+            store.fetch_turn(request).await.unwrap().map(|lease| lease.instance)
+        })
+    };
+    let before = process.sent();
+    let (one, other) = (fetch(), fetch());
+    process.has_sent(before + 1).await;
+    // One of them learns that a start becomes visible in a second, and is given another instance before.
+    let later =
+        steadfast_store::Envelope { message: start_of("later").into(), delay: Some(Duration::from_secs(2)) };
+    process.store.start(later, Vec::new()).await.unwrap();
+    process.store.start(start_of("now").into(), Vec::new()).await.unwrap();
+    let (first, second) = (one.await.unwrap(), other.await.unwrap());
+    let mut found = [first, second].map(|found| found.expect("a fetch was not woken in time"));
+    found.sort();
+    assert_eq!(found, ["later", "now"]);
+}

@@ -58,6 +58,7 @@ BEGIN
         INSERT INTO {schema}.floors DEFAULT VALUES ON CONFLICT DO NOTHING;
         RETURN {schema}.read_floors(p_now, p_turn_ms, p_work_ms, p_session_ms);
     END IF;
+    PERFORM {schema}.lengthen_leases(greatest(p_turn_ms, p_work_ms, p_session_ms));
     RETURN v_floors;
 END
 $function$

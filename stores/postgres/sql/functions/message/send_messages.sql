@@ -7,12 +7,17 @@ CREATE OR REPLACE FUNCTION {schema}.send_messages(
     p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL
 ) RETURNS VOID
 LANGUAGE plpgsql
-{planner}
+{patient}
 AS $function$
 #variable_conflict use_column
 DECLARE
     v_now BIGINT := {schema}.now_ms(p_now_ms);
 BEGIN
+    IF p_me IS NOT NULL THEN
+        -- A process of the store repeats the call. In a transaction of an application, which cannot be
+        -- repeated, its own limit counts.
+        PERFORM set_config('lock_timeout', '500ms', true);
+    END IF;
     PERFORM {schema}.lock_instances(p_instances);
     PERFORM {schema}.queue_messages(
         p_instances, p_items, {schema}.after_each_ms(v_now, p_delay_ms), p_starts, p_traceparents, v_now

@@ -80,6 +80,10 @@ calls! {
         me: &'a str,
         /// The first id of the events of a commit, if their ids rise from there.
         rising: Vec<Option<i64>>,
+        /// The parent of a call that a message belongs to; `None` for a message that belongs to no call.
+        message_parents: Vec<Option<String>>,
+        message_parent_executions: Vec<Option<i64>>,
+        message_parent_events: Vec<Option<i64>>,
     }
 }
 
@@ -181,7 +185,39 @@ impl CommitTurns<'_> {
             self.message_visible.push(fires_at_ms(&message.item).map(time));
             self.message_starts.push(is_start(&message.item));
             self.message_traceparents.push(message.traceparent.as_deref().map(stored));
+            let call = call_of(&message.item);
+            self.message_parents.push(call.map(|call| stored(call.parent)));
+            self.message_parent_executions.push(call.and_then(|call| call.execution).map(time));
+            self.message_parent_events.push(call.map(|call| time(call.event)));
         }
+    }
+}
+
+/// The call of a parent that started a child.
+#[derive(Debug, Clone, Copy)]
+struct ParentCall<'a> {
+    parent: &'a str,
+    /// The execution of the parent; `None` in messages of older engines.
+    execution: Option<u64>,
+    event: u64,
+}
+
+/// Returns the call that the start of a child, or an answer to its parent, belongs to.
+fn call_of(item: &WorkItem) -> Option<ParentCall<'_>> {
+    match item {
+        WorkItem::StartOrchestration { parent_instance, parent_id, parent_execution_id, .. } => {
+            let (parent, event) = (parent_instance.as_deref()?, (*parent_id)?);
+            Some(ParentCall { parent, execution: *parent_execution_id, event })
+        }
+        WorkItem::SubOrchCompleted { parent_instance, parent_execution_id, parent_id, .. }
+        | WorkItem::SubOrchFailed { parent_instance, parent_execution_id, parent_id, .. } => {
+            Some(ParentCall {
+                parent: parent_instance,
+                execution: Some(*parent_execution_id),
+                event: *parent_id,
+            })
+        }
+        _ => None,
     }
 }
 

@@ -54,7 +54,9 @@ BEGIN
         v_work.sessions, v_work.traceparents,
         v_gone.ones, v_gone.instances, v_gone.executions, v_gone.activities,
         v_sent.ones, v_sent.instances, v_sent.items, v_sent.visible, v_sent.starts, v_sent.traceparents,
-        {schema}.everything()
+        {schema}.everything(), p_message_parents => v_sent.parents,
+        p_message_parent_executions => v_sent.parent_executions,
+        p_message_parent_events => v_sent.parent_events
     ) AS t;
     CASE v_code
         WHEN 'ok' THEN

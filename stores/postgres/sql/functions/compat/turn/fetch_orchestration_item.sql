@@ -4,7 +4,7 @@
 -- execution that is not pinned always fits.
 -- Columns: out_instance_id, out_orchestration_name and out_orchestration_version ('unknown' if neither row,
 -- history nor messages name them), out_execution_id, out_history (events in the order of their ids),
--- out_messages (in order of arrival), out_lock_token, out_attempt_count (the highest delivery count of the
+-- out_messages (in the order of S2), out_lock_token, out_attempt_count (the highest delivery count of the
 -- messages), out_kv_snapshot (key, value and last_updated_at_ms as earlier executions left them). Raises
 -- SF013 if p_lock_timeout_ms is NULL.
 -- Locks: those of fetch_turns: `instance_locks`, skipping locked rows.
@@ -32,9 +32,9 @@ BEGIN
         -- nothing.
         v_pins := ARRAY(
             SELECT pins.pin FROM {schema}.pins
-            WHERE pins.pin = -1
-               OR {schema}.packed_of(pins.pin) BETWEEN coalesce(p_min_version_packed, 0)
-                  AND coalesce(p_max_version_packed, 9223372036854775807)
+            WHERE pins.pin = -1 OR (pins.pin > -1
+                AND {schema}.packed_of(pins.pin) BETWEEN coalesce(p_min_version_packed, 0)
+                  AND coalesce(p_max_version_packed, 9223372036854775807))
         );
     END IF;
     SELECT t.* INTO v_turn

@@ -31,7 +31,7 @@ BEGIN
     ) AS told;
     IF v_instances IS NOT NULL THEN
         PERFORM {schema}.queue_messages(
-            v_instances, v_items, array_fill(p_now, ARRAY[cardinality(v_instances)]),
+            v_instances, v_items, NULL,
             array_fill(false, ARRAY[cardinality(v_instances)]),
             array_fill(NULL::text, ARRAY[cardinality(v_instances)]), p_now
         );

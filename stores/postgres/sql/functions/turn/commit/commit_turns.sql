@@ -5,6 +5,8 @@
 -- cleared before some are set. Session ops: `open`, `close`, and `end` for all sessions of the instance. A
 -- message without a visible time is visible at once. p_rising: the first event id of a commit whose event ids
 -- rise from there; the events of a commit with NULL are checked one by one.
+-- p_message_parents, p_message_parent_executions and p_message_parent_events: of the start of a child, and of
+-- an answer to a parent, the call of the parent. Such a message carries the life of that parent (S17).
 -- Each commit is judged alone, and a refused one changes nothing. Returns one row per commit, in order, with
 -- its instance: `ok` (with its run id, and whether the instance is ready again), `lost` (the token is
 -- unknown), `ended` (the lease has expired), `conflict` or `invalid` (`event_at` is the position of the event
@@ -29,7 +31,9 @@ CREATE OR REPLACE FUNCTION {schema}.commit_turns(
     p_gone_of INTEGER[], p_gone_instances TEXT[], p_gone_executions BIGINT[], p_gone_activities BIGINT[],
     p_message_of INTEGER[], p_message_instances TEXT[], p_message_items TEXT[], p_message_visible BIGINT[],
     p_message_starts BOOLEAN[], p_message_traceparents TEXT[],
-    p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL, p_rising BIGINT[] DEFAULT NULL
+    p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL, p_rising BIGINT[] DEFAULT NULL,
+    p_message_parents TEXT[] DEFAULT NULL, p_message_parent_executions BIGINT[] DEFAULT NULL,
+    p_message_parent_events BIGINT[] DEFAULT NULL
 ) RETURNS TABLE (code TEXT, instance_id TEXT, run_id BIGINT, event_at INTEGER, ready BOOLEAN)
 LANGUAGE plpgsql
 {planner}
@@ -56,6 +60,15 @@ DECLARE
     v_named TID[];
     v_changed BOOLEAN;
     v_ready TEXT[] := '{}';
+    -- The starts of children among the leased messages: who they start, and the calls of their parents.
+    v_met_instances TEXT[];
+    v_met_parents TEXT[];
+    v_met_lives BIGINT[];
+    v_met_executions BIGINT[];
+    v_met_events BIGINT[];
+    v_lives BIGINT[];
+    -- The receivers of messages, also those of refused commits.
+    v_receivers CONSTANT TEXT[] := p_message_instances;
 BEGIN
     IF cardinality(p_message_instances) = 0 THEN
         PERFORM 1 FROM {schema}.instance_locks AS l WHERE l.lock_token = ANY (p_tokens) ORDER BY l.instance_id
@@ -72,6 +85,12 @@ BEGIN
         v_now
     );
     v_instances := v_holders;
+    IF true = ANY (v_unnamed) AND cardinality(array_remove(p_parents, NULL)) > 0 THEN
+        v_codes := {schema}.refuse_orphans(v_codes, v_holders, v_unnamed, p_parents);
+        IF 'lost' = ANY (v_codes) THEN
+            v_plain := 0;
+        END IF;
+    END IF;
     IF v_count > 1 AND (SELECT count(DISTINCT token) FROM unnest(p_tokens) AS token) < v_count THEN
         v_plain := 0;
     END IF;
@@ -100,11 +119,14 @@ BEGIN
             AS g (of, instance_id, execution, activity)
         WHERE v_instances[g.of] IS NOT NULL;
 
-        SELECT array_agg(m.instance_id), array_agg(m.item), array_agg(m.visible), array_agg(m.starts),
-            array_agg(m.traceparent)
-        INTO p_message_instances, p_message_items, p_message_visible, p_message_starts, p_message_traceparents
+        SELECT array_agg(m.of), array_agg(m.instance_id), array_agg(m.item), array_agg(m.visible),
+            array_agg(m.starts), array_agg(m.traceparent), array_agg(m.parent), array_agg(m.execution),
+            array_agg(m.event)
+        INTO p_message_of, p_message_instances, p_message_items, p_message_visible, p_message_starts,
+            p_message_traceparents, p_message_parents, p_message_parent_executions, p_message_parent_events
         FROM unnest(p_message_of, p_message_instances, p_message_items, p_message_visible, p_message_starts,
-            p_message_traceparents) AS m (of, instance_id, item, visible, starts, traceparent)
+            p_message_traceparents, p_message_parents, p_message_parent_executions, p_message_parent_events)
+            AS m (of, instance_id, item, visible, starts, traceparent, parent, execution, event)
         WHERE v_instances[m.of] IS NOT NULL;
     END IF;
 
@@ -119,19 +141,28 @@ BEGIN
             );
         END IF;
 
-        DELETE FROM {schema}.orchestrator_queue AS q
-        WHERE q.id = ANY (ARRAY(
-            SELECT unnest(l.leased)
-            FROM unnest(v_instances) AS t (id)
-            CROSS JOIN LATERAL (
-                SELECT l.leased FROM {schema}.instance_locks AS l WHERE l.instance_id = t.id OFFSET 0
-            ) AS l
-        ));
+        WITH gone AS (
+            DELETE FROM {schema}.orchestrator_queue AS q
+            WHERE q.id = ANY (ARRAY(
+                SELECT unnest(l.leased)
+                FROM unnest(v_instances) AS t (id)
+                CROSS JOIN LATERAL (
+                    SELECT l.leased FROM {schema}.instance_locks AS l WHERE l.instance_id = t.id OFFSET 0
+                ) AS l
+            ))
+            RETURNING q.instance_id, q.starts, q.parent_instance_id AS parent, q.parent_life AS life,
+                q.parent_execution_id AS execution, q.parent_event_id AS event
+        )
+        SELECT array_agg(gone.instance_id), array_agg(gone.parent), array_agg(gone.life),
+            array_agg(gone.execution), array_agg(gone.event)
+        INTO v_met_instances, v_met_parents, v_met_lives, v_met_executions, v_met_events
+        FROM gone WHERE gone.starts AND gone.life IS NOT NULL;
 
         v_pins := {schema}.record_commits(
             v_instances, p_executions, p_names, p_versions, p_parents, p_statuses, p_outputs, p_failures,
             p_majors, p_minors, p_patches, p_shows, p_custom_statuses,
-            v_runs, v_fresh, v_statuses, v_unnamed, v_currents, v_pins, v_named, v_changed, v_at
+            v_runs, v_fresh, v_statuses, v_unnamed, v_currents, v_pins, v_named, v_changed, v_at,
+            v_met_instances, v_met_parents, v_met_lives
         );
 
         INSERT INTO {schema}.history (instance_id, execution_id, event_id, event_type, event_data, created_at)
@@ -160,15 +191,28 @@ BEGIN
             PERFORM {schema}.withdraw_work(p_gone_instances, p_gone_executions, p_gone_activities, v_now);
         END IF;
         IF cardinality(p_message_instances) > 0 THEN
+            IF cardinality(array_remove(p_message_parents, NULL)) > 0 THEN
+                v_lives := {schema}.lives_of_messages(
+                    v_instances, p_message_of, p_message_starts, p_message_parents,
+                    p_message_parent_executions, p_message_parent_events, v_met_instances, v_met_parents,
+                    v_met_lives, v_met_executions, v_met_events
+                );
+            END IF;
             PERFORM {schema}.queue_messages(
                 p_message_instances, p_message_items, p_message_visible, p_message_starts,
-                p_message_traceparents, v_now
+                p_message_traceparents, v_now, p_message_parents, v_lives, p_message_parent_executions,
+                p_message_parent_events
             );
         END IF;
         v_ready := {schema}.free_turns(v_instances, v_now, v_pins);
         IF p_notify IS NOT NULL THEN
             PERFORM {schema}.notify(p_notify, p_me);
         END IF;
+    END IF;
+
+    IF cardinality(v_receivers) > 0 AND NOT ('ok' = ALL (v_codes)) THEN
+        -- The rows that were made to lock the receivers of refused commits go again.
+        PERFORM {schema}.forget_instances(v_receivers);
     END IF;
 
     RETURN QUERY

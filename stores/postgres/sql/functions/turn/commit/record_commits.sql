@@ -1,6 +1,7 @@
 -- Writes commits into `instances` and `executions`. The first commit of an execution inserts its row; the
 -- first commit that names orchestration and version inserts the row of the instance. The arrays from p_runs
--- on come from look_at_commits. Returns, by commit, the pin of the instance from now on.
+-- on come from look_at_commits. p_met_...: the starts of children that the commits have consumed; the row of
+-- such a child keeps the life of its parent. Returns, by commit, the pin of the instance from now on.
 -- Locks: none. The caller has locked the instances.
 CREATE OR REPLACE FUNCTION {schema}.record_commits(
     p_instances TEXT[], p_executions BIGINT[], p_names TEXT[], p_versions TEXT[], p_parents TEXT[],
@@ -9,11 +10,14 @@ CREATE OR REPLACE FUNCTION {schema}.record_commits(
     p_shows BOOLEAN[], p_custom_statuses TEXT[],
     p_runs BIGINT[], p_fresh BOOLEAN[], p_thens TEXT[], p_unnamed BOOLEAN[], p_currents BIGINT[],
     p_pins BIGINT[],
-    p_named TID[], p_changed BOOLEAN, p_at TIMESTAMPTZ
+    p_named TID[], p_changed BOOLEAN, p_at TIMESTAMPTZ, p_met_instances TEXT[] DEFAULT NULL,
+    p_met_parents TEXT[] DEFAULT NULL, p_met_lives BIGINT[] DEFAULT NULL
 ) RETURNS BIGINT[]
 LANGUAGE plpgsql
 AS $function$
 #variable_conflict use_column
+DECLARE
+    v_now BIGINT := (extract(epoch FROM p_at) * 1000)::bigint;
 BEGIN
     IF true = ANY (p_fresh) THEN
         INSERT INTO {schema}.executions (instance_id, execution_id, run_id, status, output, failure,
@@ -63,23 +67,35 @@ BEGIN
             ELSE coalesce(c.version, i.orchestration_version) END,
         current_execution_id = c.current,
         status = CASE WHEN c.execution_id = c.current THEN c.status ELSE i.status END,
+        ended_ms = CASE
+            WHEN c.execution_id <> c.current THEN i.ended_ms
+            WHEN c.status = 'Running' THEN NULL
+            WHEN i.status <> 'Running' AND i.current_execution_id = c.current AND c.given IS NULL
+                THEN i.ended_ms
+            ELSE v_now
+        END,
         custom_status = CASE WHEN c.shows THEN c.custom_status ELSE i.custom_status END,
         custom_status_version = i.custom_status_version + c.shows::int,
         updated_at = p_at,
         change = nextval('{schema}.numbers')
     FROM unnest(p_instances, p_named, p_executions, p_names, p_versions, p_thens, p_currents, p_shows,
-        p_custom_statuses) AS c (instance_id, row, execution_id, name, version, status, current, shows,
-        custom_status)
+        p_custom_statuses, p_statuses) AS c (instance_id, row, execution_id, name, version, status, current,
+        shows, custom_status, given)
     WHERE i.ctid = c.row AND c.instance_id IS NOT NULL;
 
     IF true = ANY (p_unnamed) THEN
         INSERT INTO {schema}.instances (instance_id, orchestration_name, orchestration_version,
             current_execution_id,
             parent_instance_id, status, custom_status, custom_status_version, created_at, updated_at, ord,
-            change)
+            change, ended_ms, parent_life)
         SELECT c.instance_id, c.name, c.version, c.execution_id, c.parent, c.status,
             CASE WHEN c.shows THEN c.custom_status END, c.shows::int, p_at, p_at,
-            nextval('{schema}.numbers'), nextval('{schema}.numbers')
+            nextval('{schema}.numbers'), nextval('{schema}.numbers'),
+            CASE WHEN c.status <> 'Running' THEN v_now END, (
+                SELECT met.life FROM unnest(p_met_instances, p_met_parents, p_met_lives)
+                    AS met (instance_id, parent, life)
+                WHERE met.instance_id = c.instance_id AND met.parent = c.parent LIMIT 1
+            )
         FROM unnest(p_instances, p_executions, p_names, p_versions, p_parents, p_thens, p_shows,
             p_custom_statuses, p_unnamed)
             AS c (instance_id, execution_id, name, version, parent, status, shows, custom_status, unnamed)

@@ -1,11 +1,14 @@
--- Leases the given instances until p_until (S1), each with its oldest ready messages. Number and bytes of the
--- messages are bounded, because they are returned in one array; a ready start is always among them (S2). The
--- lease stores the ids of its messages, so messages that arrive later wait (S7). The returned delivery counts
--- include this lease; the rows are updated if it ends without a commit (S5). An instance that cannot be
--- leased any more, because its start was delayed between the caller's look and its lock, is skipped (S2).
+-- Leases the given instances until p_until (S1), each with its ready messages in the order in which they
+-- first became due, then of arrival. Messages whose time has come are among them, whether a sweep has come to
+-- them or not. Number and bytes of the messages are bounded, because they are returned in one array; a ready
+-- start is always among them (S2). The lease stores the ids of its messages, so messages that arrive later
+-- wait (S7). The returned delivery counts include this lease; the rows are updated if it ends without a
+-- commit (S5). An instance that cannot be leased any more, because its start was delayed between the caller's
+-- look and its lock, is skipped (S2).
+-- With p_careful the item of a message that the database cannot read is NULL (S15).
 -- Locks: none. The caller has locked the instances.
 CREATE OR REPLACE FUNCTION {schema}.lease_turns(p_instances TEXT[], p_until BIGINT, p_now BIGINT,
-    p_max_bytes BIGINT DEFAULT 134217728)
+    p_max_bytes BIGINT DEFAULT 134217728, p_careful BOOLEAN DEFAULT false)
 RETURNS TABLE (
     token TEXT, instance_id TEXT, name TEXT, version TEXT, execution_id BIGINT, run_id BIGINT,
     last_event_id BIGINT,
@@ -17,17 +20,30 @@ AS $function$
 DECLARE
     v_max_messages CONSTANT INTEGER := 1000;
     -- The most messages of at most this length fit into p_max_bytes. Longer messages are not read at first.
-    v_short CONSTANT BIGINT := p_max_bytes / v_max_messages;
+    v_short CONSTANT BIGINT := CASE WHEN p_careful THEN -1 ELSE p_max_bytes / v_max_messages END;
     v_starts BOOLEAN;
+    v_head BIGINT;
 BEGIN
+    UPDATE {schema}.orchestrator_queue AS q SET state = 1
+    FROM (
+        SELECT due.row FROM unnest(p_instances) AS t (id)
+        CROSS JOIN LATERAL (
+            SELECT q.ctid AS row FROM {schema}.orchestrator_queue AS q
+            WHERE q.instance_id = t.id AND q.state + 0 = 0 AND coalesce(q.due_ms, q.visible_ms) <= p_now
+              AND q.visible_ms <= p_now
+            ORDER BY coalesce(q.due_ms, q.visible_ms), q.id LIMIT v_max_messages
+        ) AS due
+    ) AS due
+    WHERE q.ctid = due.row;
+
     FOR token, instance_id, name, version, execution_id, run_id, last_event_id, has_kv, now, ids, items,
         attempts, traceparents,
         v_starts IN
     WITH found AS MATERIALIZED (
-        SELECT l.row, t.id, m.ids, m.items, m.attempts, m.traceparents, m.starts
+        SELECT l.row, l.head, t.id, m.ids, m.items, m.attempts, m.traceparents, m.starts
         FROM unnest(p_instances) WITH ORDINALITY AS t (id, place)
         CROSS JOIN LATERAL (
-            SELECT l.ctid AS row FROM {schema}.instance_locks AS l WHERE l.instance_id = t.id OFFSET 0
+            SELECT l.ctid AS row, l.head FROM {schema}.instance_locks AS l WHERE l.instance_id = t.id OFFSET 0
         ) AS l
         CROSS JOIN LATERAL (
             SELECT array_agg(ready.id) AS ids,
@@ -37,8 +53,8 @@ BEGIN
             FROM (
                 SELECT q.id, q.work_item, q.attempt_count, q.traceparent, q.starts
                     FROM {schema}.orchestrator_queue AS q
-                WHERE q.instance_id = t.id AND q.state = 1
-                ORDER BY q.id LIMIT v_max_messages
+                WHERE q.instance_id = t.id AND q.state + 0 = 1
+                ORDER BY coalesce(q.due_ms, q.visible_ms), q.id LIMIT v_max_messages
             ) AS ready
         ) AS m
         ORDER BY t.place
@@ -48,7 +64,7 @@ BEGIN
         FROM found
         WHERE l.ctid = found.row
         RETURNING l.lock_token, found.id, found.ids, found.items, found.attempts, found.traceparents,
-            found.starts
+            found.starts, found.head
     )
     SELECT a.lock_token, a.id, i.orchestration_name, i.orchestration_version, current.execution_id,
         (SELECT e.run_id FROM {schema}.executions AS e
@@ -66,17 +82,23 @@ BEGIN
         OFFSET 0
     ) AS i ON true
     CROSS JOIN LATERAL (SELECT coalesce(i.current_execution_id, 1) AS execution_id) AS current
-    ORDER BY a.ids[1]
+    ORDER BY a.head
     LOOP
         IF v_starts IS NOT TRUE AND cardinality({schema}.firm_turns(ARRAY[instance_id])) = 0 THEN
+            v_head := (
+                SELECT q.id FROM {schema}.orchestrator_queue AS q
+                WHERE q.instance_id = instance_id AND q.state = 1
+                ORDER BY q.id LIMIT 1
+            );
             UPDATE {schema}.instance_locks AS l
-            SET lock_token = NULL, locked_until = NULL, leased = NULL, head = ids[1]
+            SET lock_token = NULL, locked_until = NULL, leased = NULL, head = v_head
             WHERE l.lock_token = token;
+            PERFORM {schema}.lower_floor('turns', v_head);
             CONTINUE;
         END IF;
         IF cardinality(ids) = v_max_messages OR cardinality(ids) IS DISTINCT FROM cardinality(items) THEN
             SELECT c.ids, c.items, c.attempts, c.traceparents INTO ids, items, attempts, traceparents
-            FROM {schema}.lease_crowd(instance_id, v_max_messages, p_max_bytes) AS c;
+            FROM {schema}.lease_crowd(instance_id, v_max_messages, p_max_bytes, p_careful) AS c;
         END IF;
         RETURN NEXT;
     END LOOP;

@@ -1,9 +1,11 @@
 -- Takes unreadable messages out of a lease (S15). Each waits for p_retry_ms before its next delivery, or is
--- set aside with the reason once it was delivered p_max_attempts times. A lease without remaining messages
--- ends. Returns one row per message; `aside` is the id in `set_aside`, NULL if it waits.
+-- set aside with the reason once it was delivered p_max_attempts times. p_lost: whether the database cannot
+-- read the text of the message; what is set aside then has an empty payload. A lease without remaining
+-- messages ends. Returns one row per message; `aside` is the id in `set_aside`, NULL if it waits.
 -- Locks: `instance_locks` of the instance.
 CREATE OR REPLACE FUNCTION {schema}.pass_over_messages(
-    p_token TEXT, p_ids BIGINT[], p_reasons TEXT[], p_retry_ms BIGINT, p_max_attempts INTEGER, p_now_ms BIGINT
+    p_token TEXT, p_ids BIGINT[], p_reasons TEXT[], p_retry_ms BIGINT, p_max_attempts INTEGER,
+    p_now_ms BIGINT, p_lost BOOLEAN[] DEFAULT NULL
 ) RETURNS TABLE (id BIGINT, attempts INTEGER, aside BIGINT)
 LANGUAGE plpgsql
 {planner}
@@ -27,15 +29,21 @@ BEGIN
     WITH gone AS (
         DELETE FROM {schema}.orchestrator_queue AS q
         WHERE q.id = ANY (v_ids) AND q.attempt_count + 1 >= p_max_attempts
-        RETURNING q.id, q.work_item, q.attempt_count + 1 AS attempts, nextval('{schema}.numbers') AS aside
+        RETURNING q.id, q.attempt_count + 1 AS attempts, nextval('{schema}.numbers') AS aside,
+            CASE WHEN p_lost[array_position(p_ids, q.id)] THEN '' ELSE q.work_item END AS payload, q.starts,
+            q.traceparent, coalesce(q.due_ms, q.visible_ms) AS due, q.parent_instance_id AS parent,
+            q.parent_life AS life, q.parent_execution_id AS execution, q.parent_event_id AS event
     ), kept AS (
-        INSERT INTO {schema}.set_aside (id, queue, instance_id, payload, reason, attempts, at_ms)
-        SELECT gone.aside, 0, v_instance, gone.work_item, p_reasons[array_position(p_ids, gone.id)],
-            gone.attempts, v_now
+        INSERT INTO {schema}.set_aside (id, queue, instance_id, payload, reason, attempts, at_ms, starts,
+            traceparent, due_ms, parent_instance_id, parent_life, parent_execution_id, parent_event_id)
+        SELECT gone.aside, 0, v_instance, gone.payload, p_reasons[array_position(p_ids, gone.id)],
+            gone.attempts, v_now, gone.starts, gone.traceparent, gone.due, gone.parent, gone.life,
+            gone.execution, gone.event
         FROM gone ORDER BY gone.id
     ), delayed AS (
         UPDATE {schema}.orchestrator_queue AS q
-        SET state = 0, visible_ms = {schema}.after_ms(v_now, p_retry_ms), attempt_count = q.attempt_count + 1
+        SET state = 0, visible_ms = {schema}.after_ms(v_now, p_retry_ms), attempt_count = q.attempt_count + 1,
+            due_ms = coalesce(q.due_ms, q.visible_ms)
         WHERE q.id = ANY (v_ids) AND q.attempt_count + 1 < p_max_attempts
         RETURNING q.id, q.attempt_count
     )
@@ -43,6 +51,12 @@ BEGIN
     UNION ALL
     SELECT delayed.id, delayed.attempt_count, NULL FROM delayed;
 
+    IF EXISTS (
+        SELECT 1 FROM {schema}.instance_locks AS l WHERE l.instance_id = v_instance AND l.pin < -1
+    ) THEN
+        -- If its start was set aside, its other messages may be strays, which need no code.
+        PERFORM {schema}.open_instances(ARRAY[v_instance]);
+    END IF;
     PERFORM {schema}.lower_floor('due_messages', {schema}.after_ms(v_now, p_retry_ms));
     v_leased := ARRAY(SELECT m.id FROM unnest(v_leased) WITH ORDINALITY AS m (id, place)
         WHERE m.id <> ALL (v_ids) ORDER BY m.place);

@@ -1,7 +1,7 @@
 -- Abandons leases of instances. Changes only the leased messages (S4, S6): with a delay they become visible
--- after it, without one their visible times stay. With p_uncounted the delivery is not counted. Returns one
--- row per token, in order: `ok`, `ended` (the lease has expired; with its instance) or `lost` (the token is
--- unknown, or stands in the array a second time).
+-- after it, without one their visible times stay; their places in a batch stay either way (S2). With
+-- p_uncounted the delivery is not counted. Returns one row per token, in order: `ok`, `ended` (the lease has
+-- expired; with its instance) or `lost` (the token is unknown, or stands in the array a second time).
 -- With p_ended_too an expired lease is abandoned like a live one, unless a sweep has already ended it. This
 -- is for leases whose caller did not receive them (S5).
 -- Locks: `instance_locks` in the order of instance_id.
@@ -38,7 +38,8 @@ BEGIN
     UPDATE {schema}.orchestrator_queue AS q
     SET attempt_count = q.attempt_count + (NOT t.uncounted)::int,
         state = CASE WHEN t.visible > v_now THEN 0 ELSE 1 END,
-        visible_ms = coalesce(t.visible, q.visible_ms)
+        visible_ms = coalesce(t.visible, q.visible_ms),
+        due_ms = coalesce(q.due_ms, q.visible_ms)
     FROM (
         SELECT message.row, t.uncounted, {schema}.after_ms(v_now, t.delay) AS visible
         FROM unnest(p_tokens, p_delay_ms, p_uncounted) WITH ORDINALITY AS t (token, delay, uncounted, place)

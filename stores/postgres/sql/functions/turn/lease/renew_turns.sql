@@ -29,6 +29,7 @@ BEGIN
         ORDER BY t.token, t.place DESC
     ) AS t
     WHERE l.lock_token = t.token AND l.lock_token = ANY (p_tokens) AND l.locked_until > v_now;
+    PERFORM {schema}.lengthen_leases((SELECT max(e.ms) FROM unnest(p_extend_ms) AS e (ms)));
     PERFORM {schema}.lower_floor('leased_turns', {schema}.after_ms(v_now,
         (SELECT min(e.ms) FROM unnest(p_extend_ms) AS e (ms))));
 END

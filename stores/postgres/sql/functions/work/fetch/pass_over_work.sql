@@ -1,11 +1,12 @@
 -- Ends the lease of unreadable work (S15): it waits for p_retry_ms before its next delivery, or is set aside
 -- with the reason once it was delivered p_max_attempts times. With p_claimed the claim of the session that
 -- was made for this lease is released, unless it is in use. Returns the delivery count and the id in
--- `set_aside`, NULL if the work waits; no row if the token is unknown.
+-- `set_aside`, NULL if the work waits; no row if the token is unknown. p_lost: whether the database cannot
+-- read the text of the work; what is set aside then has an empty payload.
 -- Locks: the row of its session in `lines`, its row in `worker_queue`, then `sessions`.
 CREATE OR REPLACE FUNCTION {schema}.pass_over_work(
     p_token TEXT, p_reason TEXT, p_retry_ms BIGINT, p_max_attempts INTEGER, p_claimed BOOLEAN,
-    p_now_ms BIGINT DEFAULT NULL
+    p_now_ms BIGINT DEFAULT NULL, p_lost BOOLEAN DEFAULT false
 ) RETURNS TABLE (attempts INTEGER, aside BIGINT)
 LANGUAGE plpgsql
 {planner}
@@ -36,8 +37,11 @@ BEGIN
         WHERE w.id = v_work.id;
         PERFORM {schema}.lower_floor('due_work', {schema}.after_ms(v_now, p_retry_ms));
     ELSE
-        INSERT INTO {schema}.set_aside (queue, instance_id, payload, reason, attempts, at_ms)
-        VALUES (1, v_work.instance_id, v_work.work_item, p_reason, v_work.attempt_count, v_now)
+        INSERT INTO {schema}.set_aside (queue, instance_id, payload, reason, attempts, at_ms, execution_id,
+            activity_id, tag, session_scope, session_id, traceparent)
+        VALUES (1, v_work.instance_id, CASE WHEN p_lost THEN '' ELSE v_work.work_item END, p_reason,
+            v_work.attempt_count, v_now, v_work.execution_id, v_work.activity_id,
+            {schema}.plain_tag(v_work.tag), v_work.session_scope, v_work.session_id, v_work.traceparent)
         RETURNING id INTO v_aside;
         DELETE FROM {schema}.worker_queue AS w WHERE w.id = v_work.id;
     END IF;

@@ -1,0 +1,14 @@
+-- Returns a stored text, or NULL if the database cannot read it: a page of it is damaged, or a part of it is
+-- missing (S15). Each call is a subtransaction, so only fetches use it that have met such a text.
+-- Locks: none.
+CREATE OR REPLACE FUNCTION {schema}.text_or_null(p_text TEXT) RETURNS TEXT
+LANGUAGE plpgsql
+AS $function$
+BEGIN
+    -- Counting characters reads the whole text.
+    PERFORM length(p_text);
+    RETURN p_text;
+EXCEPTION WHEN data_corrupted OR index_corrupted OR data_exception THEN
+    RETURN NULL;
+END
+$function$
