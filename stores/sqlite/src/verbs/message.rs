@@ -10,6 +10,7 @@ use steadfast_store::{
 
 use crate::link::db::{Db, sql, text_of};
 use crate::link::error::{DbResult, Fault};
+use crate::verbs::worker::route::needs_no_code;
 
 /// A message as it is stored.
 pub(crate) struct MessageRow {
@@ -95,8 +96,15 @@ impl Db<'_> {
         let starts = is_start(&message.item);
         let columns = params![key, i64::from(ready), visible_at, starts, text, message.traceparent];
         self.run(sql!("message/insert"), columns)?;
+        let needs_no_code = needs_no_code(&message.item);
+        if needs_no_code {
+            self.run(sql!("route/turn/needs_no_code"), [self.last_insert()])?;
+        }
         if ready {
             self.touch_turn(key, visible_at)?;
+            if needs_no_code {
+                self.end_route(key)?;
+            }
         } else {
             // A waiting fetch must learn of the new moment at which it has a turn to lease.
             self.woken.borrow_mut().turns += 1;
