@@ -22,7 +22,9 @@ use crate::{
 ///
 /// # Cancel safety
 /// Each method is one transaction: if its future is dropped, the call took effect as a whole or not at all. A
-/// fetch promises more: a dropped fetch leaves no lease and counts no delivery.
+/// fetch promises more: a dropped fetch leaves no lease and counts no delivery. Only
+/// [`delete_ended`](Self::delete_ended) and [`report_worker`](Self::report_worker) may work in steps, each a
+/// transaction.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
     /// Returns a name for the kind of store, for logs.
@@ -54,8 +56,8 @@ pub trait Store: Send + Sync + 'static {
     /// Removes an activity and sends its completion, in one transaction (S4, S11).
     async fn finish_work(&self, lease: &LeaseToken, outcome: Outcome) -> Result<(), ProviderError>;
 
-    /// Extends a lease: it ends `extend_for` from now (S4). `LeaseLost` for an activity may also mean that
-    /// the activity was withdrawn (S12).
+    /// Extends a lease: it ends `extend_for` from now (S4). `Withdrawn` means that the activity was withdrawn
+    /// (S12).
     async fn renew(&self, lease: &LeaseToken, extend_for: Duration) -> Result<(), ProviderError>;
 
     /// Abandons a lease, so that the instance or the activity can be fetched again (S4, S6).
