@@ -193,11 +193,12 @@ impl Store for SqliteProvider {
     }
 
     async fn finish_work(&self, lease: &LeaseToken, outcome: Outcome) -> Result<(), ProviderError> {
-        check_completion(&outcome)?;
-        let envelope = outcome.completion.map(|message| Envelope { message, delay: None });
-        let completion = envelope.map(|envelope| NewMessage::new("finish_work", envelope)).transpose()?;
+        let completion = check_completion(&outcome).and_then(|()| {
+            let envelope = outcome.completion.map(|message| Envelope { message, delay: None });
+            envelope.map(|envelope| NewMessage::new("finish_work", envelope)).transpose()
+        });
         let token = lease.as_str().to_owned();
-        self.writer.write("finish_work", move |db| db.finish_work(&token, completion.as_ref())).await
+        self.writer.write("finish_work", move |db| db.finish_work(&token, completion)).await
     }
 
     async fn renew(&self, lease: &LeaseToken, extend_for: Duration) -> Result<(), ProviderError> {

@@ -3,14 +3,13 @@
 
 use rusqlite::params;
 use steadfast_core::WorkItem;
-use steadfast_store::rules::{check_message, is_start, stored_tag, to_json};
+use steadfast_store::rules::{check_message, is_start, needs_no_code, stored_tag, to_json};
 use steadfast_store::{
     Envelope, MAX_UNREADABLE_ATTEMPTS, Message, NewWork, ProviderError, Queue, Started, UNREADABLE_RETRY,
 };
 
 use crate::link::db::{Db, sql, text_of};
 use crate::link::error::{DbResult, Fault};
-use crate::verbs::worker::route::needs_no_code;
 
 /// A message as it is stored.
 pub(crate) struct MessageRow {

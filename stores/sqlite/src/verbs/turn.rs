@@ -318,6 +318,7 @@ impl Db<'_> {
     fn settle_strays(&self, key: i64, instance: &str) -> DbResult<()> {
         let dropped = self.run(sql!("turn/drop_strays"), [key])?;
         tell_of_strays(instance, dropped as u64);
+        self.end_route(key)?;
         self.free_turn(key, self.now)?;
         self.run(sql!("instance/forget"), [key])?;
         Ok(())

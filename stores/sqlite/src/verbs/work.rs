@@ -4,8 +4,8 @@ use rusqlite::params;
 use steadfast_core::{ScheduledActivityIdentifier, SessionKey, WorkItem};
 use steadfast_store::rules::{ended_work_lease, no_such_lease, stored_tags, tag_of, withdrawn_work};
 use steadfast_store::{
-    Abandon, Attempt, Claim, ClaimedSession, MAX_UNREADABLE_ATTEMPTS, Queue, SessionRequest, SessionScope,
-    UNREADABLE_RETRY, WorkRequest,
+    Abandon, Attempt, Claim, ClaimedSession, MAX_UNREADABLE_ATTEMPTS, ProviderError, Queue, SessionRequest,
+    SessionScope, UNREADABLE_RETRY, WorkRequest,
 };
 
 use crate::link::db::{Db, sql, text_of, time};
@@ -286,9 +286,15 @@ impl Db<'_> {
         row.session.map_or(Ok(()), |session| self.refresh_head(session, &row.tag))
     }
 
-    /// Removes an activity and sends its completion (S11).
-    pub(crate) fn finish_work(&self, token: &str, completion: Option<&NewMessage>) -> DbResult<()> {
+    /// Removes an activity and sends its completion (S11). A lease that is gone is told before a completion
+    /// that cannot be sent.
+    pub(crate) fn finish_work(
+        &self,
+        token: &str,
+        completion: Result<Option<NewMessage>, ProviderError>,
+    ) -> DbResult<()> {
         let seq = self.work_holder("finish_work", token)?;
+        let completion = completion?;
         self.touch_session(seq)?;
         self.remove_work(seq)?;
         match completion {

@@ -4,14 +4,11 @@
 use std::time::Duration;
 
 use rusqlite::params;
-use steadfast_store::LeaseToken;
+use steadfast_store::{LeaseToken, WITHDRAWN_KNOWN_FOR};
 
 use crate::link::db::{Db, sql};
 use crate::link::error::DbResult;
 use crate::verbs::turn::SWEEP;
-
-/// How long after the end of its lease a withdrawn activity is known as withdrawn.
-const WITHDRAWN_KNOWN_FOR: Duration = Duration::from_secs(60 * 60);
 
 /// How long after an expired lease, or the last look at it, the clean-up looks whether its rows are gone.
 const LOOK_AGAIN: Duration = Duration::from_secs(10 * 60);

@@ -5,7 +5,7 @@
 //! of its session; routed work on a session has a tag that no plain tag equals.
 
 use rusqlite::params;
-use steadfast_core::{DispatcherCapabilityFilter, WorkItem};
+use steadfast_core::DispatcherCapabilityFilter;
 use steadfast_store::rules::tag_of;
 use steadfast_store::{NeededHandler, WorkRequest, WorkerId};
 
@@ -54,11 +54,6 @@ pub(crate) fn is_routed(session: Option<i64>, tag: &str) -> bool {
 pub(crate) fn head_owner(owner: &str, tag: &str) -> String {
     let prefix = if tag.starts_with(ROUTED) { ROUTED } else { "" };
     format!("{prefix}{owner}")
-}
-
-/// Tells whether any worker can act on a message, whatever code it has.
-pub(crate) fn needs_no_code(item: &WorkItem) -> bool {
-    matches!(item, WorkItem::TerminateInstance { .. })
 }
 
 impl Db<'_> {
@@ -144,8 +139,9 @@ impl Db<'_> {
         Ok(())
     }
 
-    /// Lets any worker have an instance, because it has a visible message that needs no code. Messages that a
-    /// refusal delays become visible: they may be the start that the message must not overtake.
+    /// Lets any worker have an instance, because a message is visible that needs no code, or because the
+    /// instance does not exist. Messages that a refusal delays become visible: they may be the start that the
+    /// message must not overtake.
     pub(crate) fn end_route(&self, key: i64) -> DbResult<()> {
         let pin = self.number(sql!("route/turn/pin"), [key])?;
         if pin < 0 {
