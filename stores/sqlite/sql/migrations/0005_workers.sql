@@ -33,7 +33,7 @@ CREATE INDEX worker_handlers_of ON worker_handlers (worker);
 --
 -- Routed rows stand where a build without this table does not look. A routed instance has the negative number
 -- of its route as `pin`; routed work without a session has it as `session`; routed work on a session has '>'
--- and the number as `tag`, and '>' in front of the owner of its head.
+-- and the number as `tag`, and '>' in front of the owner of its head, whichever build writes the head.
 CREATE TABLE routes (
     id      INTEGER PRIMARY KEY,
     kind    INTEGER NOT NULL,
@@ -43,6 +43,13 @@ CREATE TABLE routes (
     tag     TEXT NOT NULL,
     UNIQUE (kind, name, version, pin, tag)
 ) STRICT;
+
+CREATE TRIGGER heads_routed AFTER INSERT ON heads WHEN NEW.tag >= '>' AND NEW.owner < '>' BEGIN
+    UPDATE heads SET owner = '>' || NEW.owner WHERE session = NEW.session AND tag = NEW.tag;
+END;
+CREATE TRIGGER heads_owned AFTER UPDATE OF owner ON heads WHEN NEW.tag >= '>' AND NEW.owner < '>' BEGIN
+    UPDATE heads SET owner = '>' || NEW.owner WHERE session = NEW.session AND tag = NEW.tag;
+END;
 
 -- `refused` is 1 for what was refused while no live worker had the handler, until the next lease.
 ALTER TABLE instances ADD COLUMN refused INTEGER NOT NULL DEFAULT 0;

@@ -13,7 +13,6 @@ use steadfast_store::{
 use crate::link::db::{Db, sql, time, unsigned};
 use crate::link::error::DbResult;
 use crate::verbs::turn::SWEEP;
-use crate::verbs::worker::route::head_owner;
 
 /// A session as it is stored.
 struct SessionRow {
@@ -227,7 +226,6 @@ impl Db<'_> {
         };
         match head {
             Some(head) => {
-                let owner = head_owner(&owner, tag);
                 self.run(sql!("session/head/put"), params![session.id, tag, head, owner, session.serial])?
             }
             None => self.run(sql!("session/head/drop"), params![session.id, tag])?,

@@ -16,6 +16,7 @@ mod full;
 mod group;
 mod idle;
 mod log;
+mod older;
 mod power;
 mod process;
 mod processes;

@@ -50,12 +50,6 @@ pub(crate) fn is_routed(session: Option<i64>, tag: &str) -> bool {
     session.is_some_and(|session| session < 0) || tag.starts_with(ROUTED)
 }
 
-/// Returns the stored owner of the heads of a session for a tag.
-pub(crate) fn head_owner(owner: &str, tag: &str) -> String {
-    let prefix = if tag.starts_with(ROUTED) { ROUTED } else { "" };
-    format!("{prefix}{owner}")
-}
-
 impl Db<'_> {
     pub(super) fn route(&self, id: i64) -> DbResult<Option<Route>> {
         self.one(sql!("route/show"), [id], Route::read)
