@@ -295,8 +295,8 @@ impl Db<'_> {
         Ok(false)
     }
 
-    /// Tells whether the owner of sessions takes work of a stored tag: it serves the tag, and is given the work
-    /// if it is routed.
+    /// Tells whether the owner of sessions takes work of a stored tag: it serves the tag, and is given the
+    /// work if it is routed.
     fn owner_takes(&self, stored: &str, request: &RenewSessions) -> DbResult<bool> {
         let tag = self.plain_tag(stored.to_owned())?;
         let is_served = request.tags.matches(tag_of(&tag));

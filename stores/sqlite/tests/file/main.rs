@@ -16,7 +16,6 @@ mod full;
 mod group;
 mod idle;
 mod log;
-mod older;
 mod power;
 mod process;
 mod processes;

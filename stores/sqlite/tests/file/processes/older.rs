@@ -1,5 +1,5 @@
-//! Earlier builds: a file of an older schema keeps what waits in it, and the statements of 0.2, which a process
-//! may still run on a file that was migrated, take nothing that is routed (S21).
+//! Earlier builds: a file of an older schema keeps what waits in it, and the statements of 0.2, which a
+//! process may still run on a file that was migrated, take nothing that is routed (S21).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ use crate::stage::{LONG, activity, open, place, raw, refusal, start, turn_reques
 
 /// The migrations of 0.2.
 const RELEASED: [&str; 2] = [
-    include_str!("../../sql/migrations/0001_tables.sql"),
-    include_str!("../../sql/migrations/0002_waiting.sql"),
+    include_str!("../../../sql/migrations/0001_tables.sql"),
+    include_str!("../../../sql/migrations/0002_waiting.sql"),
 ];
 
 const NOON_MS: u64 = 1_700_000_000_000;
@@ -28,7 +28,7 @@ const NOON_MS: u64 = 1_700_000_000_000;
 /// Makes a file with the schema of an older build.
 fn older_file(path: &Path, migrations: &[&str]) -> Connection {
     let file = raw(path);
-    file.execute_batch(include_str!("../../sql/schema/ledger.sql")).expect("a ledger");
+    file.execute_batch(include_str!("../../../sql/schema/ledger.sql")).expect("a ledger");
     for (version, migration) in (1_i64..).zip(migrations) {
         file.execute_batch(migration).expect("a migration");
         let hash: String =
@@ -148,9 +148,11 @@ const SWEEPS: [&str; 7] = [
      SET state = 1, since = max(visible_at, coalesce(locked_until, 0)), unreadable = 0, token = NULL,
          locked_until = NULL, epoch = NULL
      WHERE state = 2 AND locked_until <= ?1",
-    "UPDATE sessions SET held = 0, locked_until = min(locked_until, ?1) WHERE held = 1 AND locked_until <= ?1",
+    "UPDATE sessions SET held = 0, locked_until = min(locked_until, ?1)
+     WHERE held = 1 AND locked_until <= ?1",
     "INSERT INTO heads (session, tag, head, owner, since)
-     SELECT work.session, work.tag, min(work.seq), '', ?1 FROM work JOIN sessions ON sessions.id = work.session
+     SELECT work.session, work.tag, min(work.seq), '', ?1
+     FROM work JOIN sessions ON sessions.id = work.session
      WHERE state = 1 GROUP BY session, tag
      ON CONFLICT (session, tag) DO UPDATE
      SET head = excluded.head, owner = excluded.owner, since = excluded.since",
@@ -180,8 +182,8 @@ fn found_by_older(file: &Connection) -> Vec<(&'static str, i64)> {
     LOOKS.into_iter().filter_map(look).collect()
 }
 
-/// Starts instances and queues activities, and makes a worker refuse them all: one of each is then left alone,
-/// one is leased by another worker, and one is delayed.
+/// Starts instances and queues activities, and makes a worker refuse them all: one of each is then left
+/// alone, one is leased by another worker, and one is delayed.
 async fn routed_rows(store: &SqliteProvider) {
     let reports = |is_stopped| WorkerReport { is_stopped, ..worker("new", true) };
     store.report_worker(&worker("old", false)).await.expect("it reports");
