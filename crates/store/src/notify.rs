@@ -182,6 +182,13 @@ impl Waiters {
         ring(seats.ends.drain().map(|(_, idle)| idle));
     }
 
+    /// Lists the instances that calls wait for and have not been woken for, each once.
+    pub fn instances(&self) -> Vec<String> {
+        let seats = self.lock();
+        let ends = seats.ends.keys().filter(|id| !seats.changes.contains_key(*id));
+        seats.changes.keys().chain(ends).cloned().collect()
+    }
+
     fn lock(&self) -> MutexGuard<'_, Seats> {
         self.seats.lock().unwrap_or_else(PoisonError::into_inner)
     }

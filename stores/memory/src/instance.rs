@@ -15,11 +15,14 @@ pub(crate) struct InstanceRow {
     pub(crate) version: String,
     pub(crate) current_execution: u64,
     pub(crate) parent: Option<String>,
+    /// The life of the parent that started this child; `None` if no turn of a parent sent the start.
+    pub(crate) parent_life: Option<u64>,
     pub(crate) custom_status: Option<String>,
     pub(crate) custom_status_version: u64,
     pub(crate) created_at_ms: u64,
     pub(crate) updated_at_ms: u64,
-    /// The order of creation, newest highest.
+    /// The order of creation, newest highest. It is also the life of the instance: it is never given again,
+    /// and is kept over continue-as-new.
     pub(crate) order: u64,
     pub(crate) change: u64,
 }

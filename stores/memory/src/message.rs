@@ -1,9 +1,11 @@
 //! Sending: how messages and activities come into their queues.
 
+pub(crate) mod life;
+
 use std::time::Duration;
 
 use steadfast_core::{ScheduledActivityIdentifier, WorkItem};
-use steadfast_store::rules::{check_message, check_start, needs_no_code};
+use steadfast_store::rules::{check_message, check_start, is_start, needs_no_code};
 use steadfast_store::{Envelope, Message, NewWork, ProviderError, Started};
 
 use crate::millis;
@@ -33,15 +35,24 @@ impl State {
         Ok(if known { Started::Existing } else { Started::New })
     }
 
-    pub(crate) fn push_message(&mut self, message: Message, visible_at_ms: u64) {
+    /// Queues a message that carries no life.
+    pub(crate) fn push_message(&mut self, message: Message, due_ms: u64) {
+        self.push_message_of(message, due_ms, None);
+    }
+
+    /// Queues a message that becomes visible at the moment at which it is due.
+    pub(crate) fn push_message_of(&mut self, message: Message, due_ms: u64, life: Option<u64>) {
         if needs_no_code(&message.item) {
             self.routes.remove(message.item.instance());
         }
         let row = MessageRow {
             instance: message.item.instance().to_owned(),
+            starts: is_start(&message.item),
             item: Stored::Readable(message.item),
             traceparent: message.traceparent,
-            visible_at_ms,
+            life,
+            due_ms,
+            visible_at_ms: due_ms,
             attempts: 0,
             token: None,
             expired: Vec::new(),

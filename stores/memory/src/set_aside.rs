@@ -4,7 +4,7 @@
 mod damage;
 
 use steadfast_core::WorkItem;
-use steadfast_store::rules::no_such_row;
+use steadfast_store::rules::{no_such_row, read_text};
 use steadfast_store::{
     MAX_UNREADABLE_ATTEMPTS, ProviderError, Queue, SetAside, TurnRequest, UNREADABLE_RETRY, WorkRequest,
 };
@@ -117,7 +117,7 @@ impl State {
 
 /// Reads the text of a row, which may turn out unreadable.
 pub(crate) fn read<T: serde::de::DeserializeOwned>(text: String) -> Stored<T> {
-    match serde_json::from_str(&text) {
+    match read_text(&text) {
         Ok(item) => Stored::Readable(item),
         Err(error) => Stored::Unreadable { text, reason: error.to_string() },
     }

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use steadfast_core::{Event, ScheduledActivityIdentifier, SessionKey, WorkItem};
-use steadfast_store::rules::is_start;
 use steadfast_store::{NeededHandler, RunId, WorkerId};
 
 use crate::execution::ExecutionRow;
@@ -55,7 +54,15 @@ pub(crate) enum Stored<T> {
 pub(crate) struct MessageRow {
     pub(crate) instance: String,
     pub(crate) item: Stored<WorkItem>,
+    /// Whether it is a start or a continue-as-new: known even if `item` cannot be read.
+    pub(crate) starts: bool,
     pub(crate) traceparent: Option<String>,
+    /// The life of the parent that started the child, or that the child answers; `None` if no turn sent the
+    /// message, or if it needs none.
+    pub(crate) life: Option<u64>,
+    /// The moment at which the message first became due: the order within a turn. An abandon does not change
+    /// it.
+    pub(crate) due_ms: u64,
     pub(crate) visible_at_ms: u64,
     pub(crate) attempts: u32,
     /// The token of the last lease that included this message. The message is leased only while that lease
@@ -159,7 +166,7 @@ impl State {
     }
 
     pub(crate) fn has_pending_start(&self, instance: &str) -> bool {
-        self.messages.values().any(|message| message.instance == instance && message.starts())
+        self.messages.values().any(|message| message.instance == instance && message.starts)
     }
 
     /// Returns the number of the latest execution, 1 if there is none.
@@ -175,11 +182,5 @@ impl State {
 
     pub(crate) fn events(&self, instance: &str, execution: u64) -> impl Iterator<Item = &Stored<Event>> {
         self.histories.get(&(instance.to_owned(), execution)).into_iter().flat_map(BTreeMap::values)
-    }
-}
-
-impl MessageRow {
-    pub(crate) fn starts(&self) -> bool {
-        matches!(&self.item, Stored::Readable(item) if is_start(item))
     }
 }

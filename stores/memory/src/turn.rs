@@ -15,6 +15,7 @@ use steadfast_store::{
 use crate::execution::ExecutionRow;
 use crate::instance::InstanceRow;
 use crate::message::after;
+use crate::message::life::{ConsumedStart, life_of_parent};
 use crate::millis;
 use crate::state::{Lock, MessageRow, State, Stored};
 
@@ -23,6 +24,9 @@ impl State {
     pub(crate) fn fetch_turn(&mut self, request: TurnRequest<'_>, now: u64) -> Option<TurnLease> {
         self.pass_over_unreadable_messages(request, now);
         while let Some(instance) = self.next_instance(request.filter, request.worker, now) {
+            if self.settle_former_lives(&instance, now) {
+                continue;
+            }
             if self.exists(&instance) {
                 return Some(self.lease_turn(&instance, request, now));
             }
@@ -73,7 +77,7 @@ impl State {
     pub(crate) fn waits_for_its_start(&self, instance: &str, now: u64) -> bool {
         let begun = self.instances.contains_key(instance) || self.has_history(instance);
         let mut starts =
-            self.messages.values().filter(|message| message.instance == instance && message.starts());
+            self.messages.values().filter(|message| message.instance == instance && message.starts);
         !begun && self.has_pending_start(instance) && !starts.any(|start| start.visible_at_ms <= now)
     }
 
@@ -121,21 +125,24 @@ impl State {
         self.kv.get(instance).map(|kv| kv.snapshot()).unwrap_or_default()
     }
 
-    /// Marks the visible messages of an instance as leased and counts the delivery of each. Their number is
-    /// bounded; a start is always among them, wherever it stands in the queue.
+    /// Marks the visible messages of an instance as leased and counts the delivery of each, in the order in
+    /// which they first became due, then of arrival. Their number is bounded; a start is always among them,
+    /// wherever it stands.
     fn stamp(&mut self, instance: &str, token: &str, now: u64) -> (Vec<Message>, u32) {
         let is_ready = |row: &MessageRow| {
             row.instance == instance && row.visible_at_ms <= now && matches!(row.item, Stored::Readable(_))
         };
         let ready = || self.messages.iter().filter(|(_, row)| is_ready(row));
-        let starts = ready().filter(|(_, row)| row.starts());
-        let others = ready().filter(|(_, row)| !row.starts());
-        let places: BTreeSet<u64> =
-            starts.chain(others).take(MAX_TURN_MESSAGES).map(|(place, _)| *place).collect();
+        let in_order = |of_starts: bool| {
+            let rows = ready().filter(move |(_, row)| row.starts == of_starts);
+            rows.map(|(place, row)| (row.due_ms, *place)).collect::<BTreeSet<_>>()
+        };
+        let (starts, others) = (in_order(true).into_iter(), in_order(false).into_iter());
+        let places: BTreeSet<(u64, u64)> = starts.chain(others).take(MAX_TURN_MESSAGES).collect();
 
         let mut leased = Vec::new();
         let mut attempt = 0;
-        for place in places {
+        for (_, place) in places {
             let Some(row) = self.messages.get_mut(&place) else { continue };
             let Stored::Readable(item) = &row.item else { continue };
             row.token = Some(token.to_owned());
@@ -174,8 +181,9 @@ impl State {
         self.check_append("commit_turn", &instance, commit.execution_id, &commit.events)?;
         commit.check()?;
 
+        let starts = self.consumed_starts(token);
         self.messages.retain(|_, message| message.token.as_deref() != Some(token));
-        let run = self.record(&instance, &commit, now);
+        let run = self.record(&instance, &commit, &starts, now);
         self.record_sessions(&instance, &commit, now);
         if commit.ends_execution() {
             self.routes.remove(&instance);
@@ -188,14 +196,15 @@ impl State {
         self.withdraw(|row| cancelled.contains(&row.identity), now);
         for message in messages {
             let visible_at_ms = fires_at_ms(&message.item).unwrap_or(now);
-            self.push_message(message, visible_at_ms);
+            let life = self.life_of(&instance, &message.item, &starts);
+            self.push_message_of(message, visible_at_ms, life);
         }
         self.end_turn(&instance, now);
         Ok(Committed { run: Some(run) })
     }
 
     /// Updates the rows of the instance and of its execution.
-    fn record(&mut self, instance: &str, commit: &TurnCommit, now: u64) -> RunId {
+    fn record(&mut self, instance: &str, commit: &TurnCommit, starts: &[ConsumedStart], now: u64) -> RunId {
         let metadata = &commit.metadata;
         let change = self.next();
         if let (Some(name), Some(version)) = (&metadata.orchestration_name, &metadata.orchestration_version) {
@@ -204,6 +213,7 @@ impl State {
                 version: version.clone(),
                 current_execution: commit.execution_id,
                 parent: metadata.parent_instance_id.clone(),
+                parent_life: life_of_parent(metadata.parent_instance_id.as_deref(), starts),
                 custom_status: None,
                 custom_status_version: 0,
                 created_at_ms: now,

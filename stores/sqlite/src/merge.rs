@@ -1,5 +1,6 @@
 //! The writer: requests that wait at the same time become one transaction.
 
+pub(crate) mod alarm;
 pub(crate) mod log;
 pub(crate) mod others;
 pub(crate) mod request;

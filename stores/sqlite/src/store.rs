@@ -11,8 +11,8 @@ use steadfast_store::rules::{
     to_json, unreadable_history,
 };
 use steadfast_store::{
-    Abandon, Committed, Envelope, InstancePage, InstanceQuery, InstanceState, Interest, LeaseToken, NewWork,
-    OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, Refusal, Refused, RenewSessions,
+    Abandon, Committed, Envelope, History, InstancePage, InstanceQuery, InstanceState, Interest, LeaseToken,
+    NewWork, OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, Refusal, Refused, RenewSessions,
     SessionInfo, SessionRef, SessionsRenewed, SetAside, Started, Store, StoreClock, TurnCommit, TurnLease,
     TurnRequest, TurnState, WaitFor, Waited, Waiters, WorkLease, WorkRequest, WorkState, WorkerId,
     WorkerInfo, WorkerReport,
@@ -20,16 +20,20 @@ use steadfast_store::{
 
 use crate::link::connection::{Location, open_writer};
 use crate::link::db::{Db, sql, time, unsigned};
-use crate::link::error::DbResult;
+use crate::link::error::{DbResult, is_damage};
 use crate::link::open::{OpenError, location_of};
 use crate::link::options::SqliteOptions;
 use crate::link::reader::Reader;
-use crate::merge::writer::Writer;
+use crate::merge::alarm::Alarms;
+use crate::merge::writer::{Wakes, Writer};
 use crate::schema::migrate::migrate;
 use crate::verbs::message::NewMessage;
 use crate::verbs::turn::{LeasedTurn, PreparedCommit};
 use crate::verbs::work::LeasedWork;
 use crate::verbs::worker::PreparedReport;
+
+/// Bounds how often the history of a lease is read that the disk does not return.
+const READ_TRIES: u32 = 3;
 
 /// A store in one SQLite file, or in memory.
 ///
@@ -44,6 +48,7 @@ pub struct SqliteProvider {
     reader: Reader,
     pub(crate) clock: StoreClock,
     pub(crate) waiters: Arc<Waiters>,
+    pub(crate) alarms: Arc<Alarms>,
 }
 
 impl SqliteProvider {
@@ -79,8 +84,10 @@ impl SqliteProvider {
         let clock = StoreClock::new(Arc::clone(&options.clock));
         let waiters = Arc::new(Waiters::default());
         let reader = Reader::open(&place, &options, clock.clone())?;
-        let writer = Writer::spawn(connection, &place, &options, clock.clone(), Arc::clone(&waiters))?;
-        Ok(Self { writer, reader, clock, waiters })
+        let alarms = Arc::new(Alarms::default());
+        let wakes = Wakes { waiters: Arc::clone(&waiters), alarms: Arc::clone(&alarms) };
+        let writer = Writer::spawn(connection, &place, &options, clock.clone(), wakes)?;
+        Ok(Self { writer, reader, clock, waiters, alarms })
     }
 
     /// Writes the write-ahead log back into the file and empties it.
@@ -99,6 +106,21 @@ impl SqliteProvider {
         self.reader.read(&self.writer, operation, look).await
     }
 
+    /// Reads what a lease brings. A read that the disk fails is tried again, in case that passes.
+    async fn read_of_lease<R, F>(&self, look: F) -> Result<R, ProviderError>
+    where
+        R: Send + 'static,
+        F: Fn(&Db<'_>) -> DbResult<R> + Clone + Send + 'static,
+    {
+        let mut tries = 1;
+        loop {
+            match self.read("fetch_turn", look.clone()).await {
+                Err(error) if tries < READ_TRIES && error.is_retryable() && is_damage(&error) => tries += 1,
+                read => return read,
+            }
+        }
+    }
+
     /// Completes a lease: reads the events that the caller does not hold and the key-value state, on a
     /// reading connection. The lease keeps both from changing meanwhile.
     async fn complete(
@@ -110,17 +132,26 @@ impl SqliteProvider {
         let held = held.filter(|held| holds_run(held, leased.run, leased.last_event_id));
         let known = held.map(|held| held.last_event_id);
         let (key, execution) = (leased.key, leased.execution);
-        let (texts, kv) = match known {
+        let read = match known {
             // The caller holds all events: nothing is read.
-            Some(known) if known == leased.last_event_id => Default::default(),
+            Some(known) if known == leased.last_event_id => Ok(Default::default()),
             Some(known) => {
-                let look = move |db: &Db<'_>| db.event_texts(key, execution, known);
-                (self.read("fetch_turn", look).await?, HashMap::new())
+                let look = move |db: &Db<'_>| Ok((db.event_texts(key, execution, known)?, HashMap::new()));
+                self.read_of_lease(look).await
             }
             None => {
                 let look = move |db: &Db<'_>| Ok((db.event_texts(key, execution, 0)?, db.kv_snapshot(key)?));
-                self.read("fetch_turn", look).await?
+                self.read_of_lease(look).await
             }
+        };
+        let (history, kv) = match read {
+            Ok((texts, kv)) => (history_after(events_of(&texts), known), kv),
+            // The lease is kept and counted: it is not the next one's turn to meet the same page.
+            Err(error) if is_damage(&error) => {
+                let reason = format!("the database cannot read it: {}", error.message);
+                (History::Unreadable(reason), HashMap::new())
+            }
+            Err(error) => return Err(error),
         };
         Ok(TurnLease {
             token: leased.lease_token(),
@@ -130,7 +161,7 @@ impl SqliteProvider {
             execution_id: unsigned(execution),
             run: leased.run,
             last_event_id: leased.last_event_id,
-            history: history_after(events_of(&texts), known),
+            history,
             messages: leased.messages.clone(),
             attempt: leased.attempt,
             kv,
@@ -397,14 +428,22 @@ impl Store for SqliteProvider {
 }
 
 impl Db<'_> {
-    fn has_turn(&self) -> DbResult<(bool, Option<i64>)> {
+    fn has_turn(&self) -> DbResult<bool> {
         self.sweep_turns()?;
-        Ok((self.number(sql!("turn/ready/any"), [])? == 1, self.next_turn_moment()?))
+        let found = self.number(sql!("turn/ready/any"), [])? == 1;
+        if !found {
+            self.note_next_turn()?;
+        }
+        Ok(found)
     }
 
-    fn has_work(&self) -> DbResult<(bool, Option<i64>)> {
+    fn has_work(&self) -> DbResult<bool> {
         self.sweep_work()?;
-        Ok((self.number(sql!("work/ready/any"), [])? == 1, self.next_work_moment()?))
+        let found = self.number(sql!("work/ready/any"), [])? == 1;
+        if !found {
+            self.note_next_work()?;
+        }
+        Ok(found)
     }
 }
 

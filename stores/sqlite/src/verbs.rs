@@ -8,6 +8,7 @@ mod import;
 mod inspect;
 mod instance;
 mod kv;
+pub(crate) mod life;
 pub(crate) mod message;
 mod poll;
 mod session;

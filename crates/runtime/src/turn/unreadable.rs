@@ -27,15 +27,36 @@ impl RuntimeShared {
         let notice = self.notice_of(&identity.instance, details).await;
         let cancels = self.cancels_of_children(identity).await;
         commit.messages.extend(notice.into_iter().chain(cancels).map(Message::from));
-        // Which of its events are activities cannot be read. Every event could be one, and cancelling an id
-        // that is no activity is no error.
-        commit.cancelled = (1..=last_event_id)
+        commit.cancelled = self.activities_of(identity, last_event_id).await;
+    }
+
+    /// The activities of an unreadable execution that are queued or leased. The store lists a page of them.
+    /// Where it does not tell, any event could be one; cancelling an id that is no activity is no error.
+    async fn activities_of(
+        &self,
+        identity: &Identity,
+        last_event_id: u64,
+    ) -> Vec<ScheduledActivityIdentifier> {
+        let Identity { instance, execution_id, .. } = identity;
+        let listed = self.store.work_of(instance, *execution_id).await;
+        let (listed, untold_from) = match listed {
+            Ok(listed) if listed.len() < MAX_PAGE => (listed, u64::MAX),
+            Ok(listed) => {
+                let last = listed.last().map_or(0, |work| work.activity_id);
+                (listed, last.saturating_add(1))
+            }
+            Err(_) => (Vec::new(), 1),
+        };
+        let listed = listed.into_iter().map(|work| work.activity_id);
+        let untold = untold_from..=last_event_id;
+        listed
+            .chain(untold)
             .map(|activity_id| ScheduledActivityIdentifier {
-                instance: identity.instance.clone(),
-                execution_id: identity.execution_id,
+                instance: instance.clone(),
+                execution_id: *execution_id,
                 activity_id,
             })
-            .collect();
+            .collect()
     }
 
     /// The message for the parent. The instance's row names the parent, or the id that the engine made does;

@@ -2,6 +2,7 @@
 
 use steadfast_core::Event;
 
+use super::unreadable::{UnreadableText, read_text};
 use crate::{Held, History, ProviderError, ProviderErrorKind, RunId};
 
 /// Tells whether a caller holds the current run in memory, up to an event that the store has: then the lease
@@ -23,14 +24,14 @@ pub fn history_after<E: ToString>(events: Result<Vec<Event>, E>, known: Option<u
 /// Reads events from their stored texts.
 ///
 /// # Errors
-/// The error of the first text that is no event.
-pub fn events_of(texts: &[String]) -> serde_json::Result<Vec<Event>> {
-    texts.iter().map(|text| serde_json::from_str(text)).collect()
+/// Why the first text that is no event cannot be read.
+pub fn events_of(texts: &[String]) -> Result<Vec<Event>, UnreadableText> {
+    texts.iter().map(|text| read_text(text)).collect()
 }
 
 /// Answers a reader of a history that has an event which cannot be read: `Corrupt`, with the error as its
 /// source.
-pub fn unreadable_history(instance: &str, error: serde_json::Error) -> ProviderError {
+pub fn unreadable_history(instance: &str, error: UnreadableText) -> ProviderError {
     let text = format!("the history of '{instance}' cannot be read: {error}");
     ProviderError::new(ProviderErrorKind::Corrupt, "read_history", text).with_source(error)
 }

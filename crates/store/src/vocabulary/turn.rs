@@ -84,7 +84,7 @@ pub struct TurnLease {
     pub last_event_id: u64,
     /// The events of that execution, without those that the caller holds ([`Warm`]).
     pub history: History,
-    /// The messages to process, in the order of arrival.
+    /// The messages to process, in the order in which they were due, then of arrival.
     pub messages: Vec<Message>,
     /// The highest delivery count among `messages`, this fetch included.
     pub attempt: u32,
@@ -206,7 +206,7 @@ pub struct OrchestrationItem {
     pub version: String,
     /// All events of the current execution, in order; empty if they cannot be read.
     pub history: Vec<Event>,
-    /// The messages to process, in the order of arrival.
+    /// The messages to process, in the order in which they were due, then of arrival.
     pub messages: Vec<WorkItem>,
     /// Why the history cannot be read; `None` if it was read.
     pub history_error: Option<String>,

@@ -201,7 +201,7 @@ async fn s17_a_message_ahead_of_a_delayed_start_waits_for_it(bench: Bench) {
     bench.send(raise("a", "1")).await;
     assert!(bench.fetch().await.is_none(), "the instance has not begun");
     bench.advance(LEASE);
-    assert_eq!(bench.fetched().await.item.messages, [start_of("a"), raise("a", "1")], "nothing is lost");
+    assert_eq!(bench.fetched().await.item.messages, [raise("a", "1"), start_of("a")], "nothing is lost");
 }
 
 async fn s17_a_continue_as_new_makes_an_instance(bench: Bench) {

@@ -4,6 +4,8 @@ pub(super) mod abandon;
 pub(super) mod commit;
 pub(super) mod inspect;
 pub(super) mod lease;
+pub(super) mod life;
+pub(super) mod order;
 pub(super) mod poll;
 pub(super) mod traceparent;
 pub(super) mod version;
@@ -33,7 +35,6 @@ cases![
     s1_many_fetches_at_once_share_out_the_instances,
     s1_a_lease_may_be_longer_than_any_clock_can_tell,
     s2_a_lease_carries_the_visible_messages_in_order_of_arrival,
-    s2_a_message_that_was_held_back_keeps_its_place,
     s2_a_lease_carries_no_messages_of_other_instances,
     s2_every_kind_of_message_arrives_as_it_was_sent,
     s2_a_message_brings_its_trace_context,
@@ -131,15 +132,6 @@ async fn s2_a_lease_carries_the_visible_messages_in_order_of_arrival(bench: Benc
     }
     let turn = bench.fetched().await;
     assert_eq!(turn.item.messages, [raise("a", "1"), raise("a", "2"), raise("a", "3")]);
-}
-
-async fn s2_a_message_that_was_held_back_keeps_its_place(bench: Bench) {
-    bench.begun("a").await;
-    bench.send_later(raise("a", "early"), LEASE).await;
-    bench.send(raise("a", "late")).await;
-    bench.advance(LEASE);
-    let turn = bench.fetched().await;
-    assert_eq!(turn.item.messages, [raise("a", "early"), raise("a", "late")], "arrival decides the order");
 }
 
 async fn s2_a_lease_carries_no_messages_of_other_instances(bench: Bench) {

@@ -1,2 +1,4 @@
--- Reads a row that was set aside.
-SELECT id, queue, instance, payload, reason, attempts, at FROM set_aside WHERE id = ?1
+-- Reads a row that was set aside, with all that it had.
+SELECT queue, instance, payload, traceparent, starts, due, life, execution, activity, tag, session_scope,
+    session_id
+FROM set_aside WHERE id = ?1

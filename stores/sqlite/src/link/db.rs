@@ -7,6 +7,7 @@ use rusqlite::{Connection, OptionalExtension, Params, Row};
 use steadfast_store::Woken;
 
 use crate::link::error::DbResult;
+use crate::merge::alarm::NextMoments;
 
 /// Returns the text of a statement, which has a file of its own.
 macro_rules! sql {
@@ -22,11 +23,13 @@ pub(crate) struct Db<'c> {
     /// The time of the transaction, in milliseconds since the Unix epoch; every change in it gets this time.
     pub(crate) now: i64,
     pub(crate) woken: RefCell<Woken>,
+    /// The moments at which rows of this transaction become runnable by themselves.
+    pub(crate) moments: RefCell<NextMoments>,
 }
 
 impl<'c> Db<'c> {
     pub(crate) fn new(connection: &'c Connection, now: i64) -> Self {
-        Self { connection, now, woken: RefCell::default() }
+        Self { connection, now, woken: RefCell::default(), moments: RefCell::default() }
     }
 
     /// Runs a statement and returns how many rows it changed.
@@ -109,6 +112,12 @@ pub(crate) fn text_of(row: &Row<'_>, column: usize) -> rusqlite::Result<String> 
         Ok(text) => text.to_owned(),
         Err(_) => format!("\u{fffd}{}", String::from_utf8_lossy(bytes)),
     })
+}
+
+/// Reads a stored text that may be missing. One that is not UTF-8 counts as missing.
+pub(crate) fn text_or_none(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<String>> {
+    let bytes = row.get_ref(column)?.as_bytes_or_null()?;
+    Ok(bytes.and_then(|bytes| std::str::from_utf8(bytes).ok()).map(str::to_owned))
 }
 
 /// Returns a time or a number as SQLite stores it, at most `i64::MAX`.

@@ -39,29 +39,124 @@ impl Fault {
     }
 }
 
-/// Returns the kind of a SQLite error, by its code and never by its text.
+/// Returns the kind of a SQLite error, by its code and never by its text. An error that the store cannot name
+/// is no one's fault as far as it knows, so the call may be tried again: `Unavailable`.
 pub(crate) fn kind_of(error: &Error) -> ProviderErrorKind {
-    match error.sqlite_error_code() {
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => ProviderErrorKind::Busy,
-        Some(ErrorCode::DiskFull) => ProviderErrorKind::Full,
-        Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen | ErrorCode::OperationInterrupted) => {
-            ProviderErrorKind::Unavailable
-        }
-        Some(ErrorCode::ConstraintViolation) => ProviderErrorKind::Conflict,
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => ProviderErrorKind::Corrupt,
-        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => ProviderErrorKind::Refused,
-        Some(ErrorCode::TooBig) => ProviderErrorKind::Invalid,
-        _ => ProviderErrorKind::Other,
+    named_kind_of(error).unwrap_or(ProviderErrorKind::Unavailable)
+}
+
+fn named_kind_of(error: &Error) -> Option<ProviderErrorKind> {
+    match error {
+        Error::SqliteFailure(failure, _) => match failure.code {
+            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Some(ProviderErrorKind::Busy),
+            ErrorCode::DiskFull => Some(ProviderErrorKind::Full),
+            // A file that cannot be read or written now: a disk that fails, a mount that went read-only.
+            ErrorCode::SystemIoFailure
+            | ErrorCode::CannotOpen
+            | ErrorCode::OperationInterrupted
+            | ErrorCode::OutOfMemory
+            | ErrorCode::ReadOnly
+            | ErrorCode::PermissionDenied => Some(ProviderErrorKind::Unavailable),
+            ErrorCode::ConstraintViolation if is_repeated(failure.extended_code) => {
+                Some(ProviderErrorKind::Conflict)
+            }
+            ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => Some(ProviderErrorKind::Corrupt),
+            ErrorCode::TooBig => Some(ProviderErrorKind::Invalid),
+            _ => None,
+        },
+        // A column that does not hold what the schema says.
+        Error::FromSqlConversionFailure(..)
+        | Error::IntegralValueOutOfRange(..)
+        | Error::Utf8Error(..)
+        | Error::InvalidColumnType(..) => Some(ProviderErrorKind::Corrupt),
+        _ => None,
     }
 }
 
+/// Tells whether a constraint was broken by a value that must be unique and is there already.
+fn is_repeated(extended_code: i32) -> bool {
+    use rusqlite::ffi::{SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_ROWID, SQLITE_CONSTRAINT_UNIQUE};
+    [SQLITE_CONSTRAINT_UNIQUE, SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_ROWID].contains(&extended_code)
+}
+
+/// Tells whether an error of a read says that the database cannot read what is stored: a page that is torn, or
+/// one that the disk does not return.
+pub(crate) fn is_damage(error: &ProviderError) -> bool {
+    let is_io = |error: &Error| error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure);
+    error.kind == ProviderErrorKind::Corrupt || driver_error(error).is_some_and(is_io)
+}
+
+/// Tells whether a fault is a page that is torn.
+pub(crate) fn is_torn(fault: &Fault) -> bool {
+    matches!(fault, Fault::Sqlite(error) if kind_of(error) == ProviderErrorKind::Corrupt)
+}
+
+fn driver_error(error: &ProviderError) -> Option<&Error> {
+    error.source.as_ref()?.downcast_ref()
+}
+
 pub(crate) fn provider_error(operation: &str, error: Error) -> ProviderError {
-    let text = match kind_of(&error) {
+    let kind = kind_of(&error);
+    if named_kind_of(&error).is_none() {
+        tracing::warn!(
+            target: "steadfast::store",
+            operation,
+            %error,
+            "SQLite failed in a way that the store does not know; the call may be tried again"
+        );
+    }
+    let text = match kind {
         ProviderErrorKind::Busy => {
             format!("another process is writing to the file, and went on for too long: {error}")
         }
         ProviderErrorKind::Full => format!("there is no room left for the file: {error}"),
         _ => error.to_string(),
     };
-    ProviderError::new(kind_of(&error), operation, text).with_source(error)
+    ProviderError::new(kind, operation, text).with_source(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::ffi;
+
+    use super::*;
+
+    fn kind(code: i32) -> ProviderErrorKind {
+        kind_of(&Error::SqliteFailure(ffi::Error::new(code), None))
+    }
+
+    /// G8: only what the store can name is final.
+    #[test]
+    fn an_error_that_the_store_cannot_name_may_be_tried_again() {
+        for code in [
+            ffi::SQLITE_ERROR,
+            ffi::SQLITE_INTERNAL,
+            ffi::SQLITE_PROTOCOL,
+            ffi::SQLITE_SCHEMA,
+            ffi::SQLITE_MISUSE,
+            ffi::SQLITE_NOMEM,
+            ffi::SQLITE_READONLY,
+            ffi::SQLITE_PERM,
+            ffi::SQLITE_IOERR,
+            ffi::SQLITE_CONSTRAINT_DATATYPE,
+            4_711,
+        ] {
+            assert_eq!(kind(code), ProviderErrorKind::Unavailable, "{code}");
+        }
+        assert_eq!(kind_of(&Error::InvalidQuery), ProviderErrorKind::Unavailable);
+    }
+
+    #[test]
+    fn errors_that_the_store_can_name_keep_their_kinds() {
+        for (code, expected) in [
+            (ffi::SQLITE_BUSY, ProviderErrorKind::Busy),
+            (ffi::SQLITE_FULL, ProviderErrorKind::Full),
+            (ffi::SQLITE_CORRUPT, ProviderErrorKind::Corrupt),
+            (ffi::SQLITE_NOTADB, ProviderErrorKind::Corrupt),
+            (ffi::SQLITE_TOOBIG, ProviderErrorKind::Invalid),
+            (ffi::SQLITE_CONSTRAINT_UNIQUE, ProviderErrorKind::Conflict),
+        ] {
+            assert_eq!(kind(code), expected, "{code}");
+        }
+    }
 }

@@ -2,16 +2,22 @@
 //!
 //! Reading it is the only statement that an idle store runs, and only if the size or the time of the log file
 //! has changed since the last look. The writing connection reads it: its own commits do not change the
-//! version that it sees, so only the commits of other processes wake the waiting calls.
+//! version that it sees, so only the commits of other processes are noticed. The writing thread then looks once
+//! for what they made runnable or changed, and wakes the calls that it concerns.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use rusqlite::Connection;
+use rusqlite::{Connection, params};
 use steadfast_clock::Clock;
+use steadfast_store::Woken;
+use steadfast_store::rules::{stored_tag, tag_of};
 
 use crate::link::connection::Location;
+use crate::link::db::{Db, sql};
+use crate::link::error::DbResult;
 use crate::link::options::SqliteOptions;
 
 /// The statement by which another connection's commits are noticed.
@@ -124,5 +130,59 @@ impl OtherProcesses {
                 false
             }
         }
+    }
+}
+
+/// The last change that was seen of each instance that calls of this process wait for.
+pub(crate) type SeenChanges = HashMap<String, InstanceChange>;
+
+/// Tells one commit of an instance from another: the change of its row, and the last event of a history that
+/// has no row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct InstanceChange {
+    change: Option<i64>,
+    event: Option<i64>,
+    has_ended: bool,
+}
+
+/// Bounds how many ready turns, or ready activities of one tag, one look counts: so many calls are woken.
+const MOST_WOKEN: i64 = 64;
+
+impl Db<'_> {
+    /// Looks for what other processes may have made runnable, and for changes of the instances that calls of
+    /// this process wait for. Notes the next moments.
+    pub(crate) fn made_by_others(&self, waited: &[String], seen: &mut SeenChanges) -> DbResult<Woken> {
+        let mut woken = Woken::default();
+        let turns = self.number(sql!("turn/ready/count"), params![self.now, MOST_WOKEN])?;
+        woken.turns = usize::try_from(turns).unwrap_or(0);
+        let mut tag = Some(stored_tag(None));
+        while let Some(current) = tag {
+            let ready = self.number(sql!("work/ready/count_of_tag"), params![current, MOST_WOKEN])?;
+            let name = tag_of(&current).map(str::to_owned);
+            woken.work.extend((0..ready).map(|_| (name.clone(), false)));
+            let next = self.one(sql!("work/ready/next_tag"), [current], |row| row.get(0))?;
+            tag = next.flatten();
+        }
+        // Which process may take the work of a session is decided by the fetch.
+        woken.any_work = self.number(sql!("work/ready/any_other"), [self.now])? == 1;
+        self.note_next_turn()?;
+        self.note_next_work()?;
+        seen.retain(|id, _| waited.contains(id));
+        for id in waited {
+            let found = self.change_of(id)?;
+            if seen.insert(id.clone(), found) != Some(found) {
+                let is_over = found.has_ended || found.change.is_none();
+                let list = if is_over { &mut woken.ended } else { &mut woken.instances };
+                list.push(id.clone());
+            }
+        }
+        Ok(woken)
+    }
+
+    fn change_of(&self, instance: &str) -> DbResult<InstanceChange> {
+        let found = self.one(sql!("instance/change"), [instance], |row| {
+            Ok(InstanceChange { change: row.get(0)?, event: row.get(1)?, has_ended: row.get(2)? })
+        })?;
+        Ok(found.unwrap_or(InstanceChange { change: None, event: None, has_ended: false }))
     }
 }

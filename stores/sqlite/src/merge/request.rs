@@ -26,8 +26,8 @@ pub(super) trait Request: Send {
     /// undone.
     fn is_wanted(&self) -> bool;
 
-    /// Runs the request. After an error its savepoint is rolled back.
-    fn run(&mut self, db: &Db<'_>) -> Result<(), ProviderErrorKind>;
+    /// Runs the request. False after an error: its savepoint is rolled back.
+    fn run(&mut self, db: &Db<'_>) -> bool;
 
     /// Sends the caller the result, or the error of the commit. Returns a request to run next: one that
     /// undoes the lease of a caller that was dropped, or this one again if it has no caller and the file was
@@ -54,19 +54,20 @@ where
         self.undo.is_none() || self.reply.as_ref().is_none_or(|reply| !reply.is_closed())
     }
 
-    fn run(&mut self, db: &Db<'_>) -> Result<(), ProviderErrorKind> {
-        let Some(work) = self.work.take() else { return Err(ProviderErrorKind::Other) };
+    fn run(&mut self, db: &Db<'_>) -> bool {
+        let Some(work) = self.work.take() else { return false };
         let done = catch_unwind(AssertUnwindSafe(|| work(db)));
         let result = match done {
             Ok(result) => result.map_err(|fault| fault.of(self.operation)),
-            Err(_) => Err(ProviderError::permanent(
-                self.operation,
-                "the store met a bug of its own; nothing was changed",
-            )),
+            Err(_) => {
+                let text = "the store met a bug of its own; nothing was changed";
+                tracing::error!(target: "steadfast::store", operation = self.operation, text);
+                Err(ProviderError::new(ProviderErrorKind::Unavailable, self.operation, text))
+            }
         };
-        let kept = result.as_ref().map(drop).map_err(|error| error.kind);
+        let is_kept = result.is_ok();
         self.result = Some(result);
-        kept
+        is_kept
     }
 
     fn answer(self: Box<Self>, committed: &Result<(), ProviderError>) -> Option<Box<dyn Request>> {
@@ -120,8 +121,8 @@ impl Request for Between {
         true
     }
 
-    fn run(&mut self, _db: &Db<'_>) -> Result<(), ProviderErrorKind> {
-        Ok(())
+    fn run(&mut self, _db: &Db<'_>) -> bool {
+        true
     }
 
     fn answer(self: Box<Self>, _committed: &Result<(), ProviderError>) -> Option<Box<dyn Request>> {

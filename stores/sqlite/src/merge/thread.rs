@@ -1,14 +1,14 @@
 //! The writing thread: one transaction for all requests that wait, each in its own savepoint.
 
-use std::sync::Arc;
-
 use rusqlite::Connection;
-use steadfast_store::{ProviderError, ProviderErrorKind, StoreClock, Waiters, Woken};
+use steadfast_store::{ProviderError, ProviderErrorKind, StoreClock, Woken};
 use tokio::sync::mpsc;
 
+use super::alarm::NextMoments;
 use super::log::Log;
-use super::others::OtherProcesses;
+use super::others::{OtherProcesses, SeenChanges};
 use super::request::Request;
+use super::writer::Wakes;
 use crate::link::db::Db;
 use crate::link::error::provider_error;
 
@@ -16,11 +16,27 @@ use crate::link::error::provider_error;
 pub(super) struct WriterThread {
     pub(super) connection: Connection,
     pub(super) clock: StoreClock,
-    pub(super) waiters: Arc<Waiters>,
+    pub(super) wakes: Wakes,
     /// Bounds the requests of one transaction.
     pub(super) max_group: usize,
     pub(super) log: Log,
     pub(super) others: OtherProcesses,
+    /// The last changes that were seen of the instances that calls wait for.
+    pub(super) seen_changes: SeenChanges,
+}
+
+/// What a transaction made runnable, at once and at later moments.
+#[derive(Default)]
+struct News {
+    woken: Woken,
+    moments: NextMoments,
+}
+
+impl News {
+    fn absorb(&mut self, next: Self) {
+        self.woken.absorb(next.woken);
+        self.moments.absorb(next.moments);
+    }
 }
 
 /// The reason why the thread woke up: a request, a due look for commits of other processes, or the end.
@@ -108,7 +124,7 @@ impl WriterThread {
             }
             self.log.tidy(&self.connection);
             if self.others.sees_others(&self.connection, self.clock.clock()) {
-                self.waiters.wake_all();
+                self.wake_for_others();
             }
         }
         // Leases without a holder are undone before the file is closed.
@@ -125,10 +141,15 @@ impl WriterThread {
         if group.is_empty() {
             return Vec::new();
         }
-        let (committed, woken) = self.transaction(&mut group, inbox);
+        let (committed, news) = self.transaction(&mut group, inbox);
+        let is_committed = committed.is_ok();
+        if is_committed {
+            // Before the answers: a call that found nothing waits for the moment that its look has noted.
+            self.wakes.alarms.apply(news.moments);
+        }
         let undone = group.into_iter().filter_map(|request| request.answer(&committed)).collect();
-        if committed.is_ok() {
-            self.waiters.wake(&woken);
+        if is_committed {
+            self.wakes.waiters.wake(&news.woken);
         }
         undone
     }
@@ -139,13 +160,13 @@ impl WriterThread {
         &self,
         group: &mut Vec<Box<dyn Request>>,
         inbox: &mut Inbox,
-    ) -> (Result<(), ProviderError>, Woken) {
-        let mut woken = Woken::default();
+    ) -> (Result<(), ProviderError>, News) {
+        let mut news = News::default();
         // More requests join before the transaction begins, so that all of them wait together for another
         // process that writes.
         self.gather(group, inbox);
         if let Err(error) = self.execute("BEGIN IMMEDIATE") {
-            return (Err(provider_error("begin", error)), woken);
+            return (Err(of_group(provider_error("begin", error), group.len())), news);
         }
         self.gather(group, inbox);
         let (mut number, mut kept_any) = (0, false);
@@ -154,12 +175,12 @@ impl WriterThread {
             let alone = group.len() == 1;
             let kept = match self.run_one(&mut group[number], alone) {
                 Ok(kept) => kept,
-                Err(error) => return (Err(error), Woken::default()),
+                Err(error) => return (Err(of_group(error, group.len())), News::default()),
             };
             // No request can join a transaction that will be rolled back.
             let is_shared = !alone || kept.is_some();
             kept_any |= kept.is_some();
-            woken.absorb(kept.unwrap_or_default());
+            news.absorb(kept.unwrap_or_default());
             number += 1;
             if number == group.len() && is_shared {
                 self.gather(group, inbox);
@@ -167,8 +188,8 @@ impl WriterThread {
         }
         let end = if kept_any { self.execute("COMMIT") } else { self.execute("ROLLBACK") };
         match end {
-            Ok(()) => (Ok(()), woken),
-            Err(error) => (Err(self.roll_back(error)), Woken::default()),
+            Ok(()) => (Ok(()), news),
+            Err(error) => (Err(of_group(self.roll_back(error), group.len())), News::default()),
         }
     }
 
@@ -184,25 +205,48 @@ impl WriterThread {
 
     /// Runs one request of a group. Returns the turns and work that it made runnable, or `None` if it failed
     /// and was rolled back; an error if the whole transaction was rolled back.
-    fn run_one(&self, request: &mut Box<dyn Request>, alone: bool) -> Result<Option<Woken>, ProviderError> {
+    fn run_one(&self, request: &mut Box<dyn Request>, alone: bool) -> Result<Option<News>, ProviderError> {
         let db = Db::new(&self.connection, self.clock.now_ms());
         if !alone {
             self.execute("SAVEPOINT request").map_err(|error| self.roll_back(error))?;
         }
         let outcome = request.run(&db);
         // A full disk or an I/O error may have rolled back everything: then nothing of the group is
-        // committed.
+        // committed. The request that met it keeps its own error.
         if self.connection.is_autocommit() {
-            let kind = outcome.err().unwrap_or(ProviderErrorKind::Unavailable);
+            let kind = ProviderErrorKind::Unavailable;
             let text =
                 "a request of the same commit failed, and took the commit with it; nothing was changed";
             return Err(ProviderError::new(kind, "commit", text));
         }
         if !alone {
-            let undone = if outcome.is_ok() { Ok(()) } else { self.execute("ROLLBACK TO request") };
+            let undone = if outcome { Ok(()) } else { self.execute("ROLLBACK TO request") };
             undone.and_then(|()| self.execute("RELEASE request")).map_err(|error| self.roll_back(error))?;
         }
-        Ok(outcome.ok().map(|()| db.woken.into_inner()))
+        let news = News { woken: db.woken.into_inner(), moments: db.moments.into_inner() };
+        Ok(outcome.then_some(news))
+    }
+
+    /// Looks once, for all waiting calls, for what other processes have made runnable or changed. A look that
+    /// fails wakes all.
+    fn wake_for_others(&mut self) {
+        let waited = self.wakes.waiters.instances();
+        let db = Db::new(&self.connection, self.clock.now_ms());
+        match db.made_by_others(&waited, &mut self.seen_changes) {
+            Ok(woken) => {
+                self.wakes.alarms.apply(db.moments.into_inner());
+                self.wakes.waiters.wake(&woken);
+            }
+            Err(fault) => {
+                let error = fault.of("look");
+                tracing::debug!(
+                    target: "steadfast::store",
+                    %error,
+                    "commits of other processes cannot be looked at; all waiting calls look"
+                );
+                self.wakes.waiters.wake_all();
+            }
+        }
     }
 
     fn roll_back(&self, error: rusqlite::Error) -> ProviderError {
@@ -221,4 +265,13 @@ impl WriterThread {
     fn execute(&self, statement: &str) -> rusqlite::Result<()> {
         self.connection.prepare_cached(statement)?.execute([]).map(drop)
     }
+}
+
+/// Returns the error that a group is answered with when its transaction was rolled back. A request alone is
+/// told what SQLite said; of several it is not known whose fault it is, so they may try again.
+fn of_group(error: ProviderError, size: usize) -> ProviderError {
+    if size == 1 || error.is_retryable() {
+        return error;
+    }
+    ProviderError { kind: ProviderErrorKind::Unavailable, retryable: true, ..error }
 }

@@ -7,8 +7,9 @@ use rusqlite::Connection;
 use steadfast_store::{ProviderError, StoreClock, Waiters};
 use tokio::sync::{mpsc, oneshot};
 
+use super::alarm::Alarms;
 use super::log::Log;
-use super::others::OtherProcesses;
+use super::others::{OtherProcesses, SeenChanges};
 use super::request::{Between, Call, Request, Undo, stopped, undoing};
 use super::thread::{Inbox, WriterThread};
 use crate::link::connection::Location;
@@ -27,20 +28,33 @@ pub(crate) struct Writer {
     thread: Option<JoinHandle<()>>,
 }
 
+/// What the writing thread wakes: waiting calls, and alarms of calls that wait for a moment.
+pub(crate) struct Wakes {
+    pub(crate) waiters: Arc<Waiters>,
+    pub(crate) alarms: Arc<Alarms>,
+}
+
 impl Writer {
     pub(crate) fn spawn(
         mut connection: Connection,
         place: &Location,
         options: &SqliteOptions,
         clock: StoreClock,
-        waiters: Arc<Waiters>,
+        wakes: Wakes,
     ) -> Result<Self, OpenError> {
         let (requests, incoming) = mpsc::channel(options.max_waiting.max(1));
         let (undos, undoing) = mpsc::unbounded_channel();
         let log = Log::watch(&mut connection, options).map_err(OpenError::driver)?;
         let others = OtherProcesses::of(place, options);
-        let thread =
-            WriterThread { connection, clock, waiters, max_group: options.max_group.max(1), log, others };
+        let thread = WriterThread {
+            connection,
+            clock,
+            wakes,
+            max_group: options.max_group.max(1),
+            log,
+            others,
+            seen_changes: SeenChanges::default(),
+        };
         let thread = std::thread::Builder::new()
             .name("steadfast-sqlite".to_owned())
             .spawn(move || thread.run(Inbox { incoming, undoing, held_back: None }))?;

@@ -5,7 +5,7 @@ use steadfast_core::WorkItem;
 use steadfast_store::rules::{WorkTimes, session_key, tag_of};
 use steadfast_store::{MAX_PAGE, OldestWaiting, TurnState, WorkState};
 
-use crate::link::db::{Db, sql, time, unsigned};
+use crate::link::db::{Db, sql, text_of, time, unsigned};
 use crate::link::error::DbResult;
 
 impl Db<'_> {
@@ -45,7 +45,7 @@ impl Db<'_> {
     }
 
     fn work_state(&self, row: &rusqlite::Row<'_>) -> rusqlite::Result<WorkState> {
-        let name = match serde_json::from_str::<WorkItem>(&row.get::<_, String>(1)?) {
+        let name = match serde_json::from_str::<WorkItem>(&text_of(row, 1)?) {
             Ok(WorkItem::ActivityExecute { name, .. }) => Some(name),
             _ => None,
         };

@@ -5,7 +5,7 @@ use steadfast_core::{ErrorDetails, Event, EventKind, SystemStats};
 use steadfast_store::rules::{self, ROWLESS, instance_page, no_such_cursor};
 use steadfast_store::{Cursor, ExecutionState, InstancePage, InstanceQuery, InstanceState};
 
-use crate::link::db::{Db, sql, unsigned};
+use crate::link::db::{Db, sql, text_of, unsigned};
 use crate::link::error::DbResult;
 
 impl Db<'_> {
@@ -21,9 +21,7 @@ impl Db<'_> {
     fn rowless_state(&self, instance: &str) -> DbResult<Option<InstanceState>> {
         let Some(key) = self.maybe(sql!("instance/key"), [instance])? else { return Ok(None) };
         let execution = self.latest_execution(key)?;
-        let Some(text) =
-            self.one(sql!("history/started"), [key, execution], |row| row.get::<_, String>(0))?
-        else {
+        let Some(text) = self.one(sql!("history/started"), [key, execution], |row| text_of(row, 0))? else {
             return Ok(None);
         };
         let Some(Event {
@@ -87,7 +85,7 @@ impl Db<'_> {
         let size = self.one(sql!("history/size"), [key, execution], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let (count, bytes): (i64, i64) = size.unwrap_or((0, 0));
         let values = self.kv_values(instance)?;
-        let started = self.one(sql!("history/started"), [key, execution], |row| row.get::<_, String>(0))?;
+        let started = self.one(sql!("history/started"), [key, execution], |row| text_of(row, 0))?;
         let carried = started.and_then(|text| match serde_json::from_str::<Event>(&text).ok()?.kind {
             EventKind::OrchestrationStarted { carry_forward_events, .. } => carry_forward_events,
             _ => None,

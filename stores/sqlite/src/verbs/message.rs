@@ -3,12 +3,12 @@
 
 use rusqlite::params;
 use steadfast_core::WorkItem;
-use steadfast_store::rules::{check_message, is_start, needs_no_code, stored_tag, to_json};
+use steadfast_store::rules::{check_message, is_start, needs_no_code, read_text, stored_tag, to_json};
 use steadfast_store::{
-    Envelope, MAX_UNREADABLE_ATTEMPTS, Message, NewWork, ProviderError, Queue, Started, UNREADABLE_RETRY,
+    Envelope, MAX_UNREADABLE_ATTEMPTS, Message, NewWork, ProviderError, Started, UNREADABLE_RETRY,
 };
 
-use crate::link::db::{Db, sql, text_of};
+use crate::link::db::{Db, sql, text_of, text_or_none};
 use crate::link::error::{DbResult, Fault};
 
 /// A message as it is stored.
@@ -18,6 +18,10 @@ pub(crate) struct MessageRow {
     pub(crate) attempts: u32,
     pub(crate) traceparent: Option<String>,
     pub(crate) starts: bool,
+    /// The moment at which the message first became due.
+    pub(crate) due: i64,
+    /// The life of the parent that started the child, or that the child answers.
+    pub(crate) life: Option<i64>,
 }
 
 impl MessageRow {
@@ -26,8 +30,10 @@ impl MessageRow {
             seq: row.get(0)?,
             item: text_of(row, 1)?,
             attempts: row.get(2)?,
-            traceparent: row.get(3)?,
+            traceparent: text_or_none(row, 3)?,
             starts: row.get(4)?,
+            due: row.get(5)?,
+            life: row.get(6)?,
         })
     }
 }
@@ -89,24 +95,35 @@ impl Db<'_> {
         Ok(self.number(sql!("instance/exists"), [key])? == 1)
     }
 
-    pub(crate) fn insert_message(&self, message: &Message, text: &str, visible_at: i64) -> DbResult<()> {
+    /// Queues a message that carries no life.
+    pub(crate) fn insert_message(&self, message: &Message, text: &str, due: i64) -> DbResult<()> {
+        self.insert_message_of(message, text, due, None)
+    }
+
+    /// Queues a message that becomes visible at the moment at which it is due.
+    pub(crate) fn insert_message_of(
+        &self,
+        message: &Message,
+        text: &str,
+        due: i64,
+        life: Option<i64>,
+    ) -> DbResult<()> {
         let key = self.key_of(message.item.instance())?;
-        let ready = visible_at <= self.now;
+        let ready = due <= self.now;
         let starts = is_start(&message.item);
-        let columns = params![key, i64::from(ready), visible_at, starts, text, message.traceparent];
+        let columns = params![key, i64::from(ready), due, starts, text, message.traceparent, life];
         self.run(sql!("message/insert"), columns)?;
         let needs_no_code = needs_no_code(&message.item);
         if needs_no_code {
             self.run(sql!("route/turn/needs_no_code"), [self.last_insert()])?;
         }
         if ready {
-            self.touch_turn(key, visible_at)?;
+            self.touch_turn(key, due)?;
             if needs_no_code {
                 self.end_route(key)?;
             }
         } else {
-            // A waiting fetch must learn of the new moment at which it has a turn to lease.
-            self.woken.borrow_mut().turns += 1;
+            self.moments.borrow_mut().turn.add(due);
         }
         Ok(())
     }
@@ -145,7 +162,7 @@ impl Db<'_> {
     ) -> DbResult<Vec<(MessageRow, WorkItem)>> {
         let mut readable = Vec::with_capacity(rows.len());
         for row in rows {
-            match serde_json::from_str::<WorkItem>(&row.item) {
+            match read_text::<WorkItem>(&row.item) {
                 Ok(item) => readable.push((row, item)),
                 Err(error) if row.attempts + 1 < MAX_UNREADABLE_ATTEMPTS => {
                     tracing::debug!(
@@ -154,13 +171,12 @@ impl Db<'_> {
                         %error,
                         "unreadable message passed over"
                     );
-                    self.run(
-                        sql!("message/delay_unreadable"),
-                        params![row.seq, self.after(UNREADABLE_RETRY)],
-                    )?;
+                    let until = self.after(UNREADABLE_RETRY);
+                    self.run(sql!("message/delay_unreadable"), params![row.seq, until])?;
+                    self.moments.borrow_mut().turn.add(until);
                 }
                 Err(error) => {
-                    self.put_aside(Queue::Orchestrator, Some(instance), &row.item, &error, row.attempts + 1)?;
+                    self.put_message_aside(instance, &row, &error)?;
                     self.run(sql!("message/delete"), [row.seq])?;
                 }
             }

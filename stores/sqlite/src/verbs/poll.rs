@@ -1,19 +1,25 @@
 //! Polling: a call that finds nothing looks again after a commit that concerns it, and when a row becomes
 //! runnable by time, until its time-out has passed.
 
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use steadfast_store::{InstanceWait, Interest, ProviderError, Store, Waited, Waiter};
 
 use crate::link::db::{Db, sql};
 use crate::link::error::DbResult;
+use crate::merge::alarm::{Alarm, DueMoment};
 use crate::merge::request::Undo;
 use crate::merge::writer::Taken;
 use crate::store::SqliteProvider;
 use crate::verbs::turn::Fetched;
+use crate::verbs::work::earlier;
 
-/// A look: whether there is something to fetch, and at which time there will be by itself.
-type FetchLook = fn(&Db<'_>) -> DbResult<(bool, Option<i64>)>;
+/// A look: whether there is something to fetch. One that finds nothing notes the next time at which there will
+/// be by itself.
+type FetchLook = fn(&Db<'_>) -> DbResult<bool>;
 
 impl SqliteProvider {
     /// Fetches until there is a lease, or the time-out has passed (`None`).
@@ -29,18 +35,23 @@ impl SqliteProvider {
         Fut: Future<Output = Result<Taken<Fetched<L>>, ProviderError>>,
     {
         let deadline = self.clock.clock().monotonic().saturating_add(timeout);
+        let alarm = self.alarm_of(&interest);
         let waiter = self.waiters.sit(interest);
+        let mut due = None;
         loop {
             let looking = waiter.look();
             let fetched = fetch().await?;
             looking.answered();
-            let next = match fetched.get() {
-                Some(Fetched { lease: None, next }) => *next,
-                _ => return Ok(Some(fetched)),
-            };
+            if fetched.get().is_some_and(|fetched| fetched.lease.is_some()) {
+                return Ok(Some(fetched));
+            }
             drop(fetched);
-            if !self.rest(&waiter, next, deadline).await {
-                return Ok(None);
+            if let Some(due) = due.take() {
+                DueMoment::found_nothing(due);
+            }
+            match self.rest(&waiter, alarm, deadline).await {
+                Rested::Look(moment) => due = moment,
+                Rested::TimedOut => return Ok(None),
             }
         }
     }
@@ -53,16 +64,22 @@ impl SqliteProvider {
         timeout: Duration,
     ) -> Result<Waited, ProviderError> {
         let deadline = self.clock.clock().monotonic().saturating_add(timeout);
+        let alarm = self.alarm_of(&interest);
         let waiter = self.waiters.sit(interest);
+        let mut due = None;
         loop {
             let looking = waiter.look();
-            let (found, next) = self.writer.write("wait", look).await?;
+            let found = self.writer.write("wait", look).await?;
             looking.answered();
             if found {
                 return Ok(Waited::Woken);
             }
-            if !self.rest(&waiter, next, deadline).await {
-                return Ok(Waited::TimedOut);
+            if let Some(due) = due.take() {
+                DueMoment::found_nothing(due);
+            }
+            match self.rest(&waiter, alarm, deadline).await {
+                Rested::Look(moment) => due = moment,
+                Rested::TimedOut => return Ok(Waited::TimedOut),
             }
         }
     }
@@ -82,38 +99,81 @@ impl SqliteProvider {
             if let Some(waited) = wait.saw(seen) {
                 return Ok(waited);
             }
-            if !self.rest(&waiter, None, deadline).await {
+            if let Rested::TimedOut = self.rest(&waiter, None, deadline).await {
                 return Ok(Waited::TimedOut);
             }
         }
     }
 
-    /// Waits until a look may find something. False if the time-out has passed.
-    pub(crate) async fn rest(&self, waiter: &Waiter, next: Option<i64>, deadline: Duration) -> bool {
+    /// Returns the alarm of the rows that a call waits for; none for a change of an instance.
+    fn alarm_of(&self, interest: &Interest) -> Option<&Alarm> {
+        match interest {
+            Interest::Turn => Some(&self.alarms.turns),
+            Interest::Work { .. } | Interest::AnyWork => Some(&self.alarms.work),
+            Interest::Instance(_) | Interest::End(_) => None,
+        }
+    }
+
+    /// Waits until a look may find something: the call is woken, or the next moment has come and no other
+    /// call looks for it.
+    async fn rest<'a>(&self, waiter: &Waiter, alarm: Option<&'a Alarm>, deadline: Duration) -> Rested<'a> {
         let clock = self.clock.clock();
-        let monotonic = clock.monotonic();
-        if monotonic >= deadline {
-            return false;
+        if clock.monotonic() >= deadline {
+            return Rested::TimedOut;
         }
-        let wait = next.map(|at| u64::try_from(at.saturating_sub(self.clock.now_ms())).unwrap_or(0));
-        let due =
-            wait.map_or(deadline, |wait| monotonic.saturating_add(Duration::from_millis(wait)).min(deadline));
-        tokio::select! {
-            () = waiter.called() => {}
-            () = clock.sleep_until(due) => {}
+        loop {
+            let mut is_earlier = pin!(async {
+                match alarm {
+                    Some(alarm) => alarm.is_earlier.notified().await,
+                    None => std::future::pending().await,
+                }
+            });
+            // Registers for the notice before the moment is read, so that no notice is missed.
+            let noticed = poll_fn(|context| Poll::Ready(is_earlier.as_mut().poll(context))).await;
+            if noticed.is_ready() {
+                continue;
+            }
+            let monotonic = clock.monotonic();
+            let next = alarm.and_then(Alarm::next);
+            let wait = next.map(|at| u64::try_from(at.saturating_sub(self.clock.now_ms())).unwrap_or(0));
+            let due = wait.map(|wait| monotonic.saturating_add(Duration::from_millis(wait)));
+            tokio::select! {
+                () = waiter.called() => return Rested::Look(None),
+                () = is_earlier => {}
+                () = clock.sleep_until(due.map_or(deadline, |due| due.min(deadline))) => {
+                    if clock.monotonic() >= deadline {
+                        return Rested::Look(None);
+                    }
+                    if let Some(moment) = alarm.and_then(|alarm| alarm.take(self.clock.now_ms())) {
+                        return Rested::Look(Some(moment));
+                    }
+                }
+            }
         }
-        true
     }
 }
 
+/// How a rest ended.
+enum Rested<'a> {
+    /// A look may find something; with the moment that the look is for, if it is for one.
+    Look(Option<DueMoment<'a>>),
+    TimedOut,
+}
+
 impl Db<'_> {
-    /// Returns the next time at which a turn becomes runnable by itself.
-    pub(crate) fn next_turn_moment(&self) -> DbResult<Option<i64>> {
-        self.maybe(sql!("turn/ready/next_moment"), [self.now])
+    /// Notes the next time at which a turn becomes runnable by itself.
+    pub(crate) fn note_next_turn(&self) -> DbResult<()> {
+        let next = self.maybe(sql!("turn/ready/next_moment"), [self.now])?;
+        let next = earlier(next, self.next_silence()?);
+        self.moments.borrow_mut().turn.know(next);
+        Ok(())
     }
 
-    /// Returns the next time at which an activity becomes runnable by itself.
-    pub(crate) fn next_work_moment(&self) -> DbResult<Option<i64>> {
-        self.maybe(sql!("work/ready/next_moment"), [self.now])
+    /// Notes the next time at which an activity becomes runnable by itself.
+    pub(crate) fn note_next_work(&self) -> DbResult<()> {
+        let next = self.maybe(sql!("work/ready/next_moment"), [self.now])?;
+        let next = earlier(next, self.next_silence()?);
+        self.moments.borrow_mut().work.know(next);
+        Ok(())
     }
 }

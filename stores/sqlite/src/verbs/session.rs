@@ -116,9 +116,10 @@ impl Db<'_> {
     /// Claims the session for the process that serves it now, or extends the lease of its live claim.
     pub(crate) fn claim(&self, id: i64, request: &SessionRequest) -> DbResult<ClaimedSession> {
         let until = self.lease_until(request.lock_timeout)?;
+        self.moments.borrow_mut().work.add(until);
         let Some(session) = self.session_row(id)? else {
             let text = format!("session {id} vanished inside a transaction");
-            return Err(ProviderError::permanent("fetch_work", text).into());
+            return Err(ProviderError::retryable("fetch_work", text).into());
         };
         if session.is_held_by(&request.owner, self.now) {
             self.run(sql!("session/lease/extend"), params![id, session.locked_until.max(until), self.now])?;
@@ -139,11 +140,11 @@ impl Db<'_> {
         Ok(ClaimedSession { key: session.key, epoch: unsigned(epoch), claim })
     }
 
-    /// Releases a session that a dropped fetch claimed, unless it was claimed again since.
-    pub(crate) fn undo_claim(&self, key: &SessionKey, epoch: u64) -> DbResult<()> {
+    /// Takes back that a dropped fetch used a session. A claim that no other fetch has used is released.
+    pub(crate) fn undo_use(&self, key: &SessionKey, epoch: u64) -> DbResult<()> {
         let Some(id) = self.known_session(key)? else { return Ok(()) };
-        match self.session_row(id)? {
-            Some(session) if unsigned(session.epoch) == epoch => self.release(id),
+        match self.maybe(sql!("session/lease/unuse"), params![id, time(epoch)])? {
+            Some(0) => self.release(id),
             _ => Ok(()),
         }
     }

@@ -1,31 +1,69 @@
 //! Rows that cannot be read: set aside with the reason, listed, retried, dropped (S15).
 
 use rusqlite::params;
-use steadfast_core::WorkItem;
-use steadfast_store::rules::no_such_row;
-use steadfast_store::{MAX_PAGE, Message, NewWork, Queue, SetAside};
+use steadfast_core::{SessionKey, WorkItem};
+use steadfast_store::rules::{
+    UnreadableText, is_start, needs_no_code, no_such_row, read_text, session_key, stored_tag, tag_of,
+};
+use steadfast_store::{MAX_PAGE, NewWork, Queue, SetAside};
 
 use crate::link::db::{Db, sql, time, unsigned};
 use crate::link::error::DbResult;
+use crate::verbs::message::MessageRow;
+
+/// A row that was set aside, with all that it had. What an older build did not keep is `None`.
+struct Aside {
+    queue: Queue,
+    instance: Option<String>,
+    payload: String,
+    traceparent: Option<String>,
+    starts: Option<bool>,
+    due: Option<i64>,
+    life: Option<i64>,
+    /// The execution and the activity.
+    identity: Option<(i64, i64)>,
+    tag: Option<String>,
+    session: Option<SessionKey>,
+}
 
 impl Db<'_> {
-    pub(crate) fn put_aside(
+    pub(crate) fn put_message_aside(
         &self,
-        queue: Queue,
+        instance: &str,
+        row: &MessageRow,
+        reason: &UnreadableText,
+    ) -> DbResult<()> {
+        let (id, attempts) = (self.next()?, row.attempts.saturating_add(1));
+        tell(id, Queue::Orchestrator, Some(instance), reason, attempts);
+        let columns = params![
+            id,
+            instance,
+            row.item,
+            reason.to_string(),
+            attempts,
+            self.now,
+            row.traceparent,
+            row.starts,
+            row.due,
+            row.life
+        ];
+        self.run(sql!("set_aside/message"), columns)?;
+        Ok(())
+    }
+
+    pub(crate) fn put_work_aside(
+        &self,
+        seq: i64,
         instance: Option<&str>,
-        payload: &str,
-        reason: &serde_json::Error,
+        (payload, traceparent): (&str, Option<&str>),
+        reason: &UnreadableText,
         attempts: u32,
     ) -> DbResult<()> {
         let id = self.next()?;
-        tracing::warn!(
-            target: "steadfast::store",
-            id, ?queue, instance, %reason, attempts,
-            "unreadable row set aside"
-        );
+        tell(id, Queue::Worker, instance, reason, attempts);
         let columns =
-            params![id, number_of(queue), instance, payload, reason.to_string(), attempts, self.now];
-        self.run(sql!("set_aside/insert"), columns)?;
+            params![id, instance, payload, reason.to_string(), attempts, self.now, seq, traceparent];
+        self.run(sql!("set_aside/work"), columns)?;
         Ok(())
     }
 
@@ -34,34 +72,46 @@ impl Db<'_> {
         self.all(sql!("set_aside/page"), params![after.map_or(-1, time), page], read)
     }
 
-    /// Puts a row back into its queue with an attempt count of 0. If it still cannot be read, the next fetch
-    /// meets it again.
+    /// Puts a row back into its queue as it was, with an attempt count of 0. If it still cannot be read, the
+    /// next fetch meets it again.
     pub(crate) fn retry_set_aside(&self, id: u64) -> DbResult<()> {
         let row = self
-            .one(sql!("set_aside/show"), [time(id)], read)?
+            .one(sql!("set_aside/show"), [time(id)], Aside::read)?
             .ok_or_else(|| no_such_row("retry_set_aside", id))?;
         self.run(sql!("set_aside/delete"), [time(id)])?;
-        match (row.queue, serde_json::from_str::<WorkItem>(&row.payload)) {
-            (Queue::Orchestrator, Ok(item)) => {
-                self.insert_message(&Message::from(item), &row.payload, self.now)
-            }
-            (Queue::Worker, Ok(item @ WorkItem::ActivityExecute { .. })) => {
-                self.insert_work(&NewWork::from(item), &row.payload)
-            }
-            (Queue::Orchestrator, Err(_)) => {
-                let key = self.key_of(row.instance.as_deref().unwrap_or_default())?;
-                let columns = params![key, 1, self.now, false, row.payload, None::<String>];
-                self.run(sql!("message/insert"), columns)?;
-                self.touch_turn(key, self.now)
-            }
-            (Queue::Worker, _) => {
-                let key = self.key_of(row.instance.as_deref().unwrap_or_default())?;
-                let columns = params![key, 0, 0, "", None::<i64>, self.now, row.payload, None::<String>];
-                self.run(sql!("work/insert"), columns)?;
-                self.woken.borrow_mut().work.push((None, false));
-                Ok(())
-            }
+        match row.queue {
+            Queue::Orchestrator => self.return_message(&row),
+            Queue::Worker => self.return_work(&row),
         }
+    }
+
+    fn return_message(&self, row: &Aside) -> DbResult<()> {
+        let item = read_text::<WorkItem>(&row.payload).ok();
+        let starts = row.starts.unwrap_or_else(|| item.as_ref().is_some_and(is_start));
+        let key = self.key_of(instance_of(row, item.as_ref()))?;
+        let columns = params![key, self.now, starts, row.payload, row.traceparent, row.due, row.life];
+        self.run(sql!("set_aside/return_message"), columns)?;
+        self.touch_turn(key, self.now)?;
+        if item.as_ref().is_some_and(needs_no_code) {
+            self.run(sql!("route/turn/needs_no_code"), [self.last_insert()])?;
+            self.end_route(key)?;
+        }
+        Ok(())
+    }
+
+    fn return_work(&self, row: &Aside) -> DbResult<()> {
+        let item = read_text::<WorkItem>(&row.payload).ok();
+        if let (None, Some(item @ WorkItem::ActivityExecute { .. })) = (row.identity, &item) {
+            return self.insert_work(&NewWork::from(item.clone()), &row.payload);
+        }
+        let key = self.key_of(instance_of(row, item.as_ref()))?;
+        let (execution, activity) = row.identity.unwrap_or((0, 0));
+        let tag = row.tag.clone().unwrap_or_else(|| stored_tag(None));
+        let session = row.session.as_ref().map(|session| self.session_number(session)).transpose()?;
+        let columns = params![key, execution, activity, tag, session, self.now, row.payload, row.traceparent];
+        self.run(sql!("work/insert"), columns)?;
+        self.woken.borrow_mut().work.push((tag_of(&tag).map(str::to_owned), session.is_some()));
+        session.map_or(Ok(()), |session| self.refresh_heads(session))
     }
 
     pub(crate) fn drop_set_aside(&self, id: u64) -> DbResult<()> {
@@ -72,17 +122,46 @@ impl Db<'_> {
     }
 }
 
-fn number_of(queue: Queue) -> i64 {
-    match queue {
-        Queue::Orchestrator => 0,
-        Queue::Worker => 1,
+fn tell(id: i64, queue: Queue, instance: Option<&str>, reason: &UnreadableText, attempts: u32) {
+    tracing::warn!(
+        target: "steadfast::store",
+        id, ?queue, instance, %reason, attempts,
+        "unreadable row set aside"
+    );
+}
+
+/// Returns the instance of a row; the row of an older build may know it from its text only.
+fn instance_of<'a>(row: &'a Aside, item: Option<&'a WorkItem>) -> &'a str {
+    row.instance.as_deref().or_else(|| item.map(WorkItem::instance)).unwrap_or_default()
+}
+
+impl Aside {
+    fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
+        let execution: Option<i64> = row.get(7)?;
+        let session: Option<String> = row.get(10)?;
+        Ok(Self {
+            queue: queue_of(row.get(0)?),
+            instance: row.get(1)?,
+            payload: row.get(2)?,
+            traceparent: row.get(3)?,
+            starts: row.get(4)?,
+            due: row.get(5)?,
+            life: row.get(6)?,
+            identity: execution.zip(row.get(8)?),
+            tag: row.get(9)?,
+            session: session.zip(row.get(11)?).map(|(scope, id)| session_key(scope, id)),
+        })
     }
+}
+
+fn queue_of(number: i64) -> Queue {
+    if number == 0 { Queue::Orchestrator } else { Queue::Worker }
 }
 
 fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<SetAside> {
     Ok(SetAside {
         id: unsigned(row.get(0)?),
-        queue: if row.get::<_, i64>(1)? == 0 { Queue::Orchestrator } else { Queue::Worker },
+        queue: queue_of(row.get(1)?),
         instance: row.get(2)?,
         payload: row.get(3)?,
         reason: row.get(4)?,

@@ -11,11 +11,11 @@ use steadfast_store::{
     WorkerId,
 };
 
-use crate::link::db::{Db, sql, time, unsigned};
-use crate::link::error::DbResult;
+use crate::link::db::{Db, sql, text_of, time, unsigned};
+use crate::link::error::{DbResult, is_torn};
 use crate::merge::request::Undo;
+use crate::verbs::life::ConsumedStarts;
 use crate::verbs::message::MessageRow;
-use crate::verbs::work::earlier;
 
 /// Bounds the rows that one fetch moves because their time has come; the next fetch moves the next ones.
 pub(crate) const SWEEP: i64 = 256;
@@ -74,10 +74,10 @@ enum Footing {
     Stray,
 }
 
-/// The result of a fetch: a lease, or the next time at which a row becomes runnable by itself.
+/// The result of a fetch. One without a lease has noted the next time at which a row becomes runnable by
+/// itself.
 pub(crate) struct Fetched<L> {
     pub(crate) lease: Option<L>,
-    pub(crate) next: Option<i64>,
 }
 
 impl<L: Undo> Undo for Fetched<L> {
@@ -98,11 +98,10 @@ impl Db<'_> {
         if lease.is_none() && self.end_impossible_turns()? {
             lease = self.lease_oldest(lock_timeout, filter, asks)?;
         }
-        let next = match lease {
-            Some(_) => None,
-            None => earlier(self.next_turn_moment()?, self.next_silence(asks)?),
-        };
-        Ok(Fetched { lease, next })
+        if lease.is_none() {
+            self.note_next_turn()?;
+        }
+        Ok(Fetched { lease })
     }
 
     fn lease_oldest(
@@ -260,11 +259,13 @@ impl Db<'_> {
         let rows = self.batch(key)?;
         let count = rows.len();
         let readable = self.pass_over_unreadable_messages(&instance, rows)?;
-        // An unreadable message may be the start: the others then wait for it, or their instance does not
-        // exist.
+        let readable = self.settle_former_lives(&instance, readable)?;
+        // An unreadable message may be the start, and so may one of a former parent: the others then wait for
+        // a start, or their instance does not exist.
         let is_firm = readable.len() == count || self.footing(key, name.is_some())? == Footing::Firm;
         if readable.is_empty() || !is_firm {
             self.free_turn(key, self.now)?;
+            self.run(sql!("instance/forget"), [key])?;
             return Ok(None);
         }
         self.lease(key, instance, name.zip(version), execution, readable, lock_timeout).map(Some)
@@ -300,13 +301,20 @@ impl Db<'_> {
         })
     }
 
+    /// Reads the messages of the next turn: the visible ones that first became due before the others, up to
+    /// [`MAX_TURN_MESSAGES`]. A start is always among them (S2).
     fn batch(&self, key: i64) -> DbResult<Vec<MessageRow>> {
         let bound = i64::try_from(MAX_TURN_MESSAGES).unwrap_or(i64::MAX);
+        // The sweep moves a bounded number of messages, and not those of this instance first.
+        for seq in self.all(sql!("turn/ready/due_of_instance"), params![key, self.now, bound], |row| {
+            row.get::<_, i64>(0)
+        })? {
+            self.run(sql!("turn/ready/make_message"), [seq])?;
+        }
         let mut rows = self.all(sql!("turn/lease/batch"), params![key, bound], MessageRow::read)?;
-        if let (true, Some(last)) = (rows.len() >= MAX_TURN_MESSAGES, rows.last().map(|row| row.seq)) {
-            // A start is always delivered, wherever it stands in the queue.
-            let starts = self.all(sql!("turn/lease/starts_beyond"), params![key, last], MessageRow::read)?;
-            for start in starts.into_iter().take(MAX_TURN_MESSAGES) {
+        if let (true, Some(last)) = (rows.len() >= MAX_TURN_MESSAGES, rows.last()) {
+            let beyond = params![key, last.due, last.seq, bound];
+            for start in self.all(sql!("turn/lease/starts_beyond"), beyond, MessageRow::read)? {
                 let Some(last_other) = rows.iter().rposition(|row| !row.starts) else { break };
                 rows.remove(last_other);
                 rows.push(start);
@@ -334,7 +342,9 @@ impl Db<'_> {
         lock_timeout: std::time::Duration,
     ) -> DbResult<LeasedTurn> {
         let token = format!("turn-{}", self.next()?);
-        self.run(sql!("turn/lease/grant"), params![key, token, self.lease_until(lock_timeout)?])?;
+        let until = self.lease_until(lock_timeout)?;
+        self.run(sql!("turn/lease/grant"), params![key, token, until])?;
+        self.moments.borrow_mut().turn.add(until);
         let mut attempt = 0;
         let mut messages = Vec::with_capacity(readable.len());
         for (row, item) in readable {
@@ -365,7 +375,10 @@ impl Db<'_> {
 
     /// Returns name and version as the history recorded them.
     pub(crate) fn started_as(&self, key: i64, execution: i64) -> DbResult<Option<(String, String)>> {
-        let text = self.one(sql!("history/started"), [key, execution], |row| row.get::<_, String>(0))?;
+        let text = match self.one(sql!("history/started"), [key, execution], |row| text_of(row, 0)) {
+            Err(fault) if is_torn(&fault) => None,
+            text => text?,
+        };
         Ok(text.and_then(|text| match serde_json::from_str::<Event>(&text).ok()?.kind {
             EventKind::OrchestrationStarted { name, version, .. } => Some((name, version)),
             _ => None,
@@ -375,8 +388,9 @@ impl Db<'_> {
     /// Commits a turn. An error rolls the whole request back (S3).
     pub(crate) fn commit_turn(&self, token: &str, commit: &PreparedCommit) -> DbResult<Committed> {
         let HeldTurn { key, instance, pin, .. } = self.turn_holder("commit_turn", token)?;
+        let starts = self.consumed_starts(key, token, &commit.commit)?;
         self.run(sql!("turn/lease/consume"), params![key, token])?;
-        let run = self.record(key, commit)?;
+        let run = self.record(key, commit, &starts)?;
         if pin < 0 && !commit.commit.ends_execution() {
             self.keep_route(key, pin)?;
         }
@@ -397,8 +411,9 @@ impl Db<'_> {
             self.withdraw(activity)?;
         }
         for (message, item) in commit.commit.messages.iter().zip(&commit.messages) {
-            let visible_at = fires_at_ms(&message.item).map_or(self.now, time);
-            self.insert_message(message, item, visible_at)?;
+            let due = fires_at_ms(&message.item).map_or(self.now, time);
+            let life = self.life_of(key, &instance, &message.item, &starts)?;
+            self.insert_message_of(message, item, due, life)?;
         }
         self.free_turn(key, self.now)?;
         let mut woken = self.woken.borrow_mut();
@@ -408,16 +423,17 @@ impl Db<'_> {
     }
 
     /// Updates the rows of the instance and of its execution.
-    fn record(&self, key: i64, prepared: &PreparedCommit) -> DbResult<RunId> {
+    fn record(&self, key: i64, prepared: &PreparedCommit, starts: &ConsumedStarts) -> DbResult<RunId> {
         let commit = &prepared.commit;
         let metadata = &commit.metadata;
         let execution = time(commit.execution_id);
         let change = self.next()?;
         if let (Some(name), Some(version)) = (&metadata.orchestration_name, &metadata.orchestration_version) {
             let parent = &metadata.parent_instance_id;
+            let parent_life = starts.life_of_parent(parent.as_deref());
             self.run(
                 sql!("instance/name_row"),
-                params![key, name, version, parent, self.now, change, execution],
+                params![key, name, version, parent, self.now, change, execution, parent_life],
             )?;
         }
         self.run(sql!("instance/touch"), params![key, execution, self.now, change])?;
@@ -458,7 +474,7 @@ impl Db<'_> {
             metadata: metadata.clone(),
             ..TurnCommit::default()
         };
-        self.record(key, &PreparedCommit::new(commit)?).map(drop)
+        self.record(key, &PreparedCommit::new(commit)?, &ConsumedStarts::default()).map(drop)
     }
 
     pub(crate) fn renew_turn(&self, token: &str, extend_for: std::time::Duration) -> DbResult<()> {
@@ -480,6 +496,9 @@ impl Db<'_> {
             self.run(sql!("turn/lease/abandon"), params![key, token, uncounted, visible_at, self.now])?;
         if given > 0 {
             self.free_turn(key, self.now)?;
+            if let Some(at) = visible_at {
+                self.moments.borrow_mut().turn.add(at);
+            }
         }
         Ok(())
     }

@@ -2,13 +2,15 @@
 
 use rusqlite::params;
 use steadfast_core::{ScheduledActivityIdentifier, SessionKey, WorkItem};
-use steadfast_store::rules::{ended_work_lease, no_such_lease, stored_tags, tag_of, withdrawn_work};
+use steadfast_store::rules::{
+    UnreadableText, ended_work_lease, no_such_lease, read_text, stored_tags, tag_of, withdrawn_work,
+};
 use steadfast_store::{
-    Abandon, Attempt, Claim, ClaimedSession, MAX_UNREADABLE_ATTEMPTS, ProviderError, Queue, SessionRequest,
-    SessionScope, UNREADABLE_RETRY, WorkRequest,
+    Abandon, Attempt, ClaimedSession, MAX_UNREADABLE_ATTEMPTS, ProviderError, SessionRequest, SessionScope,
+    UNREADABLE_RETRY, WorkRequest,
 };
 
-use crate::link::db::{Db, sql, text_of, time};
+use crate::link::db::{Db, sql, text_of, text_or_none, time};
 use crate::link::error::DbResult;
 use crate::merge::request::Undo;
 use crate::verbs::message::NewMessage;
@@ -28,20 +30,15 @@ pub(crate) struct LeasedWork {
     pub(crate) now: i64,
 }
 
-/// Abandons the activity, and releases the session if this fetch claimed it: a dropped fetch leaves no lease
-/// (S5).
+/// Abandons the activity, and releases the session if no other fetch has used its claim: a dropped fetch
+/// leaves no lease (S5).
 impl Undo for LeasedWork {
     fn undo(self, db: &Db<'_>) -> DbResult<()> {
         let how = Abandon { retry_after: None, attempt: Attempt::Uncounted };
         if let Some(place) = db.maybe(sql!("work/lease/holder"), [&self.token])? {
             db.make_work_available(place, how)?;
         }
-        match self.session {
-            Some(ClaimedSession { key, epoch, claim: Claim::New | Claim::Taken { .. } }) => {
-                db.undo_claim(&key, epoch)
-            }
-            _ => Ok(()),
-        }
+        self.session.map_or(Ok(()), |session| db.undo_use(&session.key, session.epoch))
     }
 }
 
@@ -76,11 +73,10 @@ impl Db<'_> {
         if lease.is_none() && (self.end_impossible_work()? | self.end_impossible_sessions()?) {
             lease = self.lease_oldest_work(request)?;
         }
-        let next = match lease {
-            Some(_) => None,
-            None => earlier(self.next_work_moment()?, self.next_silence(request.worker.as_ref())?),
-        };
-        Ok(Fetched { lease, next })
+        if lease.is_none() {
+            self.note_next_work()?;
+        }
+        Ok(Fetched { lease })
     }
 
     fn lease_oldest_work(&self, request: &WorkRequest) -> DbResult<Option<LeasedWork>> {
@@ -238,7 +234,7 @@ impl Db<'_> {
     /// Leases an activity. One that cannot be read is counted and delayed, and in the end set aside (S15).
     fn try_lease_work(&self, seq: i64, request: &WorkRequest) -> DbResult<Option<LeasedWork>> {
         let Some(row) = self.one(sql!("work/show"), [seq], read)? else { return Ok(None) };
-        let item = match serde_json::from_str::<WorkItem>(&row.item) {
+        let item = match read_text::<WorkItem>(&row.item) {
             Ok(item) => item,
             Err(error) => {
                 self.pass_over_unreadable_work(&row, &error)?;
@@ -254,6 +250,7 @@ impl Db<'_> {
         let epoch = claimed.as_ref().map(|claimed| time(claimed.epoch));
         let until = self.lease_until(request.lock_timeout)?;
         self.run(sql!("work/lease/grant"), params![seq, token, until, epoch, request.worker_id])?;
+        self.moments.borrow_mut().work.add(until);
         if is_routed(row.session, &row.tag) {
             self.run(sql!("route/work/taken"), [seq])?;
         }
@@ -274,13 +271,16 @@ impl Db<'_> {
         }))
     }
 
-    fn pass_over_unreadable_work(&self, row: &WorkRow, error: &serde_json::Error) -> DbResult<()> {
+    fn pass_over_unreadable_work(&self, row: &WorkRow, error: &UnreadableText) -> DbResult<()> {
         let attempts = row.attempts + 1;
         if attempts < MAX_UNREADABLE_ATTEMPTS {
-            self.run(sql!("work/delay_unreadable"), params![row.seq, self.after(UNREADABLE_RETRY)])?;
+            let until = self.after(UNREADABLE_RETRY);
+            self.run(sql!("work/delay_unreadable"), params![row.seq, until])?;
+            self.moments.borrow_mut().work.add(until);
         } else {
             let instance = self.one(sql!("instance/name"), [row.key], |row| row.get::<_, String>(0))?;
-            self.put_aside(Queue::Worker, instance.as_deref(), &row.item, error, attempts)?;
+            let text = (row.item.as_str(), row.traceparent.as_deref());
+            self.put_work_aside(row.seq, instance.as_deref(), text, error, attempts)?;
             self.run(sql!("work/delete"), [row.seq])?;
         }
         row.session.map_or(Ok(()), |session| self.refresh_head(session, &row.tag))
@@ -318,6 +318,9 @@ impl Db<'_> {
         let uncounted = i64::from(how.attempt == Attempt::Uncounted);
         let visible_at = how.retry_after.map(|delay| self.after(delay));
         self.run(sql!("work/lease/abandon"), params![seq, uncounted, visible_at, self.now])?;
+        if let Some(at) = visible_at {
+            self.moments.borrow_mut().work.add(at);
+        }
         let place = self.one(sql!("work/place"), [seq], |row| Ok((row.get(0)?, row.get::<_, String>(1)?)))?;
         place.map_or(Ok(()), |(session, tag)| self.work_is_ready(session, &tag))
     }
@@ -380,7 +383,7 @@ fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<WorkRow> {
         session: row.get(3)?,
         attempts: row.get(4)?,
         item: text_of(row, 5)?,
-        traceparent: row.get(6)?,
+        traceparent: text_or_none(row, 6)?,
         since: row.get(7)?,
     })
 }

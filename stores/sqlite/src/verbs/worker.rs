@@ -99,14 +99,24 @@ impl Db<'_> {
         Ok(())
     }
 
-    /// Takes the handlers of workers that fell silent off the listed ones, and removes the rows of workers
-    /// that have been gone for long.
-    fn forget_workers(&self) -> DbResult<()> {
+    /// Takes the handlers of workers that fell silent off the listed ones, in a bounded batch. What was left
+    /// to them may be given to other workers, so all fetches look.
+    fn unlist_silent(&self) -> DbResult<()> {
         let silent = params![self.silent_since(), SWEEP];
-        for id in self.all(sql!("worker/silent"), silent, |row| row.get::<_, String>(0))? {
-            self.run(sql!("worker/unlist"), [&id])?;
-            self.run(sql!("worker/fell_silent"), [&id])?;
+        let silent = self.all(sql!("worker/silent"), silent, |row| row.get::<_, String>(0))?;
+        for id in &silent {
+            self.run(sql!("worker/unlist"), [id])?;
+            self.run(sql!("worker/fell_silent"), [id])?;
         }
+        if !silent.is_empty() {
+            self.wake_all_fetches();
+        }
+        Ok(())
+    }
+
+    /// Removes the rows of workers that have been gone for long, in a bounded batch.
+    fn forget_workers(&self) -> DbResult<()> {
+        self.unlist_silent()?;
         let kept_for = i64::try_from(WORKER_KEPT_FOR.as_millis()).unwrap_or(i64::MAX);
         self.run(sql!("worker/forget_old"), params![self.now.saturating_sub(kept_for), SWEEP])?;
         Ok(())
@@ -118,12 +128,13 @@ impl Db<'_> {
     }
 
     /// Returns the next time at which a live worker counts as gone unless it reports, if anything is routed:
-    /// what is left to it may then be given to the worker that asks.
-    pub(crate) fn next_silence(&self, asks: Option<&WorkerId>) -> DbResult<Option<i64>> {
-        if asks.is_none() {
-            return Ok(None);
+    /// what is left to it may then be given to others. Those that are gone already are not listed any more.
+    pub(crate) fn next_silence(&self) -> DbResult<Option<i64>> {
+        let mut last_seen = self.maybe(sql!("worker/next_silence"), [])?;
+        if last_seen.is_some_and(|at| at <= self.silent_since()) {
+            self.unlist_silent()?;
+            last_seen = self.maybe(sql!("worker/next_silence"), [])?;
         }
-        let last_seen = self.maybe(sql!("worker/next_silence"), [self.silent_since()])?;
         Ok(last_seen.map(|at| at.saturating_add(self.now.saturating_sub(self.silent_since()))))
     }
 

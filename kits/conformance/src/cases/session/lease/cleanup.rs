@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use steadfast_core::SessionKey;
-use steadfast_store::{Claim, RenewSessions};
+use steadfast_store::{Claim, NewWork, Outcome, RenewSessions};
 
 use crate::Verdict;
-use crate::bench::{Bench, LEASE, TICK, ok};
+use crate::bench::{Bench, LEASE, TICK, activity_with, event, ok, started};
 use crate::case::{cases, need};
-use crate::cases::session::{attachment, desk, id_of, leasing, owning, queue, renewal};
+use crate::cases::session::{Desk, attachment, desk, id_of, leasing, owning, queue, renewal};
 
 cases![
     s13_clean_up_removes_ended_sessions_without_work,
@@ -21,6 +21,8 @@ cases![
     s13_clean_up_beside_new_work_loses_nothing,
     s13_clean_up_of_nothing_removes_nothing,
     s13_clean_up_keeps_open_sessions_of_instances,
+    s13_clean_up_keeps_sessions_of_an_instance_that_only_has_a_history,
+    s13_clean_up_keeps_sessions_of_an_instance_that_is_about_to_start,
     s13_the_idle_timeout_of_a_clean_up_decides_nothing,
 ];
 
@@ -139,6 +141,35 @@ async fn s13_clean_up_keeps_open_sessions_of_instances(bench: Bench) -> Verdict 
         assert!(desk.find(&SessionKey::owned("a", session)).await.is_some(), "{session} is open");
     }
     assert_eq!(desk.show(&SessionKey::owned("a", "Y")).await.epoch, attachment(&lease).epoch);
+    Verdict::Kept
+}
+
+/// Makes a session of an instance that has no row: its work was queued by hand. Lets the lease end.
+async fn session_without_a_row(bench: &Bench, desk: &Desk<'_>) -> SessionKey {
+    let key = SessionKey::owned("a", "X");
+    let work = NewWork { session: Some(key.clone()), ..activity_with("a", 2, Some("X"), None).into() };
+    ok(desk.store.enqueue_work(work).await);
+    let lease = desk.fetched("A").await;
+    ok(desk.store.finish_work(&lease.token, Outcome::default()).await);
+    bench.advance(2 * LEASE);
+    key
+}
+
+async fn s13_clean_up_keeps_sessions_of_an_instance_that_only_has_a_history(bench: Bench) -> Verdict {
+    let desk = need!(owning(&bench), "owned sessions");
+    let key = session_without_a_row(&bench, &desk).await;
+    ok(desk.store.append_history("a", 1, vec![event("a", 1, started())]).await);
+    assert_eq!(ok(desk.store.cleanup_sessions().await), 0, "an instance with a history exists");
+    assert!(desk.find(&key).await.is_some());
+    Verdict::Kept
+}
+
+async fn s13_clean_up_keeps_sessions_of_an_instance_that_is_about_to_start(bench: Bench) -> Verdict {
+    let desk = need!(owning(&bench), "owned sessions");
+    let key = session_without_a_row(&bench, &desk).await;
+    bench.start("a").await;
+    assert_eq!(ok(desk.store.cleanup_sessions().await), 0, "an instance with a queued start exists");
+    assert!(desk.find(&key).await.is_some());
     Verdict::Kept
 }
 

@@ -1,0 +1,2 @@
+-- Counts the ready activities without a session of a tag, up to ?2.
+SELECT count(*) FROM (SELECT 1 FROM work WHERE state = 1 AND session IS NULL AND tag = ?1 LIMIT ?2)
