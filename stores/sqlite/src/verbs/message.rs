@@ -3,7 +3,7 @@
 
 use rusqlite::params;
 use steadfast_core::WorkItem;
-use steadfast_store::rules::{check_message, is_start, read_text, stored_tag, to_json};
+use steadfast_store::rules::{check_message, is_start, needs_no_code, read_text, stored_tag, to_json};
 use steadfast_store::{
     Envelope, MAX_UNREADABLE_ATTEMPTS, Message, NewWork, ProviderError, Started, UNREADABLE_RETRY,
 };
@@ -113,8 +113,15 @@ impl Db<'_> {
         let starts = is_start(&message.item);
         let columns = params![key, i64::from(ready), due, starts, text, message.traceparent, life];
         self.run(sql!("message/insert"), columns)?;
+        let needs_no_code = needs_no_code(&message.item);
+        if needs_no_code {
+            self.run(sql!("route/turn/needs_no_code"), [self.last_insert()])?;
+        }
         if ready {
             self.touch_turn(key, due)?;
+            if needs_no_code {
+                self.end_route(key)?;
+            }
         } else {
             self.moments.borrow_mut().turn.add(due);
         }

@@ -15,6 +15,7 @@ use crate::merge::request::Undo;
 use crate::merge::writer::Taken;
 use crate::store::SqliteProvider;
 use crate::verbs::turn::Fetched;
+use crate::verbs::work::earlier;
 
 /// A look: whether there is something to fetch. One that finds nothing notes the next time at which there will
 /// be by itself.
@@ -163,6 +164,7 @@ impl Db<'_> {
     /// Notes the next time at which a turn becomes runnable by itself.
     pub(crate) fn note_next_turn(&self) -> DbResult<()> {
         let next = self.maybe(sql!("turn/ready/next_moment"), [self.now])?;
+        let next = earlier(next, self.next_silence()?);
         self.moments.borrow_mut().turn.know(next);
         Ok(())
     }
@@ -170,6 +172,7 @@ impl Db<'_> {
     /// Notes the next time at which an activity becomes runnable by itself.
     pub(crate) fn note_next_work(&self) -> DbResult<()> {
         let next = self.maybe(sql!("work/ready/next_moment"), [self.now])?;
+        let next = earlier(next, self.next_silence()?);
         self.moments.borrow_mut().work.know(next);
         Ok(())
     }

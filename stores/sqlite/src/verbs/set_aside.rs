@@ -3,7 +3,7 @@
 use rusqlite::params;
 use steadfast_core::{SessionKey, WorkItem};
 use steadfast_store::rules::{
-    UnreadableText, is_start, no_such_row, read_text, session_key, stored_tag, tag_of,
+    UnreadableText, is_start, needs_no_code, no_such_row, read_text, session_key, stored_tag, tag_of,
 };
 use steadfast_store::{MAX_PAGE, NewWork, Queue, SetAside};
 
@@ -91,7 +91,12 @@ impl Db<'_> {
         let key = self.key_of(instance_of(row, item.as_ref()))?;
         let columns = params![key, self.now, starts, row.payload, row.traceparent, row.due, row.life];
         self.run(sql!("set_aside/return_message"), columns)?;
-        self.touch_turn(key, self.now)
+        self.touch_turn(key, self.now)?;
+        if item.as_ref().is_some_and(needs_no_code) {
+            self.run(sql!("route/turn/needs_no_code"), [self.last_insert()])?;
+            self.end_route(key)?;
+        }
+        Ok(())
     }
 
     fn return_work(&self, row: &Aside) -> DbResult<()> {

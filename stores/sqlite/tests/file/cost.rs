@@ -1,6 +1,8 @@
 //! S20: a fetch that returns one lease costs the same whatever else is stored, counted in steps of SQLite's
 //! virtual machine.
 
+mod routed;
+
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;

@@ -1,6 +1,8 @@
 //! Several processes on one file: leases and sessions hold, and a commit of one wakes the fetches of the
 //! others.
 
+mod older;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, Write};
 use std::path::Path;

@@ -8,7 +8,10 @@ use rusqlite::Connection;
 use steadfast_clock::{Clock, SystemClock};
 use steadfast_core::{Event, EventKind, ExecutionMetadata, TagFilter, WorkItem};
 use steadfast_sqlite::{SqliteOptions, SqliteProvider};
-use steadfast_store::{Cold, NewWork, TurnRequest, WorkRequest};
+use steadfast_store::{
+    Abandon, Attempt, Cold, ListedHandler, NeededHandler, NewWork, Refusal, TurnRequest, WorkRequest,
+    WorkerId, WorkerProcess, WorkerReport, WorkerSlots,
+};
 use tempfile::TempDir;
 
 /// Longer than any test takes.
@@ -112,6 +115,32 @@ pub(crate) fn work_request(poll_timeout: Duration, tags: TagFilter) -> WorkReque
         tags,
         session: None,
         worker: None,
+    }
+}
+
+/// A report of a worker that has the orchestration and the activity of these tests, or none.
+pub(crate) fn worker(id: &str, is_capable: bool) -> WorkerReport {
+    let listed = |name: &str, versions: Vec<String>| -> Vec<ListedHandler> {
+        is_capable.then(|| ListedHandler { name: name.into(), versions }).into_iter().collect()
+    };
+    WorkerReport {
+        id: WorkerId(id.into()),
+        process: WorkerProcess::default(),
+        orchestrations: listed("Chain", vec!["1.0.0".into()]),
+        activities: listed("Step", Vec::new()),
+        tags: TagFilter::Any,
+        takes_unlisted: false,
+        slots: WorkerSlots::default(),
+        sessions: 0,
+        is_stopped: false,
+    }
+}
+
+/// A refusal of a worker that lacks the handler.
+pub(crate) fn refusal(name: &str, retry_after: Option<Duration>) -> Refusal {
+    Refusal {
+        handler: NeededHandler { name: name.into(), version: None },
+        if_unlisted: Abandon { retry_after, attempt: Attempt::Uncounted },
     }
 }
 
