@@ -13,17 +13,18 @@ use steadfast_store::rules::{
 use steadfast_store::{
     Abandon, Committed, Envelope, InstancePage, InstanceQuery, InstanceState, Interest, LeaseToken, NewWork,
     OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, RenewSessions, SessionInfo, SessionRef,
-    SessionsRenewed, SetAside, Started, Store, StoreClock, TurnCommit, TurnLease, TurnRequest, TurnState,
-    WaitFor, Waited, Waiters, WorkLease, WorkRequest, WorkState,
+    SessionsRenewed, SetAside, Started, Store, TurnCommit, TurnLease, TurnRequest, TurnState, WaitFor,
+    Waited, Waiters, WorkLease, WorkRequest, WorkState,
 };
 
+use crate::link::clock::FileClock;
 use crate::link::connection::{Location, open_writer};
 use crate::link::db::{Db, sql, time, unsigned};
 use crate::link::error::DbResult;
 use crate::link::open::{OpenError, location_of};
 use crate::link::options::SqliteOptions;
 use crate::link::reader::Reader;
-use crate::merge::writer::Writer;
+use crate::merge::writer::{OpenFile, Writer};
 use crate::schema::migrate::migrate;
 use crate::verbs::message::NewMessage;
 use crate::verbs::turn::{LeasedTurn, PreparedCommit};
@@ -40,7 +41,7 @@ use crate::verbs::work::LeasedWork;
 pub struct SqliteProvider {
     pub(crate) writer: Writer,
     reader: Reader,
-    pub(crate) clock: StoreClock,
+    pub(crate) clock: FileClock,
     pub(crate) waiters: Arc<Waiters>,
 }
 
@@ -74,10 +75,11 @@ impl SqliteProvider {
     fn open(place: Location, options: SqliteOptions) -> Result<Self, OpenError> {
         let mut connection = open_writer(&place, &options)?;
         migrate(&mut connection, &place)?;
-        let clock = StoreClock::new(Arc::clone(&options.clock));
+        let (clock, presence) = FileClock::open(&mut connection, &place, Arc::clone(&options.clock))?;
         let waiters = Arc::new(Waiters::default());
         let reader = Reader::open(&place, &options, clock.clone())?;
-        let writer = Writer::spawn(connection, &place, &options, clock.clone(), Arc::clone(&waiters))?;
+        let file = OpenFile { connection, place: &place, presence };
+        let writer = Writer::spawn(file, &options, clock.clone(), Arc::clone(&waiters))?;
         Ok(Self { writer, reader, clock, waiters })
     }
 

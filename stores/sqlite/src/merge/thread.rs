@@ -3,24 +3,30 @@
 use std::sync::Arc;
 
 use rusqlite::Connection;
-use steadfast_store::{ProviderError, ProviderErrorKind, StoreClock, Waiters, Woken};
+use steadfast_store::{ProviderError, ProviderErrorKind, Waiters, Woken};
 use tokio::sync::mpsc;
 
 use super::log::Log;
 use super::others::OtherProcesses;
+use super::pace::Pace;
 use super::request::Request;
+use crate::link::clock::{FileClock, Moment};
 use crate::link::db::Db;
 use crate::link::error::provider_error;
+use crate::link::presence::Presence;
 
 /// The thread that owns the writing connection.
 pub(super) struct WriterThread {
     pub(super) connection: Connection,
-    pub(super) clock: StoreClock,
+    pub(super) clock: FileClock,
     pub(super) waiters: Arc<Waiters>,
     /// Bounds the requests of one transaction.
     pub(super) max_group: usize,
     pub(super) log: Log,
     pub(super) others: OtherProcesses,
+    pub(super) pace: Pace,
+    /// Held until the connection is closed.
+    pub(super) _presence: Presence,
 }
 
 /// The reason why the thread woke up: a request, a due look for commits of other processes, or the end.
@@ -107,7 +113,8 @@ impl WriterThread {
                 self.others.stir(self.clock.clock());
             }
             self.log.tidy(&self.connection);
-            if self.others.sees_others(&self.connection, self.clock.clock()) {
+            let has_jumped = self.pace.has_jumped(&self.clock);
+            if self.others.sees_others(&self.connection, self.clock.clock()) || has_jumped {
                 self.waiters.wake_all();
             }
         }
@@ -122,7 +129,7 @@ impl WriterThread {
     /// undo the leases of callers that were dropped.
     fn commit(&self, mut group: Vec<Box<dyn Request>>, inbox: &mut Inbox) -> Vec<Box<dyn Request>> {
         group.retain_mut(|request| request.is_wanted() && !request.run_outside(&self.connection));
-        if group.is_empty() {
+        if group.is_empty() && !self.clock.has_slept() {
             return Vec::new();
         }
         let (committed, woken) = self.transaction(&mut group, inbox);
@@ -147,12 +154,16 @@ impl WriterThread {
         if let Err(error) = self.execute("BEGIN IMMEDIATE") {
             return (Err(provider_error("begin", error)), woken);
         }
+        let mut moment = match self.clock.begin(&self.connection) {
+            Ok(moment) => moment,
+            Err(error) => return (Err(self.roll_back(error)), woken),
+        };
         self.gather(group, inbox);
-        let (mut number, mut kept_any) = (0, false);
+        let (mut number, mut kept_any) = (0, moment.moved);
         while number < group.len() {
             // A single request needs no savepoint: if it fails, all is rolled back.
-            let alone = group.len() == 1;
-            let kept = match self.run_one(&mut group[number], alone) {
+            let alone = group.len() == 1 && !moment.moved;
+            let kept = match self.run_one(&mut group[number], &moment, alone) {
                 Ok(kept) => kept,
                 Err(error) => return (Err(error), Woken::default()),
             };
@@ -165,11 +176,20 @@ impl WriterThread {
                 self.gather(group, inbox);
             }
         }
-        let end = if kept_any { self.execute("COMMIT") } else { self.execute("ROLLBACK") };
-        match end {
+        match self.end(kept_any, &mut moment) {
             Ok(()) => (Ok(()), woken),
             Err(error) => (Err(self.roll_back(error)), Woken::default()),
         }
+    }
+
+    fn end(&self, kept_any: bool, moment: &mut Moment) -> rusqlite::Result<()> {
+        if !kept_any {
+            return self.execute("ROLLBACK");
+        }
+        self.clock.note(&self.connection, moment)?;
+        self.execute("COMMIT")?;
+        self.clock.committed(moment);
+        Ok(())
     }
 
     fn gather(&self, group: &mut Vec<Box<dyn Request>>, inbox: &mut Inbox) {
@@ -184,8 +204,13 @@ impl WriterThread {
 
     /// Runs one request of a group. Returns the turns and work that it made runnable, or `None` if it failed
     /// and was rolled back; an error if the whole transaction was rolled back.
-    fn run_one(&self, request: &mut Box<dyn Request>, alone: bool) -> Result<Option<Woken>, ProviderError> {
-        let db = Db::new(&self.connection, self.clock.now_ms());
+    fn run_one(
+        &self,
+        request: &mut Box<dyn Request>,
+        moment: &Moment,
+        alone: bool,
+    ) -> Result<Option<Woken>, ProviderError> {
+        let db = Db::new(&self.connection, self.clock.at(moment));
         if !alone {
             self.execute("SAVEPOINT request").map_err(|error| self.roll_back(error))?;
         }
