@@ -14,9 +14,9 @@ use crate::{Clock, MachineTime, Sleep};
 /// All values share one monotonic origin, so a deadline computed with one is good for another. On Linux it is
 /// the start of the machine, elsewhere the first use in the process.
 ///
-/// [`machine`](Clock::machine) tells all of a [`MachineTime`] on Linux only. On other Unix systems it tells the
-/// system's monotonic time, which counts sleep as time awake where the system does (macOS); elsewhere it has
-/// the origin of the process.
+/// [`machine`](Clock::machine) tells all of a [`MachineTime`] on Linux only. On other Unix systems it tells
+/// the system's monotonic time, which counts sleep as time awake where the system does (macOS); elsewhere it
+/// has the origin of the process.
 ///
 /// ```
 /// use steadfast_clock::{Clock, SystemClock};

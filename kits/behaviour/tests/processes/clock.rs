@@ -1,6 +1,6 @@
 //! Real processes on one file whose wall clocks disagree by seconds, an hour, a day, either way, and one of
-//! which is stopped meanwhile. They agree on one time: no activity runs twice, no session is taken from a live
-//! owner, timers keep their length (G2).
+//! which is stopped meanwhile. They agree on one time: no activity runs twice, no session is taken from a
+//! live owner, timers keep their length (G2).
 //!
 //! Leases last a second of real time.
 

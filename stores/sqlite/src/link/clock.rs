@@ -49,8 +49,15 @@ struct Offset {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Moment {
     anchor: Anchor,
-    /// True if this transaction counts a sleep of the machine: then it must be committed.
-    pub(crate) moved: bool,
+    /// The sleep of the machine that this transaction counts, in milliseconds.
+    counted_ms: Option<i64>,
+}
+
+impl Moment {
+    /// Tells whether the transaction counts a sleep of the machine: then it must be committed.
+    pub(crate) fn moves(&self) -> bool {
+        self.counted_ms.is_some()
+    }
 }
 
 /// A difference of two clocks that is worth a warning.
@@ -82,8 +89,9 @@ impl FileClock {
         let (offset, anchor) = match found {
             Some((anchor, boot)) if company.is_joined(boot, machine.boot) => {
                 let offset = Offset::of(&anchor, boot, machine, wall_ms);
-                let ahead_ms = wall_ms.saturating_sub(anchor.time_at(machine, offset));
-                tell_of_difference(place, ahead_ms, "another process has it open");
+                let slept_ms = anchor.uncounted_sleep(machine, offset).unwrap_or(0) / NS_PER_MS;
+                let now = anchor.time_at(machine, offset).saturating_add(slept_ms);
+                tell_of_difference(place, wall_ms.saturating_sub(now), "another process has it open");
                 (offset, anchor)
             }
             found => {
@@ -126,7 +134,7 @@ impl FileClock {
     /// Returns the moment of a transaction that only reads.
     pub(crate) fn look(&self, connection: &Connection) -> rusqlite::Result<Moment> {
         let found = read(connection)?;
-        Ok(found.map_or_else(|| self.seen(), |(anchor, _)| Moment { anchor, moved: false }))
+        Ok(found.map_or_else(|| self.seen(), |(anchor, _)| Moment { anchor, counted_ms: None }))
     }
 
     /// Returns the moment of a transaction that writes. If the machine has slept and no process has counted
@@ -136,14 +144,14 @@ impl FileClock {
         let machine = self.clock.machine();
         let Some(slept_ns) = anchor.uncounted_sleep(machine, self.offset) else {
             *self.known() = anchor;
-            return Ok(Moment { anchor, moved: false });
+            return Ok(Moment { anchor, counted_ms: None });
         };
         let (before, by_ms) = (anchor.time_at(machine, self.offset), slept_ns / NS_PER_MS);
         let moved = Anchor {
             store_ms: anchor.store_ms.saturating_add(by_ms),
             // The part below a millisecond is counted with the next sleep.
             slept_ns: anchor.slept_ns.saturating_add(by_ms * NS_PER_MS),
-            noted_ms: before.saturating_add(by_ms),
+            noted_ms: anchor.noted_ms.saturating_add(by_ms),
             ..anchor
         };
         extend_leases(connection, before, by_ms)?;
@@ -152,18 +160,15 @@ impl FileClock {
             moved.slept_ns,
             moved.noted_ms
         ])?;
-        tracing::info!(
-            target: "steadfast::store",
-            slept_ms = by_ms,
-            "the machine has slept: the time of the file goes on, and live leases last that much longer"
-        );
-        Ok(Moment { anchor: moved, moved: true })
+        Ok(Moment { anchor: moved, counted_ms: Some(by_ms) })
     }
 
-    /// Notes the time of the file, from time to time. Call this in a transaction that is to be committed.
+    /// Notes the time of the file, from time to time. Call this in a transaction that is to be committed. A
+    /// process that goes by its wall clock notes none: others would take it for theirs.
     pub(crate) fn note(&self, connection: &Connection, moment: &mut Moment) -> rusqlite::Result<()> {
         let now = self.at(moment);
-        if now.saturating_sub(moment.anchor.noted_ms) < NOTE_EVERY_MS {
+        let is_soon = now.saturating_sub(moment.anchor.noted_ms) < NOTE_EVERY_MS;
+        if is_soon || self.offset.awake_ns != 0 {
             return Ok(());
         }
         connection.prepare_cached(sql!("clock/note"))?.execute([now])?;
@@ -174,6 +179,25 @@ impl FileClock {
     /// Call this after a transaction is committed: its moment is that of the file.
     pub(crate) fn committed(&self, moment: &Moment) {
         *self.known() = moment.anchor;
+        if let Some(slept_ms) = moment.counted_ms {
+            tracing::info!(
+                target: "steadfast::store",
+                slept_ms,
+                "the machine has slept: the time of the file goes on, and live leases last that much longer"
+            );
+        }
+    }
+
+    /// Reads the anchor again: other processes have written to the file.
+    pub(crate) fn refresh(&self, connection: &Connection) {
+        match self.look(connection) {
+            Ok(moment) => *self.known() = moment.anchor,
+            Err(error) => tracing::debug!(
+                target: "steadfast::store",
+                %error,
+                "the time of the file cannot be read; the next transaction reads it"
+            ),
+        }
     }
 
     /// Tells whether the machine has slept since the anchor was read last.
@@ -182,7 +206,7 @@ impl FileClock {
     }
 
     fn seen(&self) -> Moment {
-        Moment { anchor: *self.known(), moved: false }
+        Moment { anchor: *self.known(), counted_ms: None }
     }
 
     /// Locks the anchor. It is replaced as a whole, so a poisoned lock is still good.
@@ -333,8 +357,8 @@ fn tell_of_difference(place: &Location, ahead_ms: i64, why: &str) {
         tracing::warn!(
             target: "steadfast::store",
             ahead_ms,
-            "the wall clock of this process is not the time of {place}, and {why}: leases and timers go by the \
-             time of the file"
+            "the wall clock of this process is not the time of {place}, and {why}: leases and timers go by \
+             the time of the file"
         );
     }
 }

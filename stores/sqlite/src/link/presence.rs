@@ -51,8 +51,8 @@ impl Presence {
     }
 }
 
-/// Opens the file beside the database, and creates it if it is missing. It stays there: a process that removed
-/// it could not be seen by one that has it open.
+/// Opens the file beside the database, and creates it if it is missing. It stays there: a process that
+/// removed it could not be seen by one that has it open.
 fn open_beside(path: &Path) -> std::io::Result<File> {
     // SQLite follows links in the same way to find its log.
     let mut name = path.canonicalize()?.into_os_string();

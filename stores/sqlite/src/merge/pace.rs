@@ -1,5 +1,5 @@
-//! Noticing that the time of the file has jumped against the time that waiting calls wait by, and that the wall
-//! clock was set.
+//! Noticing that the time of the file has jumped against the time that waiting calls wait by, and that the
+//! wall clock was set.
 
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ impl Pace {
             tracing::warn!(
                 target: "steadfast::store",
                 ahead_ms,
-                "the wall clock was set; leases and timers go by the time of the file, which goes on as it did"
+                "the wall clock was set; leases and timers go by the time of the file, which goes on"
             );
         }
     }

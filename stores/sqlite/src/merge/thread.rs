@@ -113,8 +113,11 @@ impl WriterThread {
                 self.others.stir(self.clock.clock());
             }
             self.log.tidy(&self.connection);
-            let has_jumped = self.pace.has_jumped(&self.clock);
-            if self.others.sees_others(&self.connection, self.clock.clock()) || has_jumped {
+            let has_others = self.others.sees_others(&self.connection, self.clock.clock());
+            if has_others {
+                self.clock.refresh(&self.connection);
+            }
+            if self.pace.has_jumped(&self.clock) || has_others {
                 self.waiters.wake_all();
             }
         }
@@ -159,10 +162,10 @@ impl WriterThread {
             Err(error) => return (Err(self.roll_back(error)), woken),
         };
         self.gather(group, inbox);
-        let (mut number, mut kept_any) = (0, moment.moved);
+        let (mut number, mut kept_any) = (0, moment.moves());
         while number < group.len() {
             // A single request needs no savepoint: if it fails, all is rolled back.
-            let alone = group.len() == 1 && !moment.moved;
+            let alone = group.len() == 1 && !moment.moves();
             let kept = match self.run_one(&mut group[number], &moment, alone) {
                 Ok(kept) => kept,
                 Err(error) => return (Err(error), Woken::default()),

@@ -1,5 +1,5 @@
-//! The time of the file (G2): processes agree on it whatever their wall clocks say, one that is alone moves it
-//! forward, and a sleep of the machine neither ends a lease nor delays a timer.
+//! The time of the file (G2): processes agree on it whatever their wall clocks say, one that is alone moves
+//! it forward, and a sleep of the machine neither ends a lease nor delays a timer.
 
 mod alone;
 mod disagree;
