@@ -188,8 +188,12 @@ impl FileClock {
         }
     }
 
-    /// Reads the anchor again: other processes have written to the file.
+    /// Reads the anchor again, because other processes have written to the file and may have counted a sleep.
+    /// The clock of a machine that tells its run notices a sleep by itself, and is not read for.
     pub(crate) fn refresh(&self, connection: &Connection) {
+        if self.clock.machine().boot.is_some() {
+            return;
+        }
         match self.look(connection) {
             Ok(moment) => *self.known() = moment.anchor,
             Err(error) => tracing::debug!(
