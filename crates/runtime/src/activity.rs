@@ -89,6 +89,7 @@ impl Lane for Activities {
                 poll_timeout: plan.poll,
                 tags: plan.tags.clone(),
                 session: ask.request.clone(),
+                worker: None,
             };
             let lease = tokio::select! {
                 biased;

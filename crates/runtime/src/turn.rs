@@ -41,6 +41,7 @@ impl Lane for Turns {
             poll_timeout: plan.poll,
             filter: Some(&plan.filter),
             warm: &self.shared.warm,
+            worker: None,
         };
         let lease = self.shared.store.fetch_turn(request).await?;
         if lease.is_some() {

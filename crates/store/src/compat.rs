@@ -45,7 +45,7 @@ impl<S: Store> Provider for S {
         poll_timeout: Duration,
         filter: Option<&DispatcherCapabilityFilter>,
     ) -> Result<Option<(OrchestrationItem, String, u32)>, ProviderError> {
-        let request = TurnRequest { lock_timeout, poll_timeout, filter, warm: &Cold };
+        let request = TurnRequest { lock_timeout, poll_timeout, filter, warm: &Cold, worker: None };
         Ok(self.fetch_turn(request).await?.map(compatible_item))
     }
 
@@ -127,8 +127,14 @@ impl<S: Store> Provider for S {
             leave_out: Vec::new(),
         });
         let worker_id = session.as_ref().map(|request| request.owner.id.clone()).unwrap_or_default();
-        let request =
-            WorkRequest { worker_id, lock_timeout, poll_timeout, tags: tag_filter.clone(), session };
+        let request = WorkRequest {
+            worker_id,
+            lock_timeout,
+            poll_timeout,
+            tags: tag_filter.clone(),
+            session,
+            worker: None,
+        };
         let lease = self.fetch_work(request).await?;
         Ok(lease.map(|lease| (lease.item, lease.token.as_str().to_owned(), lease.attempt)))
     }
@@ -169,6 +175,7 @@ impl<S: Store> Provider for S {
                 tags: TagFilter::Any,
                 appetite: Appetite::Hungry,
                 held: Vec::new(),
+                worker: None,
             };
             renewed += self.renew_sessions(request).await?.renewed.len();
         }

@@ -32,6 +32,9 @@ pub enum ProviderErrorKind {
     /// The lease has ended, was replaced, or was never given. Another worker may hold the instance or the
     /// activity: do nothing further with it.
     LeaseLost,
+    /// The activity was withdrawn while its lease lasted: its orchestration cancelled it, or was deleted. The
+    /// lease is lost.
+    Withdrawn,
     /// The call would store something again that must be unique, such as an event id.
     Conflict,
     /// The instance, execution or row that the call names does not exist.
@@ -56,6 +59,7 @@ impl ProviderErrorKind {
         match self {
             Self::Busy | Self::Unavailable | Self::Full => true,
             Self::LeaseLost
+            | Self::Withdrawn
             | Self::Conflict
             | Self::NotFound
             | Self::Refused
@@ -108,7 +112,7 @@ impl ProviderError {
     /// compatible contract fixes (`Invalid lock token`).
     pub fn is_lease_lost(&self) -> bool {
         match self.kind {
-            ProviderErrorKind::LeaseLost => true,
+            ProviderErrorKind::LeaseLost | ProviderErrorKind::Withdrawn => true,
             ProviderErrorKind::Other => self.message.contains("Invalid lock token"),
             _ => false,
         }

@@ -15,6 +15,12 @@ pub enum StoreCall<'a> {
     Renew(&'a crate::LeaseToken),
     /// Carries the token, as [`Renew`](Self::Renew) does.
     Abandon(&'a crate::LeaseToken),
+    Excuse,
+    Refuse,
+    ReportWorker,
+    Workers,
+    DeleteEnded,
+    Gauges,
     RegisterNode,
     RenewSessions,
     ReleaseSessions,
@@ -50,6 +56,12 @@ impl StoreCall<'_> {
             Self::FinishWork => "finish_work",
             Self::Renew(_) => "renew",
             Self::Abandon(_) => "abandon",
+            Self::Excuse => "excuse",
+            Self::Refuse => "refuse",
+            Self::ReportWorker => "report_worker",
+            Self::Workers => "workers",
+            Self::DeleteEnded => "delete_ended",
+            Self::Gauges => "gauges",
             Self::RegisterNode => "register_node",
             Self::RenewSessions => "renew_sessions",
             Self::ReleaseSessions => "release_sessions",
@@ -125,6 +137,13 @@ macro_rules! forward_store {
             FinishWork finish_work(lease: &$crate::LeaseToken, outcome: $crate::Outcome) -> ();
             Renew(lease) renew(lease: &$crate::LeaseToken, extend_for: ::std::time::Duration) -> ();
             Abandon(lease) abandon(lease: &$crate::LeaseToken, how: $crate::Abandon) -> ();
+            Excuse excuse(lease: &$crate::LeaseToken) -> bool;
+            Refuse refuse(lease: &$crate::LeaseToken, refusal: $crate::Refusal) -> $crate::Refused;
+            ReportWorker report_worker(report: &$crate::WorkerReport) -> ();
+            Workers workers(after: Option<&$crate::WorkerId>) -> Vec<$crate::WorkerInfo>;
+            DeleteEnded delete_ended(ended_for: ::std::time::Duration, limit: u32)
+                -> $crate::DeleteInstanceResult;
+            Gauges gauges() -> $crate::Gauges;
             RegisterNode register_node(node_id: &str) -> u64;
             RenewSessions renew_sessions(request: $crate::RenewSessions) -> $crate::SessionsRenewed;
             ReleaseSessions release_sessions(owner: &$crate::Owner, sessions: &[$crate::SessionRef])

@@ -7,10 +7,11 @@ use async_trait::async_trait;
 use steadfast_core::{Event, SessionKey, SystemStats};
 
 use crate::{
-    Abandon, Committed, Envelope, InstancePage, InstanceQuery, InstanceState, LeaseToken, NewWork,
-    OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, ProviderErrorKind, RenewSessions,
-    SessionInfo, SessionRef, SessionsRenewed, SetAside, Started, TurnCommit, TurnLease, TurnRequest,
-    TurnState, WaitFor, Waited, WorkLease, WorkRequest, WorkState,
+    Abandon, Committed, DeleteInstanceResult, Envelope, Gauges, InstancePage, InstanceQuery, InstanceState,
+    LeaseToken, NewWork, OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, ProviderErrorKind,
+    Refusal, Refused, RenewSessions, SessionInfo, SessionRef, SessionsRenewed, SetAside, Started, TurnCommit,
+    TurnLease, TurnRequest, TurnState, WaitFor, Waited, WorkLease, WorkRequest, WorkState, WorkerId,
+    WorkerInfo, WorkerReport,
 };
 
 /// Keeps histories, queues, leases, sessions and key-value state.
@@ -21,7 +22,9 @@ use crate::{
 ///
 /// # Cancel safety
 /// Each method is one transaction: if its future is dropped, the call took effect as a whole or not at all. A
-/// fetch promises more: a dropped fetch leaves no lease and counts no delivery.
+/// fetch promises more: a dropped fetch leaves no lease and counts no delivery. Only
+/// [`delete_ended`](Self::delete_ended) and [`report_worker`](Self::report_worker) may work in steps, each a
+/// transaction.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
     /// Returns a name for the kind of store, for logs.
@@ -53,12 +56,75 @@ pub trait Store: Send + Sync + 'static {
     /// Removes an activity and sends its completion, in one transaction (S4, S11).
     async fn finish_work(&self, lease: &LeaseToken, outcome: Outcome) -> Result<(), ProviderError>;
 
-    /// Extends a lease: it ends `extend_for` from now (S4). `LeaseLost` for an activity may also mean that
-    /// the activity was withdrawn (S12).
+    /// Extends a lease: it ends `extend_for` from now (S4). `Withdrawn` means that the activity was withdrawn
+    /// (S12).
     async fn renew(&self, lease: &LeaseToken, extend_for: Duration) -> Result<(), ProviderError>;
 
     /// Abandons a lease, so that the instance or the activity can be fetched again (S4, S6).
     async fn abandon(&self, lease: &LeaseToken, how: Abandon) -> Result<(), ProviderError>;
+
+    /// Takes the delivery of a lease that has expired off the count again, and does nothing else: the process
+    /// of the holder did not die, it was paused, or the store was away (S5). Works once for a token, as long
+    /// as the messages or the activity are there, and whoever holds them now; also for a process whose node
+    /// was replaced. Returns whether a delivery was taken off.
+    ///
+    /// The default takes nothing off.
+    async fn excuse(&self, _lease: &LeaseToken) -> Result<bool, ProviderError> {
+        Ok(false)
+    }
+
+    /// Abandons a lease because the caller lacks the handler (S4, S21). If a live worker lists the handler,
+    /// the delivery does not count, and from now on only such workers are given the instance or the activity,
+    /// at once. If none does, the lease is abandoned as the refusal says.
+    ///
+    /// The default knows no workers and abandons.
+    async fn refuse(&self, lease: &LeaseToken, refusal: Refusal) -> Result<Refused, ProviderError> {
+        self.abandon(lease, refusal.if_unlisted).await?;
+        Ok(Refused::Unlisted)
+    }
+
+    /// Writes the row of a worker. Work that was refused for a handler that the worker lists becomes runnable
+    /// at once (S21). Rows that are older than [`WORKER_KEPT_FOR`](crate::WORKER_KEPT_FOR) are removed.
+    ///
+    /// # Errors
+    /// `Unsupported` if the store keeps no such rows; that is the default.
+    async fn report_worker(&self, _report: &WorkerReport) -> Result<(), ProviderError> {
+        Err(lacks_workers(self.name(), "report_worker"))
+    }
+
+    /// Lists the rows of workers in the order of their ids, at most [`MAX_PAGE`](crate::MAX_PAGE), beginning
+    /// behind `after`.
+    ///
+    /// # Errors
+    /// `Unsupported` if the store keeps no such rows; that is the default.
+    async fn workers(&self, _after: Option<&WorkerId>) -> Result<Vec<WorkerInfo>, ProviderError> {
+        Err(lacks_workers(self.name(), "workers"))
+    }
+
+    /// Deletes instances that ended at least `ended_for` ago by the store's clock, oldest end first, each
+    /// with its children, until `limit` roots are deleted or the work of one call is done (S16, S20).
+    ///
+    /// # Errors
+    /// `Unsupported` if the store cannot compare its own times; that is the default.
+    async fn delete_ended(
+        &self,
+        _ended_for: Duration,
+        _limit: u32,
+    ) -> Result<DeleteInstanceResult, ProviderError> {
+        Err(ProviderError::new(
+            ProviderErrorKind::Unsupported,
+            "delete_ended",
+            format!("store '{}' cannot delete by age", self.name()),
+        ))
+    }
+
+    /// Counts what is live, without reading histories or what has ended (S20).
+    ///
+    /// # Errors
+    /// `Unsupported` if the store cannot count so; that is the default.
+    async fn gauges(&self) -> Result<Gauges, ProviderError> {
+        Err(unsupported(self.name(), "gauges"))
+    }
 
     /// Numbers a start of a named node. From then on calls that carry an older number of the node change
     /// nothing and answer `LeaseLost` (S13).
@@ -178,6 +244,14 @@ pub trait Store: Send + Sync + 'static {
     async fn oldest_waiting(&self) -> Result<OldestWaiting, ProviderError> {
         Err(unsupported(self.name(), "oldest_waiting"))
     }
+}
+
+fn lacks_workers(store: &str, operation: &str) -> ProviderError {
+    ProviderError::new(
+        ProviderErrorKind::Unsupported,
+        operation,
+        format!("store '{store}' keeps no rows of workers"),
+    )
 }
 
 fn unsupported(store: &str, operation: &str) -> ProviderError {

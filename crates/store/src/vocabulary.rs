@@ -7,13 +7,14 @@ mod session;
 mod set_aside;
 mod turn;
 mod work;
+mod worker;
 
 pub use inspect::{OldestWaiting, TurnState, WorkPhase, WorkState};
 pub use instance::{
     Cursor, DEFAULT_PAGE, Envelope, ExecutionState, InstancePage, InstanceQuery, InstanceState, MAX_PAGE,
     Started, WaitFor, Waited,
 };
-pub use lease::{Abandon, Attempt, LeaseToken};
+pub use lease::{Abandon, Attempt, LeaseToken, WITHDRAWN_KNOWN_FOR};
 pub use session::{Appetite, RenewSessions, SessionInfo, SessionRef, SessionsRenewed};
 pub use set_aside::{MAX_UNREADABLE_ATTEMPTS, Queue, SetAside, UNREADABLE_RETRY};
 pub use turn::{
@@ -23,4 +24,8 @@ pub use turn::{
 pub use work::{
     Claim, ClaimedSession, Outcome, Owner, SessionFetchConfig, SessionRequest, SessionScope, WorkLease,
     WorkRequest,
+};
+pub use worker::{
+    Gauges, ListedHandler, NeededHandler, Refusal, Refused, WORKER_KEPT_FOR, WORKER_LIVE_FOR, WorkerId,
+    WorkerInfo, WorkerProcess, WorkerReport, WorkerSlots,
 };

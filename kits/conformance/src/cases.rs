@@ -11,6 +11,7 @@ mod admin;
 mod clock;
 mod cost;
 mod durable;
+mod excuse;
 mod fair;
 mod instance;
 mod send;
@@ -20,6 +21,7 @@ mod tag;
 mod turn;
 mod unreadable;
 mod work;
+mod worker;
 
 use crate::Case;
 
@@ -29,6 +31,8 @@ pub(crate) const ALL: &[&[Case]] = &[
     admin::look::CASES,
     admin::delete::CASES,
     admin::bulk::CASES,
+    admin::age::CASES,
+    admin::gauge::CASES,
     admin::prune::CASES,
     instance::start::CASES,
     instance::state::CASES,
@@ -44,6 +48,16 @@ pub(crate) const ALL: &[&[Case]] = &[
     tag::CASES,
     turn::traceparent::CASES,
     work::CASES,
+    work::withdrawn::CASES,
+    excuse::CASES,
+    worker::row::CASES,
+    worker::refuse::CASES,
+    worker::route::CASES,
+    worker::report::CASES,
+    worker::end::CASES,
+    worker::wake::CASES,
+    worker::session::CASES,
+    worker::cost::CASES,
     turn::CASES,
     turn::warm::CASES,
     turn::poll::CASES,

@@ -4,7 +4,7 @@ pub struct Mutant {
     pub name: &'static str,
     /// Names the clause that the change breaks.
     pub clause: &'static str,
-    /// Names the file of the memory store.
+    /// Names the file of the memory store, below its sources.
     pub file: &'static str,
     /// Holds the text that is replaced. It stands in the file once, in the body of a function.
     pub find: &'static str,
@@ -124,7 +124,7 @@ pub const MUTANTS: &[Mutant] = &[
         clause: "S5",
         file: "turn.rs",
         find: "row.instance == instance && row.visible_at_ms",
-        replace: "row.token.is_none() && row.instance == instance && row.visible_at_ms",
+        replace: "row.expired.is_empty() && row.instance == instance && row.visible_at_ms",
     },
     Mutant {
         name: "a_dropped_fetch_leaves_its_lease",
@@ -180,8 +180,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a_waiting_fetch_sleeps_past_a_timer",
         clause: "S9",
         file: "poll.rs",
-        find: "messages.chain(turns)",
-        replace: "turns",
+        find: "messages.chain(turns).chain(work)",
+        replace: "turns.chain(work)",
     },
     Mutant {
         name: "executions_share_their_events",
@@ -211,15 +211,16 @@ pub const MUTANTS: &[Mutant] = &[
         find: "for new in work {\n            \
                self.push_work(new, now);\n        \
                }\n        \
-               self.withdraw(&cancelled);",
-        replace: "self.withdraw(&cancelled);\nfor new in work {\nself.push_work(new, now);\n}",
+               self.withdraw(|row| cancelled.contains(&row.identity), now);",
+        replace: "self.withdraw(|row| cancelled.contains(&row.identity), now);\n\
+                  for new in work {\nself.push_work(new, now);\n}",
     },
     Mutant {
         name: "running_work_is_not_cancelled",
         clause: "S12",
         file: "turn.rs",
-        find: "!cancelled.contains(&row.identity)",
-        replace: "row.lock.is_some() || !cancelled.contains(&row.identity)",
+        find: "|row| cancelled.contains(&row.identity)",
+        replace: "|row| row.lock.is_none() && cancelled.contains(&row.identity)",
     },
     Mutant {
         name: "an_expired_session_is_never_claimed",
@@ -297,7 +298,7 @@ pub const MUTANTS: &[Mutant] = &[
         file: "session.rs",
         find: "for key in &commit.watched {",
         replace: "if commit.metadata.status.as_deref() == Some(\"ContinuedAsNew\") {\n\
-                  self.close_sessions_of(instance);\n\
+                  self.close_sessions_of(instance, now);\n\
                   }\n\
                   for key in &commit.watched {",
     },
@@ -426,7 +427,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the_snapshot_shows_the_current_execution",
         clause: "Api",
-        file: "kv.rs",
+        file: "instance/kv.rs",
         find: "self.committed.iter().map(|(key, entry)| (key.clone(), entry.clone())).collect()",
         replace: "{\n\
                   let set = self.overlay.iter().filter_map(|(key, set)| set.as_ref().map(|entry| (key, \
@@ -438,7 +439,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "clearing_all_spares_what_earlier_executions_left",
         clause: "Api",
-        file: "kv.rs",
+        file: "instance/kv.rs",
         find: "self.committed.keys().chain(self.overlay.keys()).cloned()",
         replace: "self.overlay.keys().cloned()",
     },
@@ -597,5 +598,275 @@ pub const MUTANTS: &[Mutant] = &[
         file: "inspect.rs",
         find: "&& self.is_its_turn(**place, row, now)",
         replace: "&& { let _ = place; true }",
+    },
+    Mutant {
+        name: "a_turn_is_not_excused_after_the_next_fetch",
+        clause: "S5",
+        file: "turn.rs",
+        find: "self.note_expired_turn(instance);",
+        replace: "",
+    },
+    Mutant {
+        name: "work_is_not_excused_after_the_next_fetch",
+        clause: "S5",
+        file: "work.rs",
+        find: "row.note_expired();",
+        replace: "",
+    },
+    Mutant {
+        name: "a_live_turn_is_excused",
+        clause: "S5",
+        file: "lease.rs",
+        find: "lock.token == token && !lock.is_live(now)",
+        replace: "lock.token == token",
+    },
+    Mutant {
+        name: "live_work_is_excused",
+        clause: "S5",
+        file: "lease.rs",
+        find: "held.lock.token == token && !held.lock.is_live(now)",
+        replace: "held.lock.token == token",
+    },
+    Mutant {
+        name: "work_is_excused_as_often_as_it_is_asked_for",
+        clause: "S5",
+        file: "lease.rs",
+        find: "self.expired.remove(place);\n        \
+               self.attempts = self.attempts.saturating_sub(1);\n        \
+               true",
+        replace: "let _ = place;\nself.attempts = self.attempts.saturating_sub(1);\ntrue",
+    },
+    Mutant {
+        name: "a_turn_is_excused_as_often_as_it_is_asked_for",
+        clause: "S5",
+        file: "lease.rs",
+        find: "self.expired.remove(place);\n        \
+               self.attempts = self.attempts.saturating_sub(1);\n        \
+               Some(())",
+        replace: "let _ = place;\nself.attempts = self.attempts.saturating_sub(1);\nSome(())",
+    },
+    Mutant {
+        name: "abandoned_work_is_excused",
+        clause: "S5",
+        file: "work.rs",
+        find: "held.is_settled = true;",
+        replace: "",
+    },
+    Mutant {
+        name: "an_excused_turn_waits_since_its_excuse",
+        clause: "S5",
+        file: "lease.rs",
+        find: "self.end_turn(&instance, ended);",
+        replace: "{ let _ = ended; self.end_turn(&instance, now); }",
+    },
+    Mutant {
+        name: "withdrawn_work_is_told_as_lost",
+        clause: "S12",
+        file: "lease.rs",
+        find: "self.withdrawn.insert(held.lock.token.clone(), known_until);",
+        replace: "let _ = known_until;",
+    },
+    Mutant {
+        name: "work_of_an_expired_lease_is_told_as_withdrawn",
+        clause: "S12",
+        file: "lease.rs",
+        find: "row.lock.as_ref().filter(|held| held.lock.is_live(now))",
+        replace: "row.lock.as_ref()",
+    },
+    Mutant {
+        name: "withdrawn_work_is_forgotten_with_its_lease",
+        clause: "S12",
+        file: "lease.rs",
+        find: "after(held.lock.until_ms, Some(WITHDRAWN_KNOWN_FOR))",
+        replace: "held.lock.until_ms",
+    },
+    Mutant {
+        name: "deletion_by_age_follows_the_wall_clock",
+        clause: "S16",
+        file: "store.rs",
+        find: "Ok(self.change(|state, now| state.delete_ended(ended_for, limit, now)))",
+        replace: "Ok(self.change(|state, _| state.delete_ended(ended_for, limit, self.clock.now_ms())))",
+    },
+    Mutant {
+        name: "deletion_by_age_is_a_moment_late",
+        clause: "S16",
+        file: "admin.rs",
+        find: "*at <= latest",
+        replace: "*at < latest",
+    },
+    Mutant {
+        name: "deletion_by_age_takes_the_newest_end_first",
+        clause: "S16",
+        file: "admin.rs",
+        find: "roots.sort();",
+        replace: "roots.sort();\nroots.reverse();",
+    },
+    Mutant {
+        name: "deletion_by_age_is_boundless",
+        clause: "S16",
+        file: "admin.rs",
+        find: "roots.truncate(limit as usize);",
+        replace: "",
+    },
+    Mutant {
+        name: "gauges_leave_leased_messages_out",
+        clause: "Api",
+        file: "admin.rs",
+        find: "messages: self.messages.len() as u64",
+        replace: "messages: self.messages.values().filter(|row| row.token.is_none()).count() as u64",
+    },
+    Mutant {
+        name: "a_refused_turn_is_counted_although_a_live_worker_lists_it",
+        clause: "S21",
+        file: "worker/route.rs",
+        find: "self.abandon_turn(token, if is_listed { ROUTED } else { refusal.if_unlisted }, now)?;",
+        replace: "self.abandon_turn(token, refusal.if_unlisted, now)?;",
+    },
+    Mutant {
+        name: "refused_work_is_counted_although_a_live_worker_lists_it",
+        clause: "S21",
+        file: "worker/route.rs",
+        find: "self.abandon_work(token, if is_listed { ROUTED } else { refusal.if_unlisted }, now)?;",
+        replace: "self.abandon_work(token, refusal.if_unlisted, now)?;",
+    },
+    Mutant {
+        name: "routed_turns_are_given_to_any_worker",
+        clause: "S21",
+        file: "turn.rs",
+        find: "&& self.may_take_turn(worker, &message.instance, now)",
+        replace: "",
+    },
+    Mutant {
+        name: "routed_work_is_given_to_any_worker",
+        clause: "S21",
+        file: "work.rs",
+        find: "&& self.may_take_work(request.worker.as_ref(), row, now)",
+        replace: "",
+    },
+    Mutant {
+        name: "work_that_no_worker_lists_is_not_routed",
+        clause: "S21",
+        file: "worker/route.rs",
+        find: "row.route = Some(refusal.handler);",
+        replace: "row.route = is_listed.then_some(refusal.handler);",
+    },
+    Mutant {
+        name: "silent_workers_list_their_handlers",
+        clause: "S21",
+        file: "worker/route.rs",
+        find: "row.is_live(now) && lists(&row.report)",
+        replace: "{ let _ = now; lists(&row.report) }",
+    },
+    Mutant {
+        name: "listed_work_is_taken_by_who_takes_unlisted_work",
+        clause: "S21",
+        file: "worker/route.rs",
+        find: "row.report.takes_unlisted && !self.is_listed(now, lists)",
+        replace: "row.report.takes_unlisted",
+    },
+    Mutant {
+        name: "work_that_no_worker_lists_is_given_to_who_parks_it",
+        clause: "S21",
+        file: "worker/route.rs",
+        find: "row.report.takes_unlisted && !self.is_listed(now, lists)",
+        replace: "!self.is_listed(now, lists)",
+    },
+    Mutant {
+        name: "a_caller_without_a_row_is_given_no_routed_work",
+        clause: "S21",
+        file: "worker/route.rs",
+        find: "else { return true };",
+        replace: "else { return false };",
+    },
+    Mutant {
+        name: "a_report_makes_nothing_runnable",
+        clause: "S21",
+        file: "worker.rs",
+        find: "self.free_refused(report, now);",
+        replace: "",
+    },
+    Mutant {
+        name: "a_stopped_worker_makes_work_runnable",
+        clause: "S21",
+        file: "worker.rs",
+        find: "if !report.is_stopped {",
+        replace: "if true {",
+    },
+    Mutant {
+        name: "a_report_makes_turns_of_all_handlers_runnable",
+        clause: "S21",
+        file: "worker/route.rs",
+        find: "needed.is_some_and(|needed| lists_orchestration(worker, needed))",
+        replace: "needed.is_some()",
+    },
+    Mutant {
+        name: "a_report_makes_work_of_all_handlers_runnable",
+        clause: "S21",
+        file: "worker/route.rs",
+        find: "needed.is_some_and(|needed| lists_activity(worker, needed, row.tag.as_deref()))",
+        replace: "needed.is_some()",
+    },
+    Mutant {
+        name: "a_report_makes_timers_run_early",
+        clause: "S21",
+        file: "worker/route.rs",
+        find: "self.messages.values_mut().filter(|message| message.is_refused)",
+        replace: "self.messages.values_mut()",
+    },
+    Mutant {
+        name: "a_report_ends_the_delay_of_a_worker_with_the_handler",
+        clause: "S21",
+        file: "work.rs",
+        find: "row.is_refused = false;",
+        replace: "",
+    },
+    Mutant {
+        name: "a_termination_waits_for_the_code",
+        clause: "S21",
+        file: "message.rs",
+        find: "self.routes.remove(message.item.instance());",
+        replace: "",
+    },
+    Mutant {
+        name: "a_refusal_routes_a_late_termination",
+        clause: "S21",
+        file: "worker/route.rs",
+        find: "if !self.has_termination(&instance) {",
+        replace: "if true {",
+    },
+    Mutant {
+        name: "a_route_outlives_its_execution",
+        clause: "S21",
+        file: "turn.rs",
+        find: "self.routes.remove(&instance);",
+        replace: "",
+    },
+    Mutant {
+        name: "a_route_outlives_its_instance",
+        clause: "S21",
+        file: "admin.rs",
+        find: "self.routes.retain(|id, _| !named.contains(id.as_str()));",
+        replace: "",
+    },
+    Mutant {
+        name: "an_owner_without_the_handler_keeps_its_session",
+        clause: "S21",
+        file: "session.rs",
+        find: "|| !self.may_take_work(request.worker.as_ref(), row, now)",
+        replace: "",
+    },
+    Mutant {
+        name: "a_worker_is_new_with_each_report",
+        clause: "S21",
+        file: "worker.rs",
+        find: ".map_or(now, |row| row.since_ms)",
+        replace: ".map_or(now, |_| now)",
+    },
+    Mutant {
+        name: "the_rows_of_workers_are_kept_for_ever",
+        clause: "S21",
+        file: "worker.rs",
+        find: "self.workers.retain(|_, row| row.seen_and(WORKER_KEPT_FOR) > now);",
+        replace: "",
     },
 ];

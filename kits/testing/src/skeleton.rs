@@ -97,8 +97,13 @@ impl Skeleton {
     /// # Errors
     /// Any error of the store.
     pub async fn turn(&self) -> Result<bool, ProviderError> {
-        let request =
-            TurnRequest { lock_timeout: LEASE, poll_timeout: Duration::ZERO, filter: None, warm: &Cold };
+        let request = TurnRequest {
+            lock_timeout: LEASE,
+            poll_timeout: Duration::ZERO,
+            filter: None,
+            warm: &Cold,
+            worker: None,
+        };
         let Some(lease) = self.store.fetch_turn(request).await? else { return Ok(false) };
         let token = lease.token.clone();
         match self.decide(lease) {
@@ -128,6 +133,7 @@ impl Skeleton {
             poll_timeout: Duration::ZERO,
             tags: TagFilter::Any,
             session: Some(session),
+            worker: None,
         };
         let Some(lease) = self.store.fetch_work(request).await? else { return Ok(false) };
         let outcome = self.run(lease.item).map(Outcome::from).unwrap_or_default();

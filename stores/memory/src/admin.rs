@@ -1,17 +1,18 @@
 //! Management: inspecting instances, and removing those that have ended (F12, F13).
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use steadfast_core::Event;
 use steadfast_store::rules::{child_left_behind, no_such_execution, no_such_instance, still_running};
 use steadfast_store::{
-    DEFAULT_BULK_LIMIT, DeleteInstanceResult, ExecutionInfo, InstanceFilter, InstanceInfo, ProviderAdmin,
-    ProviderError, PruneOptions, PruneResult, QueueDepths, SystemMetrics,
+    DEFAULT_BULK_LIMIT, DeleteInstanceResult, ExecutionInfo, Gauges, InstanceFilter, InstanceInfo,
+    ProviderAdmin, ProviderError, PruneOptions, PruneResult, QueueDepths, SystemMetrics,
 };
 
-use crate::MemoryStore;
 use crate::state::State;
+use crate::{MemoryStore, millis};
 
 #[async_trait]
 impl ProviderAdmin for MemoryStore {
@@ -115,9 +116,9 @@ impl ProviderAdmin for MemoryStore {
         ids: &[String],
         force: bool,
     ) -> Result<DeleteInstanceResult, ProviderError> {
-        self.change(|state, _| {
+        self.change(|state, now| {
             state.check_delete(ids, force)?;
-            Ok(state.delete(ids))
+            Ok(state.delete(ids, now))
         })
     }
 
@@ -125,17 +126,7 @@ impl ProviderAdmin for MemoryStore {
         &self,
         filter: InstanceFilter,
     ) -> Result<DeleteInstanceResult, ProviderError> {
-        self.change(|state, _| {
-            let mut total = DeleteInstanceResult::default();
-            for root in state.ended_roots(&filter) {
-                let deleted = state.delete(&state.tree_of(&root));
-                total.instances_deleted += deleted.instances_deleted;
-                total.executions_deleted += deleted.executions_deleted;
-                total.events_deleted += deleted.events_deleted;
-                total.queue_messages_deleted += deleted.queue_messages_deleted;
-            }
-            Ok(total)
-        })
+        self.change(|state, now| Ok(state.delete_trees(state.ended_roots(&filter), now)))
     }
 
     async fn prune_executions(
@@ -240,7 +231,7 @@ impl State {
         Ok(())
     }
 
-    fn delete(&mut self, ids: &[String]) -> DeleteInstanceResult {
+    fn delete(&mut self, ids: &[String], now: u64) -> DeleteInstanceResult {
         let named: BTreeSet<&str> = ids.iter().map(String::as_str).collect();
         let mut result =
             DeleteInstanceResult { instances_deleted: named.len() as u64, ..DeleteInstanceResult::default() };
@@ -259,14 +250,12 @@ impl State {
             result.queue_messages_deleted += u64::from(deleted);
             !deleted
         });
-        self.work.retain(|_, row| {
-            let deleted = named.contains(row.identity.instance.as_str());
-            result.queue_messages_deleted += u64::from(deleted);
-            !deleted
-        });
+        result.queue_messages_deleted +=
+            self.withdraw(|row| named.contains(row.identity.instance.as_str()), now);
         self.instances.retain(|id, _| !named.contains(id.as_str()));
         self.turns.retain(|id, _| !named.contains(id.as_str()));
         self.freed.retain(|id, _| !named.contains(id.as_str()));
+        self.routes.retain(|id, _| !named.contains(id.as_str()));
         self.kv.retain(|id, _| !named.contains(id.as_str()));
         self.set_aside
             .retain(|_, aside| aside.shown.instance.as_deref().is_none_or(|id| !named.contains(id)));
@@ -275,6 +264,18 @@ impl State {
             watchers.retain(|watcher| !named.contains(watcher.instance.as_str()));
         }
         result
+    }
+
+    fn delete_trees(&mut self, roots: Vec<String>, now: u64) -> DeleteInstanceResult {
+        let mut total = DeleteInstanceResult::default();
+        for root in roots {
+            let deleted = self.delete(&self.tree_of(&root), now);
+            total.instances_deleted += deleted.instances_deleted;
+            total.executions_deleted += deleted.executions_deleted;
+            total.events_deleted += deleted.events_deleted;
+            total.queue_messages_deleted += deleted.queue_messages_deleted;
+        }
+        total
     }
 
     /// Returns the instances with a row that match a filter, oldest first, up to its limit.
@@ -287,11 +288,9 @@ impl State {
     fn is_selected(&self, instance: &str, filter: &InstanceFilter) -> bool {
         let named = filter.instance_ids.as_ref().is_none_or(|ids| ids.iter().any(|id| id == instance));
         named
-            && filter.completed_before.is_none_or(|before| {
-                let current = self.instances.get(instance).map_or(1, |row| row.current_execution);
-                let execution = self.executions.get(&(instance.to_owned(), current));
-                execution.and_then(|row| row.completed_at_ms).is_some_and(|at| at < before)
-            })
+            && filter
+                .completed_before
+                .is_none_or(|before| self.ended_at(instance).is_some_and(|at| at < before))
     }
 
     /// Returns the roots that match a filter and whose whole tree has ended, oldest first, up to its limit.
@@ -303,6 +302,34 @@ impl State {
                 && !self.tree_of(id).iter().any(|member| self.is_alive(member))
         });
         roots.take(limit).cloned().collect()
+    }
+
+    /// Deletes the trees that have ended and whose root ended at least `ended_for` ago, oldest end first, up
+    /// to a limit of roots.
+    pub(crate) fn delete_ended(&mut self, ended_for: Duration, limit: u32, now: u64) -> DeleteInstanceResult {
+        let Some(latest) = now.checked_sub(millis(ended_for)) else { return DeleteInstanceResult::default() };
+        let mut roots: Vec<(u64, String)> = self
+            .ended_roots(&InstanceFilter { limit: Some(u32::MAX), ..InstanceFilter::default() })
+            .into_iter()
+            .filter_map(|root| Some((self.ended_at(&root).filter(|at| *at <= latest)?, root)))
+            .collect();
+        roots.sort();
+        roots.truncate(limit as usize);
+        self.delete_trees(roots.into_iter().map(|(_, root)| root).collect(), now)
+    }
+
+    fn ended_at(&self, instance: &str) -> Option<u64> {
+        let current = self.instances.get(instance)?.current_execution;
+        self.executions.get(&(instance.to_owned(), current))?.completed_at_ms
+    }
+
+    pub(crate) fn gauges(&self) -> Gauges {
+        let is_running = |id: &&String| self.status_of(id).as_deref() == Some("Running");
+        Gauges {
+            running_instances: self.instances.keys().filter(is_running).count() as u64,
+            messages: self.messages.len() as u64,
+            work: self.work.len() as u64,
+        }
     }
 
     fn prune(&mut self, instance: &str, options: &PruneOptions) -> PruneResult {

@@ -179,11 +179,14 @@ impl State {
     }
 
     /// Tells whether a session has no leased activity, and has had ready work for longer than `untaken_after`
-    /// that its owner will not take: the owner takes no session work now, or does not serve the tag.
+    /// that its owner will not take: the owner takes no session work now, does not serve the tag, or is not
+    /// given the work because it lacks the handler.
     fn is_untaken(&self, key: &SessionKey, request: &RenewSessions, now: u64) -> bool {
         let patience = millis(request.untaken_after);
         let waits = self.work.values().filter(|row| row.session.as_ref() == Some(key)).any(|row| {
-            let refused = request.appetite == Appetite::Full || !request.tags.matches(row.tag.as_deref());
+            let refused = request.appetite == Appetite::Full
+                || !request.tags.matches(row.tag.as_deref())
+                || !self.may_take_work(request.worker.as_ref(), row, now);
             refused && row.is_waiting(now) && now.saturating_sub(row.waiting_since()) > patience
         });
         waits && !self.is_running(key, now)
@@ -248,9 +251,9 @@ impl State {
                 }
                 SessionEffect::Close { session_id } => {
                     let closed = SessionKey::owned(instance, session_id);
-                    self.close_sessions(|key| *key == closed);
+                    self.close_sessions(|key| *key == closed, now);
                 }
-                SessionEffect::CloseAll => self.close_sessions_of(instance),
+                SessionEffect::CloseAll => self.close_sessions_of(instance, now),
             }
         }
         for key in &commit.watched {
@@ -264,15 +267,15 @@ impl State {
         }
     }
 
-    fn close_sessions_of(&mut self, instance: &str) {
-        self.close_sessions(|key| key.instance.as_deref() == Some(instance));
+    fn close_sessions_of(&mut self, instance: &str, now: u64) {
+        self.close_sessions(|key| key.instance.as_deref() == Some(instance), now);
     }
 
     /// Removes sessions of an instance with their work. A worker that runs some of it learns of that at its
     /// next renewal.
-    fn close_sessions(&mut self, closes: impl Fn(&SessionKey) -> bool) {
+    fn close_sessions(&mut self, closes: impl Fn(&SessionKey) -> bool, now: u64) {
         self.sessions.retain(|key, _| !closes(key));
-        self.work.retain(|_, row| !row.session.as_ref().is_some_and(&closes));
+        self.withdraw(|row| row.session.as_ref().is_some_and(&closes), now);
     }
 
     fn watch(&mut self, key: &SessionKey, instance: &str, execution: u64) {

@@ -1,14 +1,17 @@
 //! Rows that cannot be read: each fetch that meets one counts and delays it, and in the end it is set aside
 //! (S15).
 
-use steadfast_core::{DispatcherCapabilityFilter, WorkItem};
+mod damage;
+
+use steadfast_core::WorkItem;
 use steadfast_store::rules::no_such_row;
 use steadfast_store::{
-    MAX_UNREADABLE_ATTEMPTS, ProviderError, Queue, SetAside, UNREADABLE_RETRY, WorkRequest,
+    MAX_UNREADABLE_ATTEMPTS, ProviderError, Queue, SetAside, TurnRequest, UNREADABLE_RETRY, WorkRequest,
 };
 
 use crate::message::after;
 use crate::state::{MessageRow, State, Stored, WorkRow};
+pub use damage::Damage;
 
 /// A row that was set aside: the form that operators see, and the row itself, so that it can be put back.
 #[derive(Debug)]
@@ -26,16 +29,13 @@ enum AsideRow {
 impl State {
     /// Counts and delays the unreadable messages that this fetch would have leased, and sets aside those that
     /// fetches met too often.
-    pub(crate) fn pass_over_unreadable_messages(
-        &mut self,
-        filter: Option<&DispatcherCapabilityFilter>,
-        now: u64,
-    ) {
+    pub(crate) fn pass_over_unreadable_messages(&mut self, request: TurnRequest<'_>, now: u64) {
         let met = self.messages.iter().filter(|(_, row)| {
             matches!(row.item, Stored::Unreadable { .. })
                 && row.visible_at_ms <= now
                 && !self.is_leased(&row.instance, now)
-                && self.is_compatible(&row.instance, filter)
+                && self.is_compatible(&row.instance, request.filter)
+                && self.may_take_turn(request.worker, &row.instance, now)
         });
         for place in met.map(|(place, _)| *place).collect::<Vec<_>>() {
             let Some(mut row) = self.messages.remove(&place) else { continue };
@@ -91,11 +91,19 @@ impl State {
         let item: Stored<WorkItem> = read(aside.shown.payload);
         match aside.row {
             AsideRow::Message(row) => {
-                let row = MessageRow { item, visible_at_ms: now, attempts: 0, token: None, ..row };
+                let row = MessageRow {
+                    item,
+                    visible_at_ms: now,
+                    attempts: 0,
+                    token: None,
+                    expired: Vec::new(),
+                    ..row
+                };
                 self.messages.insert(place, row);
             }
             AsideRow::Work(row) => {
-                let row = WorkRow { item, visible_at_ms: now, attempts: 0, lock: None, ..row };
+                let row =
+                    WorkRow { item, visible_at_ms: now, attempts: 0, lock: None, expired: Vec::new(), ..row };
                 self.work.insert(place, row);
             }
         }

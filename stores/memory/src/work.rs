@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use steadfast_core::{SessionConcurrency, TagFilter};
-use steadfast_store::rules::{UNKNOWN, check_completion, ended_work_lease, no_such_lease};
+use steadfast_store::rules::{UNKNOWN, check_completion, ended_work_lease, no_such_lease, withdrawn_work};
 use steadfast_store::{
     Abandon, Attempt, ClaimedSession, LeaseToken, Outcome, ProviderError, WorkLease, WorkRequest,
 };
@@ -45,6 +45,7 @@ impl State {
         row.is_waiting(now)
             && request.tags != TagFilter::None
             && request.tags.matches(row.tag.as_deref())
+            && self.may_take_work(request.worker.as_ref(), row, now)
             && match (&row.session, &request.session) {
                 (None, _) => true,
                 (Some(_), None) => false,
@@ -76,12 +77,14 @@ impl State {
     ) -> Option<WorkLease> {
         let token = self.next_token("work");
         let row = self.work.get_mut(&place)?;
+        row.note_expired();
         let Stored::Readable(item) = &row.item else { return None };
         let waiting_since = row.waiting_since();
         let lock = Lock { token: token.clone(), until_ms: after(now, Some(request.lock_timeout)) };
         let (worker, epoch) = (request.worker_id.clone(), session.as_ref().map(|session| session.epoch));
-        row.lock = Some(WorkLock { lock, worker, epoch });
+        row.lock = Some(WorkLock { lock, worker, epoch, is_settled: false });
         row.attempts += 1;
+        row.is_refused = false;
         let (item, attempt, traceparent) = (item.clone(), row.attempts, row.traceparent.clone());
         let scheduler = self.instances.get(item.instance());
         let unknown = || UNKNOWN.to_owned();
@@ -135,6 +138,7 @@ impl State {
             if let Some(held) = &mut row.lock {
                 // The row keeps the ended lease: the activity can be leased since the end of it.
                 held.lock.until_ms = now;
+                held.is_settled = true;
             }
             if how.attempt == Attempt::Uncounted {
                 row.attempts = row.attempts.saturating_sub(1);
@@ -147,11 +151,12 @@ impl State {
     }
 
     /// Returns the activity that the token holds, if its lease has not ended (S4).
-    fn leased_work(&self, operation: &str, token: &str, now: u64) -> Result<u64, ProviderError> {
+    pub(crate) fn leased_work(&self, operation: &str, token: &str, now: u64) -> Result<u64, ProviderError> {
         let holds = |row: &WorkRow| row.lock.as_ref().is_some_and(|held| held.lock.token == token);
         match self.work.iter().find(|(_, row)| holds(row)) {
             Some((place, row)) if row.is_leased(now) => Ok(*place),
             Some(_) => Err(ended_work_lease(operation)),
+            None if self.withdrawn.contains_key(token) => Err(withdrawn_work(operation)),
             None => Err(no_such_lease(operation, token)),
         }
     }

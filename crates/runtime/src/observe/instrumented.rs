@@ -98,6 +98,7 @@ fn error_type(error: &ProviderError) -> &'static str {
         ProviderErrorKind::Unavailable if is_timeout(error) => "timeout",
         ProviderErrorKind::Unavailable => "connection",
         ProviderErrorKind::LeaseLost
+        | ProviderErrorKind::Withdrawn
         | ProviderErrorKind::Conflict
         | ProviderErrorKind::NotFound
         | ProviderErrorKind::Refused

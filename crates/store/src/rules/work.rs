@@ -38,6 +38,15 @@ pub fn ended_work_lease(operation: &str) -> ProviderError {
     ProviderError::lease_lost(operation, "the lease of the activity has ended")
 }
 
+/// Makes the error for the token of an activity that was withdrawn while its lease lasted: `Withdrawn` (S12).
+pub fn withdrawn_work(operation: &str) -> ProviderError {
+    ProviderError::new(
+        ProviderErrorKind::Withdrawn,
+        operation,
+        "Invalid lock token: the activity was withdrawn".to_owned(),
+    )
+}
+
 /// The stored times of work, in milliseconds since the Unix epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkTimes {

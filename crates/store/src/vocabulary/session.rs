@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use steadfast_core::{SessionConcurrency, SessionKey, TagFilter};
 
-use crate::Owner;
+use crate::{Owner, WorkerId};
 
 /// One claim of a session. A session that is claimed again has another epoch.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,6 +34,9 @@ pub struct RenewSessions {
     pub tags: TagFilter,
     /// Whether the process will soon take work of the sessions that it owns.
     pub appetite: Appetite,
+    /// The worker that asks: it will not take work that was refused and that only other workers list (S21).
+    /// `None` takes all.
+    pub worker: Option<WorkerId>,
     /// The claims that the process believes to hold; those that it does not hold come back as
     /// [`lost`](SessionsRenewed::lost).
     pub held: Vec<SessionRef>,

@@ -8,7 +8,7 @@ use steadfast_core::{
     WorkItem,
 };
 
-use crate::LeaseToken;
+use crate::{LeaseToken, WorkerId};
 
 /// Identifies one run of one execution. Run ids are never reused: an instance that was deleted and started
 /// again has another run id, although its execution has the same number.
@@ -32,6 +32,9 @@ pub struct TurnRequest<'a> {
     pub filter: Option<&'a DispatcherCapabilityFilter>,
     /// The executions that the caller holds in memory; their leases bring only new events.
     pub warm: &'a dyn Warm,
+    /// The worker that asks ([`report_worker`](crate::Store::report_worker)). It is given no work that was
+    /// refused and that other live workers list (S21). `None` is given all.
+    pub worker: Option<&'a WorkerId>,
 }
 
 /// Tells a store which executions the caller keeps in memory, so that it sends only the events that are new.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use steadfast_core::{SessionKey, TagFilter, WorkItem};
 
-use crate::{LeaseToken, Message};
+use crate::{LeaseToken, Message, WorkerId};
 
 /// Asks for an activity to run.
 #[derive(Debug, Clone)]
@@ -19,6 +19,9 @@ pub struct WorkRequest {
     pub tags: TagFilter,
     /// The terms for activities on sessions. `None` asks only for activities without a session.
     pub session: Option<SessionRequest>,
+    /// The worker that asks ([`report_worker`](crate::Store::report_worker)). It is given no work that was
+    /// refused and that other live workers list (S21). `None` is given all.
+    pub worker: Option<WorkerId>,
 }
 
 /// The process that asks for activities on sessions, and the sessions that a fetch may serve for it.

@@ -151,8 +151,13 @@ async fn s16_leases_tell_the_time_of_the_store(bench: Bench) -> Verdict {
     bench.enqueue(activity("a", 1)).await;
     jump_ahead(&bench);
     bench.advance(Duration::from_secs(1));
-    let request =
-        TurnRequest { lock_timeout: LEASE, poll_timeout: Duration::ZERO, filter: None, warm: &Cold };
+    let request = TurnRequest {
+        lock_timeout: LEASE,
+        poll_timeout: Duration::ZERO,
+        filter: None,
+        warm: &Cold,
+        worker: None,
+    };
     let turn = ok(store.fetch_turn(request).await).expect("an instance is ready");
     let request = WorkRequest {
         worker_id: "worker".to_owned(),
@@ -160,6 +165,7 @@ async fn s16_leases_tell_the_time_of_the_store(bench: Bench) -> Verdict {
         poll_timeout: Duration::ZERO,
         tags: TagFilter::Any,
         session: None,
+        worker: None,
     };
     let work = ok(store.fetch_work(request).await).expect("an activity is ready");
     assert_eq!((turn.now_ms, work.now_ms), (DAWN_MS + 1_000, DAWN_MS + 1_000), "one second has passed");
@@ -170,8 +176,13 @@ async fn s16_a_timer_set_by_the_time_of_a_lease_fires_when_it_should(bench: Benc
     let store = need!(bench.store(), "Store");
     bench.start("a").await;
     jump_back(&bench);
-    let request =
-        TurnRequest { lock_timeout: LEASE, poll_timeout: Duration::ZERO, filter: None, warm: &Cold };
+    let request = TurnRequest {
+        lock_timeout: LEASE,
+        poll_timeout: Duration::ZERO,
+        filter: None,
+        warm: &Cold,
+        worker: None,
+    };
     let turn = ok(store.fetch_turn(request).await).expect("an instance is ready");
     let started = Commit::started("a");
     let messages = vec![timer("a", 2, turn.now_ms + 1_000).into()];

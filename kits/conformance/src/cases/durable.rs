@@ -171,8 +171,13 @@ async fn s19_sessions_survive_a_restart(bench: Bench) -> Verdict {
 /// Takes an empty turn of an instance and names its run.
 async fn run_of(store: &dyn Store, instance: &str) -> Option<RunId> {
     ok(store.send(vec![raise(instance, "poke").into()]).await);
-    let request =
-        TurnRequest { lock_timeout: LEASE, poll_timeout: Duration::ZERO, filter: None, warm: &Cold };
+    let request = TurnRequest {
+        lock_timeout: LEASE,
+        poll_timeout: Duration::ZERO,
+        filter: None,
+        warm: &Cold,
+        worker: None,
+    };
     let lease = ok(store.fetch_turn(request).await).expect("the instance is ready");
     ok(store.commit_turn(&lease.token, TurnCommit::empty(1)).await);
     lease.run

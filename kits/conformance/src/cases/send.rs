@@ -87,8 +87,13 @@ async fn api_the_trace_context_of_a_message_rides_with_it(bench: Bench) -> Verdi
     let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".to_owned();
     let message = Message { item: start_of("a"), traceparent: Some(trace.clone()) };
     ok(store.send(vec![Envelope { message, delay: None }]).await);
-    let request =
-        TurnRequest { lock_timeout: LEASE, poll_timeout: Duration::ZERO, filter: None, warm: &Cold };
+    let request = TurnRequest {
+        lock_timeout: LEASE,
+        poll_timeout: Duration::ZERO,
+        filter: None,
+        warm: &Cold,
+        worker: None,
+    };
     let lease = ok(store.fetch_turn(request).await).expect("the instance is ready");
     let traces: Vec<_> = lease.messages.into_iter().map(|message| message.traceparent).collect();
     assert_eq!(traces, [Some(trace)], "the trace context is handed out with the message");

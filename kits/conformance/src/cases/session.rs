@@ -110,8 +110,13 @@ impl Desk<'_> {
 
     /// Leases the turn of an instance.
     async fn lease_turn(&self, instance: &str) -> TurnLease {
-        let request =
-            TurnRequest { lock_timeout: LEASE, poll_timeout: Duration::ZERO, filter: None, warm: &Cold };
+        let request = TurnRequest {
+            lock_timeout: LEASE,
+            poll_timeout: Duration::ZERO,
+            filter: None,
+            warm: &Cold,
+            worker: None,
+        };
         let lease = ok(self.store.fetch_turn(request).await).expect("an instance should be ready");
         assert_eq!(lease.instance, instance, "that instance should be next");
         lease
@@ -150,8 +155,13 @@ impl Desk<'_> {
 
     /// Is there no turn for anybody?
     async fn is_quiet(&self) -> bool {
-        let request =
-            TurnRequest { lock_timeout: LEASE, poll_timeout: Duration::ZERO, filter: None, warm: &Cold };
+        let request = TurnRequest {
+            lock_timeout: LEASE,
+            poll_timeout: Duration::ZERO,
+            filter: None,
+            warm: &Cold,
+            worker: None,
+        };
         ok(self.store.fetch_turn(request).await).is_none()
     }
 }
@@ -287,6 +297,7 @@ fn request_as(owner: Owner) -> WorkRequest {
             scope: SessionScope::Claim,
             leave_out: Vec::new(),
         }),
+        worker: None,
     }
 }
 
@@ -310,6 +321,7 @@ fn renewal(owner: &str) -> RenewSessions {
         tags: TagFilter::Any,
         appetite: Appetite::Hungry,
         held: Vec::new(),
+        worker: None,
     }
 }
 

@@ -388,8 +388,13 @@ async fn fetch_at_once(bench: &Bench, count: usize) -> Vec<Turning> {
 }
 
 async fn leased(store: &dyn Store) -> TurnLease {
-    let request =
-        TurnRequest { lock_timeout: LEASE, poll_timeout: Duration::ZERO, filter: None, warm: &Cold };
+    let request = TurnRequest {
+        lock_timeout: LEASE,
+        poll_timeout: Duration::ZERO,
+        filter: None,
+        warm: &Cold,
+        worker: None,
+    };
     ok(store.fetch_turn(request).await).expect("an instance should be ready")
 }
 

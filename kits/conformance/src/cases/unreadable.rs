@@ -257,6 +257,7 @@ async fn s15_unreadable_work_does_not_block_its_serial_session(bench: Bench) -> 
         poll_timeout: std::time::Duration::ZERO,
         tags: TagFilter::Any,
         session: Some(session),
+        worker: None,
     };
     let lease = ok(store.fetch_work(request).await).expect("the session goes on");
     assert_eq!(lease.item, activity("a", 4));

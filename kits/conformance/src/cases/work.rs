@@ -1,5 +1,7 @@
 //! Work: leases of activities, what they cost an attempt, their completions and their withdrawal.
 
+pub(super) mod withdrawn;
+
 use std::time::Duration;
 
 use steadfast_core::{AppErrorKind, ErrorDetails, TagFilter, WorkItem};
@@ -467,6 +469,7 @@ fn any_work() -> WorkRequest {
         poll_timeout: Duration::ZERO,
         tags: TagFilter::Any,
         session: None,
+        worker: None,
     }
 }
 

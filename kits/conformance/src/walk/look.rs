@@ -156,8 +156,13 @@ impl Side {
         let store = self.store();
         let mut seen = Vec::new();
         while seen.len() < MOST_LEFT {
-            let request =
-                TurnRequest { lock_timeout: LONG, poll_timeout: Duration::ZERO, filter: None, warm: &Cold };
+            let request = TurnRequest {
+                lock_timeout: LONG,
+                poll_timeout: Duration::ZERO,
+                filter: None,
+                warm: &Cold,
+                worker: None,
+            };
             match store.fetch_turn(request).await {
                 Ok(None) => break,
                 Ok(Some(lease)) => {
@@ -188,6 +193,7 @@ impl Side {
                     scope: SessionScope::Claim,
                     leave_out: Vec::new(),
                 }),
+                worker: None,
             };
             let answer = store.fetch_work(request).await;
             let Ok(Some(lease)) = answer else {

@@ -22,7 +22,13 @@ impl Side {
         warmth: Warmth,
     ) -> String {
         let warm = WarmRuns { runs: &self.model.runs, warmth };
-        let request = TurnRequest { lock_timeout, poll_timeout: Duration::ZERO, filter: None, warm: &warm };
+        let request = TurnRequest {
+            lock_timeout,
+            poll_timeout: Duration::ZERO,
+            filter: None,
+            warm: &warm,
+            worker: None,
+        };
         let answer = store.fetch_turn(request).await;
         said(answer, |lease| {
             let Some(lease) = lease else { return "nothing".to_owned() };

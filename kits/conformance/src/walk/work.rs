@@ -37,6 +37,7 @@ impl Side {
             poll_timeout: Duration::ZERO,
             tags: tags.clone(),
             session,
+            worker: None,
         };
         let answer = store.fetch_work(request).await;
         said(answer, |lease| {
@@ -102,6 +103,7 @@ impl Side {
                     tags: tags.clone(),
                     appetite: if *full { Appetite::Full } else { Appetite::Hungry },
                     held: self.attached.get(owner.id()).cloned().unwrap_or_default(),
+                    worker: None,
                 };
                 said(store.renew_sessions(request).await, |outcome| {
                     format!(

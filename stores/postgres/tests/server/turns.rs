@@ -206,7 +206,7 @@ async fn start(store: &PostgresProvider, instance: &str) {
 }
 
 async fn fetch(store: &PostgresProvider, poll_timeout: Duration) -> Option<TurnLease> {
-    let request = TurnRequest { lock_timeout: LEASE, poll_timeout, filter: None, warm: &Cold };
+    let request = TurnRequest { lock_timeout: LEASE, poll_timeout, filter: None, warm: &Cold, worker: None };
     store.fetch_turn(request).await.unwrap()
 }
 

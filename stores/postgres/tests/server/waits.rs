@@ -54,8 +54,13 @@ impl StoreProcess {
     }
 
     async fn turn(&self, commit: TurnCommit) {
-        let request =
-            TurnRequest { lock_timeout: LONG, poll_timeout: Duration::ZERO, filter: None, warm: &Cold };
+        let request = TurnRequest {
+            lock_timeout: LONG,
+            poll_timeout: Duration::ZERO,
+            filter: None,
+            warm: &Cold,
+            worker: None,
+        };
         let lease = self.store.fetch_turn(request).await.unwrap().expect("an instance is ready");
         self.store.commit_turn(&lease.token, TurnCommit { execution_id: 1, ..commit }).await.unwrap();
     }

@@ -184,6 +184,7 @@ impl Crew {
                 scope: SessionScope::Claim,
                 leave_out: Vec::new(),
             }),
+            worker: None,
         };
         let lease = match self.store.fetch_work(request).await {
             Ok(Some(lease)) => lease,

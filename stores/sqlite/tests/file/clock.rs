@@ -100,7 +100,13 @@ async fn now_ms(store: &SqliteProvider) -> u64 {
 }
 
 fn turn(filter: &DispatcherCapabilityFilter) -> TurnRequest<'_> {
-    TurnRequest { lock_timeout: LEASE, poll_timeout: Duration::ZERO, filter: Some(filter), warm: &Cold }
+    TurnRequest {
+        lock_timeout: LEASE,
+        poll_timeout: Duration::ZERO,
+        filter: Some(filter),
+        warm: &Cold,
+        worker: None,
+    }
 }
 
 fn work(owner: &str) -> WorkRequest {
@@ -109,6 +115,7 @@ fn work(owner: &str) -> WorkRequest {
         lock_timeout: LEASE,
         poll_timeout: Duration::ZERO,
         tags: TagFilter::DefaultOnly,
+        worker: None,
         session: Some(SessionRequest {
             owner: Owner::unnamed(owner),
             lock_timeout: LEASE,

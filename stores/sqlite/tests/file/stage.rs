@@ -101,11 +101,18 @@ pub(crate) fn named(status: &str) -> ExecutionMetadata {
 }
 
 pub(crate) fn turn_request(lock_timeout: Duration, poll_timeout: Duration) -> TurnRequest<'static> {
-    TurnRequest { lock_timeout, poll_timeout, filter: None, warm: &Cold }
+    TurnRequest { lock_timeout, poll_timeout, filter: None, warm: &Cold, worker: None }
 }
 
 pub(crate) fn work_request(poll_timeout: Duration, tags: TagFilter) -> WorkRequest {
-    WorkRequest { worker_id: "worker".into(), lock_timeout: LONG, poll_timeout, tags, session: None }
+    WorkRequest {
+        worker_id: "worker".into(),
+        lock_timeout: LONG,
+        poll_timeout,
+        tags,
+        session: None,
+        worker: None,
+    }
 }
 
 /// Waits in real time until a condition holds: threads and processes do not follow a virtual clock.

@@ -41,11 +41,17 @@ fn measured(call: StoreCall<'_>) -> Measured {
         StoreCall::Renew(LeaseToken::Work(_)) => Measured::Counted("renew_work_item_lock"),
         StoreCall::Abandon(LeaseToken::Turn(_)) => Measured::Counted("abandon_orchestration_item"),
         StoreCall::Abandon(LeaseToken::Work(_)) => Measured::Counted("abandon_work_item"),
+        StoreCall::Refuse => Measured::Counted("refuse"),
         StoreCall::RenewSessions => Measured::Timed("renew_session_lock"),
         StoreCall::CleanupSessions => Measured::Timed("cleanup_orphaned_sessions"),
         StoreCall::Start | StoreCall::Send => Measured::Timed("enqueue_orchestrator"),
         StoreCall::ReadHistory => Measured::Timed("read"),
         StoreCall::RegisterNode
+        | StoreCall::Excuse
+        | StoreCall::ReportWorker
+        | StoreCall::Workers
+        | StoreCall::DeleteEnded
+        | StoreCall::Gauges
         | StoreCall::ReleaseSessions
         | StoreCall::Sessions
         | StoreCall::Session

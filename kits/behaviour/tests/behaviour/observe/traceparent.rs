@@ -176,6 +176,7 @@ on_every_full_store! {
             poll_timeout: Duration::ZERO,
             filter: None,
             warm: &Cold,
+            worker: None,
         };
         let lease = store.fetch_turn(request).await.expect("fetches").expect("has a turn");
         let traces: Vec<_> = lease.messages.into_iter().map(|message| message.traceparent).collect();

@@ -204,7 +204,7 @@ async fn s13_a_claim_wakes_a_waiting_turn(bench: Bench) -> Verdict {
     let first = desk.fetched("A").await;
     desk.release("A", &[super::attachment(&first)]).await;
     let poll_timeout = Duration::from_secs(5);
-    let request = TurnRequest { lock_timeout: LEASE, poll_timeout, filter: None, warm: &Cold };
+    let request = TurnRequest { lock_timeout: LEASE, poll_timeout, filter: None, warm: &Cold, worker: None };
     let claiming = async {
         bench.parked(1).await;
         desk.fetched("B").await

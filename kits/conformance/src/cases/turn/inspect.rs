@@ -82,6 +82,7 @@ fn request(worker_id: &str) -> WorkRequest {
         poll_timeout: Duration::ZERO,
         tags: TagFilter::DefaultOnly,
         session: None,
+        worker: None,
     }
 }
 

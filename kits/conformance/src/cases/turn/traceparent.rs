@@ -78,8 +78,13 @@ fn sent(message: Message) -> Envelope {
 
 /// Leases the next turn: its token, and the trace contexts of its messages.
 async fn turn(store: &dyn Store) -> (LeaseToken, Vec<Option<String>>) {
-    let request =
-        TurnRequest { lock_timeout: LEASE, poll_timeout: Duration::ZERO, filter: None, warm: &Cold };
+    let request = TurnRequest {
+        lock_timeout: LEASE,
+        poll_timeout: Duration::ZERO,
+        filter: None,
+        warm: &Cold,
+        worker: None,
+    };
     let lease = ok(store.fetch_turn(request).await).expect("an instance should be ready");
     (lease.token, lease.messages.into_iter().map(|message| message.traceparent).collect())
 }
@@ -91,6 +96,7 @@ async fn work(store: &dyn Store) -> WorkLease {
         poll_timeout: Duration::ZERO,
         tags: TagFilter::Any,
         session: None,
+        worker: None,
     };
     ok(store.fetch_work(request).await).expect("an activity should be ready")
 }

@@ -154,12 +154,13 @@ async fn three_events(bench: &Bench, store: &dyn Store) -> (RunId, Vec<Event>) {
 }
 
 async fn leased(store: &dyn Store, warm: &dyn Warm) -> TurnLease {
-    let request = TurnRequest { lock_timeout: LEASE, poll_timeout: Duration::ZERO, filter: None, warm };
+    let request =
+        TurnRequest { lock_timeout: LEASE, poll_timeout: Duration::ZERO, filter: None, warm, worker: None };
     ok(store.fetch_turn(request).await).expect("an instance should be ready")
 }
 
 async fn waiting(provider: &Arc<dyn Provider>, warm: &dyn Warm) -> TurnLease {
     let store = Arc::clone(provider).into_store().expect("the case has asked for it");
-    let request = TurnRequest { lock_timeout: LEASE, poll_timeout: LEASE, filter: None, warm };
+    let request = TurnRequest { lock_timeout: LEASE, poll_timeout: LEASE, filter: None, warm, worker: None };
     ok(store.fetch_turn(request).await).expect("an instance should be ready in time")
 }
