@@ -4,10 +4,11 @@
 //! same code runs on [`SystemClock`] in production and on [`VirtualClock`] in tests, where hours pass in one
 //! call.
 //!
-//! A clock has two readings that must not be mixed. [`Clock::now_ms`] is *wall time*: it is what gets
+//! A clock has three readings that must not be mixed. [`Clock::now_ms`] is *wall time*: it is what gets
 //! recorded and shown to people, and an operator or NTP may move it either way. [`Clock::monotonic`] never
 //! goes back; every wait is measured with it, so a wall clock that jumps neither shortens nor lengthens a
-//! sleep.
+//! sleep. [`Clock::machine`] is the time of the machine, which its processes read alike: two of them that
+//! share a file agree by it, and learn by it how long the machine slept.
 //!
 //! ```
 //! use std::{sync::Arc, time::Duration};
@@ -21,11 +22,13 @@
 //! assert_eq!(clock.monotonic(), Duration::from_secs(3600));
 //! ```
 
+mod machine_time;
 mod system_clock;
 mod virtual_clock;
 
 use std::{fmt::Debug, pin::Pin, time::Duration};
 
+pub use machine_time::{BootId, MachineTime};
 pub use system_clock::SystemClock;
 pub use virtual_clock::VirtualClock;
 
@@ -41,6 +44,15 @@ pub trait Clock: Debug + Send + Sync {
     /// Reads the time since an origin that is arbitrary but fixed for this clock. Readings never go
     /// backwards.
     fn monotonic(&self) -> Duration;
+
+    /// Reads the time of the machine since it was started.
+    ///
+    /// By default [`monotonic`](Clock::monotonic) is the time awake, and the machine never sleeps. That suits
+    /// a clock whose monotonic time has one origin for all processes that share a store, such as one that
+    /// wraps [`SystemClock`] on Linux.
+    fn machine(&self) -> MachineTime {
+        MachineTime { awake: self.monotonic(), slept: Duration::ZERO, boot: None }
+    }
 
     /// Waits until [`monotonic`](Clock::monotonic) reads `deadline` or more; a deadline in the past is ready
     /// at once.

@@ -5,11 +5,18 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use crate::{Clock, Sleep};
+#[cfg(target_os = "linux")]
+use crate::BootId;
+use crate::{Clock, MachineTime, Sleep};
 
 /// Reads the clock of the machine and waits with tokio's timer.
 ///
-/// All values share one monotonic origin per process, so a deadline computed with one is good for another.
+/// All values share one monotonic origin, so a deadline computed with one is good for another. On Linux it is
+/// the start of the machine, elsewhere the first use in the process.
+///
+/// [`machine`](Clock::machine) tells all of a [`MachineTime`] on Linux only. On other Unix systems it tells
+/// the system's monotonic time, which counts sleep as time awake where the system does (macOS); elsewhere it
+/// has the origin of the process.
 ///
 /// ```
 /// use steadfast_clock::{Clock, SystemClock};
@@ -34,16 +41,21 @@ impl Clock for SystemClock {
     }
 
     fn monotonic(&self) -> Duration {
-        origin().elapsed()
+        kernel::monotonic()
+    }
+
+    fn machine(&self) -> MachineTime {
+        kernel::machine()
     }
 
     fn sleep_until(&self, deadline: Duration) -> Sleep {
         Box::pin(async move {
             // Tokio rounds a deadline up to its next tick, even one that has passed.
-            if deadline <= SystemClock.monotonic() {
+            let Some(left) = deadline.checked_sub(SystemClock.monotonic()).filter(|left| !left.is_zero())
+            else {
                 return;
-            }
-            match origin().checked_add(deadline) {
+            };
+            match now().checked_add(left) {
                 Some(instant) => wait_until(instant).await,
                 // The platform cannot name this instant, and no process lives to see it.
                 None => std::future::pending().await,
@@ -58,9 +70,88 @@ async fn wait_until(instant: Instant) {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the one place that reads monotonic time")]
-fn origin() -> Instant {
-    static ORIGIN: OnceLock<Instant> = OnceLock::new();
-    *ORIGIN.get_or_init(Instant::now)
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// The readings of Linux: the time since the start of the machine, with and without sleep.
+#[cfg(target_os = "linux")]
+mod kernel {
+    use rustix::time::ClockId;
+
+    use super::{BootId, Duration, MachineTime, OnceLock, read};
+
+    /// Reads the clock that `Instant` reads too.
+    pub(super) fn monotonic() -> Duration {
+        read(ClockId::Monotonic)
+    }
+
+    pub(super) fn machine() -> MachineTime {
+        MachineTime { awake: monotonic(), slept: slept(), boot: boot() }
+    }
+
+    /// Bounds how often two clocks are read in the hope that the thread is not interrupted in between.
+    const TRIES: u32 = 4;
+
+    /// Two readings that are as close as this are of one moment.
+    const CLOSE: Duration = Duration::from_micros(50);
+
+    /// Returns the difference of the clock that counts sleep and the one that does not. An interruption
+    /// between their readings makes it smaller, never larger.
+    fn slept() -> Duration {
+        let mut slept = Duration::ZERO;
+        for _ in 0..TRIES {
+            let before = monotonic();
+            let with_sleep = read(ClockId::Boottime);
+            let after = monotonic();
+            slept = slept.max(with_sleep.saturating_sub(after));
+            if after.saturating_sub(before) <= CLOSE {
+                break;
+            }
+        }
+        slept
+    }
+
+    /// Reads the name that the kernel gave to this run of the machine.
+    fn boot() -> Option<BootId> {
+        static BOOT: OnceLock<Option<BootId>> = OnceLock::new();
+        *BOOT.get_or_init(|| {
+            let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+            u128::from_str_radix(&text.trim().replace('-', ""), 16).ok().map(BootId)
+        })
+    }
+}
+
+/// The readings of the standard library, and of the system where it has a clock for all processes.
+#[cfg(not(target_os = "linux"))]
+mod kernel {
+    use super::{Duration, Instant, MachineTime, OnceLock, now};
+
+    pub(super) fn monotonic() -> Duration {
+        static ORIGIN: OnceLock<Instant> = OnceLock::new();
+        now().saturating_duration_since(*ORIGIN.get_or_init(now))
+    }
+
+    pub(super) fn machine() -> MachineTime {
+        MachineTime { awake: awake(), slept: Duration::ZERO, boot: None }
+    }
+
+    #[cfg(unix)]
+    fn awake() -> Duration {
+        super::read(rustix::time::ClockId::Monotonic)
+    }
+
+    #[cfg(not(unix))]
+    fn awake() -> Duration {
+        monotonic()
+    }
+}
+
+#[cfg(unix)]
+fn read(clock: rustix::time::ClockId) -> Duration {
+    let time = rustix::time::clock_gettime(clock);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 #[cfg(test)]
@@ -83,6 +174,25 @@ mod tests {
         let (one, other) = (SystemClock, SystemClock);
         let readings = [one.monotonic(), other.monotonic(), one.monotonic()];
         assert!(readings.is_sorted(), "{readings:?}");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_time_of_the_machine_is_that_of_its_other_processes() {
+        let uptime = std::fs::read_to_string("/proc/uptime").unwrap();
+        let uptime: f64 = uptime.split(' ').next().unwrap().parse().unwrap();
+        let MachineTime { awake, slept, boot } = SystemClock.machine();
+        // The file counts in hundredths of a second.
+        assert!((awake + slept).as_secs_f64() >= uptime - 0.01, "{awake:?} {slept:?} {uptime}");
+        assert_eq!((boot.is_some(), boot), (true, SystemClock.machine().boot));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_time_awake_is_the_time_that_waits_are_measured_by() {
+        let before = SystemClock.monotonic();
+        let awake = SystemClock.machine().awake;
+        assert!(before <= awake && awake <= SystemClock.monotonic());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{Clock, Sleep};
+use crate::{Clock, MachineTime, Sleep};
 
 /// Stands still until a test moves it.
 ///
@@ -42,6 +42,7 @@ impl VirtualClock {
         let time = VirtualTime {
             wall: Duration::from_millis(wall_ms),
             monotonic: Duration::ZERO,
+            slept: Duration::ZERO,
             sleepers: BTreeMap::new(),
             registered: 0,
         };
@@ -62,6 +63,23 @@ impl VirtualClock {
         };
         // The lock is free: a waker may run the task on the spot, and the task may use this clock.
         due.into_iter().for_each(Waker::wake);
+    }
+
+    /// Lets the machine sleep: wall time moves on, monotonic time and every sleep stay as they are.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use steadfast_clock::{Clock, VirtualClock};
+    ///
+    /// let clock = VirtualClock::new(0);
+    /// clock.suspend(Duration::from_secs(3600));
+    /// assert_eq!((clock.now_ms(), clock.monotonic()), (3_600_000, Duration::ZERO));
+    /// assert_eq!(clock.machine().slept, Duration::from_secs(3600));
+    /// ```
+    pub fn suspend(&self, lasts: Duration) {
+        let mut time = lock(&self.shared);
+        time.wall = time.wall.saturating_add(lasts);
+        time.slept = time.slept.saturating_add(lasts);
     }
 
     /// Sets wall time, forwards or backwards, as an operator or NTP would.
@@ -102,6 +120,11 @@ impl Clock for VirtualClock {
         lock(&self.shared).monotonic
     }
 
+    fn machine(&self) -> MachineTime {
+        let time = lock(&self.shared);
+        MachineTime { awake: time.monotonic, slept: time.slept, boot: None }
+    }
+
     fn sleep_until(&self, deadline: Duration) -> Sleep {
         let ticket = lock(&self.shared).register(deadline);
         Box::pin(Sleeper { shared: Arc::clone(&self.shared), ticket })
@@ -113,6 +136,8 @@ struct VirtualTime {
     /// Wall time since the epoch; a `Duration` so that advances below a millisecond add up.
     wall: Duration,
     monotonic: Duration,
+    /// How long the machine has slept.
+    slept: Duration,
     /// The sleeps that wait, in the order in which they are woken. A sleep has no waker until its first poll.
     sleepers: BTreeMap<Ticket, Option<Waker>>,
     registered: u64,
@@ -369,6 +394,19 @@ mod tests {
         assert_eq!((bell.woken(), clock.next_deadline()), (vec![], Some(SECOND)));
         clock.advance(SECOND);
         assert_eq!((clock.now_ms(), bell.woken()), (1_010, vec!["a"]));
+    }
+
+    #[test]
+    fn a_machine_that_sleeps_wakes_no_sleeper_and_stays_awake_no_longer() {
+        let clock = VirtualClock::new(50_000);
+        let bell = Bell::default();
+        let mut sleep = clock.sleep(SECOND);
+        assert_eq!(bell.poll("a", &mut sleep), Poll::Pending);
+        clock.suspend(SECOND * 60);
+        assert_eq!((clock.now_ms(), clock.monotonic(), bell.woken()), (110_000, Duration::ZERO, vec![]));
+        clock.advance(SECOND);
+        let machine = clock.machine();
+        assert_eq!((machine.awake, machine.slept, bell.woken()), (SECOND, SECOND * 60, vec!["a"]));
     }
 
     #[test]

@@ -6,9 +6,11 @@
 //! moment at which a row becomes runnable by time; commits of other processes are noticed by looking at the
 //! file.
 //!
-//! The clock of the store (S16) is that of the process: the wall time at which the store is opened, moved on
-//! by monotonic time. Processes that share a file share a machine, and so its clock. Acknowledged commits
-//! survive power loss (`synchronous = FULL`); [`Durability`] offers less, explicitly.
+//! The clock of the store (S16) is that of the file: a time in the file, moved on by the time of the machine,
+//! which all processes on it read alike. The first process to open the file sets it to its wall clock, never
+//! back; those that join take it over. A sleep of the machine counts, and extends the live leases by as much.
+//!
+//! Acknowledged commits survive power loss (`synchronous = FULL`); [`Durability`] offers less, explicitly.
 //!
 //! The modules: `link` has the connections and transactions, `merge` the writer that runs requests together,
 //! `schema` the tables and their migrations, and `verbs` the operations of the store, one file for each

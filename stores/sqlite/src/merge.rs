@@ -3,6 +3,7 @@
 pub(crate) mod alarm;
 pub(crate) mod log;
 pub(crate) mod others;
+pub(crate) mod pace;
 pub(crate) mod request;
 mod thread;
 pub(crate) mod writer;

@@ -13,11 +13,12 @@ use steadfast_store::rules::{
 use steadfast_store::{
     Abandon, Committed, Envelope, History, InstancePage, InstanceQuery, InstanceState, Interest, LeaseToken,
     NewWork, OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, Refusal, Refused, RenewSessions,
-    SessionInfo, SessionRef, SessionsRenewed, SetAside, Started, Store, StoreClock, TurnCommit, TurnLease,
-    TurnRequest, TurnState, WaitFor, Waited, Waiters, WorkLease, WorkRequest, WorkState, WorkerId,
-    WorkerInfo, WorkerReport,
+    SessionInfo, SessionRef, SessionsRenewed, SetAside, Started, Store, TurnCommit, TurnLease, TurnRequest,
+    TurnState, WaitFor, Waited, Waiters, WorkLease, WorkRequest, WorkState, WorkerId, WorkerInfo,
+    WorkerReport,
 };
 
+use crate::link::clock::FileClock;
 use crate::link::connection::{Location, open_writer};
 use crate::link::db::{Db, sql, time, unsigned};
 use crate::link::error::{DbResult, is_damage};
@@ -25,7 +26,7 @@ use crate::link::open::{OpenError, location_of};
 use crate::link::options::SqliteOptions;
 use crate::link::reader::Reader;
 use crate::merge::alarm::Alarms;
-use crate::merge::writer::{Wakes, Writer};
+use crate::merge::writer::{OpenFile, Wakes, Writer};
 use crate::schema::migrate::migrate;
 use crate::verbs::message::NewMessage;
 use crate::verbs::turn::{LeasedTurn, PreparedCommit};
@@ -46,7 +47,7 @@ const READ_TRIES: u32 = 3;
 pub struct SqliteProvider {
     pub(crate) writer: Writer,
     reader: Reader,
-    pub(crate) clock: StoreClock,
+    pub(crate) clock: FileClock,
     pub(crate) waiters: Arc<Waiters>,
     pub(crate) alarms: Arc<Alarms>,
 }
@@ -81,12 +82,13 @@ impl SqliteProvider {
     fn open(place: Location, options: SqliteOptions) -> Result<Self, OpenError> {
         let mut connection = open_writer(&place, &options)?;
         migrate(&mut connection, &place)?;
-        let clock = StoreClock::new(Arc::clone(&options.clock));
+        let (clock, presence) = FileClock::open(&mut connection, &place, Arc::clone(&options.clock))?;
         let waiters = Arc::new(Waiters::default());
         let reader = Reader::open(&place, &options, clock.clone())?;
         let alarms = Arc::new(Alarms::default());
         let wakes = Wakes { waiters: Arc::clone(&waiters), alarms: Arc::clone(&alarms) };
-        let writer = Writer::spawn(connection, &place, &options, clock.clone(), wakes)?;
+        let file = OpenFile { connection, place: &place, presence };
+        let writer = Writer::spawn(file, &options, clock.clone(), wakes)?;
         Ok(Self { writer, reader, clock, waiters, alarms })
     }
 

@@ -153,7 +153,7 @@ async fn a_newer_schema_is_refused_with_both_versions() {
     Connection::open(&path).expect("a file").execute_batch(newer).expect("a row");
     let error = refusal(&path).await;
     assert!(matches!(error, OpenError::TooNew { found: 99, .. }), "{error}");
-    assert!(error.to_string().contains("99") && error.to_string().contains("up to 4"), "{error}");
+    assert!(error.to_string().contains("99") && error.to_string().contains("up to 5"), "{error}");
 }
 
 #[tokio::test]

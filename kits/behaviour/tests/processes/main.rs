@@ -5,6 +5,7 @@
 
 #![allow(clippy::expect_used, clippy::panic, reason = "what a test relies on, it panics without")]
 
+mod clock;
 mod file;
 mod server;
 mod session;

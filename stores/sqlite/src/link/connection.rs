@@ -86,7 +86,7 @@ pub(crate) fn checkpoint(connection: &Connection) -> DbResult<()> {
 }
 
 impl Location {
-    fn explain(&self, error: rusqlite::Error) -> OpenError {
+    pub(crate) fn explain(&self, error: rusqlite::Error) -> OpenError {
         match self {
             Self::Memory => OpenError::driver(error),
             Self::File(path) => OpenError::file(path, error),

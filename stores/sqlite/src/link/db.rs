@@ -78,7 +78,7 @@ impl<'c> Db<'c> {
     }
 
     /// Returns the end of a lease that is granted now, and records the length of the longest lease. A stored
-    /// lease that ends later than now plus that length was granted before the wall clock was set back, and
+    /// lease that ends later than now plus that length was granted by another time than that of the file, and
     /// counts as ended (S16).
     pub(crate) fn lease_until(&self, lasts: std::time::Duration) -> DbResult<i64> {
         let until = self.after(lasts);
@@ -86,8 +86,8 @@ impl<'c> Db<'c> {
         Ok(until)
     }
 
-    /// Returns the latest time at which a stored lease can have been granted, with a tolerance for other
-    /// processes. No lease ends later than this plus the length of the longest lease.
+    /// Returns the latest time at which a stored lease can have been granted, with a tolerance. No lease ends
+    /// later than this plus the length of the longest lease.
     pub(crate) fn latest_grant(&self) -> i64 {
         self.now.saturating_add(CLOCK_TOLERANCE_MS)
     }
@@ -98,9 +98,9 @@ impl<'c> Db<'c> {
     }
 }
 
-/// How far apart the clocks of two processes may be before a lease of one is impossible for the other. Each
-/// takes the wall time once, when its store is opened, and then follows monotonic time; a larger difference
-/// is a wall clock that was set in between.
+/// How much later than the time of the file a lease may have been granted before it counts as impossible. All
+/// processes agree on that time, so such a lease is from a file that knows no time (an older build wrote it,
+/// and its clock was set back since), or from the seconds before a crash of the machine that were not noted.
 const CLOCK_TOLERANCE_MS: i64 = 10_000;
 
 /// Reads a stored text. Bytes that are not UTF-8 become replacement characters, with one in front, so that

@@ -36,7 +36,9 @@ pub struct SqliteOptions {
     /// Bounds the file, in pages of 4 KiB: calls that need more answer `Full`. `None`, the default, leaves
     /// the bound to the disk.
     pub max_pages: Option<u32>,
-    /// The clock that leases and timers follow; the system clock by default. A test can pass a virtual one.
+    /// The clock that the time of the file follows; the system clock by default. A test can pass a virtual
+    /// one. Several processes on one file agree by [`Clock::machine`], so their clocks must share its origin;
+    /// those that do not go by their wall clocks, with a warning.
     pub clock: Arc<dyn Clock>,
     /// Counts the steps of SQLite's virtual machine, for tests of what a call costs.
     #[doc(hidden)]

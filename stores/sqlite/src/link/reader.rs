@@ -3,12 +3,13 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::Connection;
-use steadfast_store::{ProviderError, ProviderErrorKind, StoreClock};
+use steadfast_store::{ProviderError, ProviderErrorKind};
 use tokio::sync::{Semaphore, oneshot};
 
+use crate::link::clock::FileClock;
 use crate::link::connection::{Location, open_reader};
 use crate::link::db::Db;
-use crate::link::error::DbResult;
+use crate::link::error::{DbResult, Fault};
 use crate::link::open::OpenError;
 use crate::link::options::SqliteOptions;
 use crate::merge::writer::Writer;
@@ -16,7 +17,7 @@ use crate::merge::writer::Writer;
 /// Reads a database on its own connections, or through the writer if there can be no second connection.
 #[derive(Debug)]
 pub(crate) enum Reader {
-    Own { idle: Arc<Mutex<Vec<Connection>>>, free: Arc<Semaphore>, clock: StoreClock },
+    Own { idle: Arc<Mutex<Vec<Connection>>>, free: Arc<Semaphore>, clock: FileClock },
     ThroughWriter,
 }
 
@@ -24,7 +25,7 @@ impl Reader {
     pub(crate) fn open(
         place: &Location,
         options: &SqliteOptions,
-        clock: StoreClock,
+        clock: FileClock,
     ) -> Result<Self, OpenError> {
         let Location::File(path) = place else { return Ok(Self::ThroughWriter) };
         let count = options.readers.max(1);
@@ -69,11 +70,12 @@ impl Reader {
 /// Runs a function in one read transaction, so that all its statements see one state.
 fn in_one_view<R>(
     connection: &Connection,
-    clock: &StoreClock,
+    clock: &FileClock,
     look: impl FnOnce(&Db<'_>) -> DbResult<R>,
 ) -> DbResult<R> {
     connection.prepare_cached("BEGIN")?.execute([])?;
-    let result = look(&Db::new(connection, clock.now_ms()));
+    let moment = clock.look(connection);
+    let result = moment.map_err(Fault::from).and_then(|moment| look(&Db::new(connection, clock.at(&moment))));
     connection.prepare_cached("ROLLBACK")?.execute([])?;
     result
 }

@@ -30,6 +30,9 @@ pub(crate) struct OtherProcesses {
     /// without a commit. `None` never looks: a database in memory, or an option that says that no other
     /// process writes.
     interval: Option<Duration>,
+    /// True if the clock is that of a machine, which may sleep: then the thread wakes up from time to time
+    /// all the same, and learns of it.
+    may_sleep: bool,
     due: Duration,
     seen: Option<i64>,
     /// The monotonic time of the last commit that was noticed, of this process or another.
@@ -44,6 +47,9 @@ const LIVELY: Duration = Duration::from_secs(10);
 /// Multiplies the interval between looks after [`LIVELY`] has passed, so that an idle process costs next to
 /// nothing.
 const CALM: u32 = 4;
+
+/// How soon a sleep of the machine is noticed by a store that does not look for other processes.
+const NOTICES_SLEEP: Duration = Duration::from_secs(1);
 
 /// The size and the modification time of the log file, and since when they have not changed.
 #[derive(Debug)]
@@ -68,14 +74,17 @@ impl OtherProcesses {
             }
             Location::Memory => PathBuf::new(),
         };
-        Self { interval, due: Duration::ZERO, seen: None, stirred: Duration::ZERO, log, trace: None }
+        let stirred = options.clock.monotonic();
+        let may_sleep = options.clock.machine().boot.is_some();
+        Self { interval, may_sleep, due: Duration::ZERO, seen: None, stirred, log, trace: None }
     }
 
-    /// Waits until the next look is due; for ever if no other process can write.
+    /// Waits until the next look is due; for ever if no other process can write and the machine never sleeps.
     pub(crate) async fn rest(&self, clock: &Arc<dyn Clock>) {
-        match self.interval {
-            Some(_) => clock.sleep_until(self.due).await,
-            None => std::future::pending().await,
+        if self.interval.is_some() || self.may_sleep {
+            clock.sleep_until(self.due).await;
+        } else {
+            std::future::pending().await
         }
     }
 
@@ -87,11 +96,14 @@ impl OtherProcesses {
 
     /// Reads the data version if a look is due. True if other processes have committed since the last look.
     pub(crate) fn sees_others(&mut self, connection: &Connection, clock: &Arc<dyn Clock>) -> bool {
-        let Some(interval) = self.interval else { return false };
         let now = clock.monotonic();
         if now < self.due {
             return false;
         }
+        let Some(interval) = self.interval else {
+            self.due = now.saturating_add(NOTICES_SLEEP);
+            return false;
+        };
         let is_lively = now.saturating_sub(self.stirred) < LIVELY;
         self.due = now.saturating_add(if is_lively { interval } else { interval.saturating_mul(CALM) });
         if self.is_quiet(now) {

@@ -1,21 +1,24 @@
 //! The writing thread: one transaction for all requests that wait, each in its own savepoint.
 
 use rusqlite::Connection;
-use steadfast_store::{ProviderError, ProviderErrorKind, StoreClock, Woken};
+use steadfast_store::{ProviderError, ProviderErrorKind, Woken};
 use tokio::sync::mpsc;
 
 use super::alarm::NextMoments;
 use super::log::Log;
 use super::others::{OtherProcesses, SeenChanges};
+use super::pace::Pace;
 use super::request::Request;
 use super::writer::Wakes;
+use crate::link::clock::{FileClock, Moment};
 use crate::link::db::Db;
 use crate::link::error::provider_error;
+use crate::link::presence::Presence;
 
 /// The thread that owns the writing connection.
 pub(super) struct WriterThread {
     pub(super) connection: Connection,
-    pub(super) clock: StoreClock,
+    pub(super) clock: FileClock,
     pub(super) wakes: Wakes,
     /// Bounds the requests of one transaction.
     pub(super) max_group: usize,
@@ -23,6 +26,9 @@ pub(super) struct WriterThread {
     pub(super) others: OtherProcesses,
     /// The last changes that were seen of the instances that calls wait for.
     pub(super) seen_changes: SeenChanges,
+    pub(super) pace: Pace,
+    /// Held until the connection is closed.
+    pub(super) _presence: Presence,
 }
 
 /// What a transaction made runnable, at once and at later moments.
@@ -124,7 +130,11 @@ impl WriterThread {
             }
             self.log.tidy(&self.connection);
             if self.others.sees_others(&self.connection, self.clock.clock()) {
+                self.clock.refresh(&self.connection);
                 self.wake_for_others();
+            }
+            if self.pace.has_jumped(&self.clock) {
+                self.wakes.waiters.wake_all();
             }
         }
         // Leases without a holder are undone before the file is closed.
@@ -138,7 +148,7 @@ impl WriterThread {
     /// undo the leases of callers that were dropped.
     fn commit(&self, mut group: Vec<Box<dyn Request>>, inbox: &mut Inbox) -> Vec<Box<dyn Request>> {
         group.retain_mut(|request| request.is_wanted() && !request.run_outside(&self.connection));
-        if group.is_empty() {
+        if group.is_empty() && !self.clock.has_slept() {
             return Vec::new();
         }
         let (committed, news) = self.transaction(&mut group, inbox);
@@ -168,12 +178,16 @@ impl WriterThread {
         if let Err(error) = self.execute("BEGIN IMMEDIATE") {
             return (Err(of_group(provider_error("begin", error), group.len())), news);
         }
+        let mut moment = match self.clock.begin(&self.connection) {
+            Ok(moment) => moment,
+            Err(error) => return (Err(of_group(self.roll_back(error), group.len())), news),
+        };
         self.gather(group, inbox);
-        let (mut number, mut kept_any) = (0, false);
+        let (mut number, mut kept_any) = (0, moment.moves());
         while number < group.len() {
             // A single request needs no savepoint: if it fails, all is rolled back.
-            let alone = group.len() == 1;
-            let kept = match self.run_one(&mut group[number], alone) {
+            let alone = group.len() == 1 && !moment.moves();
+            let kept = match self.run_one(&mut group[number], &moment, alone) {
                 Ok(kept) => kept,
                 Err(error) => return (Err(of_group(error, group.len())), News::default()),
             };
@@ -186,11 +200,20 @@ impl WriterThread {
                 self.gather(group, inbox);
             }
         }
-        let end = if kept_any { self.execute("COMMIT") } else { self.execute("ROLLBACK") };
-        match end {
+        match self.end(kept_any, &mut moment) {
             Ok(()) => (Ok(()), news),
             Err(error) => (Err(of_group(self.roll_back(error), group.len())), News::default()),
         }
+    }
+
+    fn end(&self, kept_any: bool, moment: &mut Moment) -> rusqlite::Result<()> {
+        if !kept_any {
+            return self.execute("ROLLBACK");
+        }
+        self.clock.note(&self.connection, moment)?;
+        self.execute("COMMIT")?;
+        self.clock.committed(moment);
+        Ok(())
     }
 
     fn gather(&self, group: &mut Vec<Box<dyn Request>>, inbox: &mut Inbox) {
@@ -205,8 +228,13 @@ impl WriterThread {
 
     /// Runs one request of a group. Returns the turns and work that it made runnable, or `None` if it failed
     /// and was rolled back; an error if the whole transaction was rolled back.
-    fn run_one(&self, request: &mut Box<dyn Request>, alone: bool) -> Result<Option<News>, ProviderError> {
-        let db = Db::new(&self.connection, self.clock.now_ms());
+    fn run_one(
+        &self,
+        request: &mut Box<dyn Request>,
+        moment: &Moment,
+        alone: bool,
+    ) -> Result<Option<News>, ProviderError> {
+        let db = Db::new(&self.connection, self.clock.at(moment));
         if !alone {
             self.execute("SAVEPOINT request").map_err(|error| self.roll_back(error))?;
         }

@@ -4,19 +4,22 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use rusqlite::Connection;
-use steadfast_store::{ProviderError, StoreClock, Waiters};
+use steadfast_store::{ProviderError, Waiters};
 use tokio::sync::{mpsc, oneshot};
 
 use super::alarm::Alarms;
 use super::log::Log;
 use super::others::{OtherProcesses, SeenChanges};
+use super::pace::Pace;
 use super::request::{Between, Call, Request, Undo, stopped, undoing};
 use super::thread::{Inbox, WriterThread};
+use crate::link::clock::FileClock;
 use crate::link::connection::Location;
 use crate::link::db::Db;
 use crate::link::error::DbResult;
 use crate::link::open::OpenError;
 use crate::link::options::SqliteOptions;
+use crate::link::presence::Presence;
 
 /// Sends requests to the writing thread. The thread ends when this is dropped.
 #[derive(Debug)]
@@ -34,18 +37,26 @@ pub(crate) struct Wakes {
     pub(crate) alarms: Arc<Alarms>,
 }
 
+/// A database that is open for writing.
+pub(crate) struct OpenFile<'p> {
+    pub(crate) connection: Connection,
+    pub(crate) place: &'p Location,
+    pub(crate) presence: Presence,
+}
+
 impl Writer {
     pub(crate) fn spawn(
-        mut connection: Connection,
-        place: &Location,
+        file: OpenFile<'_>,
         options: &SqliteOptions,
-        clock: StoreClock,
+        clock: FileClock,
         wakes: Wakes,
     ) -> Result<Self, OpenError> {
+        let OpenFile { mut connection, place, presence } = file;
         let (requests, incoming) = mpsc::channel(options.max_waiting.max(1));
         let (undos, undoing) = mpsc::unbounded_channel();
         let log = Log::watch(&mut connection, options).map_err(OpenError::driver)?;
         let others = OtherProcesses::of(place, options);
+        let pace = Pace::of(&clock);
         let thread = WriterThread {
             connection,
             clock,
@@ -54,6 +65,8 @@ impl Writer {
             log,
             others,
             seen_changes: SeenChanges::default(),
+            pace,
+            _presence: presence,
         };
         let thread = std::thread::Builder::new()
             .name("steadfast-sqlite".to_owned())

@@ -11,6 +11,7 @@ use crate::link::open::OpenError;
 const MIGRATIONS: &[&str] = &[
     sql!("migrations/0001_tables"),
     sql!("migrations/0002_waiting"),
+    sql!("migrations/0003_clock"),
     sql!("migrations/0004_order"),
     sql!("migrations/0005_workers"),
 ];

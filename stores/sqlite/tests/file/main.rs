@@ -10,6 +10,7 @@
 
 mod busy;
 mod chain;
+mod clock;
 mod cost;
 mod crash;
 mod full;
@@ -19,6 +20,5 @@ mod log;
 mod power;
 mod process;
 mod processes;
-mod set_back;
 mod stage;
 mod waits;

@@ -1,11 +1,11 @@
 //! A wall clock that jumps moves neither the end of a lease nor the time-out of a caller (S16). Timers:
-//! `timer.rs`.
+//! `timer.rs`. A machine that sleeps ends no lease and delays no timer (G2).
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use steadfast::ClientError;
-use steadfast_behaviour::{SOON, on_every_full_store, on_every_store};
+use steadfast_behaviour::{SOON, Stage, StoreKind, on_every_full_store, on_every_store};
 use tokio::sync::Notify;
 
 use super::bench::{BEGIN_MS, MINUTE, Runs, flows, noted};
@@ -48,4 +48,40 @@ on_every_full_store! {
         assert!(matches!(waited, Err(ClientError::Timeout)), "{waited:?}");
         stage.stop().await;
     }
+}
+
+#[tokio::test]
+async fn g2_an_activity_goes_on_after_any_number_of_sleeps_of_the_machine() {
+    let claim = |stage: Stage| async move {
+        let (ran, go) = (Runs::default(), Arc::new(Notify::new()));
+        stage.run(noted(&ran, &go), flows()).await;
+        stage.start("a", "Slow", "x").await;
+        stage.until("it runs", async || ran.lock().expect("nobody panicked").len() == 1).await;
+        for _ in 0..12 {
+            stage.clock.suspend(Duration::from_secs(3_600));
+            stage.pass_slowly(Duration::from_secs(40), Duration::from_secs(1)).await;
+        }
+        go.notify_waiters();
+        assert_eq!(stage.output("a").await, Ok("x".to_owned()));
+        assert_eq!(*ran.lock().expect("nobody panicked"), ["x"], "it ran once");
+        stage.stop().await;
+    };
+    Stage::run_on(StoreKind::Sqlite, claim).await;
+}
+
+#[tokio::test]
+async fn g2_a_timer_is_not_late_by_the_time_that_the_machine_slept() {
+    let claim = |stage: Stage| async move {
+        let (ran, go) = (Runs::default(), Arc::new(Notify::new()));
+        stage.run(noted(&ran, &go), flows()).await;
+        stage.start("a", "Timer", "x").await;
+        stage.has("a", "TimerCreated", 1).await;
+        stage.settle().await;
+        stage.clock.suspend(MINUTE);
+        // A second is enough to notice it; by monotonic time nearly a minute is left.
+        stage.pass_slowly(Duration::from_secs(1), Duration::from_millis(100)).await;
+        assert_eq!(stage.output("a").await, Ok("x".to_owned()));
+        stage.stop().await;
+    };
+    Stage::run_on(StoreKind::Sqlite, claim).await;
 }

@@ -1,0 +1,5 @@
+-- Extends the live leases of sessions by as much as the time jumps forward: those that end after ?1, by ?2.
+-- A session is not idle for that time either.
+UPDATE sessions SET locked_until = min(locked_until, 9223372036854775807 - ?2) + ?2,
+    last_activity = min(last_activity, 9223372036854775807 - ?2) + ?2
+WHERE held = 1 AND locked_until > ?1
