@@ -6,3 +6,4 @@ mod damage;
 mod full_disk;
 mod outage;
 mod set_aside;
+mod unnamed;
