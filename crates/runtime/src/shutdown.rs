@@ -20,6 +20,8 @@ const DROP_TIME: Duration = Duration::from_millis(100);
 #[derive(Clone)]
 struct ShutdownTime {
     timeout: Duration,
+    /// When the time is up, by the monotonic clock.
+    is_up: Duration,
     tasks: TaskTracker,
     invocations: Invocations,
     /// How long tasks may take after the time is up, until they are left behind.
@@ -41,6 +43,7 @@ pub(crate) async fn wait(shared: &RuntimeShared, tokio: &tokio::runtime::Handle,
     let over = CancellationToken::new();
     let time = ShutdownTime {
         timeout,
+        is_up: shared.plan.clock.monotonic().saturating_add(timeout),
         patience: patience(shared),
         tasks: shared.tasks.clone(),
         invocations: shared.invocations.clone(),
@@ -106,11 +109,11 @@ impl ShutdownTime {
     }
 
     async fn run(self, telling: Telling) {
-        let Self { timeout, patience, tasks, invocations, abort, over, clock } = self;
+        let Self { timeout, is_up, patience, tasks, invocations, abort, over, clock } = self;
         tokio::select! {
             biased;
             () = tasks.wait() => {}
-            () = clock.sleep(timeout) => {
+            () = clock.sleep_until(is_up) => {
                 if telling == Telling::Log && !timeout.is_zero() {
                     tracing::warn!(
                         target: "steadfast::runtime",

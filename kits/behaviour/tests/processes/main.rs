@@ -6,5 +6,6 @@
 #![allow(clippy::expect_used, clippy::panic, reason = "what a test relies on, it panics without")]
 
 mod file;
+mod outlived;
 mod server;
 mod session;

@@ -61,7 +61,7 @@ on_every_full_store! {
         let waiting = Arc::clone(&older);
         let fenced = tokio::spawn(async move { waiting.fenced().await });
         let newer = node(&stage, "A", &Gate::new(), |_| {}).await;
-        pass_calmly(&stage, 16 * SECOND, SECOND).await;
+        stage.pass_slowly(16 * SECOND, SECOND).await;
         fenced.await.expect("it resolves");
         older.fenced().await;
         let health = older.health().await;
@@ -71,7 +71,7 @@ on_every_full_store! {
         newer.shutdown(Some(0)).await;
         // Neither turns nor activities.
         stage.start("2", "One", "Turn/").await;
-        pass_calmly(&stage, 60 * SECOND, SECOND).await;
+        stage.pass_slowly(60 * SECOND, SECOND).await;
         assert!(stage.history("2").await.is_empty(), "{:?}", stage.kinds("2").await);
         let said = lines.saying("ERROR", "another process has started with the worker_node_id of this one");
         assert_eq!(said.len(), 1, "once: {said:?}");
@@ -85,7 +85,7 @@ on_every_full_store! {
         })
         .await;
         node(&stage, "A", &Gate::new(), |_| {}).await;
-        pass_calmly(&stage, 16 * SECOND, SECOND).await;
+        stage.pass_slowly(16 * SECOND, SECOND).await;
         older.fenced().await;
         stage.stop().await;
     }

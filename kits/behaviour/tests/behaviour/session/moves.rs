@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::bench::{Told, flows, node, release, shown, takes_turn, troubled, turns};
 use crate::workbench::{Gate, SECOND, pass_calmly};
-use steadfast::providers::ProviderError;
+use steadfast::providers::{ProviderError, ProviderErrorKind};
 use steadfast::runtime::{DetachReason, RuntimeOptions, Session, SessionHooks};
 use steadfast::{ActivityContext, OrchestrationContext, TagFilter};
 use steadfast_behaviour::{Emitted, Faults, Lines, on_every_full_store, on_every_store};
@@ -416,7 +416,8 @@ on_every_full_store! {
         node(&stage, "A", &Gate::new(), |options| options.max_attempts = 1).await;
         takes_turn(&stage, "1", "chat").await;
         let before = shown(&stage, "chat").await.epoch;
-        stage.faults.refuse("finish_work", 1, ProviderError::permanent("ack_work_item", "refused"));
+        let invalid = ProviderError::new(ProviderErrorKind::Invalid, "ack_work_item", "refused");
+        stage.faults.refuse("finish_work", 1, invalid);
         stage.start("2", "One", "Turn/chat").await;
         let poisoned =
             stage.ends_as_time_passes("2", SECOND / 4).await.expect_err("its attempts are used up");
