@@ -143,19 +143,19 @@ fn another_process() {
             }
             _ => Arc::new(open_file(&folder).await),
         };
-        work(store, &folder).await;
+        work(store, &folder, LEASE).await;
         // Dropping a runtime does not stop it.
         std::future::pending::<()>().await;
     });
 }
 
-async fn work(store: Arc<dyn Provider>, folder: &Path) -> Arc<Runtime> {
+async fn work(store: Arc<dyn Provider>, folder: &Path, lease: Duration) -> Arc<Runtime> {
     let options = RuntimeOptions {
-        orchestrator_lock_timeout: LEASE,
-        worker_lock_timeout: LEASE,
-        session_lock_timeout: LEASE,
-        dispatcher_long_poll_timeout: LEASE,
-        activity_cancellation_grace_period: LEASE / 4,
+        orchestrator_lock_timeout: lease,
+        worker_lock_timeout: lease,
+        session_lock_timeout: lease,
+        dispatcher_long_poll_timeout: lease,
+        activity_cancellation_grace_period: lease / 4,
         worker_concurrency: 6,
         ..RuntimeOptions::default()
     };
@@ -206,7 +206,7 @@ async fn until(what: &str, holds: impl AsyncFn() -> bool) {
     }
 }
 
-async fn client_of(store: &Arc<dyn Store>) -> Client {
+fn client_of(store: &Arc<dyn Store>) -> Client {
     // Wrapped only for its type: every sized store is a provider, and `dyn Store` is not sized.
     let faults = steadfast_behaviour::Faults::default();
     Client::new(Arc::new(steadfast_behaviour::Faulty::new(Arc::clone(store), faults)))
@@ -216,7 +216,7 @@ async fn client_of(store: &Arc<dyn Store>) -> Client {
 /// it. Each run is told one attempt more for each process that died, and nothing for the pauses.
 async fn pauses_count_nothing(ground: &Ground) {
     let store = ground.store().await;
-    let client = client_of(&store).await;
+    let client = client_of(&store);
     for kind in KINDS {
         client.start_orchestration(kind, "Call", kind).await.expect("starts");
     }
@@ -265,7 +265,7 @@ async fn g38_twenty_pauses_of_a_process_count_nothing_on_a_server() {
 
 /// Lets a process die of one activity again and again.
 async fn deaths_poison_exactly(ground: &Ground) {
-    let client = client_of(&ground.store().await).await;
+    let client = client_of(&ground.store().await);
     client.start_orchestration("a", "Call", "plain").await.expect("starts");
     for death in 1..=10 {
         let mut worker = ground.spawn();
@@ -296,7 +296,7 @@ async fn g39_while_a_lock_lets_renewals_through_and_results_not_every_activity_r
     let ground = Ground::on_a_server("locked");
     let Some((server, schema)) = &ground.server else { panic!("it is on a server") };
     let store = ground.store().await;
-    let client = client_of(&store).await;
+    let client = client_of(&store);
     let (mut other, connection) =
         tokio_postgres::connect(server.url(), tokio_postgres::NoTls).await.expect("connects");
     tokio::spawn(connection);
@@ -305,14 +305,15 @@ async fn g39_while_a_lock_lets_renewals_through_and_results_not_every_activity_r
         client.start_orchestration(instance, "Call", "plain").await.expect("starts");
     }
     let provider = PostgresProvider::new_with_schema(server.url(), Some(schema.name())).await.expect("opens");
-    let runtime = work(Arc::new(provider), ground.folder.path()).await;
+    let runtime = work(Arc::new(provider), ground.folder.path(), 3 * LEASE).await;
     until("all run", async || ground.runs().len() == instances.len()).await;
     let transaction = other.transaction().await.expect("begins");
     let lock = format!("LOCK TABLE \"{}\".orchestrator_queue IN SHARE MODE", schema.name());
     transaction.batch_execute(&lock).await.expect("locks");
     ground.let_go();
-    // As long as many leases.
-    SystemClock.sleep(8 * LEASE).await;
+    // As long as several leases. Each try to hand a result in waits for half a second, and holds the row of
+    // its activity meanwhile, so the leases are longer than that.
+    SystemClock.sleep(12 * LEASE).await;
     transaction.rollback().await.expect("lets go");
     for instance in &instances {
         let status = client.wait_for_orchestration(instance, LONG).await.expect("ends");

@@ -33,6 +33,8 @@ struct Payload {
     from: String,
     #[serde(default, skip_serializing_if = "is_zero")]
     turns: usize,
+    #[serde(default, skip_serializing_if = "is_false")]
+    any_turn: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     work: Vec<(Option<String>, bool)>,
     #[serde(default, skip_serializing_if = "is_false")]
@@ -64,10 +66,11 @@ pub(crate) fn payload(me: &str, woken: &Woken) -> Option<String> {
     if *woken == Woken::default() {
         return None;
     }
-    let Woken { turns, work, any_work, mut instances, ended } = woken.clone();
+    let Woken { turns, any_turn, work, any_work, mut instances, ended } = woken.clone();
     let going_on = instances.len();
     instances.extend(ended);
-    let whole = Payload { from: me.to_owned(), turns, work, any_work, instances, going_on, all: false };
+    let whole =
+        Payload { from: me.to_owned(), turns, any_turn, work, any_work, instances, going_on, all: false };
     let text = serde_json::to_string(&whole).ok().filter(|text| text.len() <= MAX_PAYLOAD_BYTES);
     Some(text.unwrap_or_else(|| everything(me)))
 }
@@ -83,9 +86,9 @@ pub(crate) fn everything(me: &str) -> String {
 pub(crate) fn hear(me: &str, text: &str, waiters: &Arc<Waiters>) {
     match serde_json::from_str::<Payload>(text) {
         Ok(payload) if payload.from == me => {}
-        Ok(Payload { turns, work, any_work, mut instances, going_on, all: false, .. }) => {
+        Ok(Payload { turns, any_turn, work, any_work, mut instances, going_on, all: false, .. }) => {
             let ended = instances.split_off(going_on.min(instances.len()));
-            waiters.wake(&Woken { turns, work, any_work, instances, ended });
+            waiters.wake(&Woken { turns, any_turn, work, any_work, instances, ended });
         }
         Ok(_) | Err(_) => waiters.wake_all(),
     }
