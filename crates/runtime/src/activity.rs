@@ -130,9 +130,9 @@ impl Lane for Activities {
             WorkSession::None => None,
             WorkSession::Here(on_session) => Some(on_session),
             WorkSession::Refused => {
-                return self.shared.give_back(&lease.token, Some(REFUSED_SESSION_DELAY)).await;
+                return self.shared.abandon_uncounted(&lease.token, Some(REFUSED_SESSION_DELAY)).await;
             }
-            WorkSession::Late => return self.shared.give_back(&lease.token, None).await,
+            WorkSession::Late => return self.shared.abandon_uncounted(&lease.token, None).await,
         };
         let session = on_session.as_ref().map(|on_session| on_session.session.clone());
         if lease.attempt > self.shared.plan.max_attempts {
@@ -172,15 +172,15 @@ impl Activities {
             "poison: the activity fails"
         );
         let outcome = Outcome::from(scheduled.answer(Err(details)));
-        let gone = CancellationToken::new();
-        let is_gone = gone.clone();
+        let lost = CancellationToken::new();
+        let is_lost = lost.clone();
         let keeper =
             Keeper::start(&self.shared, lease.token.clone(), self.shared.plan.work_lease, move |end| {
                 if end.is_word_of_the_store() {
-                    is_gone.cancel();
+                    is_lost.cancel();
                 }
             });
-        if self.shared.record_outcome(&lease.token, outcome, &gone).await == Handed::Taken {
+        if self.shared.record_outcome(&lease.token, outcome, &lost).await == Handed::Taken {
             self.shared.metrics().record_activity_poison();
         }
         drop(keeper);
@@ -228,8 +228,8 @@ enum Handed {
 impl RuntimeShared {
     /// Hands in the outcome of an activity, and tries again for as long as the lease can be renewed (G39):
     /// until the store takes the outcome, or says that the lease is lost, here or to the keeper, which then
-    /// cancels `gone`.
-    async fn record_outcome(&self, token: &LeaseToken, outcome: Outcome, gone: &CancellationToken) -> Handed {
+    /// cancels `lost`.
+    async fn record_outcome(&self, token: &LeaseToken, outcome: Outcome, lost: &CancellationToken) -> Handed {
         let clock = &self.plan.clock;
         let began = clock.monotonic();
         let mut backoff = Backoff::new(self.seed);
@@ -242,7 +242,7 @@ impl RuntimeShared {
                 tracing::debug!(target: "steadfast::runtime", %error, "the activity was cancelled meanwhile");
                 return Handed::Withdrawn;
             }
-            if error.is_lease_lost() || gone.is_cancelled() {
+            if error.is_lease_lost() || lost.is_cancelled() {
                 tracing::warn!(
                     target: "steadfast::runtime",
                     %error,
@@ -268,14 +268,14 @@ impl RuntimeShared {
                     "the time of the shutdown is up, and the store has not taken the result of an activity; \
                      it runs again"
                 );
-                self.give_back(token, None).await;
+                self.abandon_uncounted(token, None).await;
                 return Handed::Lost;
             }
             tracing::debug!(target: "steadfast::runtime", %error, "a result is handed in again");
             tokio::select! {
                 biased;
                 () = self.abort.cancelled() => {}
-                () = gone.cancelled() => {}
+                () = lost.cancelled() => {}
                 () = clock.sleep(backoff.next()) => {}
             }
         }

@@ -1,7 +1,8 @@
 //! Tasks that run code of the application: activities and hooks of sessions.
 //!
-//! The runtime can abort such a task, but it cannot take its thread away: code that blocks its thread runs on.
-//! So a shutdown does not wait for these tasks longer than for others, and names those that are left (G14).
+//! The runtime can abort such a task, but it cannot take its thread away: code that blocks its thread runs
+//! on. So a shutdown does not wait for these tasks longer than for others, and names those that are left
+//! (G14).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

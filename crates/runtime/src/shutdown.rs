@@ -29,7 +29,7 @@ struct ShutdownTime {
     /// Cancelled when the time is up.
     abort: CancellationToken,
     /// Cancelled when the call must return, whatever still runs.
-    over: CancellationToken,
+    must_return: CancellationToken,
     clock: Arc<dyn Clock>,
 }
 
@@ -40,7 +40,7 @@ pub(crate) async fn wait(shared: &RuntimeShared, tokio: &tokio::runtime::Handle,
     if timeout.is_zero() {
         shared.abort.cancel();
     }
-    let over = CancellationToken::new();
+    let must_return = CancellationToken::new();
     let time = ShutdownTime {
         timeout,
         is_up: shared.plan.clock.monotonic().saturating_add(timeout),
@@ -48,7 +48,7 @@ pub(crate) async fn wait(shared: &RuntimeShared, tokio: &tokio::runtime::Handle,
         tasks: shared.tasks.clone(),
         invocations: shared.invocations.clone(),
         abort: shared.abort.clone(),
-        over: over.clone(),
+        must_return: must_return.clone(),
         clock: Arc::clone(&shared.plan.clock),
     };
     // This call may be awaited outside tokio, where no timer runs, or be dropped, so a task lets the time
@@ -63,7 +63,7 @@ pub(crate) async fn wait(shared: &RuntimeShared, tokio: &tokio::runtime::Handle,
     tokio::select! {
         biased;
         () = ended => {}
-        () = over.cancelled() => {
+        () = must_return.cancelled() => {
             let left = shared.invocations.names().join(", ");
             tracing::warn!(
                 target: "steadfast::runtime",
@@ -109,7 +109,7 @@ impl ShutdownTime {
     }
 
     async fn run(self, telling: Telling) {
-        let Self { timeout, is_up, patience, tasks, invocations, abort, over, clock } = self;
+        let Self { timeout, is_up, patience, tasks, invocations, abort, must_return, clock } = self;
         tokio::select! {
             biased;
             () = tasks.wait() => {}
@@ -132,10 +132,10 @@ impl ShutdownTime {
         tokio::select! {
             biased;
             () = invocations.wait() => {}
-            () = clock.sleep(DROP_TIME) => over.cancel(),
+            () = clock.sleep(DROP_TIME) => must_return.cancel(),
         }
         if !tasks.is_empty() {
-            over.cancel();
+            must_return.cancel();
         }
     }
 }

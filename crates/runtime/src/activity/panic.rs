@@ -26,7 +26,7 @@ impl<F: Future> Future for Caught<F> {
     type Output = Result<F::Output, String>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let watch = PollWatch::begin();
+        let watch = WatchedPoll::begin();
         let polled = catch_unwind(AssertUnwindSafe(|| self.future.as_mut().poll(cx)));
         match polled {
             Ok(polled) => polled.map(Ok),
@@ -42,7 +42,7 @@ struct NotedPanic {
 }
 
 /// What a thread knows about panics of the activity that it polls.
-enum Watched {
+enum PanicWatch {
     /// The thread polls no activity.
     No,
     /// The thread polls an activity, which has not panicked since, or whose last panic this was.
@@ -50,29 +50,29 @@ enum Watched {
 }
 
 thread_local! {
-    static WATCHED: RefCell<Watched> = const { RefCell::new(Watched::No) };
+    static WATCHED: RefCell<PanicWatch> = const { RefCell::new(PanicWatch::No) };
 }
 
 /// Notes the panics of this thread until it is dropped.
-struct PollWatch;
+struct WatchedPoll;
 
-impl PollWatch {
+impl WatchedPoll {
     fn begin() -> Self {
-        WATCHED.set(Watched::Yes(None));
+        WATCHED.set(PanicWatch::Yes(None));
         Self
     }
 
     fn end(self) -> Option<NotedPanic> {
-        match WATCHED.replace(Watched::No) {
-            Watched::Yes(noted) => noted,
-            Watched::No => None,
+        match WATCHED.replace(PanicWatch::No) {
+            PanicWatch::Yes(noted) => noted,
+            PanicWatch::No => None,
         }
     }
 }
 
-impl Drop for PollWatch {
+impl Drop for WatchedPoll {
     fn drop(&mut self) {
-        WATCHED.set(Watched::No);
+        WATCHED.set(PanicWatch::No);
     }
 }
 
@@ -101,9 +101,9 @@ fn note(info: &PanicHookInfo<'_>) {
     // The thread's values may be gone already, or be borrowed by the code that panics: then nothing is noted.
     let _unnoted = WATCHED.try_with(|watched| {
         if let Ok(mut watched) = watched.try_borrow_mut()
-            && matches!(*watched, Watched::Yes(_))
+            && matches!(*watched, PanicWatch::Yes(_))
         {
-            *watched = Watched::Yes(Some(noted()));
+            *watched = PanicWatch::Yes(Some(noted()));
         }
     });
 }

@@ -28,7 +28,7 @@ pub(super) struct ActivityRun<'a> {
     info: Arc<ActivityInfo>,
     cancellation: ActivityCancellation,
     /// Cancelled when the store says that the lease is lost.
-    gone: CancellationToken,
+    lost: CancellationToken,
 }
 
 /// Held while the activity may run: the renewal of its lease, and its entry among the running activities. The
@@ -72,8 +72,8 @@ impl<'a> ActivityRun<'a> {
             traceparent: lease.traceparent,
         };
         let (token, info) = (lease.token, Arc::new(info));
-        let (cancellation, gone) = (ActivityCancellation::default(), CancellationToken::new());
-        Self { shared, token, scheduled, info, cancellation, gone }
+        let (cancellation, lost) = (ActivityCancellation::default(), CancellationToken::new());
+        Self { shared, token, scheduled, info, cancellation, lost }
     }
 
     /// Runs the code and records its outcome, in the span of the activity.
@@ -88,7 +88,7 @@ impl<'a> ActivityRun<'a> {
             && !session::attach(self.shared, session).await
         {
             drop(guards);
-            return self.shared.give_back(&self.token, None).await;
+            return self.shared.abandon_uncounted(&self.token, None).await;
         }
         let clock = Arc::clone(&self.shared.plan.clock);
         let began = clock.monotonic();
@@ -105,7 +105,7 @@ impl<'a> ActivityRun<'a> {
                 self.cancellation.cancel(CancelReason::Shutdown);
                 drop(invocation);
                 drop(guards);
-                return self.shared.give_back(&self.token, None).await;
+                return self.shared.abandon_uncounted(&self.token, None).await;
             }
         };
         drop(guards);
@@ -121,15 +121,15 @@ impl<'a> ActivityRun<'a> {
     fn guard(&self) -> Guards {
         let identity = (self.scheduled.instance.clone(), self.scheduled.execution_id, self.scheduled.id);
         let running = self.shared.running_activities.enter(identity, self.cancellation.clone());
-        let (cancellation, gone) = (self.cancellation.clone(), self.gone.clone());
+        let (cancellation, lost) = (self.cancellation.clone(), self.lost.clone());
         let keeper =
             Keeper::start(self.shared, self.token.clone(), self.shared.plan.work_lease, move |end| {
                 if end.is_word_of_the_store() {
-                    gone.cancel();
+                    lost.cancel();
                 }
                 cancellation.cancel(match end {
                     LeaseEnd::Withdrawn => CancelReason::Withdrawn,
-                    LeaseEnd::Gone | LeaseEnd::Unproven | LeaseEnd::Bound => CancelReason::LeaseLost,
+                    LeaseEnd::Lost | LeaseEnd::Unproven | LeaseEnd::Bound => CancelReason::LeaseLost,
                 });
             });
         Guards { _keeper: keeper, _running: running }
@@ -179,7 +179,7 @@ impl<'a> ActivityRun<'a> {
             ErrorDetails::Application { kind, message, retryable: false }
         });
         let outcome = Outcome::from(self.scheduled.answer(result));
-        match self.shared.record_outcome(&self.token, outcome, &self.gone).await {
+        match self.shared.record_outcome(&self.token, outcome, &self.lost).await {
             Handed::Taken if succeeded => "success",
             Handed::Taken => "app_error",
             Handed::Withdrawn => "cancelled",
@@ -207,7 +207,7 @@ impl<'a> ActivityRun<'a> {
         if !self.cancellation.is_withdrawn() {
             // The lease may live on in a store that could not be reached: the work is not lost, it runs again
             // (F7), and that does not count (G38).
-            return self.shared.give_back(&self.token, None).await;
+            return self.shared.abandon_uncounted(&self.token, None).await;
         }
         if let Err(error) = self.shared.store.finish_work(&self.token, Outcome::default()).await {
             tracing::debug!(target: "steadfast::runtime", %error, "a cancelled activity was gone already");

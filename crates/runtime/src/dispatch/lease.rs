@@ -21,7 +21,7 @@ pub(crate) struct Keeper {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LeaseEnd {
     /// The store says that the lease is lost.
-    Gone,
+    Lost,
     /// The store says that the work was withdrawn (S12).
     Withdrawn,
     /// The store could not be reached until the lease had to be taken for expired.
@@ -33,7 +33,7 @@ pub(crate) enum LeaseEnd {
 impl LeaseEnd {
     /// Tells whether the store itself has ended the lease: its holder need not try anything with it.
     pub(crate) fn is_word_of_the_store(self) -> bool {
-        matches!(self, Self::Gone | Self::Withdrawn)
+        matches!(self, Self::Lost | Self::Withdrawn)
     }
 }
 
@@ -64,7 +64,7 @@ impl Keeper {
         let again = Arc::clone(shared);
         let task = shared.tasks.spawn(async move {
             let end = keep(&again, &token, plan, Some(bound)).await;
-            tracing::debug!(target: "steadfast::runtime", ?end, "the lease of a turn is not renewed any more");
+            tracing::debug!(target: "steadfast::runtime", ?end, "the lease of a turn is not renewed");
         });
         Self { task }
     }
@@ -120,7 +120,7 @@ async fn keep(shared: &RuntimeShared, token: &LeaseToken, plan: LeasePlan, bound
             Err(error) if error.is_lease_lost() => {
                 tracing::debug!(target: "steadfast::runtime", %error, "the lease is lost");
                 let is_withdrawn = error.kind == ProviderErrorKind::Withdrawn;
-                return if is_withdrawn { LeaseEnd::Withdrawn } else { LeaseEnd::Gone };
+                return if is_withdrawn { LeaseEnd::Withdrawn } else { LeaseEnd::Lost };
             }
             Err(error) => {
                 tracing::warn!(
@@ -141,7 +141,7 @@ impl RuntimeShared {
     /// Abandons a lease: the turn or the work can be leased again, after `retry_after` if that is given, and
     /// the delivery counts. If the store cannot be reached, the lease expires by itself.
     ///
-    /// A delivery that should not count is given back instead ([`give_back`](Self::give_back)).
+    /// [`abandon_uncounted`](Self::abandon_uncounted) is for a delivery that should not count.
     pub(crate) async fn abandon(&self, token: &LeaseToken, retry_after: Option<Duration>) {
         let how = Abandon { retry_after, attempt: Attempt::Counts };
         if let Err(error) = self.store.abandon(token, how).await {

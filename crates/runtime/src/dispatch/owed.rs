@@ -46,7 +46,7 @@ struct Owed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OwedCall {
     /// Abandon the lease uncounted: it may live on.
-    GiveBack { retry_after: Option<Duration> },
+    Abandon { retry_after: Option<Duration> },
     /// Take the delivery off the count: the lease has expired.
     Excuse,
 }
@@ -58,7 +58,7 @@ struct LastSent {
 }
 
 /// What became of one entry.
-enum Sent {
+enum OwedAnswer {
     Settled,
     /// Another call is owed for the lease now.
     Next(OwedCall),
@@ -87,16 +87,16 @@ impl OwedToStore {
     }
 
     /// Notes what became of the first entry. Only the task that sends takes entries out.
-    fn settle(&self, sent: &Sent) {
+    fn settle(&self, sent: &OwedAnswer) {
         let mut queue = self.lock();
         match sent {
-            Sent::Settled => drop(queue.pop_front()),
-            Sent::Next(call) => {
+            OwedAnswer::Settled => drop(queue.pop_front()),
+            OwedAnswer::Next(call) => {
                 if let Some(first) = queue.front_mut() {
                     first.call = *call;
                 }
             }
-            Sent::Later => {}
+            OwedAnswer::Later => {}
         }
     }
 
@@ -108,12 +108,12 @@ impl OwedToStore {
 impl RuntimeShared {
     /// Gives a lease back uncounted: the turn or the work can be leased again, after `retry_after` if that is
     /// given. If the store cannot be reached this is owed.
-    pub(crate) async fn give_back(&self, token: &LeaseToken, retry_after: Option<Duration>) {
-        let call = OwedCall::GiveBack { retry_after };
+    pub(crate) async fn abandon_uncounted(&self, token: &LeaseToken, retry_after: Option<Duration>) {
+        let call = OwedCall::Abandon { retry_after };
         match self.send(&Owed { token: token.clone(), call }).await {
-            Sent::Settled => {}
-            Sent::Next(call) => self.owed.add(token, call),
-            Sent::Later => self.owed.add(token, call),
+            OwedAnswer::Settled => {}
+            OwedAnswer::Next(call) => self.owed.add(token, call),
+            OwedAnswer::Later => self.owed.add(token, call),
         }
     }
 
@@ -147,16 +147,16 @@ impl RuntimeShared {
         while let Some(owed) = self.owed.first() {
             let sent = self.send(&owed).await;
             self.owed.settle(&sent);
-            if matches!(sent, Sent::Later) {
+            if matches!(sent, OwedAnswer::Later) {
                 last.failed_at = Some(clock.monotonic());
                 return;
             }
         }
     }
 
-    async fn send(&self, owed: &Owed) -> Sent {
+    async fn send(&self, owed: &Owed) -> OwedAnswer {
         let answer = match owed.call {
-            OwedCall::GiveBack { retry_after } => {
+            OwedCall::Abandon { retry_after } => {
                 let how = Abandon { retry_after, attempt: Attempt::Uncounted };
                 self.store.abandon(&owed.token, how).await
             }
@@ -164,14 +164,14 @@ impl RuntimeShared {
                 tracing::debug!(target: "steadfast::runtime", excused, "a delivery that outlived its lease");
             }),
         };
-        let Err(error) = answer else { return Sent::Settled };
+        let Err(error) = answer else { return OwedAnswer::Settled };
         tracing::debug!(target: "steadfast::runtime", %error, call = ?owed.call, "not taken off the count");
         match owed.call {
             // Work that was withdrawn has no count any more.
-            _ if error.kind == ProviderErrorKind::Withdrawn => Sent::Settled,
-            OwedCall::GiveBack { .. } if error.is_lease_lost() => Sent::Next(OwedCall::Excuse),
-            _ if is_worth_another_try(&error) => Sent::Later,
-            OwedCall::GiveBack { .. } | OwedCall::Excuse => Sent::Settled,
+            _ if error.kind == ProviderErrorKind::Withdrawn => OwedAnswer::Settled,
+            OwedCall::Abandon { .. } if error.is_lease_lost() => OwedAnswer::Next(OwedCall::Excuse),
+            _ if is_worth_another_try(&error) => OwedAnswer::Later,
+            OwedCall::Abandon { .. } | OwedCall::Excuse => OwedAnswer::Settled,
         }
     }
 }

@@ -119,8 +119,8 @@ async fn renew(shared: &Arc<RuntimeShared>) -> Duration {
     }
 }
 
-/// Asks the store whether this start of the node is still the newest: a release of no session changes nothing,
-/// and is refused to an older one.
+/// Asks the store whether this start of the node is still the newest: a release of no session changes
+/// nothing, and is refused to an older one.
 async fn ask_for_node(shared: &Arc<RuntimeShared>, owner: &Owner) {
     if owner.incarnation.is_none() {
         return;

@@ -472,3 +472,63 @@ impl TrackedSession {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEASE: Duration = Duration::from_secs(30);
+
+    fn claim(sessions: &Arc<LocalSessions>, epoch: u64, now: Duration) -> Option<OnSession> {
+        let ask = sessions.ask(LEASE, now);
+        let claim = SessionRef { key: SessionKey::shared("chat"), epoch };
+        sessions.claim(claim, ask, now, now + LEASE).map(|(on_session, _)| on_session)
+    }
+
+    /// Claims a session, lets its activity end, and detaches it.
+    fn claim_and_release(sessions: &Arc<LocalSessions>, epoch: u64, now: Duration) {
+        let on_session = claim(sessions, epoch, now).expect("is served");
+        let reference = on_session.session.reference();
+        drop(on_session);
+        let detachment = sessions.detach(&reference, DetachCause::Idle).expect("is held");
+        sessions.detached(&detachment.session, now + LEASE);
+    }
+
+    fn sessions() -> Arc<LocalSessions> {
+        Arc::new(LocalSessions::new(Some(Owner::unnamed("A")), 10))
+    }
+
+    #[test]
+    fn g10_a_released_claim_is_not_entered_again() {
+        let sessions = sessions();
+        claim_and_release(&sessions, 5, Duration::ZERO);
+        let later = LEASE / 2;
+        assert!(claim(&sessions, 5, later).is_none(), "the answer was under way");
+        assert!(claim(&sessions, 4, later).is_none(), "so was this one");
+        assert!(claim(&sessions, 6, later).is_some(), "a new claim is served");
+    }
+
+    #[test]
+    fn a_released_claim_is_forgotten_after_a_lease() {
+        let sessions = sessions();
+        claim_and_release(&sessions, 5, Duration::ZERO);
+        sessions.forget_released(LEASE);
+        assert!(sessions.lock().released.is_empty());
+    }
+
+    #[test]
+    fn without_epochs_a_session_is_claimed_again_at_once() {
+        let sessions = sessions();
+        claim_and_release(&sessions, 0, Duration::ZERO);
+        assert!(claim(&sessions, 0, Duration::ZERO).is_some());
+    }
+
+    #[test]
+    fn g1_without_a_number_of_its_start_a_process_asks_for_no_session_work() {
+        let sessions = Arc::new(LocalSessions::new(None, 10));
+        assert!(sessions.ask(LEASE, Duration::ZERO).request.is_none());
+        sessions.registered(Owner { id: "A".to_owned(), incarnation: Some(2) });
+        let request = sessions.ask(LEASE, Duration::ZERO).request.expect("is registered");
+        assert_eq!(request.owner.incarnation, Some(2));
+    }
+}

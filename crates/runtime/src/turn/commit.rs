@@ -169,7 +169,7 @@ impl RuntimeShared {
                     );
                     // An error that the store does not call passing may come again at once.
                     let delay = (!error.is_retryable()).then_some(UNCLEAR_DELAY);
-                    self.give_back(token, delay).await;
+                    self.abandon_uncounted(token, delay).await;
                     return CommitEnd::NotOurs;
                 }
             }

@@ -51,7 +51,7 @@ impl TurnProcess {
                             %error,
                             "its history cannot be read now; the turn is given back"
                         );
-                        return self.shared.give_back(&self.token, Some(UNREAD_DELAY)).await;
+                        return self.shared.abandon_uncounted(&self.token, Some(UNREAD_DELAY)).await;
                     }
                 }
             }
@@ -100,7 +100,7 @@ impl TurnProcess {
                             %error,
                             "its history cannot be read now; the turn is given back"
                         );
-                        return self.shared.give_back(&self.token, Some(UNREAD_DELAY)).await;
+                        return self.shared.abandon_uncounted(&self.token, Some(UNREAD_DELAY)).await;
                     }
                 }
             }

@@ -51,7 +51,7 @@ pub(super) async fn process(shared: &Arc<RuntimeShared>, lease: TurnLease) {
     let Some(known) = KnownExecution::of(history, kept, run) else {
         // The fetch told the store that the execution is in memory; since then it was evicted, or it lacks
         // events that another process committed. The next lease brings the whole history.
-        return shared.give_back(&token, None).await;
+        return shared.abandon_uncounted(&token, None).await;
     };
     let (standing, traces) = (known.standing(), traces_of(&messages));
     let shared = Arc::clone(shared);

@@ -25,7 +25,8 @@ on_every_store! {
         stage.run(acts, orchestrations().register("Call", call)).await;
         let place = format!("{}:{LINE}:5", file!());
         for instance in ["a", "b", "c"] {
-            let text = stage.ends_after(instance, "Call", "Panic").await.expect_err("fails").display_message();
+            let details = stage.ends_after(instance, "Call", "Panic").await.expect_err("fails");
+            let text = details.display_message();
             assert_eq!(text, format!("activity panicked at {place}: out of cheese"));
             let recorded = stage.history(instance).await.into_iter().find_map(|event| match event.kind {
                 EventKind::ActivityFailed { details } => Some(details.display_message()),
