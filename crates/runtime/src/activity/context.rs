@@ -37,8 +37,8 @@ pub(crate) struct ActivityInfo {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CancelReason {
     /// The orchestration cancelled the activity: its future was dropped, or the instance ended. Told at once
-    /// in the process that ran the turn, and within one renewal in another. A store behind the compatible
-    /// `Provider` trait does not tell it to another process: there it is [`LeaseLost`](Self::LeaseLost).
+    /// in the process that ran the turn, and within one renewal in another. A provider of another author
+    /// that cannot tell it answers that the lease is lost: then it is [`LeaseLost`](Self::LeaseLost).
     Withdrawn,
     /// This worker lost the lease, because it was paused or the store was away. The activity runs again.
     LeaseLost,

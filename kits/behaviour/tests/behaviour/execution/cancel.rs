@@ -11,7 +11,7 @@ use steadfast::{
     ActivityContext, AppErrorKind, CancelReason, Either2, ErrorDetails, Event, EventKind,
     OrchestrationContext, OrchestrationRegistryBuilder, OrchestrationStatus, RuntimeOptions,
 };
-use steadfast_behaviour::{Lines, Stage, StoreKind, activities, on_every_store, orchestrations};
+use steadfast_behaviour::{Lines, Stage, activities, on_every_store, orchestrations};
 
 use crate::workbench::HandlerResult;
 
@@ -379,9 +379,7 @@ on_every_store! {
         assert_eq!(diary.all(), ["runs"]);
         // Leases last 30 s and are renewed 5 s before their end.
         stage.pass_slowly(Duration::from_secs(25), Duration::from_secs(1)).await;
-        // The compatible trait has no word for work that was withdrawn (G42).
-        let reason = if stage.kind == StoreKind::Wrapped { "lease lost" } else { "withdrawn" };
-        diary.says(&stage, reason).await;
+        diary.says(&stage, "withdrawn").await;
         stage.stop().await;
         stage.nothing_waits().await;
     }

@@ -9,7 +9,7 @@ use steadfast::providers::{ProviderError, WorkItem};
 use steadfast::runtime::RuntimeOptions;
 use steadfast::runtime::registry::ActivityRegistryBuilder;
 use steadfast::{ActivityContext, CancelReason, Either2, OrchestrationContext, TagFilter};
-use steadfast_behaviour::{Lines, Stage, StoreKind, activities, on_every_store, orchestrations};
+use steadfast_behaviour::{Lines, Stage, activities, on_every_store, orchestrations};
 use tokio::sync::mpsc;
 
 /// Lets an activity race with an event, and tells which won.
@@ -212,12 +212,7 @@ on_every_store! {
         assert!(!ctx.is_cancelled(), "nobody could tell it yet");
         stage.pass(SECOND);
         ctx.cancelled().await;
-        // G42: the store tells why. The compatible trait has no word for it.
-        let reason = match stage.kind {
-            StoreKind::Wrapped => CancelReason::LeaseLost,
-            StoreKind::Memory | StoreKind::Sqlite | StoreKind::Postgres => CancelReason::Withdrawn,
-        };
-        assert_eq!(ctx.cancel_reason(), Some(reason));
+        assert_eq!(ctx.cancel_reason(), Some(CancelReason::Withdrawn), "the store tells why (G42)");
         ends_stopped(&stage).await;
         stage.stop().await;
         stage.nothing_waits().await;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::workbench::{Gate, SECOND, pass_calmly};
+use crate::workbench::{Gate, SECOND};
 use steadfast::providers::ProviderError;
 use steadfast_behaviour::{Faults, Lines, on_every_full_store};
 
@@ -129,11 +129,11 @@ on_every_full_store! {
             let runtime = troubled(&stage, "A", &Gate::new(), &faults, |_| {}).await;
             stage.settle().await;
             // The fetch waits for nearly as long as a lease lasts when the work comes.
-            pass_calmly(&stage, waits * SECOND, SECOND).await;
+            stage.pass_slowly(waits * SECOND, SECOND).await;
             let session = format!("chat {instance}");
             assert_eq!(takes_turn(&stage, instance, &session).await, "A first 1, attempt 1");
             // It stays attached: its lease is renewed before the proof of the fetch ends.
-            pass_calmly(&stage, 60 * SECOND, SECOND).await;
+            stage.pass_slowly(60 * SECOND, SECOND).await;
             let again = format!("{instance} again");
             assert_eq!(takes_turn(&stage, &again, &session).await, "A later 2, attempt 1");
             runtime.shutdown(Some(0)).await;

@@ -269,7 +269,7 @@ on_every_full_store! {
         node(&stage, "A", &Gate::new(), |options| options.session_hooks = told.hooks()).await;
         takes_turn(&stage, "1", "chat").await;
         let newer = node(&stage, "A", &Gate::new(), |_| {}).await;
-        pass_calmly(&stage, 16 * SECOND, SECOND).await;
+        stage.pass_slowly(16 * SECOND, SECOND).await;
         stage.until("the older one knows", async || told.all().len() == 2).await;
         assert_eq!(told.all(), ["attach chat", "detach chat Lost after 1"]);
         let errors = lines.saying("ERROR", "another process has started with the worker_node_id of this one");
