@@ -2,6 +2,7 @@
 
 pub(crate) mod builtin;
 mod context;
+pub(crate) mod panic;
 mod run;
 pub(crate) mod running;
 
@@ -10,22 +11,25 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use steadfast_core::{ErrorDetails, PoisonMessageType, WorkItem};
-use steadfast_store::{
-    Attempt, LeaseToken, Outcome, ProviderError, ProviderErrorKind, WorkLease, WorkRequest,
-};
+use steadfast_store::{LeaseToken, Outcome, ProviderError, ProviderErrorKind, WorkLease, WorkRequest};
 
 pub(crate) use context::{ActivityCancellation, ActivityInfo};
 pub use context::{ActivityContext, CancelReason};
 
 use crate::dispatch::backoff::Backoff;
-use crate::dispatch::{Lane, LaneSlot, until_stopped};
+use crate::dispatch::lease::Keeper;
+use crate::dispatch::{Lane, LaneSlot};
 use crate::runtime::RuntimeShared;
 use crate::session::{self, Session, SessionAsk, WorkSession};
 use run::ActivityRun;
+use tokio_util::sync::CancellationToken;
 
 /// How long work is delayed if this process cannot serve its session. Only a store whose fetch cannot exclude
 /// sessions brings such work, and without the delay it would bring the same work again at once.
 const REFUSED_SESSION_DELAY: Duration = Duration::from_millis(100);
+
+/// How long work is delayed whose result the store refuses.
+const REFUSED_RESULT_DELAY: Duration = Duration::from_millis(100);
 
 /// How long a row of the work queue is delayed that holds another message than an activity.
 const NOT_AN_ACTIVITY_DELAY: Duration = Duration::from_secs(60);
@@ -100,10 +104,9 @@ impl Lane for Activities {
             };
             let lease = match lease {
                 // The store refuses the fetch because a newer process has started under this node's name.
-                // This process can still take work without a session.
                 Err(error) if error.kind == ProviderErrorKind::LeaseLost && ask.request.is_some() => {
                     session::node_replaced(&self.shared, &error);
-                    continue;
+                    return Ok(None);
                 }
                 lease => lease?,
             };
@@ -121,15 +124,15 @@ impl Lane for Activities {
                 target: "steadfast::runtime",
                 "a message stood among the work; it is given back"
             );
-            return self.shared.abandon(&lease.token, Some(NOT_AN_ACTIVITY_DELAY), Attempt::Counts).await;
+            return self.shared.abandon(&lease.token, Some(NOT_AN_ACTIVITY_DELAY)).await;
         };
         let on_session = match session::claim(&self.shared, &lease, scheduled.session_id.as_deref(), ask) {
             WorkSession::None => None,
             WorkSession::Here(on_session) => Some(on_session),
             WorkSession::Refused => {
-                let delay = Some(REFUSED_SESSION_DELAY);
-                return self.shared.abandon(&lease.token, delay, Attempt::Uncounted).await;
+                return self.shared.abandon_uncounted(&lease.token, Some(REFUSED_SESSION_DELAY)).await;
             }
+            WorkSession::Late => return self.shared.abandon_uncounted(&lease.token, None).await,
         };
         let session = on_session.as_ref().map(|on_session| on_session.session.clone());
         if lease.attempt > self.shared.plan.max_attempts {
@@ -169,9 +172,18 @@ impl Activities {
             "poison: the activity fails"
         );
         let outcome = Outcome::from(scheduled.answer(Err(details)));
-        if self.shared.record_outcome(&lease.token, outcome).await {
+        let lost = CancellationToken::new();
+        let is_lost = lost.clone();
+        let keeper =
+            Keeper::start(&self.shared, lease.token.clone(), self.shared.plan.work_lease, move |end| {
+                if end.is_word_of_the_store() {
+                    is_lost.cancel();
+                }
+            });
+        if self.shared.record_outcome(&lease.token, outcome, &lost).await == Handed::Taken {
             self.shared.metrics().record_activity_poison();
         }
+        drop(keeper);
     }
 
     /// Delays work whose handler is not registered here: a worker of a newer deployment may have it.
@@ -194,7 +206,7 @@ impl Activities {
             delay.as_secs_f64(),
             self.shared.activities.instead_of(&scheduled.name),
         );
-        self.shared.abandon(&lease.token, Some(delay), Attempt::Counts).await;
+        self.shared.abandon(&lease.token, Some(delay)).await;
         // A store without epochs cannot release a session: there the work is tried again here.
         if let (Some(session), Some(_)) = (session, &lease.session) {
             session::release_unregistered(&self.shared, session);
@@ -202,38 +214,88 @@ impl Activities {
     }
 }
 
+/// What became of the outcome of an activity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Handed {
+    /// The store has taken it.
+    Taken,
+    /// The activity was withdrawn meanwhile: its outcome is not wanted.
+    Withdrawn,
+    /// It could not be handed in. The activity runs again.
+    Lost,
+}
+
 impl RuntimeShared {
-    /// Records the outcome of an activity, and tries again while the lease lasts. Returns whether the store
-    /// has taken it.
-    async fn record_outcome(&self, token: &LeaseToken, outcome: Outcome) -> bool {
+    /// Hands in the outcome of an activity, and tries again for as long as the lease can be renewed (G39):
+    /// until the store takes the outcome, or says that the lease is lost, here or to the keeper, which then
+    /// cancels `lost`.
+    async fn record_outcome(&self, token: &LeaseToken, outcome: Outcome, lost: &CancellationToken) -> Handed {
         let clock = &self.plan.clock;
-        let ends = clock.monotonic().saturating_add(self.plan.work_lease.lasts);
+        let began = clock.monotonic();
         let mut backoff = Backoff::new(self.seed);
         loop {
             let error = match self.store.finish_work(token, outcome.clone()).await {
-                Ok(()) => return true,
+                Ok(()) => return Handed::Taken,
                 Err(error) => error,
             };
-            if error.is_lease_lost() {
+            if error.kind == ProviderErrorKind::Withdrawn {
+                tracing::debug!(target: "steadfast::runtime", %error, "the activity was cancelled meanwhile");
+                return Handed::Withdrawn;
+            }
+            if error.is_lease_lost() || lost.is_cancelled() {
                 tracing::warn!(
                     target: "steadfast::runtime",
                     %error,
-                    "the activity was somebody else's by the time it ended; its result is not used"
+                    "the lease of the activity was lost before it ended; its result is not used"
                 );
-                return false;
+                self.excuse(token);
+                return Handed::Lost;
             }
-            let wait = backoff.next();
-            let stops = self.abort.is_cancelled();
-            if stops || !error.is_retryable() || clock.monotonic().saturating_add(wait) >= ends {
+            let tried = clock.monotonic().saturating_sub(began);
+            if is_refused(&error, tried, self.plan.work_lease.lasts) {
                 tracing::warn!(
                     target: "steadfast::runtime",
                     %error,
-                    "the result of an activity could not be handed back; it runs again"
+                    "the store refuses the result of an activity; it runs again"
                 );
-                self.abandon(token, Some(Duration::from_millis(100)), Attempt::Counts).await;
-                return false;
+                self.abandon(token, Some(REFUSED_RESULT_DELAY)).await;
+                return Handed::Lost;
             }
-            until_stopped(&self.abort, clock.sleep(wait)).await;
+            if self.abort.is_cancelled() {
+                tracing::warn!(
+                    target: "steadfast::runtime",
+                    %error,
+                    "the time of the shutdown is up, and the store has not taken the result of an activity; \
+                     it runs again"
+                );
+                self.abandon_uncounted(token, None).await;
+                return Handed::Lost;
+            }
+            tracing::debug!(target: "steadfast::runtime", %error, "a result is handed in again");
+            tokio::select! {
+                biased;
+                () = self.abort.cancelled() => {}
+                () = lost.cancelled() => {}
+                () = clock.sleep(backoff.next()) => {}
+            }
         }
+    }
+}
+
+/// Tells whether the store refuses an outcome for good. What a foreign provider calls permanent is tried for
+/// as long as a lease lasts, because a result in hand is not thrown away for one answer (G8).
+fn is_refused(error: &ProviderError, tried: Duration, lease: Duration) -> bool {
+    match error.kind {
+        ProviderErrorKind::Invalid | ProviderErrorKind::Conflict => true,
+        ProviderErrorKind::Other => tried >= lease,
+        ProviderErrorKind::Busy
+        | ProviderErrorKind::Unavailable
+        | ProviderErrorKind::Full
+        | ProviderErrorKind::NotFound
+        | ProviderErrorKind::Refused
+        | ProviderErrorKind::Corrupt
+        | ProviderErrorKind::Unsupported
+        | ProviderErrorKind::LeaseLost
+        | ProviderErrorKind::Withdrawn => false,
     }
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod backoff;
 pub(crate) mod lease;
+pub(crate) mod owed;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,7 +19,7 @@ use backoff::Backoff;
 
 /// How long a slot may take to abandon its lease once the time of a shutdown is up: a store that hangs must
 /// not keep the process.
-const ABANDON_TIME: Duration = Duration::from_secs(1);
+pub(crate) const ABANDON_TIME: Duration = Duration::from_secs(1);
 
 /// How long a slot waits after a fetch failed with an error that is not retryable.
 const PERMANENT_ERROR_PAUSE: Duration = Duration::from_millis(100);
@@ -58,7 +59,7 @@ impl LaneSlot {
 pub(crate) fn start<L: Lane>(shared: &Arc<RuntimeShared>, lane: &Arc<L>, slots: usize) {
     for slot in 0..slots {
         let (shared_again, lane) = (Arc::clone(shared), Arc::clone(lane));
-        shared.tasks.spawn(async move { supervise(shared_again, lane, slot).await });
+        shared.tasks.spawn(shared.slots.track_future(supervise(shared_again, lane, slot)));
     }
 }
 
@@ -109,10 +110,16 @@ async fn run<L: Lane>(shared: Arc<RuntimeShared>, lane: Arc<L>, slot: LaneSlot) 
     let mut backoff = Backoff::new(slot.index as u64 ^ shared.seed);
     while !shared.stop.is_cancelled() {
         let asked = clock.monotonic();
+        let fetch = async {
+            shared.send_owed_before_fetch().await;
+            lane.fetch(&slot).await
+        };
         let fetched = tokio::select! {
             biased;
             () = shared.stop.cancelled() => return,
-            fetched = lane.fetch(&slot) => fetched,
+            // A newer process has the name of this node: this one takes no more work.
+            () = shared.fenced.cancelled() => return shared.stop.cancelled().await,
+            fetched = fetch => fetched,
         };
         match fetched {
             Ok(Some(lease)) => {

@@ -8,12 +8,14 @@
 mod activity;
 mod dispatch;
 mod handler;
+mod invocations;
 mod observe;
 mod options;
 mod plan;
 pub mod registry;
 mod runtime;
 mod session;
+mod shutdown;
 mod turn;
 mod upkeep;
 

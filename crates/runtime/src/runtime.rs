@@ -5,20 +5,24 @@ use std::time::Duration;
 
 use steadfast_client::Client;
 use steadfast_core::{BUILD_VERSION, EventKind};
-use steadfast_store::{LineThrottle, Owner, Provider, ProviderErrorKind, Store, store_of};
+use steadfast_store::{LineThrottle, Provider, Store, store_of};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::activity::Activities;
 use crate::activity::builtin::with_builtins;
+use crate::activity::panic::watch_panics;
 use crate::activity::running::RunningActivities;
+use crate::dispatch::owed::{self, OwedToStore};
 use crate::dispatch::{self, SlotsAlive};
 use crate::instrumented::InstrumentedProvider;
+use crate::invocations::Invocations;
 use crate::observability::{Counter, MetricsProvider, MetricsSnapshot, ObservabilityHandle};
 use crate::options::RuntimeOptions;
 use crate::plan::{OptionsError, Plan};
 use crate::registry::{ActivityRegistry, OrchestrationRegistry};
 use crate::session::{self, LocalSessions};
+use crate::shutdown;
 use crate::turn::Turns;
 use crate::turn::overdue::RunningTurns;
 use crate::turn::warm::WarmCache;
@@ -81,7 +85,13 @@ pub(crate) struct RuntimeShared {
     pub(crate) slots_alive: SlotsAlive,
     pub(crate) running_activities: Arc<RunningActivities>,
     pub(crate) sessions: Arc<LocalSessions>,
+    /// What this process owes the store for leases that ended without an outcome.
+    pub(crate) owed: OwedToStore,
     pub(crate) tasks: TaskTracker,
+    /// The slots, which are among the tasks.
+    pub(crate) slots: TaskTracker,
+    /// The tasks that run code of the application.
+    pub(crate) invocations: Invocations,
     /// The tokio runtime that the tasks run on.
     tokio: tokio::runtime::Handle,
     /// Cancelled when the runtime stops: slots fetch no more.
@@ -89,6 +99,9 @@ pub(crate) struct RuntimeShared {
     /// Cancelled when the time of a shutdown is up: turns and activities that run are stopped, and their
     /// leases are abandoned.
     pub(crate) abort: CancellationToken,
+    /// Cancelled when the store says that a newer process has started under this node's name: slots fetch no
+    /// more.
+    pub(crate) fenced: CancellationToken,
     /// Four hexadecimal digits that name this runtime in worker ids, unless it has a node id.
     id: String,
     /// A random number, so that the waits after errors differ from those of other processes.
@@ -183,6 +196,7 @@ impl Runtime {
         options: RuntimeOptions,
     ) -> Result<Arc<Self>, OptionsError> {
         let plan = Plan::try_from(options)?;
+        watch_panics();
         let clock = Arc::clone(&plan.clock);
         tracing::info!(
             target: "steadfast::runtime",
@@ -202,7 +216,7 @@ impl Runtime {
         let client = Client::with_clock(Arc::clone(&watched), Arc::clone(&clock));
         let typed = store_of(watched, Arc::clone(&clock));
         let random = uuid::Uuid::new_v4();
-        let owner = owner_of(&*typed, plan.node_id.as_deref(), random).await;
+        let owner = session::first_owner(&*typed, &*clock, plan.node_id.as_deref(), random).await;
         let sessions = Arc::new(LocalSessions::new(owner, plan.max_sessions));
         let shared = Arc::new(RuntimeShared {
             client,
@@ -218,10 +232,14 @@ impl Runtime {
             slots_alive: SlotsAlive::default(),
             running_activities: Arc::default(),
             sessions,
+            owed: OwedToStore::default(),
             tasks: TaskTracker::new(),
+            slots: TaskTracker::new(),
+            invocations: Invocations::default(),
             tokio: tokio::runtime::Handle::current(),
             stop: CancellationToken::new(),
             abort: CancellationToken::new(),
+            fenced: CancellationToken::new(),
             id: format!("{:04x}", random.as_u128() as u16),
             seed: random.as_u128() as u64,
             store: typed,
@@ -238,16 +256,17 @@ impl Runtime {
             &Arc::new(Activities { shared: Arc::clone(&shared) }),
             shared.plan.worker_slots,
         );
-        if shared.plan.worker_slots > 0 && shared.plan.max_sessions > 0 {
-            shared.tasks.spawn(session::keep_leases(Arc::clone(&shared)));
-        }
+        shared.tasks.spawn(owed::send_owed(Arc::clone(&shared)));
+        shared.tasks.spawn(session::keep_node(Arc::clone(&shared)));
         Ok(Arc::new(Self { shared }))
     }
 
     /// Stops the runtime. It fetches no more; turns and activities that run may complete within `timeout_ms`
     /// milliseconds (default 1,000; 0 stops them at once). Then those that still run are stopped, and their
     /// leases are abandoned uncounted, so that another runtime runs them again at once. Sessions are
-    /// released. Returns when all tasks have ended.
+    /// released. Returns when all tasks have ended. Code of the application that blocks its thread cannot be
+    /// stopped: the call returns all the same, little later than `timeout_ms`, and a warning names what is
+    /// left.
     ///
     /// Too short a time repeats activities; too long a time delays the end of the process.
     ///
@@ -257,29 +276,9 @@ impl Runtime {
         let shared = &self.shared;
         shared.stop.cancel();
         shared.tasks.close();
+        shared.slots.close();
         let timeout = Duration::from_millis(timeout_ms.unwrap_or(1_000));
-        if timeout.is_zero() {
-            shared.abort.cancel();
-        } else {
-            // This call may be awaited outside tokio, where no timer runs, or be dropped: a task of its own
-            // waits for the time to pass. It holds no store and ends with the others.
-            let (tasks, abort) = (shared.tasks.clone(), shared.abort.clone());
-            let is_up = shared.plan.clock.sleep(timeout);
-            shared.tokio.spawn(async move {
-                tokio::select! {
-                    () = tasks.wait() => {}
-                    () = is_up => {
-                        tracing::warn!(
-                            target: "steadfast::runtime",
-                            ?timeout,
-                            "shutdown took too long; what still runs is given back"
-                        );
-                        abort.cancel();
-                    }
-                }
-            });
-        }
-        shared.tasks.wait().await;
+        shutdown::wait(shared, &shared.tokio, timeout).await;
         // Executions in memory hold values of the application, and may hold the store through contexts of
         // activities.
         shared.warm.clear();
@@ -338,6 +337,31 @@ impl Runtime {
         health::check(&self.shared).await
     }
 
+    /// Waits until a newer process has started under the `worker_node_id` of this one. From then on this
+    /// runtime takes no more work: turns and activities that run may complete, and `health()` says `fenced`.
+    /// It never runs work again, so a service should end itself. Resolves within one renewal of session
+    /// leases (by default 15 s) after the newer process has started, and at once if that is known. Never
+    /// resolves without a `worker_node_id`, or on a store that does not number the starts of nodes.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use steadfast_runtime::Runtime;
+    /// # async fn terminated() {}
+    /// # async fn example(runtime: Arc<Runtime>) {
+    /// tokio::select! {
+    ///     () = terminated() => {}
+    ///     () = runtime.fenced() => {}
+    /// }
+    /// runtime.shutdown(None).await;
+    /// # }
+    /// ```
+    ///
+    /// # Cancel safety
+    /// Waits only.
+    pub async fn fenced(&self) {
+        self.shared.fenced.cancelled().await;
+    }
+
     /// Counts the orchestrations that are in memory now, between their turns.
     pub fn warm_orchestrations(&self) -> usize {
         self.shared.warm.len()
@@ -362,24 +386,5 @@ impl Runtime {
             }
             _ => None,
         })
-    }
-}
-
-/// Returns the owner of this process's sessions: its node with the number of this start, or a random name.
-async fn owner_of(store: &dyn Store, node_id: Option<&str>, random: uuid::Uuid) -> Owner {
-    let Some(node_id) = node_id else { return Owner::unnamed(random.simple().to_string()) };
-    match store.register_node(node_id).await {
-        Ok(incarnation) => Owner { id: node_id.to_owned(), incarnation: Some(incarnation) },
-        Err(error) => {
-            if error.kind != ProviderErrorKind::Unsupported {
-                tracing::warn!(
-                    target: "steadfast::runtime",
-                    node_id,
-                    %error,
-                    "the node could not be registered; an older process of the same name is not fenced"
-                );
-            }
-            Owner::unnamed(node_id)
-        }
     }
 }

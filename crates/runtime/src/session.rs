@@ -16,7 +16,8 @@
 //! 4. `attach.rs`: from the fetch that claimed a session to the activity that may begin.
 //! 5. `renew.rs`: the task that renews the leases and follows the store's answer.
 //! 6. `detach.rs`: the one procedure that ends every attachment.
-//! 7. `hooks.rs`, `handle.rs`, `managed.rs`: what the application sees.
+//! 7. `register.rs`: the number of this start of the node, without which no session work is taken.
+//! 8. `hooks.rs`, `handle.rs`, `managed.rs`: what the application sees.
 
 mod ask;
 mod attach;
@@ -25,6 +26,7 @@ mod handle;
 mod hooks;
 mod local_session;
 mod managed;
+mod register;
 mod renew;
 mod table;
 
@@ -34,5 +36,5 @@ pub(crate) use attach::{WorkSession, attach, claim};
 pub(crate) use detach::{drain, node_replaced, release_unregistered};
 pub use handle::Session;
 pub use hooks::{DetachReason, SessionHooks};
-pub(crate) use renew::keep_leases;
+pub(crate) use register::{first_owner, keep_node};
 pub(crate) use table::LocalSessions;

@@ -56,8 +56,10 @@ impl Lane for Turns {
         // Lets the keeper set its timer. A task that was just spawned waits behind this one, on a queue that
         // no other thread takes from, and the code of the turn may hold the thread.
         tokio::task::yield_now().await;
+        let token = lease.token.clone();
         process::process(&self.shared, lease).await;
         drop(keeper);
+        self.shared.running_turns.forget(&token);
         let took = self.shared.plan.clock.monotonic().saturating_sub(began);
         self.shared.metrics().record_orch_dispatcher_processing_duration(took.as_millis() as u64);
     }
@@ -69,10 +71,11 @@ impl Turns {
     fn keep(&self, slot: &LaneSlot, lease: &TurnLease) -> Keeper {
         let (running, replace) = (Arc::clone(&self.shared.running_turns), slot.replacement());
         let (instance, limit) = (lease.instance.clone(), self.shared.plan.max_turn_time);
+        let token = lease.token.clone();
         let bound = Bound {
             limit,
             is_reached: Box::new(move || {
-                if !running.mark_overdue(&instance) {
+                if !running.mark_overdue(&instance, &token) {
                     return false;
                 }
                 tracing::warn!(

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use steadfast_store::{ProviderError, Store, StoreCall, forward_store};
+use tokio::sync::Semaphore;
 
 /// Says what goes wrong in a [`Faulty`] store, and counts its calls. Clones share one list.
 ///
@@ -35,6 +36,8 @@ enum Fault {
     Refuse(ProviderError),
     /// The call has its effect and answers this.
     LoseAnswer(ProviderError),
+    /// The call has its effect, and its answer comes when the semaphore has a permit.
+    HoldAnswer(Arc<Semaphore>),
     /// The call never answers.
     Hang,
     /// The call panics.
@@ -50,6 +53,14 @@ impl Faults {
     /// Makes the next `times` calls of an operation answer with this error although they have their effect.
     pub fn lose_answer(&self, operation: &'static str, times: u64, error: ProviderError) {
         self.add(Some(operation), Fault::LoseAnswer(error), times);
+    }
+
+    /// Makes the answer to the next call of an operation come late: the call has its effect at once, and
+    /// answers when the returned semaphore gets a permit.
+    pub fn hold_answer(&self, operation: &'static str) -> Arc<Semaphore> {
+        let open = Arc::new(Semaphore::new(0));
+        self.add(Some(operation), Fault::HoldAnswer(Arc::clone(&open)), 1);
+        open
     }
 
     /// Makes the next `times` calls of an operation hang: they have no effect and never answer.
@@ -122,6 +133,11 @@ impl Faulty {
             None => future.await,
             Some(Fault::Refuse(error)) => Err(error),
             Some(Fault::LoseAnswer(error)) => future.await.and(Err(error)),
+            Some(Fault::HoldAnswer(open)) => {
+                let answer = future.await;
+                open.acquire().await.expect("the semaphore is never closed").forget();
+                answer
+            }
             Some(Fault::Hang) => std::future::pending().await,
             Some(Fault::Panic) => panic!("'{}' was told to panic", call.method()),
         }

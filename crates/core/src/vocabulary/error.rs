@@ -70,6 +70,17 @@ impl ErrorDetails {
         }
     }
 
+    /// Tells whether the in-memory state of a session was not found: the kind says so, or, for a failure that
+    /// passed such an error on under another kind, the beginning of its message
+    /// ([`is_session_lost`](crate::is_session_lost)).
+    pub fn is_session_lost(&self) -> bool {
+        match self {
+            Self::Application { kind: AppErrorKind::SessionLost, .. } => true,
+            Self::Application { message, .. } => crate::is_session_lost(message),
+            Self::Infrastructure { .. } | Self::Configuration { .. } | Self::Poison { .. } => false,
+        }
+    }
+
     /// Returns the text that orchestrations and clients see.
     pub fn display_message(&self) -> String {
         match self {

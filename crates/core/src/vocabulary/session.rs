@@ -151,10 +151,12 @@ pub fn session_lost(reason: impl std::fmt::Display) -> String {
     format!("{SESSION_LOST}: {reason}")
 }
 
-/// Tells whether an error text says that the in-memory state of a session was not found. The text may be
-/// wrapped in another one.
+/// Tells whether an error text says that the in-memory state of a session was not found: it begins as
+/// [`session_lost`] makes it. The runtime decides by this rule which failures of activities it records as
+/// `AppErrorKind::SessionLost`, so a text that only mentions a lost session is none.
+/// [`ErrorDetails::is_session_lost`](crate::ErrorDetails::is_session_lost) decides by the kind.
 pub fn is_session_lost(error: &str) -> bool {
-    error.contains(SESSION_LOST)
+    error.strip_prefix(SESSION_LOST).is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
 }
 
 #[cfg(test)]
@@ -203,10 +205,12 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_session_is_recognised_in_its_error_and_in_a_wrapped_one() {
+    fn g28_a_lost_session_is_recognised_by_the_beginning_of_its_error() {
         assert_eq!(session_lost("no state"), "session_lost: no state");
         assert!(is_session_lost(&session_lost("no state")));
-        assert!(is_session_lost("step 3: session_lost: no state"));
+        assert!(is_session_lost("session_lost"));
+        assert!(!is_session_lost("step 3: session_lost: no state"));
+        assert!(!is_session_lost("session_lostness is no word"));
         assert!(!is_session_lost("no state"));
     }
 

@@ -36,10 +36,11 @@ pub(crate) struct ActivityInfo {
 /// Tells why an activity should stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CancelReason {
-    /// The orchestration cancelled the activity: its future was dropped, or the instance ended.
+    /// The orchestration cancelled the activity: its future was dropped, or the instance ended. Told at once
+    /// in the process that ran the turn, and within one renewal in another. A provider of another author
+    /// that cannot tell it answers that the lease is lost: then it is [`LeaseLost`](Self::LeaseLost).
     Withdrawn,
-    /// This worker lost the lease: the orchestration cancelled the activity in another process, or the lease
-    /// expired.
+    /// This worker lost the lease, because it was paused or the store was away. The activity runs again.
     LeaseLost,
     /// The runtime shuts down and its time is up. The activity runs again elsewhere.
     Shutdown,

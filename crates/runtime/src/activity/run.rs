@@ -1,19 +1,19 @@
 //! One run of an activity: its code on a task of its own, while a keeper renews the lease.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use steadfast_client::Client;
-use steadfast_core::{AppErrorKind, ErrorDetails, SESSION_LOST};
-use steadfast_store::{Attempt, LeaseToken, Outcome, WorkLease};
-use tokio::task::JoinError;
+use steadfast_core::{AppErrorKind, ErrorDetails, is_session_lost};
+use steadfast_store::{LeaseToken, Outcome, WorkLease};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
 
-use super::ScheduledActivity;
 use super::context::{ActivityCancellation, ActivityContext, ActivityInfo, CancelReason};
+use super::panic::Caught;
 use super::running::RunningActivity;
-use crate::dispatch::lease::Keeper;
+use super::{Handed, ScheduledActivity};
+use crate::dispatch::lease::{Keeper, LeaseEnd};
 use crate::handler::ActivityHandler;
 use crate::observability::Affinity;
 use crate::observe::span;
@@ -27,6 +27,8 @@ pub(super) struct ActivityRun<'a> {
     scheduled: ScheduledActivity,
     info: Arc<ActivityInfo>,
     cancellation: ActivityCancellation,
+    /// Cancelled when the store says that the lease is lost.
+    lost: CancellationToken,
 }
 
 /// Held while the activity may run: the renewal of its lease, and its entry among the running activities. The
@@ -36,12 +38,13 @@ struct Guards {
     _running: RunningActivity,
 }
 
-/// The task that runs the code.
-type Invocation = AbortOnDropHandle<Result<String, String>>;
+/// The task that runs the code. A panic is the outer error, with its text.
+type Invocation = AbortOnDropHandle<Result<Result<String, String>, String>>;
 
 /// Why the wait for the code ended.
 enum RunEnd {
-    Returned(Result<Result<String, String>, JoinError>),
+    /// The code returned, or panicked with this text as its error.
+    Returned(Result<String, String>),
     Cancelled,
     Aborted,
 }
@@ -69,7 +72,8 @@ impl<'a> ActivityRun<'a> {
             traceparent: lease.traceparent,
         };
         let (token, info) = (lease.token, Arc::new(info));
-        Self { shared, token, scheduled, info, cancellation: ActivityCancellation::default() }
+        let (cancellation, lost) = (ActivityCancellation::default(), CancellationToken::new());
+        Self { shared, token, scheduled, info, cancellation, lost }
     }
 
     /// Runs the code and records its outcome, in the span of the activity.
@@ -84,15 +88,13 @@ impl<'a> ActivityRun<'a> {
             && !session::attach(self.shared, session).await
         {
             drop(guards);
-            return self.shared.abandon(&self.token, None, Attempt::Uncounted).await;
+            return self.shared.abandon_uncounted(&self.token, None).await;
         }
         let clock = Arc::clone(&self.shared.plan.clock);
         let began = clock.monotonic();
         let mut invocation = self.invoke(handler);
         let outcome = match self.wait(&mut invocation).await {
-            RunEnd::Returned(joined) => {
-                self.complete(joined.unwrap_or_else(|error| Err(panic_text(error)))).await
-            }
+            RunEnd::Returned(result) => self.complete(result).await,
             RunEnd::Cancelled => {
                 self.stop(invocation).await;
                 "cancelled"
@@ -103,7 +105,7 @@ impl<'a> ActivityRun<'a> {
                 self.cancellation.cancel(CancelReason::Shutdown);
                 drop(invocation);
                 drop(guards);
-                return self.shared.abandon(&self.token, None, Attempt::Uncounted).await;
+                return self.shared.abandon_uncounted(&self.token, None).await;
             }
         };
         drop(guards);
@@ -119,18 +121,26 @@ impl<'a> ActivityRun<'a> {
     fn guard(&self) -> Guards {
         let identity = (self.scheduled.instance.clone(), self.scheduled.execution_id, self.scheduled.id);
         let running = self.shared.running_activities.enter(identity, self.cancellation.clone());
-        let cancellation = self.cancellation.clone();
-        let keeper = Keeper::start(self.shared, self.token.clone(), self.shared.plan.work_lease, move || {
-            cancellation.cancel(CancelReason::LeaseLost);
-        });
+        let (cancellation, lost) = (self.cancellation.clone(), self.lost.clone());
+        let keeper =
+            Keeper::start(self.shared, self.token.clone(), self.shared.plan.work_lease, move |end| {
+                if end.is_word_of_the_store() {
+                    lost.cancel();
+                }
+                cancellation.cancel(match end {
+                    LeaseEnd::Withdrawn => CancelReason::Withdrawn,
+                    LeaseEnd::Lost | LeaseEnd::Unproven | LeaseEnd::Bound => CancelReason::LeaseLost,
+                });
+            });
         Guards { _keeper: keeper, _running: running }
     }
 
     fn invoke(&self, handler: Arc<dyn ActivityHandler>) -> Invocation {
         let context = ActivityContext::new(Arc::clone(&self.info), self.cancellation.clone(), self.client());
         let input = self.scheduled.input.clone();
-        let call = async move { handler.invoke(context, input).await }.in_current_span();
-        AbortOnDropHandle::new(self.shared.tasks.spawn(call))
+        let call = Caught::new(async move { handler.invoke(context, input).await }).in_current_span();
+        let name = format!("{} ({})", self.scheduled.name, self.scheduled.instance);
+        self.shared.invocations.spawn(name, call)
     }
 
     /// Makes the client of the activity. Its messages carry the trace context of the activity, unless the
@@ -143,7 +153,11 @@ impl<'a> ActivityRun<'a> {
 
     async fn wait(&self, invocation: &mut Invocation) -> RunEnd {
         tokio::select! {
-            joined = invocation => RunEnd::Returned(joined),
+            joined = invocation => match joined {
+                Ok(caught) => RunEnd::Returned(caught.unwrap_or_else(Err)),
+                // The task was aborted with the whole tokio runtime.
+                Err(_) => RunEnd::Aborted,
+            },
             () = self.cancellation.token.cancelled() => RunEnd::Cancelled,
             () = self.shared.abort.cancelled() => RunEnd::Aborted,
         }
@@ -157,15 +171,19 @@ impl<'a> ActivityRun<'a> {
         }
         let succeeded = result.is_ok();
         let result = result.map_err(|message| {
-            let lost = message.starts_with(SESSION_LOST);
-            let kind = if lost { AppErrorKind::SessionLost } else { AppErrorKind::ActivityFailed };
+            let kind = if is_session_lost(&message) {
+                AppErrorKind::SessionLost
+            } else {
+                AppErrorKind::ActivityFailed
+            };
             ErrorDetails::Application { kind, message, retryable: false }
         });
         let outcome = Outcome::from(self.scheduled.answer(result));
-        match self.shared.record_outcome(&self.token, outcome).await {
-            true if succeeded => "success",
-            true => "app_error",
-            false => "infra_error",
+        match self.shared.record_outcome(&self.token, outcome, &self.lost).await {
+            Handed::Taken if succeeded => "success",
+            Handed::Taken => "app_error",
+            Handed::Withdrawn => "cancelled",
+            Handed::Lost => "infra_error",
         }
     }
 
@@ -173,11 +191,8 @@ impl<'a> ActivityRun<'a> {
     async fn stop(&self, mut invocation: Invocation) {
         let grace = self.shared.plan.clock.sleep(self.shared.plan.grace);
         let stopped = tokio::select! {
-            joined = &mut invocation => {
-                // The result is not used, but a panic must be dropped with care.
-                drop(joined.map_err(panic_text));
-                true
-            }
+            // The result is not used.
+            _ = &mut invocation => true,
             () = grace => false,
             () = self.shared.abort.cancelled() => false,
         };
@@ -191,21 +206,11 @@ impl<'a> ActivityRun<'a> {
         drop(invocation);
         if !self.cancellation.is_withdrawn() {
             // The lease may live on in a store that could not be reached: the work is not lost, it runs again
-            // (F7).
-            return self.shared.abandon(&self.token, None, Attempt::Counts).await;
+            // (F7), and that does not count (G38).
+            return self.shared.abandon_uncounted(&self.token, None).await;
         }
         if let Err(error) = self.shared.store.finish_work(&self.token, Outcome::default()).await {
             tracing::debug!(target: "steadfast::runtime", %error, "a cancelled activity was gone already");
         }
     }
-}
-
-/// Returns the text of a panic. The payload is the application's: its drop may panic again, and must not end
-/// the slot.
-fn panic_text(error: JoinError) -> String {
-    let text = error.to_string();
-    if let Err(again) = catch_unwind(AssertUnwindSafe(move || drop(error))) {
-        std::mem::forget(again);
-    }
-    text
 }

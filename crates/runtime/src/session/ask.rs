@@ -22,6 +22,8 @@ pub(crate) struct SessionAsk {
     sessions: Arc<LocalSessions>,
     pub(super) reservation: Option<Reservation>,
     changes: watch::Receiver<u64>,
+    /// When the fetch was sent, by the monotonic clock: a lease that it brings lasts at least from then on.
+    pub(super) sent: Duration,
 }
 
 impl SessionAsk {
@@ -42,8 +44,14 @@ impl SessionAsk {
             if self.changes.changed().await.is_err() {
                 std::future::pending::<()>().await;
             }
-            let Some(request) = &self.request else { continue };
             let table = self.sessions.lock();
+            let Some(request) = &self.request else {
+                // The node may have been registered meanwhile.
+                if self.sessions.owner().is_some() && !table.is_draining && self.sessions.limit > 0 {
+                    return;
+                }
+                continue;
+            };
             if table.is_draining || !table.all_excluded().eq(&request.leave_out) {
                 return;
             }
@@ -62,15 +70,23 @@ impl SessionAsk {
 
 impl LocalSessions {
     /// Returns what a fetch may ask for: a claim while there is capacity for one more session, else only work
-    /// of the sessions that have an activity running here.
+    /// of the sessions that have an activity running here. Nothing of sessions until the node is registered.
     pub(crate) fn ask(self: &Arc<Self>, lock_timeout: Duration, now: Duration) -> SessionAsk {
         let changes = self.changes.subscribe();
         let mut table = self.lock();
-        if self.limit == 0 || table.is_draining {
+        let owner = self.owner().filter(|_| self.limit > 0 && !table.is_draining);
+        let Some(owner) = owner else {
             drop(table);
             let sessions = Arc::clone(self);
-            return SessionAsk { request: None, expires: None, sessions, reservation: None, changes };
-        }
+            return SessionAsk {
+                request: None,
+                expires: None,
+                sessions,
+                reservation: None,
+                changes,
+                sent: now,
+            };
+        };
         table.excluded.retain(|_, until| *until > now);
         let may_claim = table.has_capacity(self.limit);
         let scope = if may_claim {
@@ -81,9 +97,10 @@ impl LocalSessions {
         };
         let reservation = may_claim.then(|| Reservation { sessions: Arc::clone(self) });
         let leave_out = table.all_excluded().cloned().collect();
-        let request = SessionRequest { owner: self.owner.clone(), lock_timeout, scope, leave_out };
+        let request = SessionRequest { owner: owner.clone(), lock_timeout, scope, leave_out };
         let expires = table.excluded.values().min().copied();
-        SessionAsk { request: Some(request), expires, sessions: Arc::clone(self), reservation, changes }
+        let sessions = Arc::clone(self);
+        SessionAsk { request: Some(request), expires, sessions, reservation, changes, sent: now }
     }
 
     /// Lets waiting fetches ask anew, because capacity was taken or returned. Does nothing while a fetch may

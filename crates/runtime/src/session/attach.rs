@@ -17,9 +17,12 @@ pub(crate) enum WorkSession {
     None,
     /// The work runs on a session that this process holds.
     Here(OnSession),
-    /// The work must be abandoned, uncounted: its session is being detached, or the process serves as many
-    /// sessions as it may.
+    /// The work must be abandoned, uncounted: its session is being detached, this claim of it was released
+    /// already, or the process serves as many sessions as it may.
     Refused,
+    /// The work must be abandoned, uncounted: the answer came so late that the lease of the session may have
+    /// expired. The next fetch tells.
+    Late,
 }
 
 /// Enters leased work and its session into the table. `session_id` is the id that the orchestration wrote.
@@ -35,10 +38,16 @@ pub(crate) fn claim(
     let named = || session_id.map(|id| SessionRef { key: SessionKey::shared(id), epoch: 0 });
     let Some(claimed) = claimed.or_else(named) else { return WorkSession::None };
     let now = shared.plan.clock.monotonic();
-    let proven_until = now.saturating_add(shared.plan.session_proof());
+    // The lease is granted at some moment between the request and the answer, and this process knows only
+    // these two. So it counts from the request.
+    let proven_until = ask.sent.saturating_add(shared.plan.session_proof());
+    if proven_until <= now {
+        return WorkSession::Late;
+    }
     let Some((on_session, replaced)) = shared.sessions.claim(claimed, ask, now, proven_until) else {
         return WorkSession::Refused;
     };
+    shared.renew_early(proven_until, now);
     log_claim(shared, lease);
     detach::start_all(shared, replaced);
     detach::detach_excess(shared);
@@ -70,7 +79,7 @@ fn log_claim(shared: &RuntimeShared, lease: &WorkLease) {
     let Some(ClaimedSession { key, epoch, claim }) = &lease.session else {
         return shared.metrics().set_attached_sessions(shared.sessions.count());
     };
-    let (session_id, epoch, owner) = (key.session_id.as_str(), *epoch, shared.sessions.owner.id.as_str());
+    let (session_id, epoch, owner) = (key.session_id.as_str(), *epoch, shared.sessions.owner_id());
     let from = match claim {
         Claim::Held => return,
         Claim::New => None,

@@ -64,8 +64,10 @@ async fn detach(shared: &Arc<RuntimeShared>, detachments: Vec<Detachment>, cause
             detachments.iter().map(|detachment| detachment.session.reference()).collect();
         release(shared, &claims).await;
     }
+    // An answer that was under way when a claim was released may bring it for as long as a lease lasts.
+    let until = shared.plan.clock.monotonic().saturating_add(shared.plan.session_lease.lasts);
     for detachment in &detachments {
-        shared.sessions.detached(&detachment.session);
+        shared.sessions.detached(&detachment.session, until);
         log(shared, detachment);
     }
     shared.metrics().set_attached_sessions(shared.sessions.count());
@@ -78,16 +80,25 @@ pub(super) async fn release(shared: &RuntimeShared, claims: &[SessionRef]) {
     if claims.is_empty() {
         return;
     }
+    let Some(owner) = shared.sessions.owner() else { return };
+    let lease = shared.plan.session_lease.lasts;
+    let unanswered = || Err(ProviderError::retryable("release_sessions", "the store did not answer"));
     let released = tokio::select! {
         biased;
-        released = shared.store.release_sessions(&shared.sessions.owner, claims) => released.map(drop),
-        () = shared.plan.clock.sleep(shared.plan.session_lease.lasts) => Ok(()),
-        () = until_abandon_deadline(shared) => Ok(()),
+        released = shared.store.release_sessions(owner, claims) => released.map(drop),
+        () = shared.plan.clock.sleep(lease) => unanswered(),
+        () = until_abandon_deadline(shared) => unanswered(),
     };
     if let Err(error) = released {
+        // The leases may live on in the store. Fetches exclude these sessions until the leases have expired,
+        // because a fetch would bring the claim that was released here.
+        let until = shared.plan.clock.monotonic().saturating_add(lease);
+        for claim in claims {
+            shared.sessions.exclude(&claim.key, until);
+        }
         tracing::warn!(
             target: "steadfast::runtime",
-            owner = %shared.sessions.owner.id,
+            owner = %owner.id,
             %error,
             "sessions could not be released; their leases will end"
         );
@@ -96,7 +107,7 @@ pub(super) async fn release(shared: &RuntimeShared, claims: &[SessionRef]) {
 
 fn log(shared: &RuntimeShared, detachment: &Detachment) {
     let Detachment { session, cause, used_at, .. } = detachment;
-    let (session_id, epoch, owner) = (session.id(), session.epoch(), shared.sessions.owner.id.as_str());
+    let (session_id, epoch, owner) = (session.id(), session.epoch(), shared.sessions.owner_id());
     let reason = cause.text();
     match cause {
         DetachCause::Idle => {
@@ -171,17 +182,20 @@ pub(crate) fn release_unregistered(shared: &Arc<RuntimeShared>, session: &Sessio
     start(shared, &[session.reference()], DetachCause::UnregisteredHandler);
 }
 
-/// Takes no more session work and detaches every session as lost: a newer process has started under this
-/// node's name.
+/// Takes no more work at all, and detaches every session as lost: a newer process has started under this
+/// node's name (G44). Turns and activities that run may complete; their leases do not depend on the node.
 pub(crate) fn node_replaced(shared: &Arc<RuntimeShared>, error: &ProviderError) {
-    if shared.sessions.start_draining() {
+    shared.sessions.start_draining();
+    if !shared.fenced.is_cancelled() {
+        shared.fenced.cancel();
+        let owner = shared.sessions.owner();
         tracing::error!(
             target: "steadfast::runtime",
-            owner = %shared.sessions.owner.id,
-            incarnation = shared.sessions.owner.incarnation,
+            owner = shared.sessions.owner_id(),
+            incarnation = owner.and_then(|owner| owner.incarnation),
             %error,
             "another process has started with the worker_node_id of this one; \
-             this one takes no more session work"
+             this one takes no more work"
         );
     }
     start(shared, &shared.sessions.held(), DetachCause::Lost);

@@ -4,7 +4,6 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tokio_util::task::AbortOnDropHandle;
 
 use super::Session;
 use crate::runtime::RuntimeShared;
@@ -83,7 +82,8 @@ async fn bounded(
     hook: &'static str,
     call: impl Future<Output = ()> + Send + 'static,
 ) {
-    let mut call = AbortOnDropHandle::new(shared.tasks.spawn(call));
+    let name = format!("{hook} ({})", session.id());
+    let mut call = shared.invocations.spawn(name, call);
     let (session_id, epoch) = (session.id(), session.epoch());
     tokio::select! {
         biased;

@@ -119,6 +119,7 @@ impl LocalSession {
                 (self, vec![SessionEffect::Abandon])
             }
             Claimed | Attached if self.epoch == epoch => {
+                let proven_until = self.proven_until.max(proven_until);
                 (Self { proven_until, ..self }, vec![SessionEffect::Serve])
             }
             // A new claim while the old one is held: the lease expired in between, and the old claim is lost.
@@ -380,7 +381,8 @@ mod tests {
             let renew = |proven_until| SessionEvent::Renew { proven_until };
             let until = |event| local.on(event).0.proven_until;
             assert_eq!([until(claim), until(renew(LATER))], [LATER, LATER]);
-            assert_eq!(until(renew(Duration::ZERO)), PROVEN_UNTIL);
+            let late = SessionEvent::Claim { epoch: EPOCH, proven_until: Duration::ZERO };
+            assert_eq!([until(late), until(renew(Duration::ZERO))], [PROVEN_UNTIL, PROVEN_UNTIL]);
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use steadfast_store::{ProviderErrorKind, RenewSessions, SessionRef, SessionsRenewed};
+use steadfast_store::{Owner, ProviderErrorKind, RenewSessions, SessionRef, SessionsRenewed};
 
 use super::detach;
 use super::local_session::DetachCause;
@@ -25,6 +25,7 @@ pub(crate) async fn keep_leases(shared: Arc<RuntimeShared>) {
             biased;
             () = until_stopped(&shared) => break,
             () = clock.sleep_until(wake) => {}
+            () = shared.sessions.proof_is_short.notified() => due = clock.monotonic(),
         }
         detach::start_all(&shared, shared.sessions.expire(clock.monotonic()));
         if clock.monotonic() < due {
@@ -73,15 +74,20 @@ async fn until_first_expiry(shared: &RuntimeShared) {
 /// Renews once, and returns when to renew again.
 async fn renew(shared: &Arc<RuntimeShared>) -> Duration {
     let (plan, sessions) = (&shared.plan, &shared.sessions);
+    let Some(owner) = sessions.owner().filter(|_| !shared.fenced.is_cancelled()) else {
+        return plan.session_lease.renew_every;
+    };
     if sessions.has_drained() {
         // A store that cannot release renews by owner: it would extend the leases of sessions that were
         // detached here.
+        ask_for_node(shared, owner).await;
         return plan.session_lease.renew_every;
     }
+    sessions.forget_released(plan.clock.monotonic());
     let asked = plan.clock.monotonic();
     let held = sessions.held();
     let request = RenewSessions {
-        owner: sessions.owner.clone(),
+        owner: owner.clone(),
         extend_for: plan.session_lease.lasts,
         idle_timeout: plan.session_idle,
         untaken_after: plan.session_untaken,
@@ -103,12 +109,36 @@ async fn renew(shared: &Arc<RuntimeShared>) -> Duration {
             }
             tracing::warn!(
                 target: "steadfast::runtime",
-                owner = %sessions.owner.id,
+                owner = %owner.id,
                 %error,
                 "sessions could not be renewed; trying again"
             );
             // Soon, because every lease expires at its own time (F7).
             plan.session_lease.renew_every.min(RETRY)
+        }
+    }
+}
+
+/// Asks the store whether this start of the node is still the newest: a release of no session changes
+/// nothing, and is refused to an older one.
+async fn ask_for_node(shared: &Arc<RuntimeShared>, owner: &Owner) {
+    if owner.incarnation.is_none() {
+        return;
+    }
+    if let Err(error) = shared.store.release_sessions(owner, &[]).await
+        && error.kind == ProviderErrorKind::LeaseLost
+    {
+        detach::node_replaced(shared, &error);
+    }
+}
+
+impl RuntimeShared {
+    /// Renews the leases of sessions now if a claim cannot be proven until they are renewed anyway.
+    pub(super) fn renew_early(&self, proven_until: Duration, now: Duration) {
+        let lease = self.plan.session_lease;
+        let renewed_by = now.saturating_add(lease.renew_every).saturating_add(lease.lasts / 10);
+        if proven_until < renewed_by {
+            self.sessions.proof_is_short.notify_one();
         }
     }
 }
@@ -119,7 +149,7 @@ async fn follow(shared: &Arc<RuntimeShared>, answer: SessionsRenewed, held: &[Se
     let SessionsRenewed { renewed, idle, untaken, lost } = answer;
     tracing::debug!(
         target: "steadfast::runtime",
-        owner = %sessions.owner.id,
+        owner = sessions.owner_id(),
         renewed = renewed.len(),
         idle = idle.len(),
         untaken = untaken.len(),
@@ -164,7 +194,7 @@ async fn clean_up(shared: &RuntimeShared) {
         Ok(count) => {
             tracing::debug!(
                 target: "steadfast::runtime",
-                owner = %shared.sessions.owner.id,
+                owner = shared.sessions.owner_id(),
                 count,
                 "ended sessions cleaned up"
             );

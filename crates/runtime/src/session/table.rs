@@ -1,12 +1,12 @@
 //! All sessions of this process, behind one lock. No method waits under it, and no I/O happens here.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use steadfast_core::SessionKey;
 use steadfast_store::{Appetite, Owner, SessionRef};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use super::ask::SessionAsk;
 use super::local_session::{DetachCause, LocalSession, SessionEffect, SessionEvent, SessionState};
@@ -18,7 +18,8 @@ const MAX_EXCLUDED: usize = 1_000;
 /// The sessions of this process: which it holds, which it serves now, and which it must not fetch.
 #[derive(Debug)]
 pub(crate) struct LocalSessions {
-    pub(crate) owner: Owner,
+    /// Empty until the node is registered.
+    owner: OnceLock<Owner>,
     /// `max_sessions_per_runtime`: bounds the sessions that have an activity running here.
     pub(super) limit: usize,
     table: Mutex<SessionTable>,
@@ -26,6 +27,8 @@ pub(crate) struct LocalSessions {
     pub(super) changes: watch::Sender<u64>,
     /// Rises when an activity of a session ends, a fetch returns its reservation, or a session is detached.
     endings: watch::Sender<u64>,
+    /// Notified when a claim can be proven for a short time only, so that its lease is renewed early.
+    pub(super) proof_is_short: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -38,6 +41,8 @@ pub(super) struct SessionTable {
     pub(super) reserved: usize,
     /// Sessions that fetches exclude, until a time of the monotonic clock.
     pub(super) excluded: BTreeMap<SessionKey, Duration>,
+    /// Claims that were released: the answer to a fetch that was under way may still bring one.
+    released: BTreeMap<SessionKey, ReleasedClaim>,
     /// The process takes no more session work: it drains, it stops, or a newer process has its node's name.
     pub(super) is_draining: bool,
     uses: u64,
@@ -49,6 +54,13 @@ struct TrackedSession {
     local: LocalSession,
     handle: Session,
     last_use: LastUse,
+}
+
+/// A claim that was released, and until when it is remembered by the monotonic clock.
+#[derive(Debug, Clone, Copy)]
+struct ReleasedClaim {
+    epoch: u64,
+    until: Duration,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -75,21 +87,39 @@ pub(super) struct Detachment {
 }
 
 impl LocalSessions {
-    pub(crate) fn new(owner: Owner, limit: usize) -> Self {
+    pub(crate) fn new(owner: Option<Owner>, limit: usize) -> Self {
         Self {
-            owner,
+            owner: owner.map(OnceLock::from).unwrap_or_default(),
             limit,
             table: Mutex::default(),
             changes: watch::Sender::new(0),
             endings: watch::Sender::new(0),
+            proof_is_short: Notify::new(),
         }
+    }
+
+    /// Returns the owner of this process's sessions. `None` until the node is registered.
+    pub(crate) fn owner(&self) -> Option<&Owner> {
+        self.owner.get()
+    }
+
+    /// Returns the name of the owner for log lines.
+    pub(super) fn owner_id(&self) -> &str {
+        self.owner().map_or("", |owner| owner.id.as_str())
+    }
+
+    /// Takes session work from now on, as this owner.
+    pub(super) fn registered(&self, owner: Owner) {
+        self.owner.get_or_init(|| owner);
+        self.changed();
     }
 
     /// Counts an activity that a fetch brought among the running ones, and its session among the claimed
     /// ones. If the claim replaces an older one, also returns the detachment of the older claim.
     ///
-    /// `None` if the activity must be abandoned: the session is being detached, or the process serves as many
-    /// sessions as it may. Only a store whose fetch cannot exclude sessions brings such work.
+    /// `None` if the activity must be abandoned: the session is being detached, this claim of it was
+    /// released already, or the process serves as many sessions as it may. Only a store whose fetch cannot
+    /// exclude sessions, or an answer that was under way, brings such work.
     pub(super) fn claim(
         self: &Arc<Self>,
         claim: SessionRef,
@@ -184,16 +214,23 @@ impl LocalSessions {
         expired
     }
 
-    /// Forgets a session whose detach procedure has ended.
-    pub(super) fn detached(&self, session: &Session) {
+    /// Forgets a session whose detach procedure has ended, and remembers until `until` that this claim of it
+    /// was released.
+    pub(super) fn detached(&self, session: &Session, until: Duration) {
         {
             let mut table = self.lock();
             if table.current(session).is_some() {
                 table.on(session.key(), SessionEvent::Detached);
             }
+            table.remember_released(&session.reference(), until);
         }
         self.changed();
         self.ended();
+    }
+
+    /// Forgets released claims whose time is over.
+    pub(super) fn forget_released(&self, now: Duration) {
+        self.lock().released.retain(|_, released| released.until > now);
     }
 
     /// Forgets the unproven sessions, once the store has answered a renewal.
@@ -220,11 +257,10 @@ impl LocalSessions {
         self.changed();
     }
 
-    /// Takes no more session work. Returns whether this call was the first.
-    pub(super) fn start_draining(&self) -> bool {
-        let was_draining = std::mem::replace(&mut self.lock().is_draining, true);
+    /// Takes no more session work.
+    pub(super) fn start_draining(&self) {
+        self.lock().is_draining = true;
         self.changed();
-        !was_draining
     }
 
     /// Tells whether the process takes no more session work.
@@ -354,6 +390,9 @@ impl SessionTable {
         proven_until: Duration,
     ) -> Option<(Session, Option<Detachment>)> {
         let SessionRef { key, epoch } = claim;
+        if self.was_released(claim, now) {
+            return None;
+        }
         let known = self.tracked.get(key);
         let local = known.map_or(LocalSession::FREE, |known| known.local);
         let (local, effects) = local.on(SessionEvent::Claim { epoch: *epoch, proven_until });
@@ -367,6 +406,23 @@ impl SessionTable {
         self.tracked.insert(key.clone(), tracked);
         *self.in_flight.entry(key.clone()).or_insert(0) += 1;
         Some((handle, replaced))
+    }
+
+    /// Tells whether this claim, or a later one of the same session, was released a short time ago.
+    fn was_released(&self, claim: &SessionRef, now: Duration) -> bool {
+        let released = self.released.get(&claim.key);
+        released.is_some_and(|released| released.epoch >= claim.epoch && released.until > now)
+    }
+
+    /// Remembers a released claim. A store without epochs gives every claim the same number: there a claim
+    /// that comes again may be a new one.
+    fn remember_released(&mut self, claim: &SessionRef, until: Duration) {
+        if claim.epoch == 0 {
+            return;
+        }
+        let released = self.released.entry(claim.key.clone()).or_insert(ReleasedClaim { epoch: 0, until });
+        released.epoch = released.epoch.max(claim.epoch);
+        released.until = released.until.max(until);
     }
 
     fn next_use(&mut self, at: Duration) -> LastUse {
@@ -414,5 +470,65 @@ impl TrackedSession {
             | SessionEffect::CallOnAttach
             | SessionEffect::Release => None,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEASE: Duration = Duration::from_secs(30);
+
+    fn claim(sessions: &Arc<LocalSessions>, epoch: u64, now: Duration) -> Option<OnSession> {
+        let ask = sessions.ask(LEASE, now);
+        let claim = SessionRef { key: SessionKey::shared("chat"), epoch };
+        sessions.claim(claim, ask, now, now + LEASE).map(|(on_session, _)| on_session)
+    }
+
+    /// Claims a session, lets its activity end, and detaches it.
+    fn claim_and_release(sessions: &Arc<LocalSessions>, epoch: u64, now: Duration) {
+        let on_session = claim(sessions, epoch, now).expect("is served");
+        let reference = on_session.session.reference();
+        drop(on_session);
+        let detachment = sessions.detach(&reference, DetachCause::Idle).expect("is held");
+        sessions.detached(&detachment.session, now + LEASE);
+    }
+
+    fn sessions() -> Arc<LocalSessions> {
+        Arc::new(LocalSessions::new(Some(Owner::unnamed("A")), 10))
+    }
+
+    #[test]
+    fn g10_a_released_claim_is_not_entered_again() {
+        let sessions = sessions();
+        claim_and_release(&sessions, 5, Duration::ZERO);
+        let later = LEASE / 2;
+        assert!(claim(&sessions, 5, later).is_none(), "the answer was under way");
+        assert!(claim(&sessions, 4, later).is_none(), "so was this one");
+        assert!(claim(&sessions, 6, later).is_some(), "a new claim is served");
+    }
+
+    #[test]
+    fn a_released_claim_is_forgotten_after_a_lease() {
+        let sessions = sessions();
+        claim_and_release(&sessions, 5, Duration::ZERO);
+        sessions.forget_released(LEASE);
+        assert!(sessions.lock().released.is_empty());
+    }
+
+    #[test]
+    fn without_epochs_a_session_is_claimed_again_at_once() {
+        let sessions = sessions();
+        claim_and_release(&sessions, 0, Duration::ZERO);
+        assert!(claim(&sessions, 0, Duration::ZERO).is_some());
+    }
+
+    #[test]
+    fn g1_without_a_number_of_its_start_a_process_asks_for_no_session_work() {
+        let sessions = Arc::new(LocalSessions::new(None, 10));
+        assert!(sessions.ask(LEASE, Duration::ZERO).request.is_none());
+        sessions.registered(Owner { id: "A".to_owned(), incarnation: Some(2) });
+        let request = sessions.ask(LEASE, Duration::ZERO).request.expect("is registered");
+        assert_eq!(request.owner.incarnation, Some(2));
     }
 }

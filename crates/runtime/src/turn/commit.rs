@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use steadfast_core::WorkItem;
 use steadfast_core::replay::{ParentNotice, SessionChange, Turn, Verdict};
-use steadfast_store::{
-    Attempt, LeaseToken, Message, NewWork, ProviderError, ProviderErrorKind, RunId, TurnCommit,
-};
+use steadfast_store::{LeaseToken, Message, NewWork, ProviderError, ProviderErrorKind, RunId, TurnCommit};
 
 use super::alarm;
 use super::process::TurnProcess;
@@ -20,6 +18,10 @@ use crate::runtime::RuntimeShared;
 /// The waits between the tries of a commit, in milliseconds. After the last one the turn is abandoned and
 /// runs again.
 const RETRIES_MS: [u64; 5] = [10, 20, 40, 80, 160];
+
+/// How long a turn is delayed whose commit meets an error that says neither that it is final nor that it
+/// passes.
+const UNCLEAR_DELAY: Duration = Duration::from_secs(1);
 
 /// How a commit ended.
 pub(super) enum CommitEnd {
@@ -112,8 +114,8 @@ impl RuntimeShared {
         notice.into_message(execution_id)
     }
 
-    /// Commits a turn. An error of the store never becomes a failure of the application's (F8): the turn is
-    /// abandoned and runs again.
+    /// Commits a turn. An error of the store that is not final never becomes a failure of the application's
+    /// (F8, G8): the turn is given back and runs again, which repeats no effect.
     pub(super) async fn commit(&self, token: &LeaseToken, commit: TurnCommit) -> CommitEnd {
         let mut retries = RETRIES_MS.iter();
         loop {
@@ -121,16 +123,38 @@ impl RuntimeShared {
                 Ok(committed) => return CommitEnd::Committed(committed.run),
                 Err(error) => error,
             };
-            if error.is_lease_lost() || error.kind == ProviderErrorKind::Conflict {
-                tracing::warn!(
-                    target: "steadfast::runtime",
-                    %error,
-                    "the turn was decided by somebody else"
-                );
-                return CommitEnd::NotOurs;
-            }
-            if !error.is_retryable() {
-                return CommitEnd::Refused(error);
+            match error.kind {
+                _ if error.is_lease_lost() => {
+                    self.lose_turn(token, &error);
+                    return CommitEnd::NotOurs;
+                }
+                ProviderErrorKind::Conflict => {
+                    tracing::warn!(
+                        target: "steadfast::runtime",
+                        %error,
+                        "the turn was decided by another process"
+                    );
+                    return CommitEnd::NotOurs;
+                }
+                // `Other` is how a foreign provider says that another try will not help (2.10).
+                ProviderErrorKind::Invalid | ProviderErrorKind::Other => return CommitEnd::Refused(error),
+                ProviderErrorKind::Corrupt => {
+                    tracing::warn!(
+                        target: "steadfast::runtime",
+                        %error,
+                        "a turn meets a row that cannot be read; it is abandoned and runs again"
+                    );
+                    self.abandon(token, Some(UNCLEAR_DELAY)).await;
+                    return CommitEnd::NotOurs;
+                }
+                ProviderErrorKind::Busy
+                | ProviderErrorKind::Unavailable
+                | ProviderErrorKind::Full
+                | ProviderErrorKind::NotFound
+                | ProviderErrorKind::Refused
+                | ProviderErrorKind::Unsupported
+                | ProviderErrorKind::LeaseLost
+                | ProviderErrorKind::Withdrawn => {}
             }
             match retries.next() {
                 // When the time of a shutdown is up, the turn does not wait for the store to recover.
@@ -143,10 +167,25 @@ impl RuntimeShared {
                         %error,
                         "a turn could not be committed; it is given back and runs again"
                     );
-                    self.abandon(token, None, Attempt::Uncounted).await;
+                    // An error that the store does not call passing may come again at once.
+                    let delay = (!error.is_retryable()).then_some(UNCLEAR_DELAY);
+                    self.abandon_uncounted(token, delay).await;
                     return CommitEnd::NotOurs;
                 }
             }
+        }
+    }
+
+    /// Takes the delivery of a lost turn off the count: this process lives, so it was paused, or the store
+    /// was away (G38). A lease that was lost to `max_turn_time` counts.
+    fn lose_turn(&self, token: &LeaseToken, error: &ProviderError) {
+        tracing::warn!(
+            target: "steadfast::runtime",
+            %error,
+            "the lease of the turn was lost; what it decided is not used"
+        );
+        if !self.running_turns.was_lost_to_time(token) {
+            self.excuse(token);
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Ending an execution without its code: poison, a termination by an operator, a commit that the
 //! store refuses.
 
+use std::time::Duration;
+
 use steadfast_core::replay::{Identity, Start, Turn, Verdict, fail_without_code};
 use steadfast_core::{ErrorDetails, Event, EventKind, WorkItem};
 use steadfast_store::{Message, ProviderError, TurnCommit};
@@ -11,6 +13,9 @@ use super::process::{KnownExecution, TurnProcess};
 use super::standing::Standing;
 use super::triage::Fail;
 use crate::observe::span;
+
+/// How long a turn is delayed whose history the store could not read a moment after it had leased the turn.
+const UNREAD_DELAY: Duration = Duration::from_secs(1);
 
 impl TurnProcess {
     /// Ends an execution as triage decided, in the span of the turn.
@@ -44,9 +49,9 @@ impl TurnProcess {
                             target: "steadfast::runtime",
                             instance = %identity.instance,
                             %error,
-                            "its history cannot be read now; the lease will end"
+                            "its history cannot be read now; the turn is given back"
                         );
-                        return;
+                        return self.shared.abandon_uncounted(&self.token, Some(UNREAD_DELAY)).await;
                     }
                 }
             }
@@ -93,9 +98,9 @@ impl TurnProcess {
                             target: "steadfast::runtime",
                             instance = %identity.instance,
                             %error,
-                            "its history cannot be read; the lease will end"
+                            "its history cannot be read now; the turn is given back"
                         );
-                        return;
+                        return self.shared.abandon_uncounted(&self.token, Some(UNREAD_DELAY)).await;
                     }
                 }
             }

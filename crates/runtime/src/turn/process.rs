@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use semver::Version;
 use steadfast_core::{Event, KvEntry, WorkItem, kind_of};
-use steadfast_store::{Attempt, History, LeaseToken, Message, RunId, TurnCommit, TurnLease};
+use steadfast_store::{History, LeaseToken, Message, RunId, TurnCommit, TurnLease};
 
 use super::commit::CommitEnd;
 use super::standing::Standing;
@@ -48,19 +48,10 @@ pub(super) async fn process(shared: &Arc<RuntimeShared>, lease: TurnLease) {
     shared.measure_warm();
     let TurnLease { token, instance, name, version, execution_id, run, last_event_id, .. } = lease;
     let TurnLease { history, messages, attempt: deliveries, kv, now_ms, .. } = lease;
-    if shared.running_turns.is_overdue(&instance) {
-        let delay = shared.plan.turn_lease.lasts;
-        tracing::warn!(
-            target: "steadfast::runtime",
-            %instance,
-            "an earlier turn of the instance still runs here; it is left for later"
-        );
-        return shared.abandon(&token, Some(delay), Attempt::Counts).await;
-    }
     let Some(known) = KnownExecution::of(history, kept, run) else {
         // The fetch told the store that the execution is in memory; since then it was evicted, or it lacks
         // events that another process committed. The next lease brings the whole history.
-        return shared.abandon(&token, None, Attempt::Uncounted).await;
+        return shared.abandon_uncounted(&token, None).await;
     };
     let (standing, traces) = (known.standing(), traces_of(&messages));
     let shared = Arc::clone(shared);
@@ -94,6 +85,9 @@ impl TurnProcess {
             }
         }
         match decision {
+            Triage::Run(_) if self.shared.running_turns.is_overdue(&self.instance) => {
+                self.wait_for_earlier_turn().await;
+            }
             Triage::Run(run) => self.run(run, known).await,
             Triage::Settle { execution_id, collisions } => {
                 self.log_dropped(raised);
@@ -122,6 +116,17 @@ impl TurnProcess {
                 "messages dropped: the instance has ended"
             );
         }
+    }
+
+    /// Leaves a turn for later whose instance still runs an earlier turn here. The delivery counts, because
+    /// the code does not return: in the end the instance is poison, without running its code again (G16).
+    async fn wait_for_earlier_turn(&self) {
+        tracing::warn!(
+            target: "steadfast::runtime",
+            instance = %self.instance,
+            "an earlier turn of the instance still runs here; it is left for later"
+        );
+        self.shared.abandon(&self.token, Some(self.shared.plan.turn_lease.lasts)).await;
     }
 
     /// Removes messages to an instance that has ended. Parents whose child could not be started are told.
@@ -172,7 +177,7 @@ impl TurnProcess {
                 self.shared.plan.unregistered.delay(self.deliveries)
             }
         };
-        self.shared.abandon(&self.token, Some(delay), Attempt::Counts).await;
+        self.shared.abandon(&self.token, Some(delay)).await;
     }
 }
 

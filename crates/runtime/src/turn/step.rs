@@ -6,7 +6,6 @@ use semver::Version;
 use steadfast_core::WorkItem;
 use steadfast_core::current_build_version;
 use steadfast_core::replay::{Execution, Identity, Setup, Start, Turn};
-use steadfast_store::Attempt;
 use tracing::Instrument;
 
 use super::process::{KnownExecution, TurnProcess};
@@ -132,7 +131,7 @@ impl TurnProcess {
             delay.as_secs_f64(),
             self.shared.orchestrations.instead_of(name),
         );
-        self.shared.abandon(&self.token, Some(delay), Attempt::Counts).await;
+        self.shared.abandon(&self.token, Some(delay)).await;
     }
 }
 

@@ -15,8 +15,11 @@ const STORE_PATIENCE: Duration = Duration::from_secs(5);
 pub struct Health {
     /// The store answered within 5 seconds.
     pub store_reachable: bool,
-    /// The runtime takes new turns and work. False once it shuts down.
+    /// The runtime takes new turns and work. False once it shuts down or is [`fenced`](Self::fenced).
     pub accepting: bool,
+    /// A newer process has started under the `worker_node_id` of this one, which takes no more work:
+    /// [`Runtime::fenced`](crate::Runtime::fenced).
+    pub fenced: bool,
     /// How many slots the runtime should have: `orchestration_concurrency` and `worker_concurrency` together.
     pub slots: usize,
     /// How many slots run. Fewer than [`slots`](Self::slots) only for a moment, while one is restarted.
@@ -59,7 +62,8 @@ pub(crate) async fn check(shared: &RuntimeShared) -> Health {
     let slots = shared.plan.turn_slots + shared.plan.worker_slots;
     Health {
         store_reachable,
-        accepting: !shared.stop.is_cancelled(),
+        accepting: !shared.stop.is_cancelled() && !shared.fenced.is_cancelled(),
+        fenced: shared.fenced.is_cancelled(),
         slots,
         // A task that was replaced because it does not return still runs, but not as a slot.
         slots_alive: shared.slots_alive.get().min(slots),

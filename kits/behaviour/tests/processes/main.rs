@@ -7,5 +7,6 @@
 
 mod clock;
 mod file;
+mod outlived;
 mod server;
 mod session;

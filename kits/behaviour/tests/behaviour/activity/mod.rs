@@ -1,4 +1,5 @@
 //! Activities: what a worker takes and runs, and the retry helper.
 
+mod panic;
 mod retry;
 mod worker;

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::workbench::{Gate, SECOND, call, handing, is_abandoned, pass_calmly, waiting};
-use steadfast::providers::{ProviderError, WorkItem};
+use steadfast::providers::{ProviderError, ProviderErrorKind, WorkItem};
 use steadfast::runtime::{RuntimeOptions, UnregisteredBackoffConfig};
 use steadfast::{
     ActivityContext, AppErrorKind, ErrorDetails, Event, EventKind, OrchestrationContext, PoisonMessageType,
@@ -387,7 +387,8 @@ on_every_store! {
 
     async fn r2_10_an_outcome_that_the_store_refuses_runs_again_after_a_moment(stage) {
         let gate = Gate::new();
-        stage.faults.refuse("finish_work", 1, ProviderError::permanent("ack_work_item", "no"));
+        let invalid = ProviderError::new(ProviderErrorKind::Invalid, "ack_work_item", "no");
+        stage.faults.refuse("finish_work", 1, invalid);
         let runtime = stage.run(waiting(&gate), orchestrations().register("Call", call)).await;
         stage.start("a", "Call", "Wait").await;
         gate.is_entered().await;

@@ -379,7 +379,7 @@ on_every_store! {
         assert_eq!(diary.all(), ["runs"]);
         // Leases last 30 s and are renewed 5 s before their end.
         stage.pass_slowly(Duration::from_secs(25), Duration::from_secs(1)).await;
-        diary.says(&stage, "lease lost").await;
+        diary.says(&stage, "withdrawn").await;
         stage.stop().await;
         stage.nothing_waits().await;
     }

@@ -252,7 +252,8 @@ on_every_store! {
         stage.run_with(works(), flows(), RuntimeOptions { worker_tag_filter: tags, ..stage.options() }).await;
         stage.ends_after("a", "Tagged", "").await.expect("completes");
         // The outcome is refused for good: the activity is abandoned for a moment, and runs again.
-        stage.faults.refuse("finish_work", 1, ProviderError::permanent("ack_work_item", "no"));
+        let invalid = ProviderError::new(ProviderErrorKind::Invalid, "ack_work_item", "no");
+        stage.faults.refuse("finish_work", 1, invalid);
         stage.start("b", "Tagged", "").await;
         stage.ends_as_time_passes("b", Duration::from_millis(20)).await.expect("completes");
         stage.stop().await;

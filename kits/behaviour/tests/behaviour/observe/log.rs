@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::workbench::{SECOND, call};
-use steadfast::providers::WorkItem;
+use steadfast::providers::{ProviderError, ProviderErrorKind, WorkItem};
 use steadfast::runtime::RuntimeOptions;
 use steadfast::{ActivityContext, Event, EventKind, OrchestrationContext};
 use steadfast_behaviour::{Line, Lines, Stage, activities, on_every_store, orchestrations};
@@ -156,7 +156,8 @@ on_every_store! {
 
     async fn r2_18_an_activity_that_runs_again_logs_again(stage) {
         let (lines, _guard) = Lines::collect();
-        stage.faults.refuse("finish_work", 1, steadfast::providers::ProviderError::permanent("ack", "no"));
+        let invalid = ProviderError::new(ProviderErrorKind::Invalid, "ack", "no");
+        stage.faults.refuse("finish_work", 1, invalid);
         let flows = orchestrations().register("Call", call);
         stage.run(activities().register("Work", work), flows).await;
         stage.start("a", "Call", "Work").await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::workbench::{Gate, SECOND, call, handing, pass_calmly, waiting};
-use steadfast::providers::{ProviderError, WorkItem};
+use steadfast::providers::{ProviderError, ProviderErrorKind, WorkItem};
 use steadfast::runtime::observability::{MetricsSnapshot, ObservabilityConfig};
 use steadfast::runtime::registry::{ActivityRegistryBuilder, OrchestrationRegistryBuilder};
 use steadfast::runtime::{Runtime, RuntimeOptions, UnregisteredBackoffConfig};
@@ -321,7 +321,8 @@ on_every_store! {
     }
 
     async fn f23_an_outcome_that_the_store_refuses_counts_as_of_the_infrastructure(stage) {
-        stage.faults.refuse("finish_work", 1, ProviderError::permanent("ack_work_item", "no"));
+        let invalid = ProviderError::new(ProviderErrorKind::Invalid, "ack_work_item", "no");
+        stage.faults.refuse("finish_work", 1, invalid);
         let runtime = stage.run(works(), flows()).await;
         stage.start("a", "Call", "Fine").await;
         stage.ends_as_time_passes("a", SECOND / 10).await.expect("completes");

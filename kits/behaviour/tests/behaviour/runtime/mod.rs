@@ -1,5 +1,6 @@
 //! The life of a runtime: start, registries, health, upkeep, shutdown.
 
+mod blocked;
 mod health;
 mod registry;
 mod shutdown;

@@ -3,6 +3,7 @@
 mod bench;
 mod checkpoint;
 mod conversations;
+mod fenced;
 mod moves;
 mod scenarios;
 mod state;

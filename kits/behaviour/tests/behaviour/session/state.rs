@@ -193,7 +193,25 @@ on_every_store! {
         let message = "session_lost: no conversation here".to_owned();
         let expected =
             ErrorDetails::Application { kind: AppErrorKind::SessionLost, message, retryable: false };
+        assert!(expected.is_session_lost() && error.is_session_lost());
         assert_eq!(failed, Some(expected));
+        stage.stop().await;
+    }
+
+    async fn g28_what_only_mentions_a_lost_session_is_an_ordinary_failure_for_both(stage) {
+        let works = activities().register("Miss", |_: ActivityContext, _: String| async move {
+            Err::<String, String>("step 3: session_lost: no conversation here".to_owned())
+        });
+        stage.run(works, flows()).await;
+        let error = stage.ends_after("1", "One", "Miss/chat").await.expect_err("it fails");
+        assert!(!is_session_lost(&error.display_message()) && !error.is_session_lost(), "{error:?}");
+        let recorded = stage.history("1").await.into_iter().find_map(|event| match event.kind {
+            EventKind::ActivityFailed { details } => Some(details),
+            _ => None,
+        });
+        let recorded = recorded.expect("it failed");
+        let kind = matches!(recorded, ErrorDetails::Application { kind: AppErrorKind::ActivityFailed, .. });
+        assert!(kind && !recorded.is_session_lost(), "{recorded:?}");
         stage.stop().await;
     }
 

@@ -5,4 +5,6 @@ mod clock;
 mod damage;
 mod full_disk;
 mod outage;
+mod outlived;
 mod set_aside;
+mod unnamed;

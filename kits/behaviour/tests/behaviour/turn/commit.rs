@@ -292,7 +292,8 @@ on_every_store! {
 
     async fn r2_10_an_outcome_refused_for_good_is_abandoned_for_100_ms_and_runs_again(stage) {
         let (registry, ran) = counting();
-        stage.faults.refuse("finish_work", 1, broken());
+        let invalid = ProviderError::new(ProviderErrorKind::Invalid, "finish", "no such text");
+        stage.faults.refuse("finish_work", 1, invalid);
         let runtime = stage.run_with(registry, flows(), one_slot(&stage)).await;
         stage.start("a", "Call", "").await;
         stage.until("it is given back", async || stage.faults.calls("abandon") == 1).await;
@@ -306,6 +307,23 @@ on_every_store! {
         stage.settle().await;
         let counts = runtime.metrics_snapshot().expect("counts");
         assert_eq!((counts.activity_infra_errors, counts.activity_success), (1, 1));
+        stage.stop().await;
+        stage.nothing_waits().await;
+    }
+
+    async fn g8_an_outcome_that_a_provider_refuses_for_good_is_tried_for_a_lease_and_then_runs_again(stage) {
+        let (registry, ran) = counting();
+        stage.faults.refuse("finish_work", u64::MAX, broken());
+        stage.run_with(registry, flows(), one_slot(&stage)).await;
+        stage.start("a", "Call", "").await;
+        stage.until("it is handed in", async || stage.faults.calls("finish_work") > 0).await;
+        stage.pass_slowly(Duration::from_secs(29), ms(250)).await;
+        assert_eq!((ran.load(Ordering::Relaxed), stage.faults.calls("abandon")), (1, 0));
+        stage.pass_slowly(Duration::from_secs(5), ms(250)).await;
+        assert_eq!(stage.faults.calls("abandon"), 1);
+        stage.faults.heal();
+        let ended = stage.ends_as_time_passes("a", ms(250)).await;
+        assert_eq!((ended, ran.load(Ordering::Relaxed)), (Ok("attempt 2".to_owned()), 2));
         stage.stop().await;
         stage.nothing_waits().await;
     }
@@ -331,6 +349,7 @@ on_every_store! {
             stage.run_with(registry, flows(), one_slot(&stage)).await;
             stage.start(instance, "Call", "").await;
             assert_eq!(stage.output(instance).await, Ok("attempt 1".to_owned()));
+            // The second try is told that the lease is gone.
             stage.pass_slowly(Duration::from_secs(1), ms(50)).await;
             assert_eq!(ran.load(Ordering::Relaxed), 1);
             stage.stop().await;

@@ -2,5 +2,6 @@
 
 mod commit;
 mod fetch;
+mod hung;
 mod life;
 mod warm;

@@ -1,0 +1,142 @@
+//! Which process a node's name stands for: one that could not register (G1), one that was replaced (G44), and
+//! one that learns of its claim too late (G10).
+
+use std::sync::Arc;
+
+use crate::workbench::{Gate, SECOND};
+use steadfast::providers::ProviderError;
+use steadfast_behaviour::{Faults, Lines, on_every_full_store};
+
+use super::bench::{node, shown, takes_turn, troubled};
+
+fn down() -> ProviderError {
+    ProviderError::retryable("register_node", "a failover")
+}
+
+on_every_full_store! {
+    async fn g1_a_process_whose_registration_failed_takes_no_session_work_until_it_is_registered(stage) {
+        let (gate, faults) = (Gate::new(), Faults::default());
+        let older = node(&stage, "n", &gate, |options| options.worker_concurrency = 1).await;
+        stage.start("1", "One", "Hold/chat").await;
+        gate.is_entered().await;
+        let before = shown(&stage, "chat").await.epoch;
+        faults.refuse("register_node", 1, down());
+        let newer = troubled(&stage, "n", &Gate::new(), &faults, |_| {}).await;
+        stage.start("2", "One", "Turn/chat").await;
+        stage.has("2", "ActivityScheduled", 1).await;
+        assert_eq!(takes_turn(&stage, "plain", "").await, "n without a session", "other work goes on");
+        stage.settle().await;
+        assert_eq!(stage.kinds("2").await.len(), 2, "it has no number yet, and takes no session work");
+        assert_eq!(faults.calls("register_node"), 1);
+        let turn = stage.ends_as_time_passes("2", SECOND / 4).await;
+        assert_eq!(turn, Ok("n first 1, attempt 1".to_owned()));
+        assert_eq!(faults.calls("register_node"), 2);
+        assert!(shown(&stage, "chat").await.epoch > before, "an epoch of its own");
+        stage.until("the older one is told", async || {
+            stage.pass(SECOND);
+            older.health().await.fenced
+        })
+        .await;
+        gate.open();
+        newer.shutdown(Some(0)).await;
+        stage.stop().await;
+    }
+
+    async fn g1_a_registration_that_fails_for_long_is_tried_until_it_succeeds(stage) {
+        let faults = Faults::default();
+        faults.refuse("register_node", 20, down());
+        let runtime = troubled(&stage, "n", &Gate::new(), &faults, |_| {}).await;
+        stage.start("1", "One", "Turn/chat").await;
+        let turn = stage.ends_as_time_passes("1", SECOND / 4).await;
+        assert_eq!(turn, Ok("n first 1, attempt 1".to_owned()));
+        assert_eq!(faults.calls("register_node"), 21);
+        runtime.shutdown(Some(0)).await;
+    }
+
+    async fn g44_a_node_that_was_replaced_takes_no_work_at_all_and_says_so(stage) {
+        let (lines, _guard) = Lines::collect();
+        let older = node(&stage, "A", &Gate::new(), |_| {}).await;
+        takes_turn(&stage, "1", "chat").await;
+        assert!(!older.health().await.fenced);
+        let waiting = Arc::clone(&older);
+        let fenced = tokio::spawn(async move { waiting.fenced().await });
+        let newer = node(&stage, "A", &Gate::new(), |_| {}).await;
+        stage.pass_slowly(16 * SECOND, SECOND).await;
+        fenced.await.expect("it resolves");
+        older.fenced().await;
+        let health = older.health().await;
+        assert_eq!((health.fenced, health.accepting), (true, false));
+        let health = newer.health().await;
+        assert_eq!((health.fenced, health.accepting), (false, true));
+        newer.shutdown(Some(0)).await;
+        // Neither turns nor activities.
+        stage.start("2", "One", "Turn/").await;
+        stage.pass_slowly(60 * SECOND, SECOND).await;
+        assert!(stage.history("2").await.is_empty(), "{:?}", stage.kinds("2").await);
+        let said = lines.saying("ERROR", "another process has started with the worker_node_id of this one");
+        assert_eq!(said.len(), 1, "once: {said:?}");
+        stage.stop().await;
+    }
+
+    async fn g44_a_replaced_node_without_work_of_sessions_is_told_too(stage) {
+        let older = node(&stage, "A", &Gate::new(), |options| {
+            options.worker_concurrency = 0;
+            options.max_sessions_per_runtime = 0;
+        })
+        .await;
+        node(&stage, "A", &Gate::new(), |_| {}).await;
+        stage.pass_slowly(16 * SECOND, SECOND).await;
+        older.fenced().await;
+        stage.stop().await;
+    }
+
+    async fn g10_an_answer_that_comes_after_its_lease_begins_no_activity(stage) {
+        let (gate, faults) = (Gate::new(), Faults::default());
+        let late = faults.hold_answer("fetch_work");
+        let paused = troubled(&stage, "A", &gate, &faults, |options| {
+            options.worker_concurrency = 1;
+            options.orchestration_concurrency = 0;
+        })
+        .await;
+        let turns = node(&stage, "T", &Gate::new(), |options| options.worker_concurrency = 0).await;
+        stage.start("1", "One", "Hold/chat").await;
+        stage.until("it is leased", async || {
+            stage.observer().get_session(&steadfast::SessionKey::shared("chat")).await.expect("reads").is_some()
+        })
+        .await;
+        let granted = shown(&stage, "chat").await;
+        // The answer is under way for longer than the lease, and another process claims the session.
+        stage.pass(31 * SECOND);
+        let other = Gate::new();
+        node(&stage, "B", &other, |options| options.orchestration_concurrency = 0).await;
+        other.is_entered().await;
+        late.add_permits(1);
+        stage.until("the next is asked for", async || faults.calls("fetch_work") >= 2).await;
+        stage.settle().await;
+        assert_eq!(gate.waiting(), 0, "it does not begin");
+        assert!(shown(&stage, "chat").await.epoch > granted.epoch);
+        other.open();
+        let output = stage.output("1").await.expect("completes");
+        assert!(output.starts_with("B first 1"), "{output}");
+        paused.shutdown(Some(0)).await;
+        drop(turns);
+        stage.stop().await;
+    }
+
+    async fn g10_a_claim_that_comes_after_a_long_wait_is_served_and_stays(stage) {
+        for (instance, waits) in [("1", 12), ("2", 29)] {
+            let faults = Faults::default();
+            let runtime = troubled(&stage, "A", &Gate::new(), &faults, |_| {}).await;
+            stage.settle().await;
+            // The fetch waits for nearly as long as a lease lasts when the work comes.
+            stage.pass_slowly(waits * SECOND, SECOND).await;
+            let session = format!("chat {instance}");
+            assert_eq!(takes_turn(&stage, instance, &session).await, "A first 1, attempt 1");
+            // It stays attached: its lease is renewed before the proof of the fetch ends.
+            stage.pass_slowly(60 * SECOND, SECOND).await;
+            let again = format!("{instance} again");
+            assert_eq!(takes_turn(&stage, &again, &session).await, "A later 2, attempt 1");
+            runtime.shutdown(Some(0)).await;
+        }
+    }
+}
