@@ -9,10 +9,9 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use semver::Version;
-use serde_json::error::Category;
 use steadfast_core::{DispatcherCapabilityFilter, EventKind, KvEntry, WorkItem};
 use steadfast_store::rules::{
-    ended_turn_lease, events_of, history_after, holds_run, is_start, no_such_lease, started_by,
+    ended_turn_lease, events_of, history_after, holds_run, is_start, no_such_lease, read_text, started_by,
     tell_of_strays,
 };
 use steadfast_store::{
@@ -541,13 +540,7 @@ impl LeasedTurn {
 /// Why it cannot be read, without any part of the item: the text goes into logs.
 pub(crate) fn read_item(item: Option<&str>) -> Result<WorkItem, String> {
     let item = item.ok_or_else(|| "the database cannot read its text: it is damaged".to_owned())?;
-    serde_json::from_str(item).map_err(|error| {
-        let what = match error.classify() {
-            Category::Data => "its JSON is not that of a known item",
-            _ => "it is not JSON",
-        };
-        format!("{what} (line {}, column {})", error.line(), error.column())
-    })
+    read_text(item).map_err(|error| error.to_string())
 }
 
 /// Returns the ranges of pins that a filter accepts: the lowest pins, and the highest.
@@ -572,5 +565,19 @@ pub(crate) fn judge_lease(operation: &'static str, row: &Row, token: &str) -> Re
             Err(ended_turn_lease(operation, &instance.map(unescape).unwrap_or_default()))
         }
         _ => Err(no_such_lease(operation, token)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn g17_the_reason_of_an_unreadable_row_quotes_no_part_of_it() {
+        for item in [r#"{"CardNumber":{"number":"4111"}}"#, r#"{"CancelInstance":"4111"}"#, "4111 4111"] {
+            let reason = read_item(Some(item)).expect_err("it is no item");
+            assert!(!reason.contains("4111") && !reason.contains("CardNumber"), "{reason}");
+        }
+        assert!(read_item(None).expect_err("there is no text").contains("the database cannot read"));
     }
 }

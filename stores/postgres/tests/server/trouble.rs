@@ -1,5 +1,6 @@
 //! Opening a store on a server that is a standby, read-only, full, down, silent or locked.
 
+mod aside;
 mod clock;
 mod damage;
 
