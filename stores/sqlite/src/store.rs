@@ -11,10 +11,11 @@ use steadfast_store::rules::{
     to_json, unreadable_history,
 };
 use steadfast_store::{
-    Abandon, Committed, Envelope, History, InstancePage, InstanceQuery, InstanceState, Interest, LeaseToken, NewWork,
-    OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, RenewSessions, SessionInfo, SessionRef,
-    SessionsRenewed, SetAside, Started, Store, StoreClock, TurnCommit, TurnLease, TurnRequest, TurnState,
-    WaitFor, Waited, Waiters, WorkLease, WorkRequest, WorkState,
+    Abandon, Committed, DeleteInstanceResult, Envelope, Gauges, History, InstancePage, InstanceQuery,
+    InstanceState, Interest, LeaseToken, NewWork, OldestWaiting, Outcome, Owner, ProviderAdmin,
+    ProviderError, RenewSessions, SessionInfo, SessionRef, SessionsRenewed, SetAside, Started, Store,
+    StoreClock, TurnCommit, TurnLease, TurnRequest, TurnState, WaitFor, Waited, Waiters, WorkLease,
+    WorkRequest, WorkState,
 };
 
 use crate::link::connection::{Location, open_writer};
@@ -26,6 +27,7 @@ use crate::link::reader::Reader;
 use crate::merge::alarm::Alarms;
 use crate::merge::writer::{Wakes, Writer};
 use crate::schema::migrate::migrate;
+use crate::verbs::admin::retention::RetentionCursor;
 use crate::verbs::message::NewMessage;
 use crate::verbs::turn::{LeasedTurn, PreparedCommit};
 use crate::verbs::work::LeasedWork;
@@ -47,6 +49,7 @@ pub struct SqliteProvider {
     pub(crate) clock: StoreClock,
     pub(crate) waiters: Arc<Waiters>,
     pub(crate) alarms: Arc<Alarms>,
+    retention: Arc<RetentionCursor>,
 }
 
 impl SqliteProvider {
@@ -85,7 +88,7 @@ impl SqliteProvider {
         let alarms = Arc::new(Alarms::default());
         let wakes = Wakes { waiters: Arc::clone(&waiters), alarms: Arc::clone(&alarms) };
         let writer = Writer::spawn(connection, &place, &options, clock.clone(), wakes)?;
-        Ok(Self { writer, reader, clock, waiters, alarms })
+        Ok(Self { writer, reader, clock, waiters, alarms, retention: Arc::default() })
     }
 
     /// Writes the write-ahead log back into the file and empties it.
@@ -375,6 +378,19 @@ impl Store for SqliteProvider {
 
     async fn drop_set_aside(&self, id: u64) -> Result<(), ProviderError> {
         self.writer.write("drop_set_aside", move |db| db.drop_set_aside(id)).await
+    }
+
+    async fn delete_ended(
+        &self,
+        ended_for: Duration,
+        limit: u32,
+    ) -> Result<DeleteInstanceResult, ProviderError> {
+        let cursor = Arc::clone(&self.retention);
+        self.writer.write("delete_ended", move |db| db.delete_ended(ended_for, limit, &cursor)).await
+    }
+
+    async fn gauges(&self) -> Result<Gauges, ProviderError> {
+        self.read("gauges", |db| db.gauges()).await
     }
 
     async fn turn_of(&self, instance: &str) -> Result<Option<TurnState>, ProviderError> {

@@ -2,7 +2,9 @@
 //! of the same id (S17).
 
 use steadfast_core::WorkItem;
-use steadfast_store::rules::{CarriedLife, answers_start, bearer_of_life, carried_life, tell_of_former_lives};
+use steadfast_store::rules::{
+    CarriedLife, answers_start, bearer_of_life, carried_life, tell_of_former_lives,
+};
 
 use crate::state::{MessageRow, State, Stored};
 

@@ -75,9 +75,7 @@ fn named_kind_of(error: &Error) -> Option<ProviderErrorKind> {
 
 /// Tells whether a constraint was broken by a value that must be unique and is there already.
 fn is_repeated(extended_code: i32) -> bool {
-    use rusqlite::ffi::{
-        SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_ROWID, SQLITE_CONSTRAINT_UNIQUE,
-    };
+    use rusqlite::ffi::{SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_ROWID, SQLITE_CONSTRAINT_UNIQUE};
     [SQLITE_CONSTRAINT_UNIQUE, SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_ROWID].contains(&extended_code)
 }
 

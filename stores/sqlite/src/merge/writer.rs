@@ -45,10 +45,16 @@ impl Writer {
         let (requests, incoming) = mpsc::channel(options.max_waiting.max(1));
         let (undos, undoing) = mpsc::unbounded_channel();
         let log = Log::watch(&mut connection, options).map_err(OpenError::driver)?;
-        let others = OtherProcesses::of(place, options);
-        let thread =
-            WriterThread { connection, clock, wakes, max_group: options.max_group.max(1), log, others,
-            seen_changes: SeenChanges::default() };
+        let others = OtherProcesses::of(place, options).begin(&connection).map_err(OpenError::driver)?;
+        let thread = WriterThread {
+            connection,
+            clock,
+            wakes,
+            max_group: options.max_group.max(1),
+            log,
+            others,
+            seen_changes: SeenChanges::default(),
+        };
         let thread = std::thread::Builder::new()
             .name("steadfast-sqlite".to_owned())
             .spawn(move || thread.run(Inbox { incoming, undoing, held_back: None }))?;

@@ -21,9 +21,7 @@ impl Db<'_> {
     fn rowless_state(&self, instance: &str) -> DbResult<Option<InstanceState>> {
         let Some(key) = self.maybe(sql!("instance/key"), [instance])? else { return Ok(None) };
         let execution = self.latest_execution(key)?;
-        let Some(text) =
-            self.one(sql!("history/started"), [key, execution], |row| text_of(row, 0))?
-        else {
+        let Some(text) = self.one(sql!("history/started"), [key, execution], |row| text_of(row, 0))? else {
             return Ok(None);
         };
         let Some(Event {

@@ -2,7 +2,9 @@
 
 use rusqlite::params;
 use steadfast_core::{SessionKey, WorkItem};
-use steadfast_store::rules::{UnreadableText, is_start, no_such_row, read_text, session_key, stored_tag, tag_of};
+use steadfast_store::rules::{
+    UnreadableText, is_start, no_such_row, read_text, session_key, stored_tag, tag_of,
+};
 use steadfast_store::{MAX_PAGE, NewWork, Queue, SetAside};
 
 use crate::link::db::{Db, sql, time, unsigned};
@@ -101,8 +103,7 @@ impl Db<'_> {
         let (execution, activity) = row.identity.unwrap_or((0, 0));
         let tag = row.tag.clone().unwrap_or_else(|| stored_tag(None));
         let session = row.session.as_ref().map(|session| self.session_number(session)).transpose()?;
-        let columns =
-            params![key, execution, activity, tag, session, self.now, row.payload, row.traceparent];
+        let columns = params![key, execution, activity, tag, session, self.now, row.payload, row.traceparent];
         self.run(sql!("work/insert"), columns)?;
         self.woken.borrow_mut().work.push((tag_of(&tag).map(str::to_owned), session.is_some()));
         session.map_or(Ok(()), |session| self.refresh_heads(session))

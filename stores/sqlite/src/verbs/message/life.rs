@@ -4,7 +4,9 @@
 use rusqlite::params;
 use steadfast_core::WorkItem;
 use steadfast_store::TurnCommit;
-use steadfast_store::rules::{CarriedLife, answers_start, bearer_of_life, carried_life, tell_of_former_lives};
+use steadfast_store::rules::{
+    CarriedLife, answers_start, bearer_of_life, carried_life, tell_of_former_lives,
+};
 
 use crate::link::db::{Db, sql, text_of};
 use crate::link::error::DbResult;

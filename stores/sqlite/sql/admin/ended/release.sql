@@ -1,0 +1,2 @@
+-- Ends a step.
+RELEASE tree

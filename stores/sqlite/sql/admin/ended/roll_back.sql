@@ -1,0 +1,2 @@
+-- Rolls back a step.
+ROLLBACK TO tree

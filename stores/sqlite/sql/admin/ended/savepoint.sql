@@ -1,0 +1,2 @@
+-- Begins a step that can be rolled back alone.
+SAVEPOINT tree
