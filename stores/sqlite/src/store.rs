@@ -385,8 +385,15 @@ impl Store for SqliteProvider {
         ended_for: Duration,
         limit: u32,
     ) -> Result<DeleteInstanceResult, ProviderError> {
-        let cursor = Arc::clone(&self.retention);
-        self.writer.write("delete_ended", move |db| db.delete_ended(ended_for, limit, &cursor)).await
+        loop {
+            let (cursor, before) = (Arc::clone(&self.retention), self.retention.left_out());
+            let delete = move |db: &Db<'_>| db.delete_ended(ended_for, limit, &cursor);
+            match self.writer.write("delete_ended", delete).await {
+                // It met an instance that cannot be deleted, and leaves that out from here on.
+                Err(_) if self.retention.left_out() > before => {}
+                result => return result,
+            }
+        }
     }
 
     async fn gauges(&self) -> Result<Gauges, ProviderError> {

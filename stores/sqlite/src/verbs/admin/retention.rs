@@ -1,5 +1,6 @@
 //! Retention: deleting what ended long ago, a bounded piece of it in each call.
 
+use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
 use rusqlite::params;
@@ -12,7 +13,12 @@ use crate::verbs::admin::add_up;
 /// Where the next call goes on: behind the instances that were looked at and stay, because their tree has not
 /// ended. After the last one it begins anew.
 #[derive(Debug, Default)]
-pub(crate) struct RetentionCursor(Mutex<(Place, Place)>);
+pub(crate) struct RetentionCursor {
+    places: Mutex<(Place, Place)>,
+    /// Instances that cannot be deleted, because the database cannot read all of their rows. They must not
+    /// keep the others from being deleted.
+    left_out: Mutex<HashSet<String>>,
+}
 
 /// The end and the key of an instance that was looked at.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -26,11 +32,29 @@ const MOST_LOOKED_AT: i64 = 256;
 
 impl RetentionCursor {
     fn get(&self) -> (Place, Place) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn set(&self, roots: Place, children: Place) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = (roots, children);
+        *self.places.lock().unwrap_or_else(PoisonError::into_inner) = (roots, children);
+    }
+
+    fn is_left_out(&self, root: &str) -> bool {
+        self.left_out.lock().unwrap_or_else(PoisonError::into_inner).contains(root)
+    }
+
+    fn leave_out(&self, root: String) {
+        tracing::warn!(
+            target: "steadfast::store",
+            instance = root,
+            "an instance that ended cannot be deleted: the database cannot read all of its rows"
+        );
+        self.left_out.lock().unwrap_or_else(PoisonError::into_inner).insert(root);
+    }
+
+    /// Returns how many instances are left out, by which a caller notices that one more is.
+    pub(crate) fn left_out(&self) -> usize {
+        self.left_out.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 }
 
@@ -49,10 +73,10 @@ impl Db<'_> {
         let mut total = DeleteInstanceResult::default();
         let (roots, children) = cursor.get();
         let (roots, deleted) =
-            self.delete_behind(sql!("admin/ended/roots"), before, roots, limit, &mut total)?;
+            self.delete_behind(sql!("admin/ended/roots"), before, roots, limit, (cursor, &mut total))?;
         let left = limit.saturating_sub(deleted);
         let (children, _) =
-            self.delete_behind(sql!("admin/ended/children"), before, children, left, &mut total)?;
+            self.delete_behind(sql!("admin/ended/children"), before, children, left, (cursor, &mut total))?;
         cursor.set(roots, children);
         Ok(total)
     }
@@ -65,7 +89,7 @@ impl Db<'_> {
         before: i64,
         from: Place,
         limit: usize,
-        total: &mut DeleteInstanceResult,
+        (cursor, total): (&RetentionCursor, &mut DeleteInstanceResult),
     ) -> DbResult<(Place, usize)> {
         if limit == 0 {
             return Ok((from, 0));
@@ -82,34 +106,24 @@ impl Db<'_> {
                 return Ok((place, deleted));
             }
             place = looked_at;
-            if is_root && let Some(result) = self.delete_tree_if_ended(&root)? {
-                add_up(total, &result);
-                deleted += 1;
+            if !is_root || cursor.is_left_out(&root) {
+                continue;
+            }
+            let tree = self.ended_tree(&root);
+            match tree.and_then(|tree| tree.map(|tree| self.delete(&tree)).transpose()) {
+                Ok(None) => {}
+                Ok(Some(result)) => {
+                    add_up(total, &result);
+                    deleted += 1;
+                }
+                Err(fault) => {
+                    if is_torn(&fault) {
+                        cursor.leave_out(root);
+                    }
+                    return Err(fault);
+                }
             }
         }
         Ok((if is_last { Place::default() } else { place }, deleted))
-    }
-
-    /// Deletes an instance with its children, if all have ended. An instance that the database cannot read
-    /// stays as it is, with a line in the log: it must not keep the others from being deleted.
-    fn delete_tree_if_ended(&self, root: &str) -> DbResult<Option<DeleteInstanceResult>> {
-        self.run(sql!("admin/ended/savepoint"), [])?;
-        let deleted = self.ended_tree(root).and_then(|tree| tree.map(|tree| self.delete(&tree)).transpose());
-        let deleted = match deleted {
-            Err(fault) if is_torn(&fault) => {
-                self.run(sql!("admin/ended/roll_back"), [])?;
-                let error = fault.of("delete_ended");
-                tracing::warn!(
-                    target: "steadfast::store",
-                    instance = root,
-                    %error,
-                    "an instance that ended cannot be deleted"
-                );
-                None
-            }
-            deleted => deleted?,
-        };
-        self.run(sql!("admin/ended/release"), [])?;
-        Ok(deleted)
     }
 }

@@ -1,2 +1,0 @@
--- Rolls back a step.
-ROLLBACK TO tree

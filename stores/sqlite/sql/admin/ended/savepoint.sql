@@ -1,2 +1,0 @@
--- Begins a step that can be rolled back alone.
-SAVEPOINT tree
