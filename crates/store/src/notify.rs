@@ -182,6 +182,12 @@ impl Waiters {
         ring(seats.ends.drain().map(|(_, idle)| idle));
     }
 
+    /// Tells whether no call waits.
+    pub fn is_empty(&self) -> bool {
+        let seats = self.lock();
+        seats.lines.is_empty() && seats.changes.is_empty() && seats.ends.is_empty()
+    }
+
     /// Lists the instances that calls wait for and have not been woken for, each once.
     pub fn instances(&self) -> Vec<String> {
         let seats = self.lock();

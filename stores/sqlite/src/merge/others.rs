@@ -71,6 +71,14 @@ impl OtherProcesses {
         Self { interval, due: Duration::ZERO, seen: None, stirred: Duration::ZERO, log, trace: None }
     }
 
+    /// Reads the data version for the first time. Later looks notice the commits since then.
+    pub(crate) fn begin(mut self, connection: &Connection) -> rusqlite::Result<Self> {
+        if self.interval.is_some() {
+            self.seen = Some(data_version(connection)?);
+        }
+        Ok(self)
+    }
+
     /// Waits until the next look is due; for ever if no other process can write.
     pub(crate) async fn rest(&self, clock: &Arc<dyn Clock>) {
         match self.interval {
@@ -97,8 +105,7 @@ impl OtherProcesses {
         if self.is_quiet(now) {
             return false;
         }
-        let look = || connection.prepare_cached(DATA_VERSION)?.query_row([], |row| row.get::<_, i64>(0));
-        match look() {
+        match data_version(connection) {
             Ok(found) => {
                 let others = self.seen.replace(found) != Some(found);
                 if others {
@@ -131,6 +138,10 @@ impl OtherProcesses {
             }
         }
     }
+}
+
+fn data_version(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.prepare_cached(DATA_VERSION)?.query_row([], |row| row.get(0))
 }
 
 /// The last change that was seen of each instance that calls of this process wait for.

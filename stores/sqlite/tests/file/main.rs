@@ -12,6 +12,13 @@ mod busy;
 mod chain;
 mod cost;
 mod crash;
+/// Faults of our own, each named after what must hold.
+mod faults {
+    mod former;
+    mod others;
+    mod retention;
+    mod torn;
+}
 mod full;
 mod group;
 mod idle;
