@@ -448,6 +448,15 @@ mod tests {
     }
 
     #[test]
+    fn turns_that_not_every_worker_is_given_call_all_fetches_of_turns() {
+        let waiters = Arc::new(Waiters::default());
+        let turns = [Interest::Turn, Interest::Turn].map(|wish| waiters.sit(wish));
+        let work = waiters.sit(any_tag());
+        waiters.wake(&Woken { turns: 1, any_turn: true, ..Woken::default() });
+        assert!(turns.iter().all(is_called) && !is_called(&work));
+    }
+
+    #[test]
     fn all_seats_can_be_called() {
         let waiters = Arc::new(Waiters::default());
         let wishes = [Interest::Turn, any_tag(), Interest::AnyWork, Interest::Instance("a".to_owned())];
