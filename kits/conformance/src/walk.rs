@@ -18,6 +18,7 @@ mod step;
 mod trial;
 mod turn;
 mod work;
+mod worker;
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -6,6 +6,7 @@ use std::time::Duration;
 use steadfast_core::TagFilter;
 
 use super::step::{Ask, Deed, Finish, Held, Note, Place, Step, Warmth, Who};
+use super::worker::{Duty, Leased, Listed};
 use crate::dice::Dice;
 
 /// Few names, so that steps meet each other.
@@ -15,6 +16,7 @@ pub(super) const OWNED: [&str; 2] = ["x", "y"];
 pub(super) const KEYS: [&str; 2] = ["k", "l"];
 const PROCESSES: [&str; 2] = ["P", "Q"];
 const NODES: [&str; 2] = ["n", "m"];
+const WORKERS: [&str; 2] = ["u", "v"];
 
 /// How many leases of a kind a walk has at a time.
 pub(super) const HOLDERS: usize = 3;
@@ -64,35 +66,38 @@ pub(super) fn steps(seed: u64, count: usize) -> Vec<Step> {
 impl Dice {
     fn step(&mut self) -> Step {
         match self.below(100) {
-            0..10 => Step::Advance(self.pick(&TIMES)),
-            10..17 => Step::Start { instance: self.pick(&INSTANCES), also: self.percent(20) },
-            17..23 => Step::Send { instance: self.pick(&INSTANCES), note: self.note(), delay: self.delay() },
-            23..41 => Step::FetchTurn {
+            0..9 => Step::Advance(self.pick(&TIMES)),
+            9..16 => Step::Start { instance: self.pick(&INSTANCES), also: self.percent(20) },
+            16..22 => Step::Send { instance: self.pick(&INSTANCES), note: self.note(), delay: self.delay() },
+            22..39 => Step::FetchTurn {
                 holder: self.below(HOLDERS),
                 lease: self.pick(&LEASES),
                 warm: self.pick(&[Warmth::Cold, Warmth::Newest, Warmth::Newest, Warmth::Former]),
+                worker: self.maybe(30, &WORKERS),
             },
-            41..46 => Step::CommitTurn { lease: self.held(), deeds: self.deeds() },
-            46..48 => Step::RenewTurn { lease: self.held(), time: self.pick(&LEASES) },
-            48..50 => {
+            39..44 => Step::CommitTurn { lease: self.held(), deeds: self.deeds() },
+            44..46 => Step::RenewTurn { lease: self.held(), time: self.pick(&LEASES) },
+            46..48 => {
                 Step::AbandonTurn { lease: self.held(), delay: self.delay(), uncounted: self.percent(50) }
             }
-            50..54 => Step::Enqueue {
+            48..52 => Step::Enqueue {
                 instance: self.pick(&INSTANCES),
                 session: self.maybe(70, &SHARED),
                 tag: self.tag(),
             },
-            54..72 => Step::FetchWork {
+            52..69 => Step::FetchWork {
                 holder: self.below(HOLDERS),
                 lease: self.pick(&LEASES),
                 tags: self.tags(),
                 session: self.percent(85).then(|| self.ask()),
+                worker: self.maybe(30, &WORKERS),
             },
-            72..79 => Step::FinishWork { lease: self.held(), outcome: self.finish() },
-            79..82 => Step::RenewWork { lease: self.held(), time: self.pick(&LEASES) },
-            82..84 => {
+            69..74 => Step::FinishWork { lease: self.held(), outcome: self.finish() },
+            74..77 => Step::RenewWork { lease: self.held(), time: self.pick(&LEASES) },
+            77..79 => {
                 Step::AbandonWork { lease: self.held(), delay: self.delay(), uncounted: self.percent(50) }
             }
+            79..84 => Step::Worker(self.duty()),
             84..86 => Step::Register { node: self.pick(&NODES) },
             86..90 => Step::RenewSessions {
                 owner: self.who(),
@@ -101,6 +106,7 @@ impl Dice {
                 patience: self.pick(&TIMES),
                 full: self.percent(50),
                 tags: self.tags(),
+                worker: self.maybe(30, &WORKERS),
             },
             90 => Step::RenewCompatible {
                 owners: vec![self.pick(&PROCESSES), self.pick(&NODES)],
@@ -116,8 +122,29 @@ impl Dice {
         }
     }
 
+    fn duty(&mut self) -> Duty {
+        let held = self.held();
+        let lease = if self.percent(50) { Leased::Turn(held) } else { Leased::Work(held) };
+        match self.below(10) {
+            0..3 => Duty::Report {
+                worker: self.pick(&WORKERS),
+                lists: self.pick(&[Listed::Ours, Listed::Others]),
+                takes_unlisted: self.percent(50),
+                is_stopped: self.percent(10),
+            },
+            3..7 => Duty::Refuse {
+                lease,
+                handler: self.pick(&[Listed::Ours, Listed::Ours, Listed::Others]),
+                delay: self.delay(),
+                uncounted: self.percent(50),
+            },
+            _ => Duty::Excuse { lease },
+        }
+    }
+
     fn seldom(&mut self) -> Step {
-        match self.below(3) {
+        match self.below(4) {
+            3 => Step::DeleteEnded { age: self.pick(&TIMES) },
             0 => Step::DeleteBulk { limit: self.pick(&[1, 2, 10]) },
             1 => Step::Prune { instance: self.pick(&INSTANCES), keep: self.pick(&[0, 1, 2]) },
             _ => Step::PruneBulk { keep: self.pick(&[1, 2]) },
@@ -164,7 +191,13 @@ impl Dice {
 
     fn note(&mut self) -> Note {
         let number = self.number();
-        self.pick(&[Note::Event(number), Note::Queue(number), Note::Cancel, Note::Start])
+        match self.below(9) {
+            0..2 => Note::Event(number),
+            2..4 => Note::Queue(number),
+            4..6 => Note::Cancel,
+            6..8 => Note::Start,
+            _ => Note::Terminate,
+        }
     }
 
     fn number(&mut self) -> u8 {

@@ -25,10 +25,11 @@ const MOST_EXECUTIONS: u64 = 3;
 pub(super) type Look = for<'a> fn(&'a mut Side) -> Pin<Box<dyn Future<Output = Vec<String>> + 'a>>;
 
 /// The looks at the end of a walk.
-pub(super) const AT_THE_END: [(&str, Look); 3] = [
+pub(super) const AT_THE_END: [(&str, Look); 4] = [
     ("the instances", |side| Box::pin(side.look_at_all())),
     ("the lists", |side| Box::pin(side.look_at_lists())),
     ("the sessions", |side| Box::pin(side.look_at_sessions())),
+    ("the workers", |side| Box::pin(side.look_at_workers())),
 ];
 
 /// The look at what waits, for stores that can tell it.
@@ -148,7 +149,7 @@ impl Side {
     async fn look_at_queues(&mut self) -> Vec<String> {
         let provider = self.provider();
         let Some(admin) = provider.as_management_capability() else { return Vec::new() };
-        vec![plain(admin.get_queue_depths().await)]
+        vec![plain(admin.get_queue_depths().await), plain(self.store().gauges().await)]
     }
 
     /// Takes turns until there are none, deciding nothing.

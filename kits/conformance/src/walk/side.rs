@@ -106,7 +106,9 @@ impl Side {
                 let message = note_to(instance, *note).into();
                 done(store.send(vec![Envelope { message, delay: *delay }]).await)
             }
-            Step::FetchTurn { holder, lease, warm } => self.fetch_turn(store, *holder, *lease, *warm).await,
+            Step::FetchTurn { holder, lease, warm, worker } => {
+                self.fetch_turn(store, *holder, *lease, *warm, *worker).await
+            }
             Step::CommitTurn { lease, deeds } => self.commit_turn(store, *lease, deeds).await,
             Step::RenewTurn { lease, time } => {
                 let token = token_of(&self.turns, *lease, |lease| &lease.token);
@@ -120,9 +122,7 @@ impl Side {
                 let work: NewWork = activity_with(instance, 1_000, *session, *tag).into();
                 done(store.enqueue_work(work).await)
             }
-            Step::FetchWork { holder, lease, tags, session } => {
-                self.fetch_work(store, *holder, *lease, tags, session.as_ref()).await
-            }
+            Step::FetchWork { .. } => self.fetch_work(store, step).await,
             Step::FinishWork { lease, outcome } => self.finish_work(store, *lease, *outcome).await,
             Step::RenewWork { lease, time } => {
                 let token = token_of(&self.works, *lease, |lease| &lease.token);
@@ -136,11 +136,14 @@ impl Side {
             Step::RenewSessions { .. } | Step::RenewCompatible { .. } | Step::Release { .. } => {
                 self.keep_sessions(store, step).await
             }
+            Step::Worker(duty) => self.perform(store, duty).await,
             // How many were removed is not compared: a store may have removed them before.
             Step::CleanUp => said(store.cleanup_sessions().await, |_| "done".to_owned()),
-            Step::Delete { .. } | Step::DeleteBulk { .. } | Step::Prune { .. } | Step::PruneBulk { .. } => {
-                self.remove(store, step).await
-            }
+            Step::Delete { .. }
+            | Step::DeleteBulk { .. }
+            | Step::DeleteEnded { .. }
+            | Step::Prune { .. }
+            | Step::PruneBulk { .. } => self.remove(store, step).await,
             Step::Look { instance } => self.look_at(instance).await.join("; "),
             Step::LookAtSessions => self.look_at_sessions().await.join("; "),
         }
@@ -210,6 +213,9 @@ fn note_to(instance: &str, note: Note) -> WorkItem {
         },
         Note::Cancel => {
             WorkItem::CancelInstance { instance: instance.to_owned(), reason: "no more".to_owned() }
+        }
+        Note::Terminate => {
+            WorkItem::TerminateInstance { instance: instance.to_owned(), reason: "enough".to_owned() }
         }
         Note::Start => start_of(instance),
     }

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use steadfast_core::TagFilter;
 
+use super::worker::Duty;
+
 /// Something that is done to a store. Names are from small sets, so that steps meet each other.
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
@@ -22,6 +24,7 @@ pub(crate) enum Step {
         holder: usize,
         lease: Duration,
         warm: Warmth,
+        worker: Option<&'static str>,
     },
     CommitTurn {
         lease: Held,
@@ -46,6 +49,7 @@ pub(crate) enum Step {
         lease: Duration,
         tags: TagFilter,
         session: Option<Ask>,
+        worker: Option<&'static str>,
     },
     FinishWork {
         lease: Held,
@@ -70,6 +74,7 @@ pub(crate) enum Step {
         patience: Duration,
         full: bool,
         tags: TagFilter,
+        worker: Option<&'static str>,
     },
     RenewCompatible {
         owners: Vec<&'static str>,
@@ -81,6 +86,10 @@ pub(crate) enum Step {
         stale: bool,
     },
     CleanUp,
+    Worker(Duty),
+    DeleteEnded {
+        age: Duration,
+    },
     Delete {
         instance: &'static str,
         force: bool,
@@ -117,6 +126,7 @@ pub(crate) enum Note {
     Event(u8),
     Queue(u8),
     Cancel,
+    Terminate,
     Start,
 }
 
@@ -226,13 +236,13 @@ impl fmt::Display for Step {
             Self::Send { instance, note, delay } => {
                 write!(f, "send {note:?} to '{instance}'{}", later(*delay))
             }
-            Self::FetchTurn { holder, lease, warm } => {
+            Self::FetchTurn { holder, lease, warm, worker } => {
                 let warm = match warm {
                     Warmth::Cold => "",
                     Warmth::Newest => ", holding the newest runs warm",
                     Warmth::Former => ", holding former runs warm",
                 };
-                write!(f, "holder {holder} asks for a turn for {lease:?}{warm}")
+                write!(f, "holder {holder} asks for a turn for {lease:?}{warm}{}", by(*worker))
             }
             Self::CommitTurn { lease, deeds } => write!(f, "{lease} commits its turn: {deeds:?}"),
             Self::RenewTurn { lease, time } => write!(f, "{lease} renews its turn for {time:?}"),
@@ -242,8 +252,8 @@ impl fmt::Display for Step {
             Self::Enqueue { instance, session, tag } => {
                 write!(f, "queue work for '{instance}', session {session:?}, tag {tag:?}")
             }
-            Self::FetchWork { holder, lease, tags, session } => {
-                write!(f, "holder {holder} asks for work for {lease:?}, tags {tags:?}")?;
+            Self::FetchWork { holder, lease, tags, session, worker } => {
+                write!(f, "holder {holder} asks for work for {lease:?}, tags {tags:?}{}", by(*worker))?;
                 session.as_ref().map_or(Ok(()), |ask| write!(f, ", {ask}"))
             }
             Self::FinishWork { lease, outcome } => write!(f, "{lease} finishes its work: {outcome:?}"),
@@ -252,13 +262,14 @@ impl fmt::Display for Step {
                 write!(f, "{lease} abandons its work{}{}", later(*delay), count(*uncounted))
             }
             Self::Register { node } => write!(f, "node '{node}' starts"),
-            Self::RenewSessions { owner, time, idle, patience, full, tags } => {
+            Self::RenewSessions { owner, time, idle, patience, full, tags, worker } => {
                 let appetite = if *full { "full" } else { "hungry" };
                 write!(
                     f,
                     "{owner}, {appetite}, renews its sessions for {time:?}, idle after {idle:?}, \
                      untaken after \
-                     {patience:?}, tags {tags:?}"
+                     {patience:?}, tags {tags:?}{}",
+                    by(*worker)
                 )
             }
             Self::RenewCompatible { owners, time, idle } => {
@@ -268,6 +279,8 @@ impl fmt::Display for Step {
                 write!(f, "{owner} releases {}", if *stale { "all it ever had" } else { "its last session" })
             }
             Self::CleanUp => write!(f, "clean up sessions"),
+            Self::Worker(duty) => write!(f, "{duty}"),
+            Self::DeleteEnded { age } => write!(f, "delete what ended {age:?} ago"),
             Self::Delete { instance, force } => {
                 write!(f, "delete '{instance}'{}", if *force { " by force" } else { "" })
             }
@@ -305,6 +318,10 @@ impl fmt::Display for Ask {
         }
         self.leave_out.map_or(Ok(()), |place| write!(f, ", without {place:?}"))
     }
+}
+
+fn by(worker: Option<&str>) -> String {
+    worker.map(|worker| format!(", as worker '{worker}'")).unwrap_or_default()
 }
 
 fn later(delay: Option<Duration>) -> String {

@@ -6,7 +6,7 @@ use steadfast_core::{
     CarriedSession, ErrorDetails, Event, EventKind, ScheduledActivityIdentifier, SessionConcurrency,
     SessionKey, WorkItem, current_build_version,
 };
-use steadfast_store::{NewWork, Store, TurnCommit, TurnLease, TurnRequest};
+use steadfast_store::{NewWork, Store, TurnCommit, TurnLease, TurnRequest, WorkerId};
 
 use super::answer::said;
 use super::side::{Model, Side, WarmRuns};
@@ -20,14 +20,16 @@ impl Side {
         holder: usize,
         lock_timeout: Duration,
         warmth: Warmth,
+        worker: Option<&str>,
     ) -> String {
+        let worker = worker.map(|id| WorkerId(id.to_owned()));
         let warm = WarmRuns { runs: &self.model.runs, warmth };
         let request = TurnRequest {
             lock_timeout,
             poll_timeout: Duration::ZERO,
             filter: None,
             warm: &warm,
-            worker: None,
+            worker: worker.as_ref(),
         };
         let answer = store.fetch_turn(request).await;
         said(answer, |lease| {

@@ -2,29 +2,27 @@
 
 use std::time::Duration;
 
-use steadfast_core::{SessionKey, TagFilter, WorkItem};
+use steadfast_core::{SessionKey, WorkItem};
 use steadfast_store::{
     Appetite, InstanceFilter, Outcome, ProviderErrorKind, PruneOptions, RenewSessions, SessionRef,
-    SessionRequest, SessionScope, Store, WorkRequest,
+    SessionRequest, SessionScope, Store, WorkRequest, WorkerId,
 };
 
 use super::answer::{done, plain, said};
 use super::generate::INSTANCES;
 use super::side::Side;
-use super::step::{Ask, Finish, Held, Place, Step};
+use super::step::{Finish, Held, Place, Step};
 use super::turn::broken;
 use crate::bench::raise;
 
+/// More roots than a walk has, and few enough for one call.
+const MOST_DELETED: u32 = 50;
+
 impl Side {
-    pub(super) async fn fetch_work(
-        &mut self,
-        store: &dyn Store,
-        holder: usize,
-        lock_timeout: Duration,
-        tags: &TagFilter,
-        ask: Option<&Ask>,
-    ) -> String {
-        let session = ask.map(|ask| SessionRequest {
+    pub(super) async fn fetch_work(&mut self, store: &dyn Store, step: &Step) -> String {
+        let Step::FetchWork { holder, lease, tags, session, worker } = step else { return String::new() };
+        let (holder, lock_timeout) = (*holder, *lease);
+        let session = session.as_ref().map(|ask| SessionRequest {
             owner: self.owner(ask.owner),
             lock_timeout: ask.lease,
             scope: ask.only.map_or(SessionScope::Claim, |place| SessionScope::Only(self.keys_of(place))),
@@ -37,7 +35,7 @@ impl Side {
             poll_timeout: Duration::ZERO,
             tags: tags.clone(),
             session,
-            worker: None,
+            worker: worker.map(|id| WorkerId(id.to_owned())),
         };
         let answer = store.fetch_work(request).await;
         said(answer, |lease| {
@@ -85,7 +83,8 @@ impl Side {
         match store.finish_work(&lease.token, outcome).await {
             // Which of two mistakes is named is the store's choice.
             Err(error) if matches!(finish, Finish::Nonsense) => {
-                let known = [ProviderErrorKind::Invalid, ProviderErrorKind::LeaseLost];
+                let known =
+                    [ProviderErrorKind::Invalid, ProviderErrorKind::LeaseLost, ProviderErrorKind::Withdrawn];
                 if known.contains(&error.kind) { "refused".to_owned() } else { format!("{:?}", error.kind) }
             }
             answer => done(answer),
@@ -94,7 +93,7 @@ impl Side {
 
     pub(super) async fn keep_sessions(&mut self, store: &dyn Store, step: &Step) -> String {
         match step {
-            Step::RenewSessions { owner, time, idle, patience, full, tags } => {
+            Step::RenewSessions { owner, time, idle, patience, full, tags, worker } => {
                 let request = RenewSessions {
                     owner: self.owner(*owner),
                     extend_for: *time,
@@ -103,7 +102,7 @@ impl Side {
                     tags: tags.clone(),
                     appetite: if *full { Appetite::Full } else { Appetite::Hungry },
                     held: self.attached.get(owner.id()).cloned().unwrap_or_default(),
-                    worker: None,
+                    worker: worker.map(|id| WorkerId(id.to_owned())),
                 };
                 said(store.renew_sessions(request).await, |outcome| {
                     format!(
@@ -144,6 +143,7 @@ impl Side {
                 let filter = InstanceFilter { limit: Some(*limit), ..InstanceFilter::default() };
                 plain(admin.delete_instance_bulk(filter).await)
             }
+            Step::DeleteEnded { age } => plain(store.delete_ended(*age, MOST_DELETED).await),
             Step::Prune { instance, keep } => {
                 let options = PruneOptions { keep_last: Some(*keep), completed_before: None };
                 plain(admin.prune_executions(instance, options).await)
