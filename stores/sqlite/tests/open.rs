@@ -182,7 +182,8 @@ fn make_older(path: &Path) {
         let columns = names(&format!("SELECT name FROM pragma_table_info('{table}', 'main')")).join(", ");
         let only = if table == "steadfast_migrations" { "WHERE version = 1" } else { "" };
         let copy = format!(
-            "DELETE FROM main.{table}; INSERT INTO main.{table} ({columns}) SELECT {columns} FROM newer.{table} {only}"
+            "DELETE FROM main.{table};
+             INSERT INTO main.{table} ({columns}) SELECT {columns} FROM newer.{table} {only}"
         );
         older.execute_batch(&copy).expect("the rows");
     }

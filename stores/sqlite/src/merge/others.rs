@@ -2,8 +2,8 @@
 //!
 //! Reading it is the only statement that an idle store runs, and only if the size or the time of the log file
 //! has changed since the last look. The writing connection reads it: its own commits do not change the
-//! version that it sees, so only the commits of other processes are noticed. The writing thread then looks once
-//! for what they made runnable or changed, and wakes the calls that it concerns.
+//! version that it sees, so only the commits of other processes are noticed. The writing thread then looks
+//! once for what they made runnable or changed, and wakes the calls that it concerns.
 
 use std::collections::HashMap;
 use std::path::PathBuf;

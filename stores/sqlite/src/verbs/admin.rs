@@ -185,8 +185,8 @@ impl Db<'_> {
         Ok(tree)
     }
 
-    /// Tells whether an instance has not ended: its current execution runs, or the start of its next one or of
-    /// a child waits.
+    /// Tells whether an instance has not ended: its current execution runs, or the start of its next one or
+    /// of a child waits.
     fn is_alive(&self, instance: &str) -> DbResult<bool> {
         Ok(self.number(sql!("admin/is_alive"), [instance])? == 1)
     }
