@@ -192,6 +192,12 @@ impl Waiters {
         ring(seats.ends.drain().map(|(_, idle)| idle));
     }
 
+    /// Tells whether no call waits.
+    pub fn is_empty(&self) -> bool {
+        let seats = self.lock();
+        seats.lines.is_empty() && seats.changes.is_empty() && seats.ends.is_empty()
+    }
+
     /// Lists the instances that calls wait for and have not been woken for, each once.
     pub fn instances(&self) -> Vec<String> {
         let seats = self.lock();
@@ -480,6 +486,15 @@ mod tests {
         let third = waiters.sit(any_tag());
         drop((second.look(), second));
         assert!(is_called(&third), "and by the next");
+    }
+
+    #[test]
+    fn turns_that_not_every_worker_is_given_call_all_fetches_of_turns() {
+        let waiters = Arc::new(Waiters::default());
+        let turns = [Interest::Turn, Interest::Turn].map(|wish| waiters.sit(wish));
+        let work = waiters.sit(any_tag());
+        waiters.wake(&Woken { turns: 1, any_turn: true, ..Woken::default() });
+        assert!(turns.iter().all(is_called) && !is_called(&work));
     }
 
     #[test]

@@ -86,6 +86,17 @@ impl Bench {
         self.open.subject().damage(self.provider(), what, "{ this is no row").await
     }
 
+    /// Writes rows anew behind the store's back, so that they can be read again.
+    pub async fn repair(&self, what: Damage<'_>, item: &WorkItem) -> Option<usize> {
+        let text = serde_json::to_string(item).ok()?;
+        self.overwrite(what, &text).await
+    }
+
+    /// Writes a text into rows behind the store's back.
+    pub async fn overwrite(&self, what: Damage<'_>, text: &str) -> Option<usize> {
+        self.open.subject().damage(self.provider(), what, text).await
+    }
+
     /// Opens the store again, as after a restart of the process.
     pub async fn reopen(self) -> Option<Self> {
         let Self { open, clock, .. } = self;

@@ -199,8 +199,8 @@ impl State {
         tree
     }
 
-    /// Tells whether an instance has not ended: its current execution runs, or the start of its next one or of
-    /// a child waits. An instance without a row is in its latest execution.
+    /// Tells whether an instance has not ended: its current execution runs, or the start of its next one or
+    /// of a child waits. An instance without a row is in its latest execution.
     fn is_alive(&self, instance: &str) -> bool {
         let row = self.instances.get(instance);
         let current = row.map_or_else(|| self.latest_execution(instance), |row| row.current_execution);

@@ -11,11 +11,11 @@ use steadfast_store::rules::{
     to_json, unreadable_history,
 };
 use steadfast_store::{
-    Abandon, Committed, Envelope, History, InstancePage, InstanceQuery, InstanceState, Interest, LeaseToken,
-    NewWork, OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, Refusal, Refused, RenewSessions,
-    SessionInfo, SessionRef, SessionsRenewed, SetAside, Started, Store, TurnCommit, TurnLease, TurnRequest,
-    TurnState, WaitFor, Waited, Waiters, WorkLease, WorkRequest, WorkState, WorkerId, WorkerInfo,
-    WorkerReport,
+    Abandon, Committed, DeleteInstanceResult, Envelope, Gauges, History, InstancePage, InstanceQuery,
+    InstanceState, Interest, LeaseToken, NewWork, OldestWaiting, Outcome, Owner, ProviderAdmin,
+    ProviderError, Refusal, Refused, RenewSessions, SessionInfo, SessionRef, SessionsRenewed, SetAside,
+    Started, Store, TurnCommit, TurnLease, TurnRequest, TurnState, WaitFor, Waited, Waiters, WorkLease,
+    WorkRequest, WorkState, WorkerId, WorkerInfo, WorkerReport,
 };
 
 use crate::link::clock::FileClock;
@@ -28,6 +28,7 @@ use crate::link::reader::Reader;
 use crate::merge::alarm::Alarms;
 use crate::merge::writer::{OpenFile, Wakes, Writer};
 use crate::schema::migrate::migrate;
+use crate::verbs::admin::retention::RetentionCursor;
 use crate::verbs::message::NewMessage;
 use crate::verbs::turn::{LeasedTurn, PreparedCommit};
 use crate::verbs::work::LeasedWork;
@@ -50,6 +51,7 @@ pub struct SqliteProvider {
     pub(crate) clock: FileClock,
     pub(crate) waiters: Arc<Waiters>,
     pub(crate) alarms: Arc<Alarms>,
+    retention: Arc<RetentionCursor>,
 }
 
 impl SqliteProvider {
@@ -89,7 +91,7 @@ impl SqliteProvider {
         let wakes = Wakes { waiters: Arc::clone(&waiters), alarms: Arc::clone(&alarms) };
         let file = OpenFile { connection, place: &place, presence };
         let writer = Writer::spawn(file, &options, clock.clone(), wakes)?;
-        Ok(Self { writer, reader, clock, waiters, alarms })
+        Ok(Self { writer, reader, clock, waiters, alarms, retention: Arc::default() })
     }
 
     /// Writes the write-ahead log back into the file and empties it.
@@ -412,6 +414,26 @@ impl Store for SqliteProvider {
 
     async fn drop_set_aside(&self, id: u64) -> Result<(), ProviderError> {
         self.writer.write("drop_set_aside", move |db| db.drop_set_aside(id)).await
+    }
+
+    async fn delete_ended(
+        &self,
+        ended_for: Duration,
+        limit: u32,
+    ) -> Result<DeleteInstanceResult, ProviderError> {
+        loop {
+            let (cursor, before) = (Arc::clone(&self.retention), self.retention.left_out());
+            let delete = move |db: &Db<'_>| db.delete_ended(ended_for, limit, &cursor);
+            match self.writer.write("delete_ended", delete).await {
+                // It met an instance that cannot be deleted, and leaves that out from here on.
+                Err(_) if self.retention.left_out() > before => {}
+                result => return result,
+            }
+        }
+    }
+
+    async fn gauges(&self) -> Result<Gauges, ProviderError> {
+        self.read("gauges", |db| db.gauges()).await
     }
 
     async fn turn_of(&self, instance: &str) -> Result<Option<TurnState>, ProviderError> {

@@ -1,14 +1,13 @@
 //! The operations of the store as functions over one transaction ([`Db`](crate::link::db::Db)), one file for
 //! each subject: turns, work, sessions and so on.
 
-mod admin;
+pub(crate) mod admin;
 mod dump;
 pub(crate) mod history;
 mod import;
 mod inspect;
 mod instance;
 mod kv;
-pub(crate) mod life;
 pub(crate) mod message;
 mod poll;
 mod session;

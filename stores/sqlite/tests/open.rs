@@ -153,7 +153,61 @@ async fn a_newer_schema_is_refused_with_both_versions() {
     Connection::open(&path).expect("a file").execute_batch(newer).expect("a row");
     let error = refusal(&path).await;
     assert!(matches!(error, OpenError::TooNew { found: 99, .. }), "{error}");
-    assert!(error.to_string().contains("99") && error.to_string().contains("up to 5"), "{error}");
+    let known = Connection::open(&path)
+        .expect("a file")
+        .query_row("SELECT count(*) - 1 FROM steadfast_migrations", [], |row| row.get::<_, i64>(0))
+        .expect("the versions that were applied");
+    assert!(
+        error.to_string().contains(&format!("99, and this build knows versions up to {known}")),
+        "{error}"
+    );
+}
+
+/// Makes a file one of the first schema version, with the rows that it has.
+fn make_older(path: &Path) {
+    let newer = path.with_extension("newer");
+    std::fs::rename(path, &newer).expect("the file is closed");
+    let older = Connection::open(path).expect("a file");
+    older.execute_batch(include_str!("../sql/schema/ledger.sql")).expect("the ledger");
+    older.execute_batch(include_str!("../sql/migrations/0001_tables.sql")).expect("the first schema");
+    older.execute("ATTACH ?1 AS newer", [newer.to_str()]).expect("the newer file");
+    let names = |sql: &str| -> Vec<String> {
+        let mut statement = older.prepare(sql).expect("a statement");
+        let rows = statement.query_map([], |row| row.get(0)).expect("names");
+        rows.collect::<Result<_, _>>().expect("names")
+    };
+    for table in
+        names("SELECT name FROM main.sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
+    {
+        let columns = names(&format!("SELECT name FROM pragma_table_info('{table}', 'main')")).join(", ");
+        let only = if table == "steadfast_migrations" { "WHERE version = 1" } else { "" };
+        let copy = format!(
+            "DELETE FROM main.{table};
+             INSERT INTO main.{table} ({columns}) SELECT {columns} FROM newer.{table} {only}"
+        );
+        older.execute_batch(&copy).expect("the rows");
+    }
+}
+
+#[tokio::test]
+async fn what_waits_in_a_file_of_an_older_schema_is_known_after_it_was_opened() {
+    let folder = folder();
+    let path = folder.path().join("app.db");
+    let store = SqliteProvider::new(&url(&path), None).await.expect("opens");
+    store.enqueue_for_orchestrator(start("a"), None).await.expect("writes");
+    for (id, session_id) in [(1, None), (2, Some("s".to_owned()))] {
+        let (instance, name, input) = ("a".to_owned(), "Activity".to_owned(), String::new());
+        let work =
+            WorkItem::ActivityExecute { instance, execution_id: 1, id, name, input, session_id, tag: None };
+        store.enqueue_for_worker(work).await.expect("writes");
+    }
+    let before = store.oldest_waiting().await.expect("tells");
+    assert!(before.message_ms.is_some() && before.work_ms.is_some());
+    drop(store);
+    make_older(&path);
+    let store = SqliteProvider::new(&url(&path), None).await.expect("opens");
+    let after = store.oldest_waiting().await.expect("tells");
+    assert_eq!((after.message_ms, after.work_ms), (before.message_ms, before.work_ms));
 }
 
 #[tokio::test]

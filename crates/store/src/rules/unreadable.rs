@@ -3,7 +3,8 @@
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 
-/// Why a stored text cannot be read. It holds no part of the text: payloads do not belong in logs and reasons.
+/// Why a stored text cannot be read. It holds no part of the text: payloads do not belong in logs and
+/// reasons.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct UnreadableText(String);

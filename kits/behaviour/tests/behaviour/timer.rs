@@ -132,6 +132,33 @@ on_every_store! {
         stage.nothing_waits().await;
     }
 
+    async fn g11_after_a_downtime_the_approval_of_day_3_comes_before_the_timeout_of_day_7(stage) {
+        const DAY: Duration = Duration::from_secs(86_400);
+        let flow = || {
+            orchestrations().register("Approval", |ctx: OrchestrationContext, _| async move {
+                match ctx.select2(ctx.schedule_timer(7 * DAY), ctx.schedule_wait("approved")).await {
+                    steadfast::Either2::First(()) => Ok("timed out".to_owned()),
+                    steadfast::Either2::Second(by) => Ok(format!("approved by {by}")),
+                }
+            })
+        };
+        stage.run(echo(), flow()).await;
+        for instance in ["a", "late"] {
+            stage.start(instance, "Approval", "").await;
+            stage.has(instance, "ExternalSubscribed", 1).await;
+        }
+        stage.stop().await;
+        stage.pass(3 * DAY);
+        raise(&stage, "approved", "Ada").await;
+        stage.pass(5 * DAY);
+        stage.client.raise_event("late", "approved", "Bob").await.expect("is sent");
+        stage.pass(2 * DAY);
+        stage.run(echo(), flow()).await;
+        assert_eq!(stage.output("a").await, Ok("approved by Ada".to_owned()));
+        assert_eq!(stage.output("late").await, Ok("timed out".to_owned()), "sent on day 8");
+        stage.stop().await;
+    }
+
     async fn i8_durations_at_both_ends_are_legal(stage) {
         let flow = orchestrations().register("Timers", |ctx: OrchestrationContext, _| async move {
             ctx.schedule_timer(Duration::ZERO).await;

@@ -5,12 +5,14 @@ use steadfast_core::{
     DispatcherCapabilityFilter, EventKind, SemverRange, SessionConcurrency, SessionKey, TagFilter,
 };
 use steadfast_store::{
-    ExecutionState, MAX_UNREADABLE_ATTEMPTS, NewWork, Owner, ProviderErrorKind, Queue, SessionRequest,
-    SessionScope, SetAside, Store, UNREADABLE_RETRY, WorkRequest,
+    Cold, Envelope, ExecutionState, MAX_UNREADABLE_ATTEMPTS, Message, NewWork, Owner, ProviderErrorKind,
+    Queue, SessionRequest, SessionScope, SetAside, Started, Store, TurnRequest, UNREADABLE_RETRY,
+    WorkRequest,
 };
 
 use crate::bench::{
     Bench, Commit, LEASE, TICK, activity, activity_with, completion, event, ok, raise, refused, scheduled,
+    start_of,
 };
 use crate::case::{cases, need};
 use crate::{Damage, Verdict};
@@ -45,6 +47,9 @@ cases![
     s15_what_is_set_aside_is_listed_page_by_page,
     s15_what_is_set_aside_can_be_tried_again,
     s15_work_that_is_set_aside_can_be_tried_again,
+    s15_a_start_that_was_set_aside_comes_back_as_a_start,
+    s15_work_of_an_owned_session_comes_back_on_that_session,
+    s15_the_reason_quotes_nothing_of_the_row,
     s15_what_is_set_aside_can_be_dropped,
     s15_a_row_that_was_never_set_aside_is_not_found,
     s15_what_was_set_aside_goes_with_its_instance,
@@ -454,6 +459,80 @@ async fn s15_work_that_is_set_aside_can_be_tried_again(bench: Bench) -> Verdict 
     met(&bench, 1).await;
     let [again] = &aside(store).await[..] else { panic!("the row should be set aside again") };
     assert_eq!((again.queue, &again.payload), (Queue::Worker, &row.payload), "it is the same row");
+    Verdict::Kept
+}
+
+const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+/// G20: also while it cannot be read, an instance that is about to start exists.
+async fn s15_a_start_that_was_set_aside_comes_back_as_a_start(bench: Bench) -> Verdict {
+    let store = need!(bench.store(), "Store");
+    let message = Message { item: start_of("a"), traceparent: Some(TRACE.to_owned()) };
+    ok(store.send(vec![Envelope { message, delay: None }]).await);
+    need!(bench.damage(Damage::Messages { instance: "a" }).await, "damage");
+    met(&bench, MAX_UNREADABLE_ATTEMPTS).await;
+    let [row] = &aside(store).await[..] else { panic!("one row should be set aside") };
+    ok(store.retry_set_aside(row.id).await);
+    assert_eq!(ok(store.start(start_of("a").into(), Vec::new()).await), Started::Existing, "it is a start");
+    need!(bench.repair(Damage::Messages { instance: "a" }, &start_of("a")).await, "damage");
+    let request = TurnRequest {
+        lock_timeout: LEASE,
+        poll_timeout: std::time::Duration::ZERO,
+        filter: None,
+        warm: &Cold,
+        worker: None,
+    };
+    let lease = ok(store.fetch_turn(request).await).expect("the instance starts after all");
+    assert_eq!((lease.messages[0].item.clone(), lease.attempt), (start_of("a"), 1));
+    assert_eq!(lease.messages[0].traceparent.as_deref(), Some(TRACE), "its trace context is kept");
+    Verdict::Kept
+}
+
+/// G20: with its tag and its trace context too.
+async fn s15_work_of_an_owned_session_comes_back_on_that_session(bench: Bench) -> Verdict {
+    let store = need!(bench.store().filter(|store| store.supports_owned_sessions()), "owned sessions");
+    let (key, item) = (SessionKey::owned("a", "S"), activity_with("a", 2, Some("S"), Some("gpu")));
+    let work =
+        NewWork { session: Some(key.clone()), traceparent: Some(TRACE.to_owned()), ..item.clone().into() };
+    ok(store.enqueue_work(work).await);
+    need!(bench.damage(Damage::Work { instance: "a" }).await, "damage");
+    let request = |tags: TagFilter| WorkRequest {
+        worker_id: "A".to_owned(),
+        lock_timeout: LEASE,
+        poll_timeout: std::time::Duration::ZERO,
+        tags,
+        session: Some(SessionRequest {
+            owner: Owner::unnamed("A"),
+            lock_timeout: LEASE,
+            scope: SessionScope::Claim,
+            leave_out: Vec::new(),
+        }),
+        worker: None,
+    };
+    for _ in 0..MAX_UNREADABLE_ATTEMPTS {
+        assert!(ok(store.fetch_work(request(TagFilter::Any)).await).is_none(), "it cannot be read");
+        bench.advance(UNREADABLE_RETRY);
+    }
+    let [row] = &aside(store).await[..] else { panic!("one row should be set aside") };
+    ok(store.retry_set_aside(row.id).await);
+    need!(bench.repair(Damage::Work { instance: "a" }, &item).await, "damage");
+    assert!(ok(store.fetch_work(request(TagFilter::DefaultOnly)).await).is_none(), "its tag is kept");
+    let lease = ok(store.fetch_work(request(TagFilter::Any)).await).expect("it can be read again");
+    assert_eq!((lease.item, lease.attempt), (item, 1));
+    assert_eq!(lease.session.map(|session| session.key), Some(key), "its session is kept");
+    assert_eq!(lease.traceparent.as_deref(), Some(TRACE), "its trace context is kept");
+    Verdict::Kept
+}
+
+/// G17: reasons are logged, and payloads do not belong there.
+async fn s15_the_reason_quotes_nothing_of_the_row(bench: Bench) -> Verdict {
+    let store = need!(bench.store(), "Store");
+    bench.enqueue(activity("a", 1)).await;
+    need!(bench.overwrite(Damage::Work { instance: "a" }, "\"hunter2\"").await, "damage");
+    met(&bench, MAX_UNREADABLE_ATTEMPTS).await;
+    let [row] = &aside(store).await[..] else { panic!("one row should be set aside") };
+    assert!(row.payload.contains("hunter2"), "the payload is kept: {}", row.payload);
+    assert!(!row.reason.contains("hunter2"), "the reason tells nothing of it: {}", row.reason);
     Verdict::Kept
 }
 

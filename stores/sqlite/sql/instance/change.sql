@@ -1,5 +1,5 @@
--- Reads by which commit an instance stands as it does: the change of its row, the last event of a history that
--- has no row, and whether its current execution has ended.
+-- Reads by which commit an instance stands as it does: the change of its row, the last event of a history
+-- that has no row, and whether its current execution has ended.
 SELECT iif(name IS NULL, NULL, change),
     iif(name IS NULL, (
         SELECT event_id FROM history WHERE history.key = instances.key

@@ -31,3 +31,25 @@ ALTER TABLE set_aside ADD COLUMN activity INTEGER;
 ALTER TABLE set_aside ADD COLUMN tag TEXT;
 ALTER TABLE set_aside ADD COLUMN session_scope TEXT;
 ALTER TABLE set_aside ADD COLUMN session_id TEXT;
+
+-- When the current execution of an instance ended; NULL while it has not. A trigger keeps it, so that commits
+-- of an older build are seen too.
+ALTER TABLE instances ADD COLUMN ended_at INTEGER;
+UPDATE instances
+SET ended_at = (
+    SELECT completed_at FROM executions
+    WHERE executions.key = instances.key AND executions.execution = instances.current_execution
+      AND executions.status IN ('Completed', 'Failed')
+);
+CREATE TRIGGER execution_began AFTER INSERT ON executions BEGIN
+    UPDATE instances SET ended_at = iif(new.status IN ('Completed', 'Failed'), new.completed_at, NULL)
+    WHERE key = new.key AND current_execution <= new.execution;
+END;
+CREATE TRIGGER execution_changed AFTER UPDATE OF status ON executions WHEN new.status <> old.status BEGIN
+    UPDATE instances SET ended_at = iif(new.status IN ('Completed', 'Failed'), new.completed_at, NULL)
+    WHERE key = new.key AND current_execution <= new.execution;
+END;
+CREATE INDEX instances_running ON instances (key) WHERE name IS NOT NULL AND ended_at IS NULL;
+CREATE INDEX instances_ended_roots ON instances (ended_at) WHERE ended_at IS NOT NULL AND parent IS NULL;
+CREATE INDEX instances_ended_children ON instances (ended_at)
+    WHERE ended_at IS NOT NULL AND parent IS NOT NULL;

@@ -1,5 +1,5 @@
--- Removes sessions without a live lease and without work, if they are shared or their instance does not exist:
--- it has no row, no history and no queued start (S13).
+-- Removes sessions without a live lease and without work, if they are shared or their instance does not
+-- exist: it has no row, no history and no queued start (S13).
 DELETE FROM sessions
 WHERE is_row = 1
   AND NOT (held = 1 AND locked_until > ?1)

@@ -1,6 +1,6 @@
 -- Sets the activity ?7 aside with all that it had (S15).
-INSERT INTO set_aside (id, queue, instance, payload, reason, attempts, at, traceparent, execution, activity, tag,
-    session_scope, session_id)
+INSERT INTO set_aside (id, queue, instance, payload, reason, attempts, at, traceparent, execution, activity,
+    tag, session_scope, session_id)
 SELECT ?1, 1, ?2, ?3, ?4, ?5, ?6, ?8, work.execution, work.activity, coalesce(routes.tag, work.tag),
     sessions.instance, sessions.session_id
 FROM work

@@ -79,8 +79,8 @@ fn is_repeated(extended_code: i32) -> bool {
     [SQLITE_CONSTRAINT_UNIQUE, SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_ROWID].contains(&extended_code)
 }
 
-/// Tells whether an error of a read says that the database cannot read what is stored: a page that is torn, or
-/// one that the disk does not return.
+/// Tells whether an error of a read says that the database cannot read what is stored: a page that is torn,
+/// or one that the disk does not return.
 pub(crate) fn is_damage(error: &ProviderError) -> bool {
     let is_io = |error: &Error| error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure);
     error.kind == ProviderErrorKind::Corrupt || driver_error(error).is_some_and(is_io)

@@ -1,8 +1,9 @@
 //! The next moment at which a row becomes runnable by itself, known to all waiting calls of the process.
 //!
-//! A transaction notes the moments that it makes: a delayed row, the end of a lease. A look that found nothing
-//! knows the next moment of the whole store. The writing thread applies both in the order of its transactions.
-//! When the moment comes, one of the waiting calls looks; if it takes work, another one looks after it.
+//! A transaction notes the moments that it makes: a delayed row, the end of a lease. A look that found
+//! nothing knows the next moment of the whole store. The writing thread applies both in the order of its
+//! transactions. When the moment comes, one of the waiting calls looks; if it takes work, another one looks
+//! after it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -106,8 +107,8 @@ impl Alarm {
     }
 }
 
-/// A moment that has come, for which one call looks. Dropping it passes the moment to another waiting call: the
-/// look failed, was dropped, or took work and does not know whether there is more.
+/// A moment that has come, for which one call looks. Dropping it passes the moment to another waiting call:
+/// the look failed, was dropped, or took work and does not know whether there is more.
 #[derive(Debug)]
 pub(crate) struct DueMoment<'a> {
     alarm: &'a Alarm,

@@ -2,8 +2,8 @@
 //!
 //! Reading it is the only statement that an idle store runs, and only if the size or the time of the log file
 //! has changed since the last look. The writing connection reads it: its own commits do not change the
-//! version that it sees, so only the commits of other processes are noticed. The writing thread then looks once
-//! for what they made runnable or changed, and wakes the calls that it concerns.
+//! version that it sees, so only the commits of other processes are noticed. The writing thread then looks
+//! once for what they made runnable or changed, and wakes the calls that it concerns.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -79,6 +79,14 @@ impl OtherProcesses {
         Self { interval, may_sleep, due: Duration::ZERO, seen: None, stirred, log, trace: None }
     }
 
+    /// Reads the data version for the first time. Later looks notice the commits since then.
+    pub(crate) fn begin(mut self, connection: &Connection) -> rusqlite::Result<Self> {
+        if self.interval.is_some() {
+            self.seen = Some(data_version(connection)?);
+        }
+        Ok(self)
+    }
+
     /// Waits until the next look is due; for ever if no other process can write and the machine never sleeps.
     pub(crate) async fn rest(&self, clock: &Arc<dyn Clock>) {
         if self.interval.is_some() || self.may_sleep {
@@ -109,8 +117,7 @@ impl OtherProcesses {
         if self.is_quiet(now) {
             return false;
         }
-        let look = || connection.prepare_cached(DATA_VERSION)?.query_row([], |row| row.get::<_, i64>(0));
-        match look() {
+        match data_version(connection) {
             Ok(found) => {
                 let others = self.seen.replace(found) != Some(found);
                 if others {
@@ -143,6 +150,10 @@ impl OtherProcesses {
             }
         }
     }
+}
+
+fn data_version(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.prepare_cached(DATA_VERSION)?.query_row([], |row| row.get(0))
 }
 
 /// The last change that was seen of each instance that calls of this process wait for.

@@ -258,6 +258,9 @@ impl WriterThread {
     /// Looks once, for all waiting calls, for what other processes have made runnable or changed. A look that
     /// fails wakes all.
     fn wake_for_others(&mut self) {
+        if self.wakes.waiters.is_empty() {
+            return;
+        }
         let waited = self.wakes.waiters.instances();
         let db = Db::new(&self.connection, self.clock.now_ms());
         match db.made_by_others(&waited, &mut self.seen_changes) {

@@ -55,7 +55,7 @@ impl Writer {
         let (requests, incoming) = mpsc::channel(options.max_waiting.max(1));
         let (undos, undoing) = mpsc::unbounded_channel();
         let log = Log::watch(&mut connection, options).map_err(OpenError::driver)?;
-        let others = OtherProcesses::of(place, options);
+        let others = OtherProcesses::of(place, options).begin(&connection).map_err(OpenError::driver)?;
         let pace = Pace::of(&clock);
         let thread = WriterThread {
             connection,

@@ -144,7 +144,7 @@ fn the_longest_wait_is_one_look_at_an_index_for_each_kind() {
 fn what_waits_for_an_instance_is_found_by_its_key() {
     let (database, statements) = (database(), statements());
     for (name, looks) in [
-        ("turn/messages_of", ["USING INDEX messages_ready (key=?)", "USING INDEX messages_delayed (key=?)"]),
+        ("turn/messages_of", ["USING INDEX messages_order (key=? AND state=?)", ""]),
         (
             "work/of_execution",
             ["USING INDEX work_identity (key=? AND execution=?)", "USING INTEGER PRIMARY KEY"],

@@ -1,5 +1,7 @@
 //! Management: inspecting instances, and removing those that have ended (F12, F13).
 
+pub(crate) mod retention;
+
 use std::collections::BTreeSet;
 
 use async_trait::async_trait;
@@ -7,8 +9,8 @@ use rusqlite::params;
 use steadfast_core::Event;
 use steadfast_store::rules::{child_left_behind, no_such_execution, no_such_instance, still_running};
 use steadfast_store::{
-    DEFAULT_BULK_LIMIT, DeleteInstanceResult, ExecutionInfo, InstanceFilter, InstanceInfo, ProviderAdmin,
-    ProviderError, PruneOptions, PruneResult, QueueDepths, Store, SystemMetrics,
+    DEFAULT_BULK_LIMIT, DeleteInstanceResult, ExecutionInfo, Gauges, InstanceFilter, InstanceInfo,
+    ProviderAdmin, ProviderError, PruneOptions, PruneResult, QueueDepths, Store, SystemMetrics,
 };
 
 use crate::link::db::{Db, sql, time, unsigned};
@@ -183,8 +185,8 @@ impl Db<'_> {
         Ok(tree)
     }
 
-    /// Tells whether an instance has not ended: its current execution runs, or the start of its next one or of
-    /// a child waits.
+    /// Tells whether an instance has not ended: its current execution runs, or the start of its next one or
+    /// of a child waits.
     fn is_alive(&self, instance: &str) -> DbResult<bool> {
         Ok(self.number(sql!("admin/is_alive"), [instance])? == 1)
     }
@@ -199,6 +201,28 @@ impl Db<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Returns an instance with all below it, if all of them have ended.
+    fn ended_tree(&self, root: &str) -> DbResult<Option<BTreeSet<String>>> {
+        let tree = self.tree_of(root)?;
+        for member in &tree {
+            if self.is_alive(member)? {
+                return Ok(None);
+            }
+        }
+        Ok(Some(tree))
+    }
+
+    pub(crate) fn gauges(&self) -> DbResult<Gauges> {
+        let counts = self.one(sql!("admin/gauges"), [], |row| {
+            Ok(Gauges {
+                running_instances: unsigned(row.get(0)?),
+                messages: unsigned(row.get(1)?),
+                work: unsigned(row.get(2)?),
+            })
+        })?;
+        Ok(counts.unwrap_or_default())
     }
 
     fn delete(&self, ids: &BTreeSet<String>) -> DbResult<DeleteInstanceResult> {
@@ -233,20 +257,9 @@ impl Db<'_> {
             if roots == limit {
                 break;
             }
-            let tree = self.tree_of(&root)?;
-            let mut alive = false;
-            for member in &tree {
-                alive |= self.is_alive(member)?;
-            }
-            if alive {
-                continue;
-            }
+            let Some(tree) = self.ended_tree(&root)? else { continue };
             roots += 1;
-            let deleted = self.delete(&tree)?;
-            total.instances_deleted += deleted.instances_deleted;
-            total.executions_deleted += deleted.executions_deleted;
-            total.events_deleted += deleted.events_deleted;
-            total.queue_messages_deleted += deleted.queue_messages_deleted;
+            add_up(&mut total, &self.delete(&tree)?);
         }
         Ok(total)
     }
@@ -281,6 +294,14 @@ impl Db<'_> {
         }
         Ok(total)
     }
+}
+
+/// Adds what one deletion removed to what others did.
+fn add_up(total: &mut DeleteInstanceResult, deleted: &DeleteInstanceResult) {
+    total.instances_deleted += deleted.instances_deleted;
+    total.executions_deleted += deleted.executions_deleted;
+    total.events_deleted += deleted.events_deleted;
+    total.queue_messages_deleted += deleted.queue_messages_deleted;
 }
 
 fn instance_info(row: &rusqlite::Row<'_>) -> rusqlite::Result<InstanceInfo> {

@@ -1,6 +1,8 @@
 //! Sending: how messages and activities come into their queues, and what a fetch does with unreadable
 //! messages.
 
+pub(crate) mod life;
+
 use rusqlite::params;
 use steadfast_core::WorkItem;
 use steadfast_store::rules::{check_message, is_start, needs_no_code, read_text, stored_tag, to_json};

@@ -17,8 +17,8 @@ use crate::store::SqliteProvider;
 use crate::verbs::turn::Fetched;
 use crate::verbs::work::earlier;
 
-/// A look: whether there is something to fetch. One that finds nothing notes the next time at which there will
-/// be by itself.
+/// A look: whether there is something to fetch. One that finds nothing notes the next time at which there
+/// will be by itself.
 type FetchLook = fn(&Db<'_>) -> DbResult<bool>;
 
 impl SqliteProvider {

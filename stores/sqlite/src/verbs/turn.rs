@@ -14,8 +14,8 @@ use steadfast_store::{
 use crate::link::db::{Db, sql, text_of, time, unsigned};
 use crate::link::error::{DbResult, is_torn};
 use crate::merge::request::Undo;
-use crate::verbs::life::ConsumedStarts;
 use crate::verbs::message::MessageRow;
+use crate::verbs::message::life::ConsumedStarts;
 
 /// Bounds the rows that one fetch moves because their time has come; the next fetch moves the next ones.
 pub(crate) const SWEEP: i64 = 256;

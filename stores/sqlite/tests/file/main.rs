@@ -13,6 +13,13 @@ mod chain;
 mod clock;
 mod cost;
 mod crash;
+/// Faults of our own, each named after what must hold.
+mod faults {
+    mod former;
+    mod others;
+    mod retention;
+    mod torn;
+}
 mod full;
 mod group;
 mod idle;

@@ -98,7 +98,7 @@ on_every_full_store! {
         let [row] = &set_aside(&stage, 1).await[..] else { panic!("one row is set aside") };
         assert_eq!((row.queue, row.instance.as_deref()), (Queue::Worker, Some("a")));
         assert_eq!((row.payload.as_str(), row.attempts), (BROKEN, MAX_UNREADABLE_ATTEMPTS));
-        assert!(row.reason.contains("expected") || row.reason.contains("key must be"), "{}", row.reason);
+        assert!(row.reason.contains("no JSON"), "{}", row.reason);
         let earliest = begin + 9 * UNREADABLE_RETRY.as_millis() as u64;
         assert!(row.at_ms >= earliest, "{} is before its tenth attempt", row.at_ms);
         assert_eq!(stage.kinds("a").await, ["OrchestrationStarted", "ActivityScheduled"]);

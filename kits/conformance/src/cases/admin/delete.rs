@@ -279,8 +279,8 @@ fn child_start() -> WorkItem {
     start
 }
 
-/// Lets a child begin after its parent was deleted. No turn of the parent sent the start, so the start carries
-/// no life and does not go with the parent.
+/// Lets a child begin after its parent was deleted. No turn of the parent sent the start, so the start
+/// carries no life and does not go with the parent.
 async fn orphaned(bench: &Bench, admin: &dyn ProviderAdmin) {
     bench.ended("parent").await;
     bench.send(child_start()).await;

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tokio::task::JoinHandle;
+
 use crate::Verdict;
 use crate::bench::{Bench, Commit, LEASE, TICK, ok, raise, start_of, timer};
 use crate::case::{cases, need};
@@ -28,6 +30,7 @@ cases![
     s1_one_of_many_waiting_fetches_gets_the_instance,
     api_a_fetch_with_no_time_to_wait_answers_at_once,
     api_a_fetch_that_waits_in_vain_ends_at_its_time,
+    s9_a_moment_is_not_forgotten_with_the_fetch_that_learned_of_it,
 ];
 
 async fn s9_a_message_that_is_held_back_comes_at_its_time(bench: Bench) {
@@ -253,4 +256,32 @@ async fn is_woken_after(bench: &Bench, time: Duration) {
     bench.parked(1).await;
     bench.advance(TICK);
     assert!(bench.soon(call).await.is_some(), "it is time, to the millisecond");
+}
+
+/// G21: the fetch that was told of a delayed message takes other work; the next one is woken for the message.
+async fn s9_a_moment_is_not_forgotten_with_the_fetch_that_learned_of_it(bench: Bench) -> Verdict {
+    need!(bench.store(), "Store");
+    let mut calls = Vec::new();
+    for _ in 0..3 {
+        calls.push(bench.waiting_fetch(100 * LEASE).await);
+    }
+    bench.send_later(start_of("later"), LEASE).await;
+    bench.settle().await;
+    for instance in ["now", "too"] {
+        bench.start(instance).await;
+        loop {
+            bench.settle().await;
+            let Some(done) = calls.iter().position(JoinHandle::is_finished) else { continue };
+            let turn = bench.soon(calls.remove(done)).await.expect("an instance is ready");
+            assert_eq!(turn.item.instance, instance);
+            bench.commit(&turn, Commit::started(instance)).await;
+            break;
+        }
+    }
+    bench.settle().await;
+    bench.advance(LEASE);
+    let last = calls.pop().expect("one fetch still waits");
+    let turn = bench.soon(last).await.expect("its time has come");
+    assert_eq!(turn.item.instance, "later", "the delayed message wakes the fetch that is left");
+    Verdict::Kept
 }

@@ -58,17 +58,6 @@ fn add_waiting(file: &Connection) {
 }
 
 #[tokio::test]
-async fn what_waits_in_a_file_of_an_older_schema_is_known_after_it_was_opened() {
-    let (_folder, path) = place();
-    let file = older_file(&path, &RELEASED[..1]);
-    add_waiting(&file);
-    drop(file);
-    let store = open(&path, SqliteOptions::default()).await;
-    let waiting = store.oldest_waiting().await.expect("tells");
-    assert_eq!((waiting.message_ms, waiting.work_ms), (Some(NOON_MS), Some(NOON_MS)));
-}
-
-#[tokio::test]
 async fn what_waits_in_a_file_of_the_released_schema_can_be_refused_and_excused() {
     let (_folder, path) = place();
     let file = older_file(&path, &RELEASED);

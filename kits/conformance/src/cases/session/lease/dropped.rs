@@ -41,8 +41,8 @@ async fn finished(desk: &Desk<'_>, answer: Option<Result<Option<WorkLease>, Prov
     true
 }
 
-/// Begins a fetch of a new session, lets another slot of the same process take work of that session, and drops
-/// the first fetch after so many polls.
+/// Begins a fetch of a new session, lets another slot of the same process take work of that session, and
+/// drops the first fetch after so many polls.
 async fn beside(desk: &Desk<'_>, session: &str, polls: usize, finishes: bool) -> WorkLease {
     for id in 1..=2 {
         desk.queue(session, id).await;

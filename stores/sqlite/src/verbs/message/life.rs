@@ -1,5 +1,5 @@
-//! Lives: starts and answers of children belong to the parent that they were made for, not to a later instance
-//! of the same id (S17).
+//! Lives: starts and answers of children belong to the parent that they were made for, not to a later
+//! instance of the same id (S17).
 
 use rusqlite::params;
 use steadfast_core::WorkItem;

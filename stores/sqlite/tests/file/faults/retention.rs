@@ -1,0 +1,116 @@
+//! G12, G13: what a step of retention and the gauges cost does not grow with what has ended or is young.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use steadfast_sqlite::{SqliteOptions, SqliteProvider};
+use steadfast_store::Store;
+
+use crate::stage::{open, place, raw};
+
+/// Adds instances: ended long ago with a child that runs, ended just now, and their histories.
+fn add(path: &Path, count: i64) {
+    let mut file = raw(path);
+    let all = file.transaction().expect("a transaction");
+    for statement in [
+        "INSERT INTO instances (key, instance, name, version, ord)
+         SELECT 1000000 + i, 'old' || i, 'Chain', '1.0.0', i FROM n",
+        "INSERT INTO instances (key, instance, name, version, ord, parent)
+         SELECT 2000000 + i, 'child' || i, 'Chain', '1.0.0', 1000000 + i, 'old' || i FROM n",
+        "INSERT INTO instances (key, instance, name, version, ord)
+         SELECT 3000000 + i, 'young' || i, 'Chain', '1.0.0', 2000000 + i FROM n",
+        "INSERT INTO executions (key, execution, run, status, started_at, completed_at)
+         SELECT 1000000 + i, 1, i, 'Completed', 0, i FROM n",
+        "INSERT INTO executions (key, execution, run, status, started_at)
+         SELECT 2000000 + i, 1, 1000000 + i, 'Running', 0 FROM n",
+        "INSERT INTO executions (key, execution, run, status, started_at, completed_at)
+         SELECT 3000000 + i, 1, 2000000 + i, 'Failed', 0, 9000000000000 FROM n",
+        "INSERT INTO history (key, execution, event_id, kind, event)
+         SELECT 1000000 + i, 1, 1, 'OrchestrationStarted', '{}' FROM n",
+    ] {
+        let numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)";
+        all.execute(&format!("{numbers} {statement}"), [count]).expect("the rows are there");
+    }
+    all.commit().expect("the rows are there");
+}
+
+struct Counted {
+    _folder: tempfile::TempDir,
+    path: std::path::PathBuf,
+    store: Arc<SqliteProvider>,
+    steps: Arc<AtomicU64>,
+}
+
+impl Counted {
+    async fn with(count: i64) -> Self {
+        let (folder, path) = place();
+        let steps = Arc::new(AtomicU64::new(0));
+        let count_steps = Some(Arc::clone(&steps));
+        let options = SqliteOptions { count_steps, other_processes: None, ..SqliteOptions::default() };
+        let store = open(&path, options).await;
+        add(&path, count);
+        Self { _folder: folder, path, store, steps }
+    }
+
+    /// Runs one step of retention. Returns how many instances it deleted and the steps that it took.
+    async fn step(&self) -> (u64, u64) {
+        let before = self.steps.load(Ordering::Relaxed);
+        let deleted = self.store.delete_ended(Duration::from_secs(60), 10).await.expect("it deletes");
+        (deleted.instances_deleted, self.steps.load(Ordering::Relaxed) - before)
+    }
+}
+
+#[tokio::test]
+async fn a_step_of_retention_looks_at_a_bounded_number_of_instances() {
+    let (few, many) = (Counted::with(1_000).await, Counted::with(8_000).await);
+    let ((_, usual), (_, cost)) = (few.step().await, many.step().await);
+    eprintln!("{usual} steps beside 1000 trees that run, {cost} beside 8000");
+    assert!(cost < usual + usual / 4, "{cost} steps instead of {usual}");
+}
+
+#[tokio::test]
+async fn steps_of_retention_reach_every_instance_that_has_ended() {
+    let counted = Counted::with(1_000).await;
+    // Every tenth tree has ended.
+    raw(&counted.path)
+        .execute(
+            "UPDATE executions SET status = 'Completed', completed_at = 1 WHERE key > 2000000
+            AND key < 3000000 AND key % 10 = 0",
+            [],
+        )
+        .expect("they have ended");
+    let mut deleted = 0;
+    for _ in 0..40 {
+        deleted += counted.step().await.0;
+    }
+    assert_eq!(deleted, 2 * 100, "each with its child");
+    assert!(counted.store.state("old10").await.expect("it reads").is_none());
+    assert!(counted.store.state("young10").await.expect("it reads").is_some(), "it ended just now");
+}
+
+#[tokio::test]
+async fn gauges_read_neither_histories_nor_what_has_ended() {
+    let counted = Counted::with(100).await;
+    let cost = async || {
+        let before = counted.steps.load(Ordering::Relaxed);
+        let gauges = counted.store.gauges().await.expect("it counts");
+        (gauges.running_instances, counted.steps.load(Ordering::Relaxed) - before)
+    };
+    // The first call prepares the statement.
+    cost().await;
+    let (running, usual) = cost().await;
+    assert_eq!(running, 100, "the children run");
+    raw(&counted.path)
+        .execute_batch(
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
+             INSERT INTO history (key, execution, event_id, kind, event)
+             SELECT 1000001, 1, 1 + i, 'Noise', '{}' FROM n;
+             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)
+             INSERT INTO instances (key, instance, name, version, ended_at)
+             SELECT 5000000 + i, 'ended' || i, 'Chain', '1.0.0', i FROM n",
+        )
+        .expect("the rows are there");
+    assert_eq!(cost().await, (running, usual));
+}
