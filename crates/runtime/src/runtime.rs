@@ -23,6 +23,7 @@ use crate::turn::Turns;
 use crate::turn::overdue::RunningTurns;
 use crate::turn::warm::WarmCache;
 use crate::upkeep::health::{self, Health};
+use crate::upkeep::worker::{self, WorkerRow};
 use crate::upkeep::{gauges, retention};
 
 /// Runs orchestrations and activities over a store until it is shut down.
@@ -79,6 +80,7 @@ pub(crate) struct RuntimeShared {
     pub(crate) slots_alive: SlotsAlive,
     pub(crate) running_activities: Arc<RunningActivities>,
     pub(crate) sessions: Arc<LocalSessions>,
+    pub(crate) worker_row: WorkerRow,
     pub(crate) tasks: TaskTracker,
     /// The tokio runtime that the tasks run on.
     tokio: tokio::runtime::Handle,
@@ -202,10 +204,13 @@ impl Runtime {
         let random = uuid::Uuid::new_v4();
         let owner = owner_of(&*typed, plan.node_id.as_deref(), random).await;
         let sessions = Arc::new(LocalSessions::new(owner, plan.max_sessions));
+        let activities = with_builtins(&activities, clock);
+        let row_id = random.simple().to_string();
+        let worker_row = WorkerRow::new(row_id, &plan, &orchestrations, &activities);
         let shared = Arc::new(RuntimeShared {
             client,
             orchestrations,
-            activities: with_builtins(&activities, clock),
+            activities,
             observability,
             slots_restarted: Counter::default(),
             slots_replaced: Counter::default(),
@@ -215,6 +220,7 @@ impl Runtime {
             slots_alive: SlotsAlive::default(),
             running_activities: Arc::default(),
             sessions,
+            worker_row,
             tasks: TaskTracker::new(),
             tokio: tokio::runtime::Handle::current(),
             stop: CancellationToken::new(),
@@ -224,7 +230,7 @@ impl Runtime {
             store: typed,
             plan,
         });
-        gauges::read(&shared).await;
+        worker::start(&shared);
         shared.tasks.spawn(gauges::poll(Arc::clone(&shared)));
         if let Some(retention) = shared.plan.retention {
             shared.tasks.spawn(retention::delete_ended(Arc::clone(&shared), retention));
@@ -277,6 +283,7 @@ impl Runtime {
             });
         }
         shared.tasks.wait().await;
+        shared.worker_row.until_stop_is_reported().await;
         // Executions in memory hold values of the application, and may hold the store through contexts of
         // activities.
         shared.warm.clear();

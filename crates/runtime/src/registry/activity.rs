@@ -5,10 +5,18 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use steadfast_core::{SYSCALL_PREFIX, decode, encode};
+use steadfast_store::ListedHandler;
 
 use super::{ActivityRegistry, ActivityRegistryBuilder, FIRST_VERSION};
 use crate::ActivityContext;
 use crate::handler::{ActivityHandler, FnActivity};
+
+impl ActivityRegistry {
+    /// Lists the registered names as the row of a worker has them: activities have no versions.
+    pub(crate) fn listed_names(&self) -> Vec<ListedHandler> {
+        self.list_names().into_iter().map(|name| ListedHandler { name, versions: Vec::new() }).collect()
+    }
+}
 
 impl ActivityRegistryBuilder {
     /// Registers an activity. A name that is registered already, or that begins with the prefix of the

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use steadfast_store::InstanceFilter;
+use steadfast_store::{DeleteInstanceResult, InstanceFilter, ProviderError, ProviderErrorKind};
 
 use crate::dispatch::until_stopped;
 use crate::runtime::RuntimeShared;
@@ -30,16 +30,15 @@ pub(crate) async fn delete_ended(shared: Arc<RuntimeShared>, retention: Duration
 }
 
 async fn sweep(shared: &RuntimeShared, retention: Duration) {
-    let Some(admin) = shared.store.admin() else { return };
-    let retained = u64::try_from(retention.as_millis()).unwrap_or(u64::MAX);
     loop {
-        let completed_before = shared.plan.clock.now_ms().saturating_sub(retained);
-        let filter = InstanceFilter {
-            instance_ids: None,
-            completed_before: Some(completed_before),
-            limit: Some(BATCH),
+        // The store is told a length of time and compares by its own clock: that of this process may be wrong.
+        let answer = match shared.store.delete_ended(retention, BATCH).await {
+            Err(error) if error.kind == ProviderErrorKind::Unsupported => {
+                delete_before(shared, retention).await
+            }
+            answer => answer,
         };
-        match admin.delete_instance_bulk(filter).await {
+        match answer {
             Ok(deleted) if deleted.instances_deleted == 0 => return,
             Ok(deleted) => {
                 tracing::info!(
@@ -59,5 +58,24 @@ async fn sweep(shared: &RuntimeShared, retention: Duration) {
             }
         }
         tokio::task::yield_now().await;
+    }
+}
+
+/// Deletes one batch from a store that has only the compatible methods, by the clock of this process. A batch
+/// that fails may have taken too long: it is halved, down to one instance.
+async fn delete_before(
+    shared: &RuntimeShared,
+    retention: Duration,
+) -> Result<DeleteInstanceResult, ProviderError> {
+    let Some(admin) = shared.store.admin() else { return Ok(DeleteInstanceResult::default()) };
+    let retained = u64::try_from(retention.as_millis()).unwrap_or(u64::MAX);
+    let mut limit = BATCH;
+    loop {
+        let completed_before = Some(shared.plan.clock.now_ms().saturating_sub(retained));
+        let filter = InstanceFilter { instance_ids: None, completed_before, limit: Some(limit) };
+        match admin.delete_instance_bulk(filter).await {
+            Err(error) if error.is_retryable() && limit > 1 => limit /= 2,
+            answer => return answer,
+        }
     }
 }
