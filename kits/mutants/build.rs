@@ -19,14 +19,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed={}", store.display());
     println!("cargo::rerun-if-changed=src/list.rs");
 
-    fs::create_dir_all(&out)?;
     let mut placed = 0;
-    for entry in fs::read_dir(store)? {
-        let path = entry?.path();
-        let Some(file) = path.file_name().and_then(|name| name.to_str()) else { continue };
+    for path in files_below(&store)? {
+        let file = path.strip_prefix(&store)?;
         let text = without_docs(&fs::read_to_string(&path)?).replace("crate::", "crate::broken::");
-        let mutants: Vec<&Mutant> = MUTANTS.iter().filter(|mutant| mutant.file == file).collect();
-        fs::write(out.join(file), with_mutants(text, &mutants)?)?;
+        let mutants: Vec<&Mutant> = MUTANTS.iter().filter(|mutant| Path::new(mutant.file) == file).collect();
+        let copy = out.join(file);
+        fs::create_dir_all(copy.parent().unwrap_or(&out))?;
+        fs::write(copy, with_mutants(text, &mutants)?)?;
         placed += mutants.len();
     }
     if placed != MUTANTS.len() {
@@ -36,6 +36,19 @@ fn main() -> Result<(), Box<dyn Error>> {
     let module = format!("#[allow(warnings, clippy::all)]\n#[path = {:?}]\nmod broken;", out.join("lib.rs"));
     fs::write(out.with_file_name("broken.rs"), module)?;
     Ok(())
+}
+
+fn files_below(folder: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            files.extend(files_below(&path)?);
+        } else {
+            files.push(path);
+        }
+    }
+    Ok(files)
 }
 
 /// Leaves the docs out: their examples name the store that they belong to, and are tested there.

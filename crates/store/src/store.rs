@@ -54,8 +54,8 @@ pub trait Store: Send + Sync + 'static {
     /// Removes an activity and sends its completion, in one transaction (S4, S11).
     async fn finish_work(&self, lease: &LeaseToken, outcome: Outcome) -> Result<(), ProviderError>;
 
-    /// Extends a lease: it ends `extend_for` from now (S4). `LeaseLost` for an activity may also mean that
-    /// the activity was withdrawn (S12).
+    /// Extends a lease: it ends `extend_for` from now (S4). `Withdrawn` means that the activity was withdrawn
+    /// (S12).
     async fn renew(&self, lease: &LeaseToken, extend_for: Duration) -> Result<(), ProviderError>;
 
     /// Abandons a lease, so that the instance or the activity can be fetched again (S4, S6).

@@ -14,7 +14,7 @@ pub use instance::{
     Cursor, DEFAULT_PAGE, Envelope, ExecutionState, InstancePage, InstanceQuery, InstanceState, MAX_PAGE,
     Started, WaitFor, Waited,
 };
-pub use lease::{Abandon, Attempt, LeaseToken};
+pub use lease::{Abandon, Attempt, LeaseToken, WITHDRAWN_KNOWN_FOR};
 pub use session::{Appetite, RenewSessions, SessionInfo, SessionRef, SessionsRenewed};
 pub use set_aside::{MAX_UNREADABLE_ATTEMPTS, Queue, SetAside, UNREADABLE_RETRY};
 pub use turn::{

@@ -11,6 +11,7 @@ mod admin;
 mod clock;
 mod cost;
 mod durable;
+mod excuse;
 mod fair;
 mod instance;
 mod send;
@@ -44,6 +45,8 @@ pub(crate) const ALL: &[&[Case]] = &[
     tag::CASES,
     turn::traceparent::CASES,
     work::CASES,
+    work::withdrawn::CASES,
+    excuse::CASES,
     turn::CASES,
     turn::warm::CASES,
     turn::poll::CASES,

@@ -4,7 +4,7 @@ pub struct Mutant {
     pub name: &'static str,
     /// Names the clause that the change breaks.
     pub clause: &'static str,
-    /// Names the file of the memory store.
+    /// Names the file of the memory store, below its sources.
     pub file: &'static str,
     /// Holds the text that is replaced. It stands in the file once, in the body of a function.
     pub find: &'static str,
@@ -211,15 +211,16 @@ pub const MUTANTS: &[Mutant] = &[
         find: "for new in work {\n            \
                self.push_work(new, now);\n        \
                }\n        \
-               self.withdraw(&cancelled);",
-        replace: "self.withdraw(&cancelled);\nfor new in work {\nself.push_work(new, now);\n}",
+               self.withdraw(|row| cancelled.contains(&row.identity), now);",
+        replace: "self.withdraw(|row| cancelled.contains(&row.identity), now);\n\
+                  for new in work {\nself.push_work(new, now);\n}",
     },
     Mutant {
         name: "running_work_is_not_cancelled",
         clause: "S12",
         file: "turn.rs",
-        find: "!cancelled.contains(&row.identity)",
-        replace: "row.lock.is_some() || !cancelled.contains(&row.identity)",
+        find: "|row| cancelled.contains(&row.identity)",
+        replace: "|row| row.lock.is_none() && cancelled.contains(&row.identity)",
     },
     Mutant {
         name: "an_expired_session_is_never_claimed",
@@ -297,7 +298,7 @@ pub const MUTANTS: &[Mutant] = &[
         file: "session.rs",
         find: "for key in &commit.watched {",
         replace: "if commit.metadata.status.as_deref() == Some(\"ContinuedAsNew\") {\n\
-                  self.close_sessions_of(instance);\n\
+                  self.close_sessions_of(instance, now);\n\
                   }\n\
                   for key in &commit.watched {",
     },
@@ -426,7 +427,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the_snapshot_shows_the_current_execution",
         clause: "Api",
-        file: "kv.rs",
+        file: "instance/kv.rs",
         find: "self.committed.iter().map(|(key, entry)| (key.clone(), entry.clone())).collect()",
         replace: "{\n\
                   let set = self.overlay.iter().filter_map(|(key, set)| set.as_ref().map(|entry| (key, \
@@ -438,7 +439,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "clearing_all_spares_what_earlier_executions_left",
         clause: "Api",
-        file: "kv.rs",
+        file: "instance/kv.rs",
         find: "self.committed.keys().chain(self.overlay.keys()).cloned()",
         replace: "self.overlay.keys().cloned()",
     },

@@ -115,9 +115,9 @@ impl ProviderAdmin for MemoryStore {
         ids: &[String],
         force: bool,
     ) -> Result<DeleteInstanceResult, ProviderError> {
-        self.change(|state, _| {
+        self.change(|state, now| {
             state.check_delete(ids, force)?;
-            Ok(state.delete(ids))
+            Ok(state.delete(ids, now))
         })
     }
 
@@ -125,17 +125,7 @@ impl ProviderAdmin for MemoryStore {
         &self,
         filter: InstanceFilter,
     ) -> Result<DeleteInstanceResult, ProviderError> {
-        self.change(|state, _| {
-            let mut total = DeleteInstanceResult::default();
-            for root in state.ended_roots(&filter) {
-                let deleted = state.delete(&state.tree_of(&root));
-                total.instances_deleted += deleted.instances_deleted;
-                total.executions_deleted += deleted.executions_deleted;
-                total.events_deleted += deleted.events_deleted;
-                total.queue_messages_deleted += deleted.queue_messages_deleted;
-            }
-            Ok(total)
-        })
+        self.change(|state, now| Ok(state.delete_trees(state.ended_roots(&filter), now)))
     }
 
     async fn prune_executions(
@@ -240,7 +230,7 @@ impl State {
         Ok(())
     }
 
-    fn delete(&mut self, ids: &[String]) -> DeleteInstanceResult {
+    fn delete(&mut self, ids: &[String], now: u64) -> DeleteInstanceResult {
         let named: BTreeSet<&str> = ids.iter().map(String::as_str).collect();
         let mut result =
             DeleteInstanceResult { instances_deleted: named.len() as u64, ..DeleteInstanceResult::default() };
@@ -259,11 +249,8 @@ impl State {
             result.queue_messages_deleted += u64::from(deleted);
             !deleted
         });
-        self.work.retain(|_, row| {
-            let deleted = named.contains(row.identity.instance.as_str());
-            result.queue_messages_deleted += u64::from(deleted);
-            !deleted
-        });
+        result.queue_messages_deleted +=
+            self.withdraw(|row| named.contains(row.identity.instance.as_str()), now);
         self.instances.retain(|id, _| !named.contains(id.as_str()));
         self.turns.retain(|id, _| !named.contains(id.as_str()));
         self.freed.retain(|id, _| !named.contains(id.as_str()));
@@ -275,6 +262,18 @@ impl State {
             watchers.retain(|watcher| !named.contains(watcher.instance.as_str()));
         }
         result
+    }
+
+    fn delete_trees(&mut self, roots: Vec<String>, now: u64) -> DeleteInstanceResult {
+        let mut total = DeleteInstanceResult::default();
+        for root in roots {
+            let deleted = self.delete(&self.tree_of(&root), now);
+            total.instances_deleted += deleted.instances_deleted;
+            total.executions_deleted += deleted.executions_deleted;
+            total.events_deleted += deleted.events_deleted;
+            total.queue_messages_deleted += deleted.queue_messages_deleted;
+        }
+        total
     }
 
     /// Returns the instances with a row that match a filter, oldest first, up to its limit.

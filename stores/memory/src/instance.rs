@@ -1,5 +1,7 @@
 //! Instances: one row each, and how they stand.
 
+pub(crate) mod kv;
+
 use steadfast_core::{EventKind, SystemStats};
 use steadfast_store::rules::{ROWLESS, no_such_cursor};
 use steadfast_store::{Cursor, ExecutionState, InstancePage, InstanceQuery, InstanceState, ProviderError};

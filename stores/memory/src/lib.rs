@@ -8,11 +8,10 @@
 //! moved on by monotonic time, so that a wall clock that jumps changes nothing.
 
 mod admin;
-mod damage;
 mod execution;
 mod inspect;
 mod instance;
-mod kv;
+mod lease;
 mod message;
 mod poll;
 mod session;
@@ -28,7 +27,7 @@ use std::time::Duration;
 use steadfast_clock::{Clock, SystemClock};
 use tokio::sync::Notify;
 
-pub use damage::Damage;
+pub use set_aside::Damage;
 use state::State;
 
 /// A store in memory. It is empty when it is opened, and its content is lost when it is dropped.

@@ -41,6 +41,7 @@ impl State {
             visible_at_ms,
             attempts: 0,
             token: None,
+            expired: Vec::new(),
         };
         let place = self.next();
         self.messages.insert(place, row);
@@ -64,6 +65,7 @@ impl State {
             visible_at_ms: now,
             attempts: 0,
             lock: None,
+            expired: Vec::new(),
         };
         let place = self.next();
         self.work.insert(place, row);

@@ -248,9 +248,9 @@ impl State {
                 }
                 SessionEffect::Close { session_id } => {
                     let closed = SessionKey::owned(instance, session_id);
-                    self.close_sessions(|key| *key == closed);
+                    self.close_sessions(|key| *key == closed, now);
                 }
-                SessionEffect::CloseAll => self.close_sessions_of(instance),
+                SessionEffect::CloseAll => self.close_sessions_of(instance, now),
             }
         }
         for key in &commit.watched {
@@ -264,15 +264,15 @@ impl State {
         }
     }
 
-    fn close_sessions_of(&mut self, instance: &str) {
-        self.close_sessions(|key| key.instance.as_deref() == Some(instance));
+    fn close_sessions_of(&mut self, instance: &str, now: u64) {
+        self.close_sessions(|key| key.instance.as_deref() == Some(instance), now);
     }
 
     /// Removes sessions of an instance with their work. A worker that runs some of it learns of that at its
     /// next renewal.
-    fn close_sessions(&mut self, closes: impl Fn(&SessionKey) -> bool) {
+    fn close_sessions(&mut self, closes: impl Fn(&SessionKey) -> bool, now: u64) {
         self.sessions.retain(|key, _| !closes(key));
-        self.work.retain(|_, row| !row.session.as_ref().is_some_and(&closes));
+        self.withdraw(|row| row.session.as_ref().is_some_and(&closes), now);
     }
 
     fn watch(&mut self, key: &SessionKey, instance: &str, execution: u64) {

@@ -1,6 +1,8 @@
 //! Rows that cannot be read: each fetch that meets one counts and delays it, and in the end it is set aside
 //! (S15).
 
+mod damage;
+
 use steadfast_core::{DispatcherCapabilityFilter, WorkItem};
 use steadfast_store::rules::no_such_row;
 use steadfast_store::{
@@ -9,6 +11,7 @@ use steadfast_store::{
 
 use crate::message::after;
 use crate::state::{MessageRow, State, Stored, WorkRow};
+pub use damage::Damage;
 
 /// A row that was set aside: the form that operators see, and the row itself, so that it can be put back.
 #[derive(Debug)]
@@ -91,11 +94,19 @@ impl State {
         let item: Stored<WorkItem> = read(aside.shown.payload);
         match aside.row {
             AsideRow::Message(row) => {
-                let row = MessageRow { item, visible_at_ms: now, attempts: 0, token: None, ..row };
+                let row = MessageRow {
+                    item,
+                    visible_at_ms: now,
+                    attempts: 0,
+                    token: None,
+                    expired: Vec::new(),
+                    ..row
+                };
                 self.messages.insert(place, row);
             }
             AsideRow::Work(row) => {
-                let row = WorkRow { item, visible_at_ms: now, attempts: 0, lock: None, ..row };
+                let row =
+                    WorkRow { item, visible_at_ms: now, attempts: 0, lock: None, expired: Vec::new(), ..row };
                 self.work.insert(place, row);
             }
         }

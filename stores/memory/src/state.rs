@@ -8,7 +8,7 @@ use steadfast_store::rules::is_start;
 
 use crate::execution::ExecutionRow;
 use crate::instance::InstanceRow;
-use crate::kv::Kv;
+use crate::instance::kv::Kv;
 use crate::session::{SessionRow, Watcher};
 use crate::set_aside::Aside;
 
@@ -34,6 +34,8 @@ pub(crate) struct State {
     /// The newest incarnation of each named node.
     pub(crate) nodes: BTreeMap<String, u64>,
     pub(crate) set_aside: BTreeMap<u64, Aside>,
+    /// The tokens of activities that were withdrawn while their lease lasted, and until when each is known.
+    pub(crate) withdrawn: BTreeMap<String, u64>,
     counter: u64,
 }
 
@@ -55,6 +57,8 @@ pub(crate) struct MessageRow {
     /// The token of the last lease that included this message. The message is leased only while that lease
     /// lasts.
     pub(crate) token: Option<String>,
+    /// The tokens of expired leases that included this message, whose delivery is still counted (S5).
+    pub(crate) expired: Vec<String>,
 }
 
 /// The row of an activity, queued or leased.
@@ -69,6 +73,8 @@ pub(crate) struct WorkRow {
     pub(crate) visible_at_ms: u64,
     pub(crate) attempts: u32,
     pub(crate) lock: Option<WorkLock>,
+    /// The tokens of expired leases of this activity, whose delivery is still counted (S5).
+    pub(crate) expired: Vec<String>,
 }
 
 /// A lease: its token and its end.
@@ -90,6 +96,8 @@ pub(crate) struct WorkLock {
     pub(crate) lock: Lock,
     pub(crate) worker: String,
     pub(crate) epoch: Option<u64>,
+    /// Whether the lease was abandoned, or its delivery was excused: its end does not count any more.
+    pub(crate) is_settled: bool,
 }
 
 impl WorkRow {

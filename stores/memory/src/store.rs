@@ -68,6 +68,10 @@ impl Store for MemoryStore {
         })
     }
 
+    async fn excuse(&self, lease: &LeaseToken) -> Result<bool, ProviderError> {
+        Ok(self.change(|state, now| state.excuse(lease, now)))
+    }
+
     async fn register_node(&self, node_id: &str) -> Result<u64, ProviderError> {
         Ok(self.change(|state, _| state.register_node(node_id)))
     }

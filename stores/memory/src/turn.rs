@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-use steadfast_core::{DispatcherCapabilityFilter, KvEntry, ScheduledActivityIdentifier};
+use steadfast_core::{DispatcherCapabilityFilter, KvEntry};
 use steadfast_store::rules::{
     ended_turn_lease, fires_at_ms, holds_run, no_such_lease, started_by, tell_of_strays,
 };
@@ -83,6 +83,7 @@ impl State {
     }
 
     fn lease_turn(&mut self, instance: &str, request: TurnRequest<'_>, now: u64) -> TurnLease {
+        self.note_expired_turn(instance);
         let token = self.next_token("turn");
         let lock = Lock { token: token.clone(), until_ms: after(now, Some(request.lock_timeout)) };
         self.turns.insert(instance.to_owned(), lock);
@@ -173,7 +174,7 @@ impl State {
         for new in work {
             self.push_work(new, now);
         }
-        self.withdraw(&cancelled);
+        self.withdraw(|row| cancelled.contains(&row.identity), now);
         for message in messages {
             let visible_at_ms = fires_at_ms(&message.item).unwrap_or(now);
             self.push_message(message, visible_at_ms);
@@ -222,12 +223,6 @@ impl State {
         run
     }
 
-    /// Removes activities, queued or running. The holder of a running one learns of it at its next renewal
-    /// (S12).
-    fn withdraw(&mut self, cancelled: &[ScheduledActivityIdentifier]) {
-        self.work.retain(|_, row| !cancelled.contains(&row.identity));
-    }
-
     pub(crate) fn renew_turn(
         &mut self,
         token: &str,
@@ -258,7 +253,7 @@ impl State {
     }
 
     /// Ends a lease. If the instance still has messages, it can be leased again since now.
-    fn end_turn(&mut self, instance: &str, now: u64) {
+    pub(crate) fn end_turn(&mut self, instance: &str, now: u64) {
         self.turns.remove(instance);
         if self.messages.values().any(|message| message.instance == instance) {
             self.freed.insert(instance.to_owned(), now);

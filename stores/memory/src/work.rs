@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use steadfast_core::{SessionConcurrency, TagFilter};
-use steadfast_store::rules::{UNKNOWN, check_completion, ended_work_lease, no_such_lease};
+use steadfast_store::rules::{UNKNOWN, check_completion, ended_work_lease, no_such_lease, withdrawn_work};
 use steadfast_store::{
     Abandon, Attempt, ClaimedSession, LeaseToken, Outcome, ProviderError, WorkLease, WorkRequest,
 };
@@ -76,11 +76,12 @@ impl State {
     ) -> Option<WorkLease> {
         let token = self.next_token("work");
         let row = self.work.get_mut(&place)?;
+        row.note_expired();
         let Stored::Readable(item) = &row.item else { return None };
         let waiting_since = row.waiting_since();
         let lock = Lock { token: token.clone(), until_ms: after(now, Some(request.lock_timeout)) };
         let (worker, epoch) = (request.worker_id.clone(), session.as_ref().map(|session| session.epoch));
-        row.lock = Some(WorkLock { lock, worker, epoch });
+        row.lock = Some(WorkLock { lock, worker, epoch, is_settled: false });
         row.attempts += 1;
         let (item, attempt, traceparent) = (item.clone(), row.attempts, row.traceparent.clone());
         let scheduler = self.instances.get(item.instance());
@@ -135,6 +136,7 @@ impl State {
             if let Some(held) = &mut row.lock {
                 // The row keeps the ended lease: the activity can be leased since the end of it.
                 held.lock.until_ms = now;
+                held.is_settled = true;
             }
             if how.attempt == Attempt::Uncounted {
                 row.attempts = row.attempts.saturating_sub(1);
@@ -152,6 +154,7 @@ impl State {
         match self.work.iter().find(|(_, row)| holds(row)) {
             Some((place, row)) if row.is_leased(now) => Ok(*place),
             Some(_) => Err(ended_work_lease(operation)),
+            None if self.withdrawn.contains_key(token) => Err(withdrawn_work(operation)),
             None => Err(no_such_lease(operation, token)),
         }
     }

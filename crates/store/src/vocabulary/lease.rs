@@ -20,6 +20,9 @@ impl LeaseToken {
     }
 }
 
+/// How long after the end of its lease a withdrawn activity is known as withdrawn, at least (S12).
+pub const WITHDRAWN_KNOWN_FOR: Duration = Duration::from_secs(60 * 60);
+
 /// How a lease is abandoned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Abandon {

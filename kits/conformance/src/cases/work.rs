@@ -1,5 +1,7 @@
 //! Work: leases of activities, what they cost an attempt, their completions and their withdrawal.
 
+pub(super) mod withdrawn;
+
 use std::time::Duration;
 
 use steadfast_core::{AppErrorKind, ErrorDetails, TagFilter, WorkItem};

@@ -1,7 +1,7 @@
 //! Damage on purpose, for tests with rows that cannot be read.
 
+use super::read;
 use crate::MemoryStore;
-use crate::set_aside::read;
 use crate::state::State;
 
 /// The rows whose stored text [`MemoryStore::damage`] overwrites.
