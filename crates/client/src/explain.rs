@@ -159,7 +159,7 @@ impl Client {
     ) -> Result<Explanation, ClientError> {
         let turn = known(self.store.turn_of(instance).await)?.flatten();
         if state.is_none() && turn.is_none() {
-            return Err(ClientError::InstanceNotFound { instance_id: instance.to_owned() });
+            return Err(ClientError::not_found(instance));
         }
         let running = state.as_ref().filter(|state| state.status == ExecutionState::Running);
         let (mut waiting, mut more, mut stuck) = (Vec::new(), 0, false);

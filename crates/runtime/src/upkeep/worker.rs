@@ -156,9 +156,11 @@ async fn keep_row(shared: &RuntimeShared) {
         };
         until_stopped(&shared.stop, shared.plan.clock.sleep(wait)).await;
     }
-    report_in_time(shared, WorkerPhase::Stops).await;
+    let answers = report_in_time(shared, WorkerPhase::Stops).await;
     shared.tasks.wait().await;
-    report_in_time(shared, WorkerPhase::Stopped).await;
+    if answers {
+        report_in_time(shared, WorkerPhase::Stopped).await;
+    }
 }
 
 async fn report(shared: &RuntimeShared, phase: WorkerPhase) -> Result<(), ProviderError> {
@@ -167,12 +169,12 @@ async fn report(shared: &RuntimeShared, phase: WorkerPhase) -> Result<(), Provid
     Ok(())
 }
 
-/// Reports once, and waits at most [`STOP_PATIENCE`] for the store.
-async fn report_in_time(shared: &RuntimeShared, phase: WorkerPhase) {
+/// Reports once, and waits at most [`STOP_PATIENCE`] for the store. Returns whether the store answered.
+async fn report_in_time(shared: &RuntimeShared, phase: WorkerPhase) -> bool {
     let answer = tokio::select! {
         biased;
         answer = report(shared, phase) => answer,
-        () = shared.plan.clock.sleep(STOP_PATIENCE) => return,
+        () = shared.plan.clock.sleep(STOP_PATIENCE) => return false,
     };
     if let Err(error) = answer {
         tracing::debug!(
@@ -182,6 +184,7 @@ async fn report_in_time(shared: &RuntimeShared, phase: WorkerPhase) {
             "the stop of this worker could not be reported; its row counts as live for a minute"
         );
     }
+    true
 }
 
 fn report_of(shared: &RuntimeShared, phase: WorkerPhase) -> WorkerReport {

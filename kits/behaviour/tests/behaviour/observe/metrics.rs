@@ -420,10 +420,10 @@ on_every_store! {
     }
 
     async fn f23_errors_of_giving_back_count_too(stage) {
-        stage.faults.refuse("abandon", 1, busy());
+        stage.faults.keep_lease(&busy());
         let runtime = stage.run(works(), flows()).await;
         stage.start("a", "Nobody", "").await;
-        stage.until("it is given back", async || stage.faults.calls("abandon") == 1).await;
+        stage.until("it is given back", async || stage.faults.given_back() == 1).await;
         assert_eq!(counted(&stage, runtime).await.provider_errors, 1);
     }
 }
