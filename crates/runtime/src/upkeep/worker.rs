@@ -27,6 +27,9 @@ use crate::runtime::RuntimeShared;
 /// [`WORKER_LIVE_FOR`](steadfast_store::WORKER_LIVE_FOR), so five reports may fail.
 const REPORT_EVERY: Duration = Duration::from_secs(10);
 
+/// Bounds how long a report waits for the store: fetches wait for the first one.
+const REPORT_PATIENCE: Duration = Duration::from_secs(5);
+
 /// Bounds how long a report waits for the store while the runtime stops: a store that hangs must not keep the
 /// process.
 const STOP_PATIENCE: Duration = Duration::from_secs(1);
@@ -132,6 +135,7 @@ async fn keep_row(shared: &RuntimeShared) {
             biased;
             () = shared.stop.cancelled() => break,
             answer = report(shared, WorkerPhase::Takes) => answer,
+            () = shared.plan.clock.sleep(REPORT_PATIENCE) => Err(took_too_long()),
         };
         shared.worker_row.answered.cancel();
         let wait = match answer {
@@ -161,6 +165,11 @@ async fn keep_row(shared: &RuntimeShared) {
     if answers {
         report_in_time(shared, WorkerPhase::Stopped).await;
     }
+}
+
+fn took_too_long() -> ProviderError {
+    let text = format!("the store did not answer within {REPORT_PATIENCE:?}");
+    ProviderError::new(ProviderErrorKind::Unavailable, "report_worker", text)
 }
 
 async fn report(shared: &RuntimeShared, phase: WorkerPhase) -> Result<(), ProviderError> {

@@ -1,7 +1,9 @@
-//! The life of a runtime: start, registries, health, upkeep, shutdown.
+//! The life of a runtime: start, registries, workers and their fleets, health, upkeep, shutdown.
 
+mod fleet;
 mod health;
 mod registry;
 mod shutdown;
 mod startup;
 mod upkeep;
+mod worker;
