@@ -15,7 +15,9 @@ mod worker;
 pub use commit::SessionEffect;
 pub use history::{events_of, history_after, holds_run, unreadable_history, unstorable_event};
 pub use instance::instance_page;
-pub use message::{UNKNOWN, check_message, check_start, fires_at_ms, is_start, started_by, to_json};
+pub use message::{
+    UNKNOWN, check_message, check_start, fires_at_ms, is_start, needs_no_code, started_by, to_json,
+};
 pub use session::{is_same_owner, lost_claims, session_key, stored_scope, superseded};
 pub use stray::tell_of_strays;
 pub use tag::{stored_tag, stored_tags, tag_of};

@@ -21,6 +21,7 @@ mod tag;
 mod turn;
 mod unreadable;
 mod work;
+mod worker;
 
 use crate::Case;
 
@@ -47,6 +48,14 @@ pub(crate) const ALL: &[&[Case]] = &[
     work::CASES,
     work::withdrawn::CASES,
     excuse::CASES,
+    worker::row::CASES,
+    worker::refuse::CASES,
+    worker::route::CASES,
+    worker::report::CASES,
+    worker::end::CASES,
+    worker::wake::CASES,
+    worker::session::CASES,
+    worker::cost::CASES,
     turn::CASES,
     turn::warm::CASES,
     turn::poll::CASES,

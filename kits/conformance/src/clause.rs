@@ -26,13 +26,14 @@ pub enum Clause {
     S18,
     S19,
     S20,
+    S21,
     /// What the compatible API and its management interface promise beyond the clauses.
     Api,
 }
 
 impl Clause {
     /// Lists all clauses in order.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::S1,
         Self::S2,
         Self::S3,
@@ -53,6 +54,7 @@ impl Clause {
         Self::S18,
         Self::S19,
         Self::S20,
+        Self::S21,
         Self::Api,
     ];
 
@@ -79,6 +81,7 @@ impl Clause {
             Self::S18 => "Fair",
             Self::S19 => "Acknowledged",
             Self::S20 => "Bounded cost",
+            Self::S21 => "Routes",
             Self::Api => "Compatible API",
         }
     }

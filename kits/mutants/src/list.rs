@@ -180,8 +180,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a_waiting_fetch_sleeps_past_a_timer",
         clause: "S9",
         file: "poll.rs",
-        find: "messages.chain(turns)",
-        replace: "turns",
+        find: "messages.chain(turns).chain(work)",
+        replace: "turns.chain(work)",
     },
     Mutant {
         name: "executions_share_their_events",

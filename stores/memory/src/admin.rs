@@ -254,6 +254,7 @@ impl State {
         self.instances.retain(|id, _| !named.contains(id.as_str()));
         self.turns.retain(|id, _| !named.contains(id.as_str()));
         self.freed.retain(|id, _| !named.contains(id.as_str()));
+        self.routes.retain(|id, _| !named.contains(id.as_str()));
         self.kv.retain(|id, _| !named.contains(id.as_str()));
         self.set_aside
             .retain(|_, aside| aside.shown.instance.as_deref().is_none_or(|id| !named.contains(id)));

@@ -20,6 +20,7 @@ mod state;
 mod store;
 mod turn;
 mod work;
+mod worker;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

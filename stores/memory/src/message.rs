@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use steadfast_core::{ScheduledActivityIdentifier, WorkItem};
-use steadfast_store::rules::{check_message, check_start};
+use steadfast_store::rules::{check_message, check_start, needs_no_code};
 use steadfast_store::{Envelope, Message, NewWork, ProviderError, Started};
 
 use crate::millis;
@@ -34,6 +34,9 @@ impl State {
     }
 
     pub(crate) fn push_message(&mut self, message: Message, visible_at_ms: u64) {
+        if needs_no_code(&message.item) {
+            self.routes.remove(message.item.instance());
+        }
         let row = MessageRow {
             instance: message.item.instance().to_owned(),
             item: Stored::Readable(message.item),
@@ -42,6 +45,7 @@ impl State {
             attempts: 0,
             token: None,
             expired: Vec::new(),
+            is_refused: false,
         };
         let place = self.next();
         self.messages.insert(place, row);
@@ -66,6 +70,8 @@ impl State {
             attempts: 0,
             lock: None,
             expired: Vec::new(),
+            route: None,
+            is_refused: false,
         };
         let place = self.next();
         self.work.insert(place, row);

@@ -61,13 +61,16 @@ impl MemoryStore {
 
 impl State {
     /// Returns the next time at which a row becomes runnable by itself: a message or an activity becomes
-    /// visible, or the lease of a turn, an activity or a session ends.
+    /// visible, the lease of a turn, an activity or a session ends, or a worker that has work routed to it
+    /// ceases to be live.
     fn next_moment(&self, now: u64) -> Option<u64> {
         let messages = self.messages.values().map(|message| message.visible_at_ms);
         let turns = self.turns.values().map(|lock| lock.until_ms);
         let work = self.work.values().map(|row| row.visible_at_ms);
         let leases = self.work.values().filter_map(|row| row.lock.as_ref()).map(|held| held.lock.until_ms);
         let sessions = self.sessions.values().map(|session| session.locked_until_ms);
-        messages.chain(turns).chain(work).chain(leases).chain(sessions).filter(|at| *at > now).min()
+        let workers = self.ends_of_workers();
+        let all = messages.chain(turns).chain(work).chain(leases).chain(sessions).chain(workers);
+        all.filter(|at| *at > now).min()
     }
 }

@@ -179,11 +179,14 @@ impl State {
     }
 
     /// Tells whether a session has no leased activity, and has had ready work for longer than `untaken_after`
-    /// that its owner will not take: the owner takes no session work now, or does not serve the tag.
+    /// that its owner will not take: the owner takes no session work now, does not serve the tag, or is not
+    /// given the work because it lacks the handler.
     fn is_untaken(&self, key: &SessionKey, request: &RenewSessions, now: u64) -> bool {
         let patience = millis(request.untaken_after);
         let waits = self.work.values().filter(|row| row.session.as_ref() == Some(key)).any(|row| {
-            let refused = request.appetite == Appetite::Full || !request.tags.matches(row.tag.as_deref());
+            let refused = request.appetite == Appetite::Full
+                || !request.tags.matches(row.tag.as_deref())
+                || !self.may_take_work(request.worker.as_ref(), row, now);
             refused && row.is_waiting(now) && now.saturating_sub(row.waiting_since()) > patience
         });
         waits && !self.is_running(key, now)

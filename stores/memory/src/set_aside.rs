@@ -3,10 +3,10 @@
 
 mod damage;
 
-use steadfast_core::{DispatcherCapabilityFilter, WorkItem};
+use steadfast_core::WorkItem;
 use steadfast_store::rules::no_such_row;
 use steadfast_store::{
-    MAX_UNREADABLE_ATTEMPTS, ProviderError, Queue, SetAside, UNREADABLE_RETRY, WorkRequest,
+    MAX_UNREADABLE_ATTEMPTS, ProviderError, Queue, SetAside, TurnRequest, UNREADABLE_RETRY, WorkRequest,
 };
 
 use crate::message::after;
@@ -29,16 +29,13 @@ enum AsideRow {
 impl State {
     /// Counts and delays the unreadable messages that this fetch would have leased, and sets aside those that
     /// fetches met too often.
-    pub(crate) fn pass_over_unreadable_messages(
-        &mut self,
-        filter: Option<&DispatcherCapabilityFilter>,
-        now: u64,
-    ) {
+    pub(crate) fn pass_over_unreadable_messages(&mut self, request: TurnRequest<'_>, now: u64) {
         let met = self.messages.iter().filter(|(_, row)| {
             matches!(row.item, Stored::Unreadable { .. })
                 && row.visible_at_ms <= now
                 && !self.is_leased(&row.instance, now)
-                && self.is_compatible(&row.instance, filter)
+                && self.is_compatible(&row.instance, request.filter)
+                && self.may_take_turn(request.worker, &row.instance, now)
         });
         for place in met.map(|(place, _)| *place).collect::<Vec<_>>() {
             let Some(mut row) = self.messages.remove(&place) else { continue };

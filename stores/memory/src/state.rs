@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use steadfast_core::{Event, ScheduledActivityIdentifier, SessionKey, WorkItem};
-use steadfast_store::RunId;
 use steadfast_store::rules::is_start;
+use steadfast_store::{NeededHandler, RunId, WorkerId};
 
 use crate::execution::ExecutionRow;
 use crate::instance::InstanceRow;
 use crate::instance::kv::Kv;
 use crate::session::{SessionRow, Watcher};
 use crate::set_aside::Aside;
+use crate::worker::WorkerRow;
 
 /// All rows of the store.
 #[derive(Debug, Default)]
@@ -36,6 +37,9 @@ pub(crate) struct State {
     pub(crate) set_aside: BTreeMap<u64, Aside>,
     /// The tokens of activities that were withdrawn while their lease lasted, and until when each is known.
     pub(crate) withdrawn: BTreeMap<String, u64>,
+    pub(crate) workers: BTreeMap<WorkerId, WorkerRow>,
+    /// The handlers that routed instances need (S21).
+    pub(crate) routes: BTreeMap<String, NeededHandler>,
     counter: u64,
 }
 
@@ -59,6 +63,8 @@ pub(crate) struct MessageRow {
     pub(crate) token: Option<String>,
     /// The tokens of expired leases that included this message, whose delivery is still counted (S5).
     pub(crate) expired: Vec<String>,
+    /// Whether a worker refused the message at its last delivery, and no live worker listed the handler.
+    pub(crate) is_refused: bool,
 }
 
 /// The row of an activity, queued or leased.
@@ -75,6 +81,10 @@ pub(crate) struct WorkRow {
     pub(crate) lock: Option<WorkLock>,
     /// The tokens of expired leases of this activity, whose delivery is still counted (S5).
     pub(crate) expired: Vec<String>,
+    /// The handler that the activity needs, once a worker has refused it (S21).
+    pub(crate) route: Option<NeededHandler>,
+    /// Whether a worker refused the activity at its last delivery, and no live worker listed the handler.
+    pub(crate) is_refused: bool,
 }
 
 /// A lease: its token and its end.

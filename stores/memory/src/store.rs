@@ -9,9 +9,9 @@ use steadfast_core::{Event, SessionKey, SystemStats, TagFilter};
 use steadfast_store::rules::{InstanceWait, check_work};
 use steadfast_store::{
     Abandon, Committed, Envelope, InstancePage, InstanceQuery, InstanceState, LeaseToken, MAX_PAGE, NewWork,
-    OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, RenewSessions, SessionInfo, SessionRef,
-    SessionsRenewed, SetAside, Started, Store, TurnCommit, TurnLease, TurnRequest, TurnState, WaitFor,
-    Waited, WorkLease, WorkRequest, WorkState,
+    OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, Refusal, Refused, RenewSessions,
+    SessionInfo, SessionRef, SessionsRenewed, SetAside, Started, Store, TurnCommit, TurnLease, TurnRequest,
+    TurnState, WaitFor, Waited, WorkLease, WorkRequest, WorkState, WorkerId, WorkerInfo, WorkerReport,
 };
 
 use crate::MemoryStore;
@@ -70,6 +70,20 @@ impl Store for MemoryStore {
 
     async fn excuse(&self, lease: &LeaseToken) -> Result<bool, ProviderError> {
         Ok(self.change(|state, now| state.excuse(lease, now)))
+    }
+
+    async fn refuse(&self, lease: &LeaseToken, refusal: Refusal) -> Result<Refused, ProviderError> {
+        self.change(|state, now| state.refuse(lease, refusal, now))
+    }
+
+    async fn report_worker(&self, report: &WorkerReport) -> Result<(), ProviderError> {
+        self.change(|state, now| state.report_worker(report, now));
+        Ok(())
+    }
+
+    async fn workers(&self, after: Option<&WorkerId>) -> Result<Vec<WorkerInfo>, ProviderError> {
+        let now = self.now_ms();
+        Ok(self.read().worker_page(after, now))
     }
 
     async fn register_node(&self, node_id: &str) -> Result<u64, ProviderError> {

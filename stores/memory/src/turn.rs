@@ -9,7 +9,7 @@ use steadfast_store::rules::{
 };
 use steadfast_store::{
     Abandon, Attempt, Committed, LeaseToken, MAX_TURN_MESSAGES, Message, ProviderError, RunId, TurnCommit,
-    TurnLease, TurnRequest,
+    TurnLease, TurnRequest, WorkerId,
 };
 
 use crate::execution::ExecutionRow;
@@ -21,8 +21,8 @@ use crate::state::{Lock, MessageRow, State, Stored};
 impl State {
     /// Leases the instance with the oldest visible message that the caller can run (S1, S2, S18).
     pub(crate) fn fetch_turn(&mut self, request: TurnRequest<'_>, now: u64) -> Option<TurnLease> {
-        self.pass_over_unreadable_messages(request.filter, now);
-        while let Some(instance) = self.next_instance(request.filter, now) {
+        self.pass_over_unreadable_messages(request, now);
+        while let Some(instance) = self.next_instance(request.filter, request.worker, now) {
             if self.exists(&instance) {
                 return Some(self.lease_turn(&instance, request, now));
             }
@@ -33,11 +33,17 @@ impl State {
 
     /// Returns the instance with the oldest message that the caller can run; it may be one that does not
     /// exist.
-    fn next_instance(&self, filter: Option<&DispatcherCapabilityFilter>, now: u64) -> Option<String> {
+    fn next_instance(
+        &self,
+        filter: Option<&DispatcherCapabilityFilter>,
+        worker: Option<&WorkerId>,
+        now: u64,
+    ) -> Option<String> {
         let mut visible = self.messages.values().filter(|message| message.visible_at_ms <= now);
         let next = visible.find(|message| {
             !self.is_leased(&message.instance, now)
                 && self.is_compatible(&message.instance, filter)
+                && self.may_take_turn(worker, &message.instance, now)
                 && !self.waits_for_its_start(&message.instance, now)
                 && matches!(message.item, Stored::Readable(_))
         });
@@ -46,7 +52,7 @@ impl State {
 
     /// Tells whether some caller could lease a turn.
     pub(crate) fn has_turn(&self, now: u64) -> bool {
-        self.next_instance(None, now).is_some()
+        self.next_instance(None, None, now).is_some()
     }
 
     pub(crate) fn is_leased(&self, instance: &str, now: u64) -> bool {
@@ -79,6 +85,7 @@ impl State {
             dropped += u64::from(stray);
             !stray
         });
+        self.routes.remove(instance);
         tell_of_strays(instance, dropped);
     }
 
@@ -132,6 +139,7 @@ impl State {
             let Some(row) = self.messages.get_mut(&place) else { continue };
             let Stored::Readable(item) = &row.item else { continue };
             row.token = Some(token.to_owned());
+            row.is_refused = false;
             row.attempts = row.attempts.saturating_add(1);
             attempt = attempt.max(row.attempts);
             leased.push(Message { item: item.clone(), traceparent: row.traceparent.clone() });
@@ -169,6 +177,9 @@ impl State {
         self.messages.retain(|_, message| message.token.as_deref() != Some(token));
         let run = self.record(&instance, &commit, now);
         self.record_sessions(&instance, &commit, now);
+        if commit.ends_execution() {
+            self.routes.remove(&instance);
+        }
         let TurnCommit { execution_id, events, work, messages, cancelled, .. } = commit;
         self.append(&instance, execution_id, events);
         for new in work {
@@ -263,7 +274,12 @@ impl State {
     }
 
     /// Returns the instance that the token holds, if its lease has not ended (S4).
-    fn leased_instance(&self, operation: &str, token: &str, now: u64) -> Result<String, ProviderError> {
+    pub(crate) fn leased_instance(
+        &self,
+        operation: &str,
+        token: &str,
+        now: u64,
+    ) -> Result<String, ProviderError> {
         match self.turns.iter().find(|(_, lock)| lock.token == token) {
             Some((instance, lock)) if lock.is_live(now) => Ok(instance.clone()),
             Some((instance, _)) => Err(ended_turn_lease(operation, instance)),

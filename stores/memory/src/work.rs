@@ -45,6 +45,7 @@ impl State {
         row.is_waiting(now)
             && request.tags != TagFilter::None
             && request.tags.matches(row.tag.as_deref())
+            && self.may_take_work(request.worker.as_ref(), row, now)
             && match (&row.session, &request.session) {
                 (None, _) => true,
                 (Some(_), None) => false,
@@ -83,6 +84,7 @@ impl State {
         let (worker, epoch) = (request.worker_id.clone(), session.as_ref().map(|session| session.epoch));
         row.lock = Some(WorkLock { lock, worker, epoch, is_settled: false });
         row.attempts += 1;
+        row.is_refused = false;
         let (item, attempt, traceparent) = (item.clone(), row.attempts, row.traceparent.clone());
         let scheduler = self.instances.get(item.instance());
         let unknown = || UNKNOWN.to_owned();
@@ -149,7 +151,7 @@ impl State {
     }
 
     /// Returns the activity that the token holds, if its lease has not ended (S4).
-    fn leased_work(&self, operation: &str, token: &str, now: u64) -> Result<u64, ProviderError> {
+    pub(crate) fn leased_work(&self, operation: &str, token: &str, now: u64) -> Result<u64, ProviderError> {
         let holds = |row: &WorkRow| row.lock.as_ref().is_some_and(|held| held.lock.token == token);
         match self.work.iter().find(|(_, row)| holds(row)) {
             Some((place, row)) if row.is_leased(now) => Ok(*place),

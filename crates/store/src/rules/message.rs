@@ -44,6 +44,12 @@ pub fn is_start(item: &WorkItem) -> bool {
     started(item).is_some()
 }
 
+/// Tells whether the turn that processes a message runs no code of the instance: any worker can take it, also
+/// one that lacks the handler (S21).
+pub fn needs_no_code(item: &WorkItem) -> bool {
+    matches!(item, WorkItem::TerminateInstance { .. })
+}
+
 /// Returns the name and version of the orchestration in the first start among the messages; [`UNKNOWN`] for
 /// each that no start holds.
 pub fn started_by(messages: &[Message]) -> (String, String) {

@@ -28,7 +28,7 @@ cases![
 ];
 
 /// How many rows that must not matter are put in.
-const MANY: u64 = 2_000;
+pub(super) const MANY: u64 = 2_000;
 
 /// Longer than any case lasts.
 const LONG: Duration = Duration::from_secs(86_400);
@@ -38,7 +38,7 @@ const LONG: Duration = Duration::from_secs(86_400);
 const LEVELS: u64 = 16;
 
 /// Requires that a cost has not grown by more than half.
-fn unchanged(before: u64, after: u64) {
+pub(super) fn unchanged(before: u64, after: u64) {
     assert!(
         after * 2 <= before * 3 + 2 * LEVELS,
         "the cost should stay what it was: {after} instead of {before}"
@@ -47,9 +47,9 @@ fn unchanged(before: u64, after: u64) {
 
 /// How often a cost is measured. The first measurement does not count, because caches are filled; of the
 /// others the least counts, because other programs and occasional upkeep only add.
-const TRIES: u64 = 5;
+pub(super) const TRIES: u64 = 5;
 
-fn least(cost: Option<u64>, number: u64, spent: u64) -> Option<u64> {
+pub(super) fn least(cost: Option<u64>, number: u64, spent: u64) -> Option<u64> {
     if number == 0 { None } else { Some(cost.map_or(spent, |cost| cost.min(spent))) }
 }
 
