@@ -73,8 +73,10 @@ impl InstanceHandle {
         &self,
         timeout: Duration,
     ) -> Result<Result<Out, String>, ClientError> {
+        let began = self.client.clock.monotonic();
         self.client.must_exist(&self.id).await?;
-        self.client.wait_for_orchestration_typed(&self.id, timeout).await
+        let took = self.client.clock.monotonic().saturating_sub(began);
+        self.client.wait_for_orchestration_typed(&self.id, timeout.saturating_sub(took)).await
     }
 
     /// Waits until the instance has begun, at most for `timeout`: for an id that another process is about to

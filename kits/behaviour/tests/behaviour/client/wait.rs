@@ -243,7 +243,7 @@ on_every_store! {
             }),
         ];
         let reads = if stage.kind == StoreKind::Wrapped { "read_history" } else { "wait" };
-        stage.until("they have seen it", async || stage.faults.calls(reads) >= 2 * waits.len() as u64).await;
+        stage.until("they have seen it", async || stage.faults.calls(reads) >= waits.len() as u64).await;
         stage.settle().await;
         stage.observer().delete_instance("a", true).await.expect("is deleted");
         for wait in waits {
