@@ -22,7 +22,9 @@ use crate::{
 ///
 /// # Cancel safety
 /// Each method is one transaction: if its future is dropped, the call took effect as a whole or not at all. A
-/// fetch promises more: a dropped fetch leaves no lease and counts no delivery.
+/// fetch promises more: a dropped fetch leaves no lease and counts no delivery. Only
+/// [`delete_ended`](Self::delete_ended) and [`report_worker`](Self::report_worker) may work in steps, each a
+/// transaction.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
     /// Returns a name for the kind of store, for logs.

@@ -31,6 +31,8 @@ pub(crate) const ALL: &[&[Case]] = &[
     admin::look::CASES,
     admin::delete::CASES,
     admin::bulk::CASES,
+    admin::age::CASES,
+    admin::gauge::CASES,
     admin::prune::CASES,
     instance::start::CASES,
     instance::state::CASES,

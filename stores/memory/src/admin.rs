@@ -1,17 +1,18 @@
 //! Management: inspecting instances, and removing those that have ended (F12, F13).
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use steadfast_core::Event;
 use steadfast_store::rules::{child_left_behind, no_such_execution, no_such_instance, still_running};
 use steadfast_store::{
-    DEFAULT_BULK_LIMIT, DeleteInstanceResult, ExecutionInfo, InstanceFilter, InstanceInfo, ProviderAdmin,
-    ProviderError, PruneOptions, PruneResult, QueueDepths, SystemMetrics,
+    DEFAULT_BULK_LIMIT, DeleteInstanceResult, ExecutionInfo, Gauges, InstanceFilter, InstanceInfo,
+    ProviderAdmin, ProviderError, PruneOptions, PruneResult, QueueDepths, SystemMetrics,
 };
 
-use crate::MemoryStore;
 use crate::state::State;
+use crate::{MemoryStore, millis};
 
 #[async_trait]
 impl ProviderAdmin for MemoryStore {
@@ -287,11 +288,9 @@ impl State {
     fn is_selected(&self, instance: &str, filter: &InstanceFilter) -> bool {
         let named = filter.instance_ids.as_ref().is_none_or(|ids| ids.iter().any(|id| id == instance));
         named
-            && filter.completed_before.is_none_or(|before| {
-                let current = self.instances.get(instance).map_or(1, |row| row.current_execution);
-                let execution = self.executions.get(&(instance.to_owned(), current));
-                execution.and_then(|row| row.completed_at_ms).is_some_and(|at| at < before)
-            })
+            && filter
+                .completed_before
+                .is_none_or(|before| self.ended_at(instance).is_some_and(|at| at < before))
     }
 
     /// Returns the roots that match a filter and whose whole tree has ended, oldest first, up to its limit.
@@ -303,6 +302,34 @@ impl State {
                 && !self.tree_of(id).iter().any(|member| self.is_alive(member))
         });
         roots.take(limit).cloned().collect()
+    }
+
+    /// Deletes the trees that have ended and whose root ended at least `ended_for` ago, oldest end first, up
+    /// to a limit of roots.
+    pub(crate) fn delete_ended(&mut self, ended_for: Duration, limit: u32, now: u64) -> DeleteInstanceResult {
+        let Some(latest) = now.checked_sub(millis(ended_for)) else { return DeleteInstanceResult::default() };
+        let mut roots: Vec<(u64, String)> = self
+            .ended_roots(&InstanceFilter { limit: Some(u32::MAX), ..InstanceFilter::default() })
+            .into_iter()
+            .filter_map(|root| Some((self.ended_at(&root).filter(|at| *at <= latest)?, root)))
+            .collect();
+        roots.sort();
+        roots.truncate(limit as usize);
+        self.delete_trees(roots.into_iter().map(|(_, root)| root).collect(), now)
+    }
+
+    fn ended_at(&self, instance: &str) -> Option<u64> {
+        let current = self.instances.get(instance)?.current_execution;
+        self.executions.get(&(instance.to_owned(), current))?.completed_at_ms
+    }
+
+    pub(crate) fn gauges(&self) -> Gauges {
+        let is_running = |id: &&String| self.status_of(id).as_deref() == Some("Running");
+        Gauges {
+            running_instances: self.instances.keys().filter(is_running).count() as u64,
+            messages: self.messages.len() as u64,
+            work: self.work.len() as u64,
+        }
     }
 
     fn prune(&mut self, instance: &str, options: &PruneOptions) -> PruneResult {

@@ -8,10 +8,11 @@ use async_trait::async_trait;
 use steadfast_core::{Event, SessionKey, SystemStats, TagFilter};
 use steadfast_store::rules::{InstanceWait, check_work};
 use steadfast_store::{
-    Abandon, Committed, Envelope, InstancePage, InstanceQuery, InstanceState, LeaseToken, MAX_PAGE, NewWork,
-    OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, Refusal, Refused, RenewSessions,
-    SessionInfo, SessionRef, SessionsRenewed, SetAside, Started, Store, TurnCommit, TurnLease, TurnRequest,
-    TurnState, WaitFor, Waited, WorkLease, WorkRequest, WorkState, WorkerId, WorkerInfo, WorkerReport,
+    Abandon, Committed, DeleteInstanceResult, Envelope, Gauges, InstancePage, InstanceQuery, InstanceState,
+    LeaseToken, MAX_PAGE, NewWork, OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, Refusal,
+    Refused, RenewSessions, SessionInfo, SessionRef, SessionsRenewed, SetAside, Started, Store, TurnCommit,
+    TurnLease, TurnRequest, TurnState, WaitFor, Waited, WorkLease, WorkRequest, WorkState, WorkerId,
+    WorkerInfo, WorkerReport,
 };
 
 use crate::MemoryStore;
@@ -84,6 +85,18 @@ impl Store for MemoryStore {
     async fn workers(&self, after: Option<&WorkerId>) -> Result<Vec<WorkerInfo>, ProviderError> {
         let now = self.now_ms();
         Ok(self.read().worker_page(after, now))
+    }
+
+    async fn delete_ended(
+        &self,
+        ended_for: Duration,
+        limit: u32,
+    ) -> Result<DeleteInstanceResult, ProviderError> {
+        Ok(self.change(|state, now| state.delete_ended(ended_for, limit, now)))
+    }
+
+    async fn gauges(&self) -> Result<Gauges, ProviderError> {
+        Ok(self.read().gauges())
     }
 
     async fn register_node(&self, node_id: &str) -> Result<u64, ProviderError> {

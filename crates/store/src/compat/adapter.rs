@@ -12,11 +12,11 @@ use steadfast_clock::Clock;
 use steadfast_core::{Event, EventKind, SessionKey, SystemStats, WorkItem};
 
 use crate::{
-    Abandon, Attempt, Committed, Cursor, Envelope, ExecutionState, History, InstancePage, InstanceQuery,
-    InstanceState, InstanceWait, LeaseToken, Message, NewWork, Outcome, Owner, Provider, ProviderAdmin,
-    ProviderError, ProviderErrorKind, RenewSessions, SessionFetchConfig, SessionInfo, SessionRef,
-    SessionScope, SessionsRenewed, SetAside, Started, Store, TurnCommit, TurnLease, TurnRequest, WaitFor,
-    Waited, WorkLease, WorkRequest,
+    Abandon, Attempt, Committed, Cursor, DeleteInstanceResult, Envelope, ExecutionState, Gauges, History,
+    InstanceFilter, InstancePage, InstanceQuery, InstanceState, InstanceWait, LeaseToken, Message, NewWork,
+    Outcome, Owner, Provider, ProviderAdmin, ProviderError, ProviderErrorKind, RenewSessions,
+    SessionFetchConfig, SessionInfo, SessionRef, SessionScope, SessionsRenewed, SetAside, Started, Store,
+    TurnCommit, TurnLease, TurnRequest, WaitFor, Waited, WorkLease, WorkRequest,
 };
 
 /// Makes a [`Store`] of any [`Provider`], using its compatible methods only.
@@ -176,6 +176,35 @@ impl Store for Adapter {
                 self.provider.abandon_work_item(token, how.retry_after, uncounted).await
             }
         }
+    }
+
+    /// Deletes by the clock of this process, which stands in for the store's.
+    async fn delete_ended(
+        &self,
+        ended_for: Duration,
+        limit: u32,
+    ) -> Result<DeleteInstanceResult, ProviderError> {
+        let admin = self.admin().ok_or_else(|| self.unsupported("delete_ended"))?;
+        let age = u64::try_from(ended_for.as_millis()).unwrap_or(u64::MAX);
+        let Some(latest) = self.clock.now_ms().checked_sub(age) else {
+            return Ok(DeleteInstanceResult::default());
+        };
+        // The compatible filter excludes the moment that it names.
+        let completed_before = Some(latest.saturating_add(1));
+        let filter = InstanceFilter { instance_ids: None, completed_before, limit: Some(limit) };
+        admin.delete_instance_bulk(filter).await
+    }
+
+    /// Counts with the compatible methods: they may read everything, and leave leased rows out.
+    async fn gauges(&self) -> Result<Gauges, ProviderError> {
+        let admin = self.admin().ok_or_else(|| self.unsupported("gauges"))?;
+        let metrics = admin.get_system_metrics().await?;
+        let depths = admin.get_queue_depths().await?;
+        Ok(Gauges {
+            running_instances: metrics.running_instances,
+            messages: depths.orchestrator_queue.saturating_add(depths.timer_queue) as u64,
+            work: depths.worker_queue as u64,
+        })
     }
 
     async fn register_node(&self, _node_id: &str) -> Result<u64, ProviderError> {

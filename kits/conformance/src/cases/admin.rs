@@ -1,7 +1,9 @@
 //! Management: looking at instances, deleting them, pruning them.
 
+pub(super) mod age;
 pub(super) mod bulk;
 pub(super) mod delete;
+pub(super) mod gauge;
 pub(super) mod look;
 pub(super) mod prune;
 
