@@ -5,6 +5,6 @@ pub use steadfast_client::{
 };
 pub use steadfast_store::{
     Cursor, Envelope, ExecutionState, InstancePage, InstanceQuery, InstanceState, ListedHandler, Message,
-    Outbox, Owner, Queue, SessionInfo, SetAside, Started, TurnState, WorkPhase, WorkState, WorkerId,
-    WorkerInfo, WorkerProcess, WorkerReport, WorkerSlots,
+    NeededHandler, Outbox, Owner, Queue, SessionInfo, SetAside, Started, TurnState, WaitingStart, WorkPhase,
+    WorkState, WorkerId, WorkerInfo, WorkerProcess, WorkerReport, WorkerSlots,
 };

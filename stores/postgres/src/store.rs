@@ -9,7 +9,7 @@ use steadfast_store::{
     Abandon, Committed, Envelope, InstancePage, InstanceQuery, InstanceState, InstanceWait, Interest,
     LeaseToken, NewWork, OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, RenewSessions,
     SessionInfo, SessionRef, SessionsRenewed, SetAside, Started, Store, TurnCommit, TurnLease, TurnRequest,
-    TurnState, WaitFor, Waited, WorkLease, WorkRequest, WorkState,
+    TurnState, WaitFor, Waited, WaitingStart, WorkLease, WorkRequest, WorkState,
 };
 
 use crate::merge::calls::{LeaseAbandon, LeaseRenewal};
@@ -195,6 +195,10 @@ impl Store for PostgresProvider {
 
     async fn turn_of(&self, instance: &str) -> Result<Option<TurnState>, ProviderError> {
         self.db().turn_of(instance).await
+    }
+
+    async fn start_of(&self, instance: &str) -> Result<Option<WaitingStart>, ProviderError> {
+        self.db().start_of(instance).await
     }
 
     async fn work_of(&self, instance: &str, execution_id: u64) -> Result<Vec<WorkState>, ProviderError> {

@@ -14,7 +14,7 @@ use steadfast_store::{
     Abandon, Committed, Envelope, InstancePage, InstanceQuery, InstanceState, Interest, LeaseToken, NewWork,
     OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, RenewSessions, SessionInfo, SessionRef,
     SessionsRenewed, SetAside, Started, Store, StoreClock, TurnCommit, TurnLease, TurnRequest, TurnState,
-    WaitFor, Waited, Waiters, WorkLease, WorkRequest, WorkState,
+    WaitFor, Waited, Waiters, WaitingStart, WorkLease, WorkRequest, WorkState,
 };
 
 use crate::link::connection::{Location, open_writer};
@@ -349,6 +349,11 @@ impl Store for SqliteProvider {
     async fn turn_of(&self, instance: &str) -> Result<Option<TurnState>, ProviderError> {
         let instance = instance.to_owned();
         self.read("turn_of", move |db| db.turn_of(&instance)).await
+    }
+
+    async fn start_of(&self, instance: &str) -> Result<Option<WaitingStart>, ProviderError> {
+        let instance = instance.to_owned();
+        self.read("start_of", move |db| db.start_of(&instance)).await
     }
 
     async fn work_of(&self, instance: &str, execution_id: u64) -> Result<Vec<WorkState>, ProviderError> {

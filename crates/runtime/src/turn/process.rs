@@ -8,9 +8,7 @@ use std::time::Duration;
 use semver::Version;
 use steadfast_core::{Event, KvEntry, WorkItem, kind_of};
 use steadfast_store::rules::lists_orchestration;
-use steadfast_store::{
-    Attempt, History, LeaseToken, Message, NeededHandler, RunId, TurnCommit, TurnLease,
-};
+use steadfast_store::{Attempt, History, LeaseToken, Message, NeededHandler, RunId, TurnCommit, TurnLease};
 
 use super::commit::CommitEnd;
 use super::standing::Standing;

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use steadfast_store::{
-    Abandon, Attempt, LeaseToken, ListedHandler, NeededHandler, ProviderError, ProviderErrorKind, Refusal, Refused,
-    WorkerId, WorkerProcess, WorkerReport, WorkerSlots,
+    Abandon, Attempt, LeaseToken, ListedHandler, NeededHandler, ProviderError, ProviderErrorKind, Refusal,
+    Refused, WorkerId, WorkerProcess, WorkerReport, WorkerSlots,
 };
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;

@@ -63,17 +63,15 @@ fn handlers(orchestrations: &OrchestrationRegistry, activities: &ActivityRegistr
 
 /// Returns the place of the executable's hash, and begins to fill it the first time.
 fn executable() -> Arc<OnceLock<Option<u64>>> {
-    let place = EXECUTABLE.get_or_init(|| {
-        match open().and_then(|mut file| build_id_of(&mut file)) {
-            Ok(Some(id)) => Arc::new(OnceLock::from(Some(hash(&id)))),
-            Ok(None) => {
-                let place: Arc<OnceLock<Option<u64>>> = Arc::default();
-                let again = Arc::clone(&place);
-                std::thread::spawn(move || again.get_or_init(|| open().and_then(hash_of_all).ok()).is_some());
-                place
-            }
-            Err(_) => Arc::new(OnceLock::from(None)),
+    let place = EXECUTABLE.get_or_init(|| match open().and_then(|mut file| build_id_of(&mut file)) {
+        Ok(Some(id)) => Arc::new(OnceLock::from(Some(hash(&id)))),
+        Ok(None) => {
+            let place: Arc<OnceLock<Option<u64>>> = Arc::default();
+            let again = Arc::clone(&place);
+            std::thread::spawn(move || again.get_or_init(|| open().and_then(hash_of_all).ok()).is_some());
+            place
         }
+        Err(_) => Arc::new(OnceLock::from(None)),
     });
     Arc::clone(place)
 }

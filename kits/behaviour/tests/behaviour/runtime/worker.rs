@@ -16,9 +16,10 @@ const SECOND: Duration = Duration::from_secs(1);
 
 fn flow() -> steadfast::OrchestrationRegistryBuilder {
     orchestrations()
-        .register("Flow", |ctx: OrchestrationContext, _| async move {
-            ctx.schedule_activity("Work", "").await
-        })
+        .register(
+            "Flow",
+            |ctx: OrchestrationContext, _| async move { ctx.schedule_activity("Work", "").await },
+        )
         .register("Echo", |_: OrchestrationContext, input| async move { Ok(input) })
         .register_versioned("Echo", "2.1.0", |_: OrchestrationContext, input| async move { Ok(input) })
 }
@@ -33,9 +34,7 @@ async fn workers(stage: &Stage) -> Vec<WorkerInfo> {
 
 /// Waits until the store knows one worker that is as a test wants it, and returns it.
 async fn worker(stage: &Stage, wanted: impl Fn(&WorkerInfo) -> bool) -> WorkerInfo {
-    stage
-        .until("the worker", async || matches!(&workers(stage).await[..], [one] if wanted(one)))
-        .await;
+    stage.until("the worker", async || matches!(&workers(stage).await[..], [one] if wanted(one))).await;
     workers(stage).await.remove(0)
 }
 
