@@ -105,7 +105,8 @@ fn body_around(text: &str, place: Range<usize>) -> Option<Range<usize>> {
 
 fn is_head(line: &str) -> bool {
     let line = line.trim_start();
-    let line = line.strip_prefix("pub(crate) ").or_else(|| line.strip_prefix("pub ")).unwrap_or(line);
+    let scopes = ["pub(crate) ", "pub(super) ", "pub "];
+    let line = scopes.iter().find_map(|scope| line.strip_prefix(scope)).unwrap_or(line);
     line.strip_prefix("async ").unwrap_or(line).starts_with("fn ")
 }
 

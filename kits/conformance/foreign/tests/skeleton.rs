@@ -87,6 +87,9 @@ async fn what_the_adapter_cannot_do_it_says() {
         store.register_node("node").await.expect_err("no incarnations"),
         store.sessions(None).await.expect_err("no lists of sessions"),
         store.instances(&Default::default()).await.expect_err("no management"),
+        store.workers(None).await.expect_err("no rows of workers"),
+        store.delete_ended(Duration::ZERO, 1).await.expect_err("no management"),
+        store.gauges().await.expect_err("no management"),
     ] {
         assert_eq!(error.kind, ProviderErrorKind::Unsupported, "{error}");
     }

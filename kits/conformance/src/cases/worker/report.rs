@@ -126,10 +126,12 @@ async fn s21_a_report_makes_no_timer_run_early(bench: Bench) -> Verdict {
 async fn s21_a_report_ends_no_delay_but_that_of_a_refusal(bench: Bench) -> Verdict {
     let fleet = need!(fleet(&bench), "Store");
     fleet.report(capable("new")).await;
+    fleet.silence();
     bench.start("a").await;
     bench.enqueue(activity("a", 2)).await;
-    fleet.refuse_turn("old").await;
-    fleet.refuse_work("old").await;
+    assert_eq!(fleet.refuse_turn("old").await, Refused::Unlisted, "the worker is silent");
+    assert_eq!(fleet.refuse_work("old").await, Refused::Unlisted, "the worker is silent");
+    bench.advance(BACKOFF);
     let (turn, work) = (fleet.turned("new").await, fleet.worked("new").await);
     let later = Abandon { retry_after: Some(LEASE), attempt: Attempt::Counts };
     ok(fleet.store.abandon(&turn.token, later).await);
