@@ -23,6 +23,9 @@ use tokio::sync::Notify;
 pub struct Woken {
     /// The number of instances that became ready for a turn.
     pub turns: usize,
+    /// Set when turns may have become available that not every worker is given (S21): all fetches of turns
+    /// must look.
+    pub any_turn: bool,
     /// The tag of each activity that became ready, and whether the activity belongs to a session.
     pub work: Vec<(Option<String>, bool)>,
     /// Set when any number of activities may have become available: a session was released, or work was
@@ -38,6 +41,7 @@ impl Woken {
     /// Adds the lists of another transaction.
     pub fn absorb(&mut self, other: Self) {
         self.turns += other.turns;
+        self.any_turn |= other.any_turn;
         self.work.extend(other.work);
         self.any_work |= other.any_work;
         self.instances.extend(other.instances);
@@ -145,6 +149,9 @@ impl Waiters {
             if !seats.call_one(&Runnable::Turn) {
                 break;
             }
+        }
+        if woken.any_turn {
+            seats.call_all(|interest| *interest == Interest::Turn);
         }
         for (tag, session) in &woken.work {
             let runnable = Runnable::Work { tag: tag.clone(), session: *session };

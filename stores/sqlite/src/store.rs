@@ -12,9 +12,10 @@ use steadfast_store::rules::{
 };
 use steadfast_store::{
     Abandon, Committed, Envelope, InstancePage, InstanceQuery, InstanceState, Interest, LeaseToken, NewWork,
-    OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, RenewSessions, SessionInfo, SessionRef,
-    SessionsRenewed, SetAside, Started, Store, StoreClock, TurnCommit, TurnLease, TurnRequest, TurnState,
-    WaitFor, Waited, Waiters, WaitingStart, WorkLease, WorkRequest, WorkState,
+    OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, Refusal, Refused, RenewSessions,
+    SessionInfo, SessionRef, SessionsRenewed, SetAside, Started, Store, StoreClock, TurnCommit, TurnLease,
+    TurnRequest, TurnState, WaitFor, Waited, Waiters, WaitingStart, WorkLease, WorkRequest, WorkState, WorkerId,
+    WorkerInfo, WorkerReport,
 };
 
 use crate::link::connection::{Location, open_writer};
@@ -28,6 +29,7 @@ use crate::schema::migrate::migrate;
 use crate::verbs::message::NewMessage;
 use crate::verbs::turn::{LeasedTurn, PreparedCommit};
 use crate::verbs::work::LeasedWork;
+use crate::verbs::worker::PreparedReport;
 
 /// A store in one SQLite file, or in memory.
 ///
@@ -158,8 +160,9 @@ impl Store for SqliteProvider {
     async fn fetch_turn(&self, request: TurnRequest<'_>) -> Result<Option<TurnLease>, ProviderError> {
         let lock_timeout = request.lock_timeout;
         let fetch = || {
-            let filter = request.filter.cloned();
-            self.writer.take("fetch_turn", move |db| db.fetch_turn(lock_timeout, filter.as_ref()))
+            let (filter, worker) = (request.filter.cloned(), request.worker.cloned());
+            self.writer
+                .take("fetch_turn", move |db| db.fetch_turn(lock_timeout, filter.as_ref(), worker.as_ref()))
         };
         let Some(taken) = self.until(request.poll_timeout, Interest::Turn, fetch).await? else {
             return Ok(None);
@@ -190,11 +193,12 @@ impl Store for SqliteProvider {
     }
 
     async fn finish_work(&self, lease: &LeaseToken, outcome: Outcome) -> Result<(), ProviderError> {
-        check_completion(&outcome)?;
-        let envelope = outcome.completion.map(|message| Envelope { message, delay: None });
-        let completion = envelope.map(|envelope| NewMessage::new("finish_work", envelope)).transpose()?;
+        let completion = check_completion(&outcome).and_then(|()| {
+            let envelope = outcome.completion.map(|message| Envelope { message, delay: None });
+            envelope.map(|envelope| NewMessage::new("finish_work", envelope)).transpose()
+        });
         let token = lease.as_str().to_owned();
-        self.writer.write("finish_work", move |db| db.finish_work(&token, completion.as_ref())).await
+        self.writer.write("finish_work", move |db| db.finish_work(&token, completion)).await
     }
 
     async fn renew(&self, lease: &LeaseToken, extend_for: Duration) -> Result<(), ProviderError> {
@@ -213,6 +217,37 @@ impl Store for SqliteProvider {
             LeaseToken::Work(token) => db.abandon_work(token, how),
         };
         self.writer.write("abandon", abandon).await
+    }
+
+    async fn excuse(&self, lease: &LeaseToken) -> Result<bool, ProviderError> {
+        let lease = lease.clone();
+        self.writer.write("excuse", move |db| db.excuse(&lease)).await
+    }
+
+    async fn refuse(&self, lease: &LeaseToken, refusal: Refusal) -> Result<Refused, ProviderError> {
+        let lease = lease.clone();
+        self.writer.write("refuse", move |db| db.refuse(&lease, &refusal)).await
+    }
+
+    async fn report_worker(&self, report: &WorkerReport) -> Result<(), ProviderError> {
+        let prepared = Arc::new(PreparedReport::new(report)?);
+        let written = Arc::clone(&prepared);
+        self.writer.write("report_worker", move |db| db.report_worker(&written)).await?;
+        if report.is_stopped {
+            return Ok(());
+        }
+        loop {
+            let prepared = Arc::clone(&prepared);
+            let end = move |db: &Db<'_>| db.end_refusals(&prepared.report);
+            if !self.writer.write("report_worker", end).await? {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn workers(&self, after: Option<&WorkerId>) -> Result<Vec<WorkerInfo>, ProviderError> {
+        let after = after.cloned();
+        self.read("workers", move |db| db.workers(after.as_ref())).await
     }
 
     async fn register_node(&self, node_id: &str) -> Result<u64, ProviderError> {

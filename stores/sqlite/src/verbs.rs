@@ -14,3 +14,4 @@ mod session;
 mod set_aside;
 pub(crate) mod turn;
 pub(crate) mod work;
+pub(crate) mod worker;

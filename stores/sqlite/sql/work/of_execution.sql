@@ -1,7 +1,8 @@
 -- Lists the activities of an execution by rising id, at most ?3.
-SELECT work.activity, work.item, work.tag, sessions.instance, sessions.session_id, work.attempts, work.state,
+SELECT work.activity, work.item, coalesce(routes.tag, work.tag), sessions.instance, sessions.session_id, work.attempts, work.state,
     work.visible_at, work.locked_until, work.since, work.worker
 FROM work
 LEFT JOIN sessions ON sessions.id = work.session
+LEFT JOIN routes ON routes.id = work.route
 WHERE work.key = ?1 AND work.execution = ?2
 ORDER BY work.activity LIMIT ?3

@@ -8,7 +8,8 @@ use crate::link::db::sql;
 use crate::link::open::OpenError;
 
 /// The migrations of this build, in order; the first is version 1.
-const MIGRATIONS: &[&str] = &[sql!("migrations/0001_tables"), sql!("migrations/0002_waiting")];
+const MIGRATIONS: &[&str] =
+    &[sql!("migrations/0001_tables"), sql!("migrations/0002_waiting"), sql!("migrations/0005_workers")];
 
 /// Brings a database to the schema of this build.
 pub(crate) fn migrate(connection: &mut Connection, place: &Location) -> Result<(), OpenError> {

@@ -211,7 +211,7 @@ impl Db<'_> {
             result.events_deleted += self.run_for_each(sql!("admin/delete/history"), &key)?;
             result.queue_messages_deleted += self.run_for_each(sql!("admin/delete/messages"), &key)?;
             for seq in self.all(sql!("admin/delete/work"), key, |row| row.get::<_, i64>(0))? {
-                self.remove_work(seq)?;
+                self.withdraw_work(seq)?;
                 result.queue_messages_deleted += 1;
             }
             self.run_for_each(sql!("admin/delete/kv"), &key)?;

@@ -3,7 +3,7 @@
 
 use rusqlite::params;
 use steadfast_core::WorkItem;
-use steadfast_store::rules::{check_message, is_start, stored_tag, to_json};
+use steadfast_store::rules::{check_message, is_start, needs_no_code, stored_tag, to_json};
 use steadfast_store::{
     Envelope, MAX_UNREADABLE_ATTEMPTS, Message, NewWork, ProviderError, Queue, Started, UNREADABLE_RETRY,
 };
@@ -95,8 +95,15 @@ impl Db<'_> {
         let starts = is_start(&message.item);
         let columns = params![key, i64::from(ready), visible_at, starts, text, message.traceparent];
         self.run(sql!("message/insert"), columns)?;
+        let needs_no_code = needs_no_code(&message.item);
+        if needs_no_code {
+            self.run(sql!("route/turn/needs_no_code"), [self.last_insert()])?;
+        }
         if ready {
             self.touch_turn(key, visible_at)?;
+            if needs_no_code {
+                self.end_route(key)?;
+            }
         } else {
             // A waiting fetch must learn of the new moment at which it has a turn to lease.
             self.woken.borrow_mut().turns += 1;

@@ -13,6 +13,7 @@ use steadfast_store::{
 use crate::link::db::{Db, sql, time, unsigned};
 use crate::link::error::DbResult;
 use crate::verbs::turn::SWEEP;
+use crate::verbs::worker::route::head_owner;
 
 /// A session as it is stored.
 struct SessionRow {
@@ -200,7 +201,7 @@ impl Db<'_> {
             })?;
             return match first {
                 Some((seq, 1, tag)) => {
-                    self.woken.borrow_mut().work.push((tag_of(&tag).map(str::to_owned), true));
+                    self.wake_work(Some(session), &tag);
                     self.put_head(&row, &tag, Some(seq))
                 }
                 _ => Ok(()),
@@ -226,6 +227,7 @@ impl Db<'_> {
         };
         match head {
             Some(head) => {
+                let owner = head_owner(&owner, tag);
                 self.run(sql!("session/head/put"), params![session.id, tag, head, owner, session.serial])?
             }
             None => self.run(sql!("session/head/drop"), params![session.id, tag])?,
@@ -285,7 +287,7 @@ impl Db<'_> {
         for (tag, _) in self.all(sql!("work/ready/heads_of_session"), [session.id], |row| {
             Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?))
         })? {
-            let refused = request.appetite == Appetite::Full || !request.tags.matches(tag_of(&tag));
+            let refused = request.appetite == Appetite::Full || !self.owner_takes(&tag, request)?;
             if refused
                 && self.number(sql!("session/lease/waits_since"), params![session.id, tag, before])? == 1
             {
@@ -293,6 +295,14 @@ impl Db<'_> {
             }
         }
         Ok(false)
+    }
+
+    /// Tells whether the owner of sessions takes work of a stored tag: it serves the tag, and is given the work
+    /// if it is routed.
+    fn owner_takes(&self, stored: &str, request: &RenewSessions) -> DbResult<bool> {
+        let tag = self.plain_tag(stored.to_owned())?;
+        let is_served = request.tags.matches(tag_of(&tag));
+        Ok(is_served && self.takes_routed_tag(stored, request.worker.as_ref())?)
     }
 
     fn is_running(&self, session: i64) -> DbResult<bool> {
@@ -325,6 +335,7 @@ impl Db<'_> {
     pub(crate) fn cleanup_sessions(&self) -> DbResult<usize> {
         let removed = self.run(sql!("session/cleanup"), [self.now])?;
         self.run(sql!("session/cleanup_names"), [])?;
+        self.forget_ended_leases()?;
         Ok(removed)
     }
 
@@ -362,9 +373,10 @@ impl Db<'_> {
     }
 
     /// Closes a session of an instance and removes its activities, queued and running. The worker that runs
-    /// one learns of it at its next renewal.
+    /// one learns of it at its next call.
     fn close_session(&self, key: &SessionKey) -> DbResult<()> {
         if let Some(id) = self.known_session(key)? {
+            self.remember_withdrawn_of(id)?;
             self.run(sql!("session/drop_work"), [id])?;
             self.run(sql!("session/head/drop_all"), [id])?;
             self.run(sql!("session/close"), [id])?;

@@ -8,12 +8,14 @@ use steadfast_store::rules::{
 };
 use steadfast_store::{
     Abandon, Attempt, Committed, LeaseToken, MAX_TURN_MESSAGES, Message, ProviderError, RunId, TurnCommit,
+    WorkerId,
 };
 
 use crate::link::db::{Db, sql, time, unsigned};
 use crate::link::error::DbResult;
 use crate::merge::request::Undo;
 use crate::verbs::message::MessageRow;
+use crate::verbs::work::earlier;
 
 /// Bounds the rows that one fetch moves because their time has come; the next fetch moves the next ones.
 pub(crate) const SWEEP: i64 = 256;
@@ -44,6 +46,23 @@ impl Undo for LeasedTurn {
     }
 }
 
+/// The instance that a token holds.
+pub(crate) struct HeldTurn {
+    pub(crate) key: i64,
+    instance: String,
+    until: Option<i64>,
+    /// The engine version of the instance, or the negative number of its route.
+    pub(crate) pin: i64,
+}
+
+/// A ready instance, ordered by its oldest message.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Ready {
+    head: i64,
+    key: i64,
+    pin: i64,
+}
+
 /// Tells whether the ready messages of an instance can be delivered now.
 #[derive(PartialEq, Eq)]
 enum Footing {
@@ -72,13 +91,17 @@ impl Db<'_> {
         &self,
         lock_timeout: std::time::Duration,
         filter: Option<&DispatcherCapabilityFilter>,
+        asks: Option<&WorkerId>,
     ) -> DbResult<Fetched<LeasedTurn>> {
         self.sweep_turns()?;
-        let mut lease = self.lease_oldest(lock_timeout, filter)?;
+        let mut lease = self.lease_oldest(lock_timeout, filter, asks)?;
         if lease.is_none() && self.end_impossible_turns()? {
-            lease = self.lease_oldest(lock_timeout, filter)?;
+            lease = self.lease_oldest(lock_timeout, filter, asks)?;
         }
-        let next = if lease.is_some() { None } else { self.next_turn_moment()? };
+        let next = match lease {
+            Some(_) => None,
+            None => earlier(self.next_turn_moment()?, self.next_silence(asks)?),
+        };
         Ok(Fetched { lease, next })
     }
 
@@ -86,9 +109,13 @@ impl Db<'_> {
         &self,
         lock_timeout: std::time::Duration,
         filter: Option<&DispatcherCapabilityFilter>,
+        asks: Option<&WorkerId>,
     ) -> DbResult<Option<LeasedTurn>> {
-        while let Some(key) = self.oldest_ready(filter)? {
+        while let Some(Ready { key, pin, .. }) = self.oldest_ready(filter, asks)? {
             if let Some(lease) = self.try_lease(key, lock_timeout)? {
+                if pin < 0 {
+                    self.clear_refusal(key)?;
+                }
                 return Ok(Some(lease));
             }
         }
@@ -103,6 +130,7 @@ impl Db<'_> {
             row.get::<_, i64>(0)
         })?;
         for key in &found {
+            self.remember_expired_turn(*key)?;
             self.free_turn(*key, self.now)?;
         }
         Ok(!found.is_empty())
@@ -112,20 +140,36 @@ impl Db<'_> {
     /// has ended.
     pub(crate) fn sweep_turns(&self) -> DbResult<()> {
         let due = self.all(sql!("turn/ready/due_messages"), params![self.now, SWEEP], |row| {
-            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
+            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?, row.get::<_, bool>(3)?))
         })?;
         let mut touched: Vec<(i64, i64)> = Vec::new();
-        for (seq, key, visible_at) in due {
+        let mut terminated = Vec::new();
+        for (seq, key, visible_at, needs_code) in due {
             self.run(sql!("turn/ready/make_message"), [seq])?;
             touched.push((key, visible_at));
+            terminated.extend((!needs_code).then_some(key));
         }
         // The first message of an instance is the oldest: the instance waits since then.
         touched.dedup_by_key(|(key, _)| *key);
         for (key, visible_at) in touched {
             self.touch_turn(key, visible_at)?;
         }
+        for key in terminated {
+            self.end_route(key)?;
+        }
         for key in self.all(sql!("turn/lease/ended"), params![self.now, SWEEP], |row| row.get::<_, i64>(0))? {
+            self.remember_expired_turn(key)?;
             self.free_turn(key, self.now)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the lease of a token if its time has come, as a sweep does.
+    pub(crate) fn sweep_turn_of(&self, token: &str) -> DbResult<()> {
+        let ended = |held: &HeldTurn| held.until.is_some_and(|until| until <= self.now);
+        if let Some(held) = self.held_turn(token)?.filter(ended) {
+            self.remember_expired_turn(held.key)?;
+            self.free_turn(held.key, self.now)?;
         }
         Ok(())
     }
@@ -142,35 +186,55 @@ impl Db<'_> {
     /// Ends the lease of an instance, if it has one. An instance with a ready message becomes ready, waiting
     /// since `since`; any other becomes idle.
     pub(crate) fn free_turn(&self, key: i64, since: i64) -> DbResult<()> {
-        let head = self.maybe(sql!("turn/ready/first_message"), [key])?;
+        let found = self.one(sql!("turn/ready/first_message"), [key], |row| {
+            Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, Option<i64>>(1)?))
+        })?;
+        let (head, pin) = found.unwrap_or_default();
         self.run(sql!("turn/ready/set"), params![key, head, since])?;
-        self.woken.borrow_mut().turns += usize::from(head.is_some());
+        let mut woken = self.woken.borrow_mut();
+        // A routed instance is not given to every worker, so all fetches look.
+        woken.any_turn |= head.is_some() && pin.is_some_and(|pin| pin < 0);
+        woken.turns += usize::from(head.is_some());
         Ok(())
     }
 
     /// Returns the ready instance with the oldest message among those pinned to an engine version that the
-    /// caller can run.
-    fn oldest_ready(&self, filter: Option<&DispatcherCapabilityFilter>) -> DbResult<Option<i64>> {
+    /// caller can run, and routed to a handler for which the worker that asks is given instances.
+    fn oldest_ready(
+        &self,
+        filter: Option<&DispatcherCapabilityFilter>,
+        asks: Option<&WorkerId>,
+    ) -> DbResult<Option<Ready>> {
         if filter.is_some_and(|filter| filter.supported_duroxide_versions.is_empty()) {
             return Ok(None);
         }
-        let mut oldest: Option<(i64, i64)> = None;
-        let mut pin = -1;
+        let mut oldest: Option<Ready> = None;
+        let mut pin = i64::MIN;
         while let Some(next) = self.maybe(sql!("turn/ready/next_pin"), [pin])? {
             pin = next;
-            if !self.is_compatible(pin, filter)? {
+            let is_taken = match pin {
+                0.. => self.is_compatible(pin, filter)?,
+                _ => self.takes_routed_turn(-pin, filter, asks)?,
+            };
+            if !is_taken {
                 continue;
             }
-            let found = self.one(sql!("turn/ready/oldest"), [pin], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            let found = self.one(sql!("turn/ready/oldest"), [pin], |row| {
+                Ok(Ready { head: row.get(0)?, key: row.get(1)?, pin })
+            })?;
             oldest = match (oldest, found) {
                 (Some(oldest), Some(found)) => Some(oldest.min(found)),
                 (oldest, found) => oldest.or(found),
             };
         }
-        Ok(oldest.map(|(_, key)| key))
+        Ok(oldest)
     }
 
-    fn is_compatible(&self, pin: i64, filter: Option<&DispatcherCapabilityFilter>) -> DbResult<bool> {
+    pub(crate) fn is_compatible(
+        &self,
+        pin: i64,
+        filter: Option<&DispatcherCapabilityFilter>,
+    ) -> DbResult<bool> {
         let (Some(filter), true) = (filter, pin != 0) else { return Ok(true) };
         let version = self.one(sql!("turn/ready/pin_version"), [pin], |row| row.get::<_, String>(0))?;
         let version = version.and_then(|text| Version::parse(&text).ok());
@@ -254,6 +318,7 @@ impl Db<'_> {
     fn settle_strays(&self, key: i64, instance: &str) -> DbResult<()> {
         let dropped = self.run(sql!("turn/drop_strays"), [key])?;
         tell_of_strays(instance, dropped as u64);
+        self.end_route(key)?;
         self.free_turn(key, self.now)?;
         self.run(sql!("instance/forget"), [key])?;
         Ok(())
@@ -309,9 +374,12 @@ impl Db<'_> {
 
     /// Commits a turn. An error rolls the whole request back (S3).
     pub(crate) fn commit_turn(&self, token: &str, commit: &PreparedCommit) -> DbResult<Committed> {
-        let (key, instance) = self.turn_holder("commit_turn", token)?;
+        let HeldTurn { key, instance, pin, .. } = self.turn_holder("commit_turn", token)?;
         self.run(sql!("turn/lease/consume"), params![key, token])?;
         let run = self.record(key, commit)?;
+        if pin < 0 && !commit.commit.ends_execution() {
+            self.keep_route(key, pin)?;
+        }
         self.append(
             "commit_turn",
             key,
@@ -394,18 +462,18 @@ impl Db<'_> {
     }
 
     pub(crate) fn renew_turn(&self, token: &str, extend_for: std::time::Duration) -> DbResult<()> {
-        let (key, _) = self.turn_holder("renew", token)?;
-        self.run(sql!("turn/lease/renew"), params![key, self.lease_until(extend_for)?])?;
+        let held = self.turn_holder("renew", token)?;
+        self.run(sql!("turn/lease/renew"), params![held.key, self.lease_until(extend_for)?])?;
         Ok(())
     }
 
     pub(crate) fn abandon_turn(&self, token: &str, how: Abandon) -> DbResult<()> {
-        let (key, _) = self.turn_holder("abandon", token)?;
-        self.undo_lease_of_turn(key, token, how)
+        let held = self.turn_holder("abandon", token)?;
+        self.undo_lease_of_turn(held.key, token, how)
     }
 
     /// Makes the leased messages of a turn available again, if the token still holds them.
-    fn undo_lease_of_turn(&self, key: i64, token: &str, how: Abandon) -> DbResult<()> {
+    pub(crate) fn undo_lease_of_turn(&self, key: i64, token: &str, how: Abandon) -> DbResult<()> {
         let uncounted = i64::from(how.attempt == Attempt::Uncounted);
         let visible_at = how.retry_after.map(|delay| self.after(delay));
         let given =
@@ -416,16 +484,19 @@ impl Db<'_> {
         Ok(())
     }
 
-    /// Returns the key and id of the instance that the token holds, if its lease has not ended (S4).
-    fn turn_holder(&self, operation: &'static str, token: &str) -> DbResult<(i64, String)> {
-        let held = self.one(sql!("turn/lease/holder"), [token], |row| {
-            Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, Option<i64>>(2)?))
-        })?;
-        match held {
-            Some((key, instance, Some(until))) if until > self.now => Ok((key, instance)),
-            Some((_, instance, _)) => Err(ended_turn_lease(operation, &instance).into()),
+    /// Returns the instance that the token holds, if its lease has not ended (S4).
+    pub(crate) fn turn_holder(&self, operation: &'static str, token: &str) -> DbResult<HeldTurn> {
+        match self.held_turn(token)? {
+            Some(held) if held.until.is_some_and(|until| until > self.now) => Ok(held),
+            Some(held) => Err(ended_turn_lease(operation, &held.instance).into()),
             None => Err(no_such_lease(operation, token).into()),
         }
+    }
+
+    fn held_turn(&self, token: &str) -> DbResult<Option<HeldTurn>> {
+        self.one(sql!("turn/lease/holder"), [token], |row| {
+            Ok(HeldTurn { key: row.get(0)?, instance: row.get(1)?, until: row.get(2)?, pin: row.get(3)? })
+        })
     }
 }
 

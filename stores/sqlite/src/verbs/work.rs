@@ -2,10 +2,10 @@
 
 use rusqlite::params;
 use steadfast_core::{ScheduledActivityIdentifier, SessionKey, WorkItem};
-use steadfast_store::rules::{ended_work_lease, no_such_lease, stored_tags, tag_of};
+use steadfast_store::rules::{ended_work_lease, no_such_lease, stored_tags, tag_of, withdrawn_work};
 use steadfast_store::{
-    Abandon, Attempt, Claim, ClaimedSession, MAX_UNREADABLE_ATTEMPTS, Queue, SessionRequest, SessionScope,
-    UNREADABLE_RETRY, WorkRequest,
+    Abandon, Attempt, Claim, ClaimedSession, MAX_UNREADABLE_ATTEMPTS, ProviderError, Queue, SessionRequest,
+    SessionScope, UNREADABLE_RETRY, WorkRequest,
 };
 
 use crate::link::db::{Db, sql, text_of, time};
@@ -13,6 +13,7 @@ use crate::link::error::DbResult;
 use crate::merge::request::Undo;
 use crate::verbs::message::NewMessage;
 use crate::verbs::turn::{Fetched, SWEEP};
+use crate::verbs::worker::route::{ROUTED, is_routed, session_of};
 
 /// An activity that a fetch has leased, before it is handed to the caller.
 #[derive(Debug)]
@@ -75,7 +76,10 @@ impl Db<'_> {
         if lease.is_none() && (self.end_impossible_work()? | self.end_impossible_sessions()?) {
             lease = self.lease_oldest_work(request)?;
         }
-        let next = if lease.is_some() { None } else { self.next_work_moment()? };
+        let next = match lease {
+            Some(_) => None,
+            None => earlier(self.next_work_moment()?, self.next_silence(request.worker.as_ref())?),
+        };
         Ok(Fetched { lease, next })
     }
 
@@ -95,14 +99,34 @@ impl Db<'_> {
         let found =
             self.all(sql!("work/lease/impossible"), params![self.latest_grant(), SWEEP], became_ready)?;
         let any = !found.is_empty();
-        self.make_work_ready(found)?;
+        self.end_work_leases(found)?;
         Ok(any)
     }
 
     /// Moves the rows that became runnable by time: activities whose time has come, or whose lease has ended.
     pub(crate) fn sweep_work(&self) -> DbResult<()> {
-        let mut found = self.all(sql!("work/ready/due"), params![self.now, SWEEP], became_ready)?;
-        found.extend(self.all(sql!("work/lease/ended"), params![self.now, SWEEP], became_ready)?);
+        let due = self.all(sql!("work/ready/due"), params![self.now, SWEEP], became_ready)?;
+        self.make_work_ready(due)?;
+        let ended = self.all(sql!("work/lease/ended"), params![self.now, SWEEP], became_ready)?;
+        self.end_work_leases(ended)
+    }
+
+    /// Ends the lease of a token if its time has come, as a sweep does.
+    pub(crate) fn sweep_work_of(&self, token: &str) -> DbResult<()> {
+        match self.held_work(token)? {
+            Some((seq, Some(until))) if until <= self.now => {
+                let place = self.one(sql!("work/place"), [seq], |row| Ok((seq, row.get(0)?, row.get(1)?)))?;
+                self.end_work_leases(place.into_iter().collect())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends leases that have expired. They are remembered: their holders may excuse the deliveries.
+    fn end_work_leases(&self, found: Vec<BecameReady>) -> DbResult<()> {
+        for (seq, ..) in &found {
+            self.remember_expired_work(*seq)?;
+        }
         self.make_work_ready(found)
     }
 
@@ -114,9 +138,20 @@ impl Db<'_> {
         Ok(())
     }
 
-    fn work_is_ready(&self, session: Option<i64>, tag: &str) -> DbResult<()> {
-        self.woken.borrow_mut().work.push((tag_of(tag).map(str::to_owned), session.is_some()));
-        session.map_or(Ok(()), |session| self.refresh_head(session, tag))
+    pub(crate) fn work_is_ready(&self, session: Option<i64>, tag: &str) -> DbResult<()> {
+        self.wake_work(session, tag);
+        session_of(session).map_or(Ok(()), |session| self.refresh_head(session, tag))
+    }
+
+    /// Wakes waiting fetches for an activity. One that is routed is not given to every worker, so all fetches
+    /// look.
+    pub(crate) fn wake_work(&self, session: Option<i64>, tag: &str) {
+        let mut woken = self.woken.borrow_mut();
+        if is_routed(session, tag) {
+            woken.any_work = true;
+        } else {
+            woken.work.push((tag_of(tag).map(str::to_owned), session.is_some()));
+        }
     }
 
     /// Returns the oldest activity that the request accepts. The cost is a few index lookups for each tag,
@@ -131,12 +166,19 @@ impl Db<'_> {
             }
         };
         if let Some(session) = &request.session {
-            oldest = earlier(oldest, self.oldest_of_sessions(session, tags.as_deref())?);
+            oldest = earlier(oldest, self.oldest_of_sessions(session, tags.as_deref(), "")?);
         }
-        Ok(oldest)
+        self.oldest_routed_work(request, oldest)
     }
 
-    fn oldest_of_sessions(&self, request: &SessionRequest, tags: Option<&[String]>) -> DbResult<Option<i64>> {
+    /// Returns the oldest activity of the sessions that a request may serve. `heads` is the beginning of the
+    /// stored owners of the heads to look at: routed work has other ones.
+    pub(crate) fn oldest_of_sessions(
+        &self,
+        request: &SessionRequest,
+        tags: Option<&[String]>,
+        heads: &str,
+    ) -> DbResult<Option<i64>> {
         let left_out = self.known_sessions(&request.leave_out)?;
         match &request.scope {
             SessionScope::Only(serving) => {
@@ -149,7 +191,7 @@ impl Db<'_> {
                 Ok(oldest)
             }
             SessionScope::Claim => {
-                let owners = [String::new(), format!(":{}", request.owner.id)];
+                let owners = [heads.to_owned(), format!("{heads}:{}", request.owner.id)];
                 let heads = owners.iter().map(|owner| self.oldest_head(owner, tags, &left_out));
                 min_of(heads)
             }
@@ -187,7 +229,9 @@ impl Db<'_> {
         let heads = self.all(sql!("work/ready/heads_of_session"), [session], |row| {
             Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?))
         })?;
-        let accepted = heads.into_iter().filter(|(tag, _)| tags.is_none_or(|tags| tags.contains(tag)));
+        let accepted = heads
+            .into_iter()
+            .filter(|(tag, _)| tags.map_or(!tag.starts_with(ROUTED), |tags| tags.contains(tag)));
         Ok(accepted.map(|(_, head)| head).min())
     }
 
@@ -201,7 +245,8 @@ impl Db<'_> {
                 return Ok(None);
             }
         };
-        let claimed = match (row.session, &request.session) {
+        let session = session_of(row.session);
+        let claimed = match (session, &request.session) {
             (Some(session), Some(request)) => Some(self.claim(session, request)?),
             _ => None,
         };
@@ -209,7 +254,10 @@ impl Db<'_> {
         let epoch = claimed.as_ref().map(|claimed| time(claimed.epoch));
         let until = self.lease_until(request.lock_timeout)?;
         self.run(sql!("work/lease/grant"), params![seq, token, until, epoch, request.worker_id])?;
-        if let Some(session) = row.session {
+        if is_routed(row.session, &row.tag) {
+            self.run(sql!("route/work/taken"), [seq])?;
+        }
+        if let Some(session) = session {
             self.refresh_head(session, &row.tag)?;
         }
         let orchestration =
@@ -238,9 +286,15 @@ impl Db<'_> {
         row.session.map_or(Ok(()), |session| self.refresh_head(session, &row.tag))
     }
 
-    /// Removes an activity and sends its completion (S11).
-    pub(crate) fn finish_work(&self, token: &str, completion: Option<&NewMessage>) -> DbResult<()> {
+    /// Removes an activity and sends its completion (S11). A lease that is gone is told before a completion
+    /// that cannot be sent.
+    pub(crate) fn finish_work(
+        &self,
+        token: &str,
+        completion: Result<Option<NewMessage>, ProviderError>,
+    ) -> DbResult<()> {
         let seq = self.work_holder("finish_work", token)?;
+        let completion = completion?;
         self.touch_session(seq)?;
         self.remove_work(seq)?;
         match completion {
@@ -260,7 +314,7 @@ impl Db<'_> {
         self.make_work_available(seq, how)
     }
 
-    fn make_work_available(&self, seq: i64, how: Abandon) -> DbResult<()> {
+    pub(crate) fn make_work_available(&self, seq: i64, how: Abandon) -> DbResult<()> {
         let uncounted = i64::from(how.attempt == Attempt::Uncounted);
         let visible_at = how.retry_after.map(|delay| self.after(delay));
         self.run(sql!("work/lease/abandon"), params![seq, uncounted, visible_at, self.now])?;
@@ -268,15 +322,21 @@ impl Db<'_> {
         place.map_or(Ok(()), |(session, tag)| self.work_is_ready(session, &tag))
     }
 
-    /// Removes an activity, queued or running. The holder of a running one learns of it at its next renewal
+    /// Removes an activity, queued or running. The holder of a running one learns of it at its next call
     /// (S12).
     pub(crate) fn withdraw(&self, activity: &ScheduledActivityIdentifier) -> DbResult<()> {
         let Some(key) = self.maybe(sql!("instance/key"), [&activity.instance])? else { return Ok(()) };
         let identity = params![key, time(activity.execution_id), time(activity.activity_id)];
         for seq in self.all(sql!("work/of_activity"), identity, |row| row.get::<_, i64>(0))? {
-            self.remove_work(seq)?;
+            self.withdraw_work(seq)?;
         }
         Ok(())
+    }
+
+    /// Removes an activity. If it is leased, its holder is told that it was withdrawn.
+    pub(crate) fn withdraw_work(&self, seq: i64) -> DbResult<()> {
+        self.remember_withdrawn(seq)?;
+        self.remove_work(seq)
     }
 
     pub(crate) fn remove_work(&self, seq: i64) -> DbResult<()> {
@@ -289,15 +349,18 @@ impl Db<'_> {
     }
 
     /// Returns the activity that the token holds, if its lease has not ended (S4).
-    fn work_holder(&self, operation: &'static str, token: &str) -> DbResult<i64> {
-        let held = self.one(sql!("work/lease/holder"), [token], |row| {
-            Ok((row.get(0)?, row.get::<_, Option<i64>>(1)?))
-        })?;
-        match held {
+    pub(crate) fn work_holder(&self, operation: &'static str, token: &str) -> DbResult<i64> {
+        match self.held_work(token)? {
             Some((seq, Some(until))) if until > self.now => Ok(seq),
             Some(_) => Err(ended_work_lease(operation).into()),
+            None if self.is_withdrawn(token)? => Err(withdrawn_work(operation).into()),
             None => Err(no_such_lease(operation, token).into()),
         }
+    }
+
+    /// Returns the activity of a token and the end of its lease.
+    fn held_work(&self, token: &str) -> DbResult<Option<(i64, Option<i64>)>> {
+        self.one(sql!("work/lease/holder"), [token], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
     fn known_sessions(&self, keys: &[SessionKey]) -> DbResult<Vec<i64>> {
@@ -322,7 +385,8 @@ fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<WorkRow> {
     })
 }
 
-fn earlier(one: Option<i64>, other: Option<i64>) -> Option<i64> {
+/// Returns the earlier of two times or places; `None` is none.
+pub(crate) fn earlier(one: Option<i64>, other: Option<i64>) -> Option<i64> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),
         (one, other) => one.or(other),

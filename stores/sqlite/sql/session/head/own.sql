@@ -1,2 +1,3 @@
 -- Writes the owner of a session into its heads, because fetches look for heads by owner; `''` for no owner.
-UPDATE heads SET owner = ?2 WHERE session = ?1
+-- '>' stands in front of the owner of the head of a routed activity.
+UPDATE heads SET owner = iif(tag >= '>', '>', '') || ?2 WHERE session = ?1

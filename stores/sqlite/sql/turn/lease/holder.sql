@@ -1,2 +1,2 @@
--- Finds the instance that a token holds, and until when.
-SELECT key, instance, locked_until, name IS NOT NULL FROM instances WHERE token = ?1
+-- Finds the instance that a token holds, until when, and what it is pinned or routed to.
+SELECT key, instance, locked_until, pin FROM instances WHERE token = ?1

@@ -1,2 +1,3 @@
 -- Lists delayed messages whose time has come (S9), oldest first, in a bounded batch.
-SELECT seq, key, visible_at FROM messages WHERE state = 0 AND visible_at <= ?1 ORDER BY visible_at LIMIT ?2
+SELECT seq, key, visible_at, needs_code FROM messages WHERE state = 0 AND visible_at <= ?1
+ORDER BY visible_at LIMIT ?2

@@ -1,2 +1,2 @@
--- Finds the oldest ready message of an instance.
-SELECT min(seq) FROM messages WHERE key = ?1 AND state = 1
+-- Finds the oldest ready message of an instance, and what the instance is pinned or routed to.
+SELECT min(seq), (SELECT pin FROM instances WHERE instances.key = ?1) FROM messages WHERE key = ?1 AND state = 1

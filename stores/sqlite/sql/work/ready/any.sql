@@ -1,2 +1,6 @@
--- Tells whether any activity is ready.
+-- Tells whether any activity is ready: without a session, on a session, or routed.
 SELECT EXISTS (SELECT 1 FROM work WHERE state = 1 AND session IS NULL) OR EXISTS (SELECT 1 FROM heads)
+    OR EXISTS (
+        SELECT 1 FROM routes JOIN work ON work.session = -routes.id AND work.state = 1
+        WHERE routes.kind = 1
+    )

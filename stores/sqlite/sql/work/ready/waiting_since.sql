@@ -1,6 +1,13 @@
--- Finds since when the ready activity that has waited for the longest can be leased: two index lookups (S20).
+-- Finds since when the ready activity that has waited for the longest can be leased: two index lookups, and
+-- one for each route (S20).
 SELECT min(at) FROM (
     SELECT min(since) AS at FROM work WHERE state = 1 AND session IS NULL
     UNION ALL
     SELECT min(since) FROM heads
+    UNION ALL
+    SELECT (
+        SELECT min(work.since) FROM work
+        WHERE work.session = -routes.id AND work.tag = routes.tag AND work.state = 1
+            AND work.session IS NOT NULL
+    ) FROM routes WHERE kind = 1
 )

@@ -1,0 +1,2 @@
+-- Reads the session, the tag and the route of an activity.
+SELECT session, tag, route FROM work WHERE seq = ?1

@@ -1,0 +1,2 @@
+-- Lists activities of a route that were refused, in a bounded batch.
+SELECT seq, session, tag, state FROM work WHERE refused = 1 AND route = ?1 LIMIT ?2

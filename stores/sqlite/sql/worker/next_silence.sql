@@ -1,0 +1,4 @@
+-- Finds the last report of the live worker that is silent for the longest, if anything is routed: when that
+-- worker counts as gone, others may be given its routes.
+SELECT min(last_seen) FROM workers WHERE is_listed = 1 AND last_seen > ?1
+    AND EXISTS (SELECT 1 FROM routes WHERE kind IN (0, 1))

@@ -1,0 +1,162 @@
+//! Routes: the handler that refused work needs, and who is given such work (S21).
+//!
+//! A routed row stands where a build that knows no routes does not look. A routed instance has the negative
+//! number of its route in the place of its engine version; routed work without a session has it in the place
+//! of its session; routed work on a session has a tag that no plain tag equals.
+
+use rusqlite::params;
+use steadfast_core::DispatcherCapabilityFilter;
+use steadfast_store::rules::tag_of;
+use steadfast_store::{NeededHandler, WorkRequest, WorkerId};
+
+use super::{HandlerKind, stored_version, version_of};
+use crate::link::db::{Db, sql};
+use crate::link::error::DbResult;
+use crate::verbs::work::earlier;
+
+/// The beginning of the stored tag of routed work on a session, and of the stored owner of its head. Plain
+/// tags and owners are empty or begin with ':'.
+pub(crate) const ROUTED: &str = ">";
+
+/// A route as it is stored.
+pub(super) struct Route {
+    pub(super) id: i64,
+    pub(super) needed: NeededHandler,
+    /// The engine version that the routed instances are pinned to.
+    pub(super) pin: i64,
+    /// The stored tag of the routed work.
+    pub(super) tag: String,
+}
+
+impl Route {
+    fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
+        let needed = NeededHandler { name: row.get(1)?, version: version_of(&row.get::<_, String>(2)?) };
+        Ok(Self { id: row.get(0)?, needed, pin: row.get(3)?, tag: row.get(4)? })
+    }
+}
+
+/// Returns the stored tag of routed work on a session.
+pub(super) fn routed_tag(route: i64) -> String {
+    format!("{ROUTED}{route}")
+}
+
+/// Returns the session of work; routed work without a session has the number of its route in that place.
+pub(crate) fn session_of(stored: Option<i64>) -> Option<i64> {
+    stored.filter(|session| *session > 0)
+}
+
+/// Tells whether work is routed.
+pub(crate) fn is_routed(session: Option<i64>, tag: &str) -> bool {
+    session.is_some_and(|session| session < 0) || tag.starts_with(ROUTED)
+}
+
+/// Returns the stored owner of the heads of a session for a tag.
+pub(crate) fn head_owner(owner: &str, tag: &str) -> String {
+    let prefix = if tag.starts_with(ROUTED) { ROUTED } else { "" };
+    format!("{prefix}{owner}")
+}
+
+impl Db<'_> {
+    pub(super) fn route(&self, id: i64) -> DbResult<Option<Route>> {
+        self.one(sql!("route/show"), [id], Route::read)
+    }
+
+    pub(super) fn routes(&self, kind: HandlerKind) -> DbResult<Vec<Route>> {
+        self.all(sql!("route/page"), [kind as i64], Route::read)
+    }
+
+    pub(super) fn route_number(
+        &self,
+        kind: HandlerKind,
+        needed: &NeededHandler,
+        pin: i64,
+        tag: &str,
+    ) -> DbResult<i64> {
+        let version = stored_version(needed.version.as_deref());
+        self.number(sql!("route/number"), params![kind as i64, needed.name, version, pin, tag])
+    }
+
+    /// Tells whether the worker that asks is given the instances of a route.
+    pub(crate) fn takes_routed_turn(
+        &self,
+        route: i64,
+        filter: Option<&DispatcherCapabilityFilter>,
+        asks: Option<&WorkerId>,
+    ) -> DbResult<bool> {
+        let Some(route) = self.route(route)? else { return Ok(true) };
+        Ok(self.is_compatible(route.pin, filter)?
+            && self.takes(asks, HandlerKind::Orchestration, &route.needed, None)?)
+    }
+
+    /// Returns the oldest routed activity that the request accepts and that is older than `oldest`: a few
+    /// lookups for each route, whatever is queued (S20).
+    pub(crate) fn oldest_routed_work(
+        &self,
+        request: &WorkRequest,
+        oldest: Option<i64>,
+    ) -> DbResult<Option<i64>> {
+        let mut oldest = oldest;
+        for route in self.routes(HandlerKind::Activity)? {
+            let tag = tag_of(&route.tag);
+            if !request.tags.matches(tag) {
+                continue;
+            }
+            let mut found = self.maybe(sql!("session/head/first_of_tag"), params![-route.id, route.tag])?;
+            if let Some(session) = &request.session {
+                let tags = [routed_tag(route.id)];
+                found = earlier(found, self.oldest_of_sessions(session, Some(&tags), ROUTED)?);
+            }
+            let is_older = found.is_some_and(|found| oldest.is_none_or(|oldest| found < oldest));
+            if is_older && self.takes(request.worker.as_ref(), HandlerKind::Activity, &route.needed, tag)? {
+                oldest = found;
+            }
+        }
+        Ok(oldest)
+    }
+
+    /// Tells whether a worker takes routed work on a session, by the stored tag of the work.
+    pub(crate) fn takes_routed_tag(&self, stored: &str, asks: Option<&WorkerId>) -> DbResult<bool> {
+        let Some(route) = self.route_of_tag(stored)? else { return Ok(true) };
+        self.takes(asks, HandlerKind::Activity, &route.needed, tag_of(&route.tag))
+    }
+
+    /// Returns the plain stored tag of a stored tag.
+    pub(crate) fn plain_tag(&self, stored: String) -> DbResult<String> {
+        Ok(self.route_of_tag(&stored)?.map_or(stored, |route| route.tag))
+    }
+
+    fn route_of_tag(&self, stored: &str) -> DbResult<Option<Route>> {
+        let id = stored.strip_prefix(ROUTED).and_then(|id| id.parse::<i64>().ok());
+        id.map_or(Ok(None), |id| self.route(id))
+    }
+
+    /// Adds the route of the turn before to an instance whose execution goes on: its code is the same.
+    pub(crate) fn keep_route(&self, key: i64, pin_before: i64) -> DbResult<()> {
+        let Some(route) = self.route(-pin_before)? else { return Ok(()) };
+        let pin = self.number(sql!("route/turn/pin"), [key])?;
+        let id = self.route_number(HandlerKind::Orchestration, &route.needed, pin, "")?;
+        self.run(sql!("route/turn/put"), params![key, -id, 0])?;
+        Ok(())
+    }
+
+    /// Lets any worker have an instance, because a message is visible that needs no code, or because the
+    /// instance does not exist. Messages that a refusal delays become visible: they may be the start that the
+    /// message must not overtake.
+    pub(crate) fn end_route(&self, key: i64) -> DbResult<()> {
+        let pin = self.number(sql!("route/turn/pin"), [key])?;
+        if pin < 0 {
+            self.run(sql!("route/turn/put"), params![key, self.plain_pin(pin)?, 0])?;
+            self.run(sql!("route/turn/release_messages"), params![key, self.now])?;
+            self.touch_turn(key, self.now)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the engine version that an instance is pinned to, routed or not.
+    pub(super) fn plain_pin(&self, pin: i64) -> DbResult<i64> {
+        match pin {
+            0.. => Ok(pin),
+            _ => Ok(self.route(-pin)?.map_or(0, |route| route.pin)),
+        }
+    }
+}
