@@ -7,9 +7,10 @@ use async_trait::async_trait;
 use steadfast_core::{Event, SessionKey, SystemStats, TagFilter};
 use steadfast_store::{
     Abandon, Committed, Envelope, InstancePage, InstanceQuery, InstanceState, InstanceWait, Interest,
-    LeaseToken, NewWork, OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, RenewSessions,
-    SessionInfo, SessionRef, SessionsRenewed, SetAside, Started, Store, TurnCommit, TurnLease, TurnRequest,
-    TurnState, WaitFor, Waited, WaitingStart, WorkLease, WorkRequest, WorkState,
+    LeaseToken, NewWork, OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, Refusal, Refused,
+    RenewSessions, SessionInfo, SessionRef, SessionsRenewed, SetAside, Started, Store, TurnCommit, TurnLease,
+    TurnRequest, TurnState, WaitFor, Waited, WaitingStart, WorkLease, WorkRequest, WorkState, WorkerId, WorkerInfo,
+    WorkerReport,
 };
 
 use crate::merge::calls::{LeaseAbandon, LeaseRenewal};
@@ -40,7 +41,11 @@ impl Store for PostgresProvider {
     }
 
     async fn fetch_turn(&self, request: TurnRequest<'_>) -> Result<Option<TurnLease>, ProviderError> {
-        let fetch = TurnFetch { lock_timeout: request.lock_timeout, filter: request.filter.cloned() };
+        let fetch = TurnFetch {
+            lock_timeout: request.lock_timeout,
+            filter: request.filter.cloned(),
+            worker: request.worker.cloned(),
+        };
         let fetch = || self.merged.turn_fetches.ask(fetch.clone());
         let Some(fetched) = self.poll(request.poll_timeout, Interest::Turn, fetch).await? else {
             return Ok(None);
@@ -88,6 +93,22 @@ impl Store for PostgresProvider {
             LeaseToken::Turn(_) => self.merged.turn_abandons.ask(abandon).await,
             LeaseToken::Work(_) => self.merged.work_abandons.ask(abandon).await,
         }
+    }
+
+    async fn excuse(&self, lease: &LeaseToken) -> Result<bool, ProviderError> {
+        self.db().excuse(lease).await
+    }
+
+    async fn refuse(&self, lease: &LeaseToken, refusal: Refusal) -> Result<Refused, ProviderError> {
+        self.backend.refuse(lease, refusal).await
+    }
+
+    async fn report_worker(&self, report: &WorkerReport) -> Result<(), ProviderError> {
+        self.backend.report_worker(report).await
+    }
+
+    async fn workers(&self, after: Option<&WorkerId>) -> Result<Vec<WorkerInfo>, ProviderError> {
+        self.db().workers(after).await
     }
 
     async fn register_node(&self, node_id: &str) -> Result<u64, ProviderError> {

@@ -3,6 +3,7 @@
 mod away;
 mod floors;
 mod open;
+mod released;
 mod rolling;
 mod statements;
 

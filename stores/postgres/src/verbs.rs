@@ -15,3 +15,4 @@ pub(crate) mod set_aside;
 pub(crate) mod turn;
 pub(crate) mod within;
 pub(crate) mod work;
+pub(crate) mod worker;

@@ -85,7 +85,8 @@ impl Side {
         match store.finish_work(&lease.token, outcome).await {
             // Which of two mistakes is named is the store's choice.
             Err(error) if matches!(finish, Finish::Nonsense) => {
-                let known = [ProviderErrorKind::Invalid, ProviderErrorKind::LeaseLost];
+                let known =
+                    [ProviderErrorKind::Invalid, ProviderErrorKind::LeaseLost, ProviderErrorKind::Withdrawn];
                 if known.contains(&error.kind) { "refused".to_owned() } else { format!("{:?}", error.kind) }
             }
             answer => done(answer),

@@ -1,6 +1,6 @@
 -- Lists up to $3 pieces of work of an execution in the order of their activity ids, with the time of the
 -- database that their states are compared with. Locks: none.
-SELECT w.activity_id, w.work_item, w.tag, w.session_scope, w.session_id, w.attempt_count, w.state,
+SELECT w.activity_id, w.work_item, {schema}.plain_tag(w.tag) AS tag, w.session_scope, w.session_id, w.attempt_count, w.state,
     w.visible_ms, w.locked_until,
     w.since, w.worker_id, now_ms.now_ms
 FROM (SELECT {schema}.now_ms($4) AS now_ms) AS now_ms

@@ -6,7 +6,7 @@ use crate::link::statement::sql;
 use crate::schema::functions::{FUNCTIONS, Function};
 
 /// The migrations of this build, in order; the first is version 1.
-const MIGRATIONS: &[&str] = &[sql!("migrations/0001_tables")];
+const MIGRATIONS: &[&str] = &[sql!("migrations/0001_tables"), sql!("migrations/0003_workers")];
 
 /// The form that a schema is to have.
 pub(crate) struct Build {

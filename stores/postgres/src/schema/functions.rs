@@ -27,6 +27,7 @@ pub(crate) use functions;
 /// comes after those that it calls.
 pub(crate) const FUNCTIONS: &[&[Function]] = &[
     crate::verbs::notify::FUNCTIONS,
+    crate::verbs::worker::FUNCTIONS,
     crate::schema::floor::FUNCTIONS,
     crate::verbs::turn::FUNCTIONS,
     crate::verbs::message::FUNCTIONS,

@@ -18,6 +18,9 @@ const CALLS: &[&[DeclaredCall]] = &[
     verbs::turn::columns::CALLS,
     verbs::work::CALLS,
     verbs::work::finish::CALLS,
+    verbs::worker::CALLS,
+    verbs::worker::excuse::CALLS,
+    verbs::worker::refuse::CALLS,
 ];
 
 #[tokio::test]

@@ -76,6 +76,7 @@ calls! {
         force: bool,
         notify: String,
         me: &'a str,
+        now_ms: Option<i64>,
     }
 
     /// Deletes instances, all or none.
@@ -84,6 +85,7 @@ calls! {
         force: bool,
         notify: Option<String>,
         me: &'a str,
+        now_ms: Option<i64>,
     }
 
     /// Deletes instances that have ended.
@@ -93,6 +95,7 @@ calls! {
         limit: i64,
         notify: String,
         me: &'a str,
+        now_ms: Option<i64>,
     }
 
     /// Deletes old executions of an instance.
@@ -223,8 +226,9 @@ impl ProviderAdmin for PostgresProvider {
         force: bool,
     ) -> Result<DeleteInstanceResult, ProviderError> {
         const OPERATION: &str = "delete_instance";
-        let me = &self.backend.me;
-        let call = DeleteInstance { instance: escape(instance_id), force, notify: everything(me), me };
+        let (me, now_ms) = (&self.backend.me, self.db().now());
+        let call =
+            DeleteInstance { instance: escape(instance_id), force, notify: everything(me), me, now_ms };
         let row = self.db().one(OPERATION, call.statement()).await?;
         self.backend.waiters.wake_all();
         row.map_or(Ok(DeleteInstanceResult::default()), |row| deleted(OPERATION, &row))
@@ -238,7 +242,8 @@ impl ProviderAdmin for PostgresProvider {
         const OPERATION: &str = "delete_instances";
         let woken = Woken { ended: ids.to_vec(), ..Woken::default() };
         let notify = self.backend.payload(&woken);
-        let call = DeleteInstances { instance_ids: escaped(ids), force, notify, me: &self.backend.me };
+        let (me, now_ms) = (&self.backend.me, self.db().now());
+        let call = DeleteInstances { instance_ids: escaped(ids), force, notify, me, now_ms };
         let row = self.db().one(OPERATION, call.statement()).await?;
         self.backend.waiters.wake(&woken);
         let Some(row) = row else { return Ok(DeleteInstanceResult::default()) };
@@ -262,6 +267,7 @@ impl ProviderAdmin for PostgresProvider {
             limit: i64::from(filter.limit.unwrap_or(DEFAULT_BULK_LIMIT)),
             notify: everything(me),
             me,
+            now_ms: self.db().now(),
         };
         let row = self.db().one(OPERATION, call.statement()).await?;
         self.backend.waiters.wake_all();

@@ -60,6 +60,8 @@ calls! {
         now_ms: Option<i64>,
         notify: Option<String>,
         me: &'a str,
+        /// The worker that asks; `None` takes work of any route.
+        worker: Option<Cow<'a, str>>,
     }
 
     /// Releases sessions of a process.
@@ -111,6 +113,7 @@ impl Backend {
             now_ms: self.db.now(),
             notify: self.payload(&any_work()),
             me: &self.me,
+            worker: request.worker.as_ref().map(|worker| escape(&worker.0)),
         };
         let rows = self.db.rows(OPERATION, call.statement()).await?;
         let mut outcome = SessionsRenewed::default();
@@ -180,6 +183,7 @@ impl Db {
             let Some(last) = scope.zip(session) else { break };
             (after_scope, after_session) = last;
         }
+        self.forget_leases(OPERATION).await?;
         Ok(removed)
     }
 

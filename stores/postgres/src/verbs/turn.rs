@@ -15,7 +15,7 @@ use steadfast_store::rules::{
 };
 use steadfast_store::{
     Attempt, LeaseToken, MAX_UNREADABLE_ATTEMPTS, Message, ProviderError, RunId, TurnLease, UNREADABLE_RETRY,
-    Warm, Woken,
+    Warm, Woken, WorkerId,
 };
 use tokio_postgres::Row;
 
@@ -69,6 +69,8 @@ calls! {
         hi: Option<Vec<i64>>,
         /// Whether the commit does not wait for the disk.
         unsynced: bool,
+        /// The worker that asks; `None` takes instances of any route.
+        worker: Option<String>,
     }
 
     /// Counts and delays messages of a lease that cannot be read, or sets them aside (S15).
@@ -118,6 +120,7 @@ const MAX_PASSES: usize = 8;
 pub(crate) struct TurnFetch {
     pub(crate) lock_timeout: Duration,
     pub(crate) filter: Option<DispatcherCapabilityFilter>,
+    pub(crate) worker: Option<WorkerId>,
 }
 
 impl TurnFetch {
@@ -171,7 +174,7 @@ impl Backend {
         asked: Vec<TurnFetch>,
     ) -> Answers<PollResult<Guarded<LeasedTurn>>> {
         self.undelivered.abandon_all().await;
-        let Some(TurnFetch { lock_timeout, filter }) = asked.first() else { return Ok(Vec::new()) };
+        let Some(TurnFetch { lock_timeout, filter, worker }) = asked.first() else { return Ok(Vec::new()) };
         let (lowest, highest) = filter.as_ref().map(pins_of).unzip();
         let mut call = FetchTurns {
             now_ms: None,
@@ -180,6 +183,7 @@ impl Backend {
             lo: lowest,
             hi: highest,
             unsynced: true,
+            worker: worker.as_ref().map(|worker| escape(&worker.0).into_owned()),
         };
         let mut fetched = FetchedTurns::default();
         for _ in 0..MAX_PASSES {
@@ -478,7 +482,7 @@ fn pin_of(version: &Version) -> i64 {
 
 /// Reads the answer to a request that named a lease: an error if the lease has expired or its token is
 /// unknown.
-fn judge_lease(operation: &'static str, row: &Row, token: &str) -> Result<(), ProviderError> {
+pub(crate) fn judge_lease(operation: &'static str, row: &Row, token: &str) -> Result<(), ProviderError> {
     match column(operation, row, "code")? {
         "ok" => Ok(()),
         "ended" => {

@@ -8,11 +8,11 @@ use std::borrow::Cow;
 use steadfast_core::{SessionKey, WorkItem};
 use steadfast_store::rules::{
     UNKNOWN, check_work, ended_work_lease, no_such_lease, stored_scope, stored_tag, stored_tags, tag_of,
-    to_json,
+    to_json, withdrawn_work,
 };
 use steadfast_store::{
     Attempt, Claim, ClaimedSession, LeaseToken, MAX_UNREADABLE_ATTEMPTS, NewWork, Owner, ProviderError,
-    SessionScope, UNREADABLE_RETRY, Woken, WorkLease, WorkRequest,
+    SessionScope, UNREADABLE_RETRY, Woken, WorkLease, WorkRequest, WorkerId,
 };
 use tokio_postgres::Row;
 
@@ -68,6 +68,8 @@ calls! {
         now_ms: Option<i64>,
         /// Whether the commit does not wait for the disk, unless work of a session is taken.
         unsynced: bool,
+        /// The worker that asks; `None` takes work of any route.
+        worker: Option<Cow<'a, str>>,
     }
 
     /// Counts and delays a leased activity that cannot be read, or sets it aside (S15).
@@ -144,6 +146,7 @@ struct WorkGroup {
     tags: Option<Vec<String>>,
     lock_ms: i64,
     session: Option<SessionGroup>,
+    worker: Option<WorkerId>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -165,6 +168,7 @@ impl WorkFetch {
                 scope: session.scope.clone(),
                 leave_out: session.leave_out.clone(),
             }),
+            worker: request.worker.clone(),
         };
         Self { group, worker_id: request.worker_id.clone() }
     }
@@ -203,6 +207,7 @@ impl WorkGroup {
             out_sessions,
             now_ms,
             unsynced: true,
+            worker: self.worker.as_ref().map(|worker| escape(&worker.0)),
         }
     }
 }
@@ -518,14 +523,14 @@ pub(crate) fn made_a_claim(session: Option<&ClaimedSession>) -> bool {
     session.is_some_and(|session| matches!(session.claim, Claim::New | Claim::Taken { .. }))
 }
 
-/// Returns the tag of work from the column that holds it.
+/// Returns the tag of work from a column that holds it without a route.
 pub(crate) fn read_tag(stored: String) -> Option<String> {
     tag_of(&unescape(stored)).map(str::to_owned)
 }
 
 /// Reads the answer to a request that named a lease: `LeaseLost` if the lease has expired or its token is
-/// unknown.
-fn judge_lease(
+/// unknown, `Withdrawn` if its work was withdrawn.
+pub(crate) fn judge_lease(
     operation: &'static str,
     row: &Row,
     token: &str,
@@ -533,6 +538,7 @@ fn judge_lease(
     Ok(match column::<&str>(operation, row, "code")? {
         "ok" => Ok(()),
         "ended" => Err(ended_work_lease(operation)),
+        "withdrawn" => Err(withdrawn_work(operation)),
         _ => Err(no_such_lease(operation, token)),
     })
 }

@@ -69,6 +69,12 @@ fn server() -> &'static Server {
     SERVER.get_or_init(|| Server::join().unwrap())
 }
 
+/// Returns how many migrations this build has.
+fn migrations() -> i64 {
+    let files = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/sql/migrations")).unwrap();
+    i64::try_from(files.count()).unwrap()
+}
+
 async fn connect(url: &str) -> Client {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
     tokio::spawn(connection);

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use steadfast_postgres::{FunctionChange, PostgresProvider};
 
 use crate::{
-    MIGRATIONS, RELATIONS_AND_FUNCTIONS, SCHEMAS, connect, execute, number, open, refused, says, server,
+    MIGRATIONS, RELATIONS_AND_FUNCTIONS, SCHEMAS, connect, execute, migrations, number, open, refused, says,
+    server,
 };
 
 /// The environment variable with the schema that a child process of these tests opens.
@@ -17,7 +18,8 @@ async fn pending_migrations_are_listed_and_not_applied() {
     let schema = server().schema("dry");
     let pending = PostgresProvider::pending_migrations(server().url(), Some(schema.name())).await.unwrap();
     assert_eq!(pending.setup.len(), 2);
-    assert_eq!(pending.migrations.iter().map(|migration| migration.version).collect::<Vec<_>>(), [1]);
+    let all: Vec<i64> = (1..=migrations()).collect();
+    assert_eq!(pending.migrations.iter().map(|migration| migration.version).collect::<Vec<_>>(), all);
     assert!(pending.functions.iter().all(|function| function.change == FunctionChange::New));
     assert!(pending.functions.iter().any(|function| function.name == "notify"));
     let script = pending.to_string();
@@ -55,7 +57,7 @@ async fn many_opens_at_once_make_one_schema() {
         opened.await.unwrap().unwrap();
     }
     let client = connect(server().url()).await;
-    assert_eq!(number(&client, MIGRATIONS, schema.name()).await, 1);
+    assert_eq!(number(&client, MIGRATIONS, schema.name()).await, migrations());
 }
 
 #[tokio::test]
@@ -75,7 +77,7 @@ async fn processes_that_start_at_once_make_one_schema() {
         assert!(child.wait().unwrap().success());
     }
     let client = connect(server().url()).await;
-    assert_eq!(number(&client, MIGRATIONS, schema.name()).await, 1);
+    assert_eq!(number(&client, MIGRATIONS, schema.name()).await, migrations());
 }
 
 #[tokio::test]
@@ -168,7 +170,8 @@ async fn a_schema_of_a_newer_build_is_refused() {
     )
     .await;
     let said = refused(server().url(), schema.name()).await;
-    says(&said, &[schema.name(), "version 999", "this build knows 1", "update the program"]);
+    let known = format!("this build knows {}", migrations());
+    says(&said, &[schema.name(), "version 999", &known, "update the program"]);
 }
 
 #[tokio::test]
@@ -192,7 +195,7 @@ async fn schemas_of_one_database_are_independent() {
     open(server().url(), other.name()).await.unwrap();
     let client = connect(server().url()).await;
     execute(&client, "DROP SCHEMA {name} CASCADE", one.name()).await;
-    assert_eq!(number(&client, MIGRATIONS, other.name()).await, 1);
+    assert_eq!(number(&client, MIGRATIONS, other.name()).await, migrations());
     open(server().url(), other.name()).await.unwrap();
     open(server().url(), one.name()).await.unwrap();
 }

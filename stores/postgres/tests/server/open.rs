@@ -8,8 +8,8 @@ use steadfast_postgres::{PostgresOptions, PostgresProvider};
 use tokio_postgres::{Client, NoTls};
 
 use crate::{
-    CREATE_ROLE, MIGRATIONS, OWN_SCHEMA, RELATIONS_AND_FUNCTIONS, as_user, connect, execute, number, open,
-    quiet, refused, says, server, with_query,
+    CREATE_ROLE, MIGRATIONS, OWN_SCHEMA, RELATIONS_AND_FUNCTIONS, as_user, connect, execute, migrations,
+    number, open, quiet, refused, says, server, with_query,
 };
 
 /// A role that one test made, with an administrator's connection that removes it.
@@ -150,7 +150,7 @@ async fn the_default_schema_is_public() {
     let database = server().database("public").unwrap();
     PostgresProvider::new(database.url()).await.unwrap();
     let client = connect(database.url()).await;
-    assert_eq!(number(&client, MIGRATIONS, "public").await, 1);
+    assert_eq!(number(&client, MIGRATIONS, "public").await, migrations());
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! Work on a real server: how many blocks a fetch reads, and that it waits for no lock.
 
+mod routes;
+
 use std::time::Duration;
 
 use tokio_postgres::Client;

@@ -5,7 +5,8 @@
 -- an instance of the tree is alive and p_force is not set.
 -- Locks: `instance_locks` of the tree in the order of instance_id, then the locks of erase_instances.
 CREATE OR REPLACE FUNCTION {schema}.delete_instance(
-    p_instance TEXT, p_force BOOLEAN, p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL
+    p_instance TEXT, p_force BOOLEAN, p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL,
+    p_now_ms BIGINT DEFAULT NULL
 )
 RETURNS TABLE(instances BIGINT, executions BIGINT, events BIGINT, queued BIGINT)
 LANGUAGE plpgsql
@@ -36,7 +37,7 @@ BEGIN
             USING ERRCODE = 'SF008';
     END IF;
     PERFORM {schema}.refuse_deletion(v_tree, p_force);
-    RETURN QUERY SELECT * FROM {schema}.erase_instances(v_tree);
+    RETURN QUERY SELECT * FROM {schema}.erase_instances(v_tree, p_now_ms);
     PERFORM {schema}.notify(p_notify, p_me);
 END
 $function$

@@ -9,7 +9,7 @@
 -- erase_instances.
 CREATE OR REPLACE FUNCTION {schema}.delete_instance_bulk(
     p_instances TEXT[], p_completed_before BIGINT, p_limit BIGINT,
-    p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL
+    p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL, p_now_ms BIGINT DEFAULT NULL
 )
 RETURNS TABLE(instances BIGINT, executions BIGINT, events BIGINT, queued BIGINT, deleted TEXT[])
 LANGUAGE plpgsql
@@ -51,7 +51,7 @@ BEGIN
     END LOOP;
     SELECT erased.instances, erased.executions, erased.events, erased.queued
     INTO instances, executions, events, queued
-    FROM {schema}.erase_instances(deleted) AS erased;
+    FROM {schema}.erase_instances(deleted, p_now_ms) AS erased;
     -- lock_instances inserted rows for instances that another transaction deleted meanwhile: remove them.
     IF cardinality(deleted) < cardinality(v_all) THEN
         PERFORM {schema}.forget_instances(v_all);

@@ -1,10 +1,11 @@
 -- Deletes all rows of the given instances and returns how many there were: instances, executions, events, and
 -- queued messages and work. Sessions that the instances own are closed, which withdraws the work of those
 -- sessions. Shared sessions that lose work get new heads (the rows by which fetches find a session's oldest
--- ready work). A holder whose lease is deleted learns it from its next call: the token is unknown (S4).
+-- ready work). A holder whose lease is deleted learns it from its next call: the token is unknown (S4), or its
+-- work was withdrawn (S12). p_now_ms NULL: the time of the database.
 -- Locks: the caller has locked `instance_locks` of all given instances. Then `lines` in the order of their
 -- keys, then `worker_queue` in the order of id.
-CREATE OR REPLACE FUNCTION {schema}.erase_instances(p_instances TEXT[])
+CREATE OR REPLACE FUNCTION {schema}.erase_instances(p_instances TEXT[], p_now_ms BIGINT DEFAULT NULL)
 RETURNS TABLE(instances BIGINT, executions BIGINT, events BIGINT, queued BIGINT)
 LANGUAGE plpgsql
 AS $function$
@@ -15,6 +16,7 @@ DECLARE
     v_sessions TEXT[];
     v_tags     TEXT[];  -- NULL for a session that an instance owns
     v_count    BIGINT;
+    v_now      BIGINT := {schema}.now_ms(p_now_ms);
 BEGIN
     SELECT count(DISTINCT id) INTO instances FROM unnest(p_instances) AS given (id);
 
@@ -31,13 +33,10 @@ BEGIN
     ) AS touched;
     PERFORM {schema}.lock_lines(v_scopes, v_sessions);
 
-    DELETE FROM {schema}.worker_queue AS w WHERE w.id IN (
-        SELECT gone.id FROM {schema}.worker_queue AS gone WHERE gone.id = ANY (v_work) ORDER BY gone.id
-            FOR UPDATE
-    );
-    GET DIAGNOSTICS queued = ROW_COUNT;
+    PERFORM {schema}.lock_work(v_work);
+    queued := {schema}.drop_work(v_work, v_now);
     IF v_sessions IS NOT NULL THEN
-        PERFORM {schema}.close_lines(array_agg(own.scope), array_agg(own.session_id))
+        PERFORM {schema}.close_lines(array_agg(own.scope), array_agg(own.session_id), v_now)
         FROM unnest(v_scopes, v_sessions, v_tags) AS own (scope, session_id, tag)
         WHERE own.tag IS NULL HAVING count(*) > 0;
         PERFORM {schema}.refresh_heads(array_agg(shared.scope), array_agg(shared.session_id),
@@ -62,6 +61,7 @@ BEGIN
     DELETE FROM {schema}.kv AS k WHERE k.instance_id = ANY (p_instances);
     DELETE FROM {schema}.watchers AS w WHERE w.instance_id = ANY (p_instances);
     DELETE FROM {schema}.set_aside AS s WHERE s.instance_id = ANY (p_instances);
+    DELETE FROM {schema}.ended_leases AS e WHERE e.instance_id = ANY (p_instances);
     DELETE FROM {schema}.instances AS i WHERE i.instance_id = ANY (p_instances);
     DELETE FROM {schema}.instance_locks AS l WHERE l.instance_id = ANY (p_instances);
     RETURN NEXT;

@@ -20,25 +20,44 @@ BEGIN
             ORDER BY l.head LIMIT 1
         ) AS oldest
     );
-    v_least.work := (
-        SELECT w.id FROM {schema}.worker_queue AS w
-        WHERE w.state = 1 AND w.session_id IS NULL AND w.id - 0 >= p_work
-        ORDER BY w.id - 0 LIMIT 1
+    v_least.work := least(
+        (
+            SELECT w.id FROM {schema}.worker_queue AS w
+            WHERE w.state = 1 AND w.session_id IS NULL AND w.tag < '@' AND w.id - 0 >= p_work
+            ORDER BY w.id - 0 LIMIT 1
+        ),
+        (
+            SELECT min(oldest.id) FROM {schema}.routes AS r
+            CROSS JOIN LATERAL (
+                SELECT w.id FROM {schema}.worker_queue AS w
+                WHERE w.state = 1 AND w.session_id IS NULL AND w.tag = r.tag AND w.id + 0 >= p_work
+                ORDER BY w.id + 0 LIMIT 1
+            ) AS oldest
+        )
     );
     -- Step through the owners by index, with one lookup per owner.
     WITH RECURSIVE owners (owner) AS (
-        (SELECT h.owner FROM {schema}.heads AS h ORDER BY h.owner, h.head + 0 LIMIT 1)
+        (SELECT h.owner FROM {schema}.heads AS h ORDER BY h.owner, h.tag, h.head LIMIT 1)
         UNION ALL
         SELECT (
-            SELECT h.owner FROM {schema}.heads AS h WHERE h.owner > o.owner ORDER BY h.owner, h.head + 0
+            SELECT h.owner FROM {schema}.heads AS h WHERE h.owner > o.owner ORDER BY h.owner, h.tag, h.head
                 LIMIT 1
         ) FROM owners AS o WHERE o.owner IS NOT NULL
     )
     SELECT min(oldest.head) INTO v_least.heads FROM owners AS o
     CROSS JOIN LATERAL (
-        SELECT h.head FROM {schema}.heads AS h
-        WHERE h.owner = o.owner AND h.head + 0 >= p_heads
-        ORDER BY h.head + 0 LIMIT 1
+        (
+            SELECT h.head FROM {schema}.heads AS h
+            WHERE h.owner = o.owner AND h.tag < '@' AND h.head + 0 >= p_heads
+            ORDER BY h.head + 0 LIMIT 1
+        )
+        UNION ALL
+        SELECT routed.head FROM {schema}.routes AS r
+        CROSS JOIN LATERAL (
+            SELECT h.head FROM {schema}.heads AS h
+            WHERE h.owner = o.owner AND h.tag = r.tag AND h.head >= p_heads
+            ORDER BY h.head LIMIT 1
+        ) AS routed
     ) AS oldest;
     v_least.due_messages := (
         SELECT q.visible_ms FROM {schema}.orchestrator_queue AS q

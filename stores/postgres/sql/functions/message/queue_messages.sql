@@ -1,6 +1,7 @@
 -- Queues messages in the order of the arrays; p_starts NULL means that no message is a start. A message
 -- without a visible time, or whose time has passed, is ready and makes its instance ready unless the instance
 -- is leased (S7). Any other message waits for its time (S9).
+-- A termination needs no code: its instance has no route any more (S21).
 -- A start always updates the row of its instance. A transaction with an older snapshot gets a serialization
 -- failure there, so it cannot start an instance that another transaction has started (S17).
 -- Locks: none. The caller has locked the instances, so its transaction has an id before message ids are
@@ -15,17 +16,19 @@ AS $function$
 DECLARE
     v_oldest BIGINT;
     v_soonest BIGINT;
+    v_codeless TEXT[];
 BEGIN
     WITH queued AS (
         INSERT INTO {schema}.orchestrator_queue
-            (instance_id, work_item, state, visible_ms, starts, traceparent, created_at)
+            (instance_id, work_item, state, visible_ms, starts, traceparent, created_at, codeless)
         SELECT m.instance_id, m.item, CASE WHEN m.visible > p_now THEN 0 ELSE 1 END,
             coalesce(m.visible, p_now),
-            coalesce(m.starts, false), m.traceparent, to_timestamp(p_now / 1000.0)
+            coalesce(m.starts, false), m.traceparent, to_timestamp(p_now / 1000.0),
+            starts_with(m.item, '{"TerminateInstance"')
         FROM unnest(p_instances, p_items, p_visible, p_starts, p_traceparents)
             WITH ORDINALITY AS m (instance_id, item, visible, starts, traceparent, place)
         ORDER BY m.place
-        RETURNING instance_id, id, state, visible_ms
+        RETURNING instance_id, id, state, visible_ms, codeless
     ), fresh AS (
         SELECT instance_id, min(id) AS head, min(visible_ms) AS since FROM queued
             WHERE state = 1 GROUP BY instance_id
@@ -43,8 +46,12 @@ BEGIN
         RETURNING l.head, fresh.head AS fresh
     )
     SELECT (SELECT min(readied.head) FROM readied WHERE readied.head < readied.fresh),
-        (SELECT min(queued.visible_ms) FROM queued WHERE queued.state = 0)
-    INTO v_oldest, v_soonest;
+        (SELECT min(queued.visible_ms) FROM queued WHERE queued.state = 0),
+        (SELECT array_agg(queued.instance_id) FROM queued WHERE queued.codeless)
+    INTO v_oldest, v_soonest, v_codeless;
+    IF v_codeless IS NOT NULL THEN
+        PERFORM {schema}.open_instances(v_codeless);
+    END IF;
     -- All other ids were drawn in this transaction and are above the floors.
     IF v_oldest IS NOT NULL THEN
         PERFORM {schema}.lower_floor('turns', v_oldest);

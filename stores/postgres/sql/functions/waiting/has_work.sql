@@ -17,7 +17,8 @@ BEGIN
         v_floors := {schema}.read_floors(v_now);
     END IF;
     RETURN QUERY SELECT
-        EXISTS (SELECT 1 FROM {schema}.find_free_work(1, NULL, v_floors.work))
+        EXISTS (SELECT 1 FROM {schema}.find_free_work(1, NULL, v_floors.work, false,
+            {schema}.open_routes(NULL, NULL, v_now)))
             OR EXISTS (SELECT 1 FROM {schema}.heads),
         v_again, {schema}.next_work_moment(v_now, v_floors.leased_work, v_floors.held_sessions), v_now;
 END

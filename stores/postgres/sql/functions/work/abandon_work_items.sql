@@ -1,6 +1,6 @@
 -- Abandons leases of work (S6). With an element of p_delay_ms the work becomes visible after that delay, with
--- NULL it is ready at once. Each element is judged alone: one whose token is unknown ('lost') or whose lease
--- has expired ('ended') changes nothing (S4). If a token stands in the array twice, the first element counts.
+-- NULL it is ready at once. Each element is judged alone: one whose token is unknown ('lost', or 'withdrawn'
+-- if its work was withdrawn; S12) or whose lease has expired ('ended') changes nothing (S4). If a token stands in the array twice, the first element counts.
 -- `tag` and `has_session` describe the work that becomes ready, now or after the delay.
 -- Locks: `lines` of the sessions in the order of their keys, then `worker_queue` in the order of id.
 CREATE OR REPLACE FUNCTION {schema}.abandon_work_items(
@@ -19,7 +19,7 @@ DECLARE
     v_given TEXT[];
 BEGIN
     -- Read this before give_work_back clears the tokens.
-    SELECT array_agg(w.lock_token), array_agg(w.tag), array_agg(w.session_id IS NOT NULL)
+    SELECT array_agg(w.lock_token), array_agg({schema}.plain_tag(w.tag)), array_agg(w.session_id IS NOT NULL)
     INTO v_before, v_tags, v_has_session
     FROM (SELECT DISTINCT * FROM unnest(p_tokens)) AS f (token)
     CROSS JOIN LATERAL (
@@ -37,7 +37,7 @@ BEGIN
         CASE
             WHEN f.nth = 1 AND f.token = ANY (v_given) THEN 'ok'
             WHEN f.nth = 1 AND held.token IS NOT NULL THEN 'ended'
-            ELSE 'lost'
+            ELSE {schema}.code_of_lost_work(f.token)
         END,
         held.tag, held.has_session
     FROM (

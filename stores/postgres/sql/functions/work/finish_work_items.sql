@@ -1,6 +1,6 @@
 -- Deletes leased work and sends its completions in one transaction (S11). An element of p_items that is NULL
--- sends nothing. Each element is judged alone: one whose token is unknown ('lost') or whose lease has expired
--- ('ended') changes nothing (S4). If a token stands in the array twice, the first element counts. `next_tag`
+-- sends nothing. Each element is judged alone: one whose token is unknown ('lost', or 'withdrawn' if its work
+-- was withdrawn; S12) or whose lease has expired ('ended') changes nothing (S4). If a token stands in the array twice, the first element counts. `next_tag`
 -- lists, from the first row on, the tags of the work that is now first in line in the serial sessions.
 -- Locks: `instance_locks` of the receivers in the order of instance_id, `lines` of serial sessions in the
 -- order of their keys, `worker_queue` in the order of id, then `sessions`.
@@ -24,6 +24,7 @@ DECLARE
     v_serial_scopes TEXT[];
     v_serial_sessions TEXT[];
     v_serial_tags TEXT[];
+    v_expired BIGINT[];
 BEGIN
     SELECT array_agg(w.id), bool_or(w.locked_until <= v_now),
         array_agg(p_instances[f.place]) FILTER (WHERE p_items[f.place] IS NOT NULL),
@@ -61,16 +62,21 @@ BEGIN
             -- Rows are deleted in the order of the index, which is the order of the locks.
             DELETE FROM {schema}.worker_queue AS w
             WHERE w.id = ANY (v_ids) AND w.lock_token = ANY (p_tokens) AND w.locked_until > v_now
-            RETURNING w.lock_token, w.session_scope, w.session_id, w.epoch
+            RETURNING w.lock_token, w.session_scope, w.session_id, w.epoch,
+                CASE WHEN w.has_expired THEN w.id END AS expired
         ), first AS (
             SELECT gone.*, array_position(p_tokens, gone.lock_token) AS place FROM gone
         )
         SELECT array_agg(first.place ORDER BY first.place),
             array_agg(first.session_scope) FILTER (WHERE first.session_id IS NOT NULL),
             array_agg(first.session_id) FILTER (WHERE first.session_id IS NOT NULL),
-            array_agg(first.epoch) FILTER (WHERE first.session_id IS NOT NULL)
-        INTO v_places, v_scopes, v_sessions, v_epochs
+            array_agg(first.epoch) FILTER (WHERE first.session_id IS NOT NULL),
+            array_agg(first.expired) FILTER (WHERE first.expired IS NOT NULL)
+        INTO v_places, v_scopes, v_sessions, v_epochs, v_expired
         FROM first;
+        IF v_expired IS NOT NULL THEN
+            DELETE FROM {schema}.ended_leases AS e WHERE e.work_id = ANY (v_expired);
+        END IF;
 
         IF v_sessions IS NOT NULL THEN
             PERFORM {schema}.touch_sessions(v_scopes, v_sessions, v_epochs, v_now);
@@ -100,7 +106,7 @@ BEGIN
         END IF;
         IF v_serial_sessions IS NOT NULL THEN
             PERFORM {schema}.refresh_serial_heads(v_serial_scopes, v_serial_sessions);
-            SELECT array_agg(h.tag) INTO v_serial_tags
+            SELECT array_agg({schema}.plain_tag(h.tag)) INTO v_serial_tags
             FROM unnest(v_serial_scopes, v_serial_sessions) AS line (scope, session)
             CROSS JOIN LATERAL (
                 SELECT h.tag FROM {schema}.heads AS h
@@ -135,7 +141,7 @@ BEGIN
         CASE
             WHEN f.place = ANY (v_places) THEN 'ok'
             WHEN (SELECT 1 FROM {schema}.worker_queue AS w WHERE w.lock_token = f.token) = 1 THEN 'ended'
-            ELSE 'lost'
+            ELSE {schema}.code_of_lost_work(f.token)
         END,
         v_serial_tags[f.place]
     FROM unnest(p_tokens) WITH ORDINALITY AS f (token, place)

@@ -1,5 +1,6 @@
 -- Renews leases of work (S4) and marks their sessions as used (S13). Each element is judged alone: one whose
--- token is unknown ('lost') or whose lease has expired ('ended') changes nothing.
+-- token is unknown ('lost', or 'withdrawn' if its work was withdrawn; S12) or whose lease has expired
+-- ('ended') changes nothing.
 -- Locks: `worker_queue` in the order of id, then `sessions` in the order of keys.
 CREATE OR REPLACE FUNCTION {schema}.renew_work_items(
     p_tokens TEXT[], p_extend_ms BIGINT[], p_now_ms BIGINT DEFAULT NULL
@@ -61,7 +62,7 @@ BEGIN
         CASE
             WHEN f.token = ANY (v_tokens) THEN 'ok'
             WHEN (SELECT 1 FROM {schema}.worker_queue AS w WHERE w.lock_token = f.token) = 1 THEN 'ended'
-            ELSE 'lost'
+            ELSE {schema}.code_of_lost_work(f.token)
         END
     FROM unnest(p_tokens) WITH ORDINALITY AS f (token, place)
     ORDER BY f.place;

@@ -32,7 +32,7 @@ BEGIN
         PERFORM {schema}.lock_lines(v_scopes, v_sessions);
     END IF;
     PERFORM {schema}.lock_work(v_ids);
-    DELETE FROM {schema}.worker_queue AS w WHERE w.id = ANY (v_ids);
+    PERFORM {schema}.drop_work(v_ids, p_now);
     IF v_sessions IS NOT NULL THEN
         PERFORM {schema}.refresh_heads(v_scopes, v_sessions, v_tags);
     END IF;

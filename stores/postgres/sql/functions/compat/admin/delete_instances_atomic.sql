@@ -6,7 +6,7 @@
 -- erase_instances.
 CREATE OR REPLACE FUNCTION {schema}.delete_instances_atomic(
     p_instance_ids TEXT[], p_force BOOLEAN,
-    p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL
+    p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL, p_now_ms BIGINT DEFAULT NULL
 )
 RETURNS TABLE(
     out_instances_deleted BIGINT, out_executions_deleted BIGINT, out_events_deleted BIGINT,
@@ -19,7 +19,7 @@ AS $function$
 BEGIN
     PERFORM {schema}.lock_instances(p_instance_ids);
     PERFORM {schema}.refuse_deletion(p_instance_ids, p_force);
-    RETURN QUERY SELECT * FROM {schema}.erase_instances(p_instance_ids);
+    RETURN QUERY SELECT * FROM {schema}.erase_instances(p_instance_ids, p_now_ms);
     PERFORM {schema}.notify(p_notify, p_me);
 END
 $function$

@@ -32,9 +32,9 @@ BEGIN
         -- nothing.
         v_pins := ARRAY(
             SELECT pins.pin FROM {schema}.pins
-            WHERE pins.pin = -1
-               OR {schema}.packed_of(pins.pin) BETWEEN coalesce(p_min_version_packed, 0)
-                  AND coalesce(p_max_version_packed, 9223372036854775807)
+            WHERE pins.pin = -1 OR (pins.pin > -1
+                AND {schema}.packed_of(pins.pin) BETWEEN coalesce(p_min_version_packed, 0)
+                  AND coalesce(p_max_version_packed, 9223372036854775807))
         );
     END IF;
     SELECT t.* INTO v_turn

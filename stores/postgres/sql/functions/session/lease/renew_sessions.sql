@@ -4,13 +4,15 @@
 -- with the newest incarnation as epoch.
 -- Idle: no work of the session is leased, and its last activity is longer ago than the idle timeout; an owned
 -- session has its own timeout. Untaken: work has been ready for longer than p_untaken_ms, no work is leased,
--- and the owner is full or does not accept the tag. Sessions that look untaken are locked, and then all
+-- and the owner is full, does not accept the tag, or, as the worker p_worker, is not given work with that
+-- route (S21); p_worker NULL is given all. Sessions that look untaken are locked, and then all
 -- sessions are judged again, because work may have been leased meanwhile.
 -- Locks: those of sweep_work, then `lines` of the untaken sessions and `sessions`, both in the order of keys.
 CREATE OR REPLACE FUNCTION {schema}.renew_sessions(
     p_owner TEXT, p_incarnation BIGINT, p_extend_ms BIGINT, p_idle_ms BIGINT, p_untaken_ms BIGINT,
     p_tags TEXT[],
-    p_full BOOLEAN, p_now_ms BIGINT DEFAULT NULL, p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL
+    p_full BOOLEAN, p_now_ms BIGINT DEFAULT NULL, p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL,
+    p_worker TEXT DEFAULT NULL
 ) RETURNS TABLE (outcome TEXT, scope TEXT, session TEXT, epoch BIGINT)
 LANGUAGE plpgsql
 {planner}
@@ -32,6 +34,7 @@ DECLARE
     v_untaken_epochs BIGINT[];
     v_places BIGINT[];
     v_rows TID[];
+    v_routes TEXT[] := coalesce({schema}.open_routes(p_worker, p_tags, v_now), '{}');
 BEGIN
     IF p_incarnation IS NOT NULL THEN
         v_newest := {schema}.check_incarnation(p_owner, p_incarnation);
@@ -68,7 +71,8 @@ BEGIN
                 (
                     SELECT 1 FROM {schema}.heads AS h
                     WHERE h.instance_id = s.instance_id AND h.session_id = s.session_id
-                      AND (p_full OR h.tag <> ALL (p_tags))
+                      AND (p_full OR CASE WHEN h.tag < '@' THEN h.tag <> ALL (p_tags)
+                          ELSE h.tag <> ALL (v_routes) END)
                       AND (
                           SELECT 1 FROM {schema}.worker_queue AS w
                           WHERE w.session_id = h.session_id AND w.session_scope = h.instance_id

@@ -1,6 +1,8 @@
--- Deletes sessions and withdraws their work, queued or running (S12, S13).
+-- Deletes sessions and withdraws their work, queued or running (S12, S13). p_now NULL: the time of the
+-- database.
 -- Locks: `lines` in the order of their keys, then `worker_queue` in the order of id.
-CREATE OR REPLACE FUNCTION {schema}.close_lines(p_scopes TEXT[], p_sessions TEXT[]) RETURNS VOID
+CREATE OR REPLACE FUNCTION {schema}.close_lines(p_scopes TEXT[], p_sessions TEXT[], p_now BIGINT DEFAULT NULL)
+    RETURNS VOID
 LANGUAGE plpgsql
 AS $function$
 #variable_conflict use_column
@@ -18,7 +20,7 @@ BEGIN
         ) AS w
     );
     PERFORM {schema}.lock_work(v_ids);
-    DELETE FROM {schema}.worker_queue AS w WHERE w.id = ANY (v_ids);
+    PERFORM {schema}.drop_work(v_ids, {schema}.now_ms(p_now));
     DELETE FROM {schema}.heads AS h
     WHERE h.ctid = ANY (ARRAY(
         SELECT old.ctid FROM unnest(p_scopes, p_sessions) AS line (scope, session)

@@ -28,9 +28,9 @@ BEGIN
                 WHEN 'open' THEN
                     PERFORM {schema}.open_session(v_op.instance_id, v_op.id, v_op.idle, v_op.serial, p_now);
                 WHEN 'close' THEN
-                    PERFORM {schema}.close_session(v_op.instance_id, v_op.id);
+                    PERFORM {schema}.close_session(v_op.instance_id, v_op.id, p_now);
                 WHEN 'end' THEN
-                    PERFORM {schema}.close_sessions_of(v_op.instance_id);
+                    PERFORM {schema}.close_sessions_of(v_op.instance_id, p_now);
             END CASE;
         END LOOP;
     END IF;

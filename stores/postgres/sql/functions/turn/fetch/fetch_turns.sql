@@ -1,6 +1,7 @@
 -- Leases up to p_count ready instances, those with the oldest messages first (S1, S2, S18). Returns with each
 -- lease its messages and the state of its current execution. Messages and leases that became due by time are
--- moved first. p_lo and p_hi are ranges of pins that the caller can run, see ready_turns.
+-- moved first. p_lo and p_hi are ranges of pins that the caller can run, see ready_turns. p_worker is the
+-- worker that asks: instances with a route that it does not take are left out (S21); NULL takes all.
 -- Rows by kind: `turn` is a lease. `stray` reports `dropped` messages that were deleted because their
 -- instance does not exist (S17). `none` is returned if fewer leases were found than asked for: `again` tells
 -- that something is ready but locked by another transaction, `next_ms` is the next moment at which something
@@ -14,7 +15,7 @@
 CREATE OR REPLACE FUNCTION {schema}.fetch_turns(
     p_now_ms BIGINT, p_lock_ms BIGINT, p_count INTEGER, p_lo BIGINT[] DEFAULT NULL,
     p_hi BIGINT[] DEFAULT NULL,
-    p_unsynced BOOLEAN DEFAULT false
+    p_unsynced BOOLEAN DEFAULT false, p_worker TEXT DEFAULT NULL
 ) RETURNS TABLE (
     kind TEXT, token TEXT, instance_id TEXT, name TEXT, version TEXT, execution_id BIGINT, run_id BIGINT,
     last_event_id BIGINT, has_kv BOOLEAN, now BIGINT, ids BIGINT[], items TEXT[], attempts INTEGER[],
@@ -39,6 +40,8 @@ DECLARE
     v_taken TEXT[];
     v_firm TEXT[];
     v_leased INTEGER;
+    -- Routed pins that the worker does not take.
+    v_shut BIGINT[] := CASE WHEN p_worker IS NOT NULL THEN {schema}.shut_pins(p_worker, v_now) END;
 BEGIN
     IF p_unsynced THEN
         PERFORM set_config('synchronous_commit', 'off', true);
@@ -69,7 +72,7 @@ BEGIN
                     WHERE q.instance_id = r.instance_id AND q.starts AND q.state = 1 LIMIT 1),
                 (SELECT 1 FROM {schema}.history AS h WHERE h.instance_id = r.instance_id LIMIT 1)
             ) = 1 AS firm
-            FROM {schema}.ready_turns(p_lo, p_hi, v_page, v_floors.turns) AS r
+            FROM {schema}.ready_turns(p_lo, p_hi, v_page, v_floors.turns, v_shut) AS r
             CROSS JOIN LATERAL (
                 SELECT 1 FROM {schema}.instance_locks AS l
                 WHERE l.instance_id = r.instance_id
@@ -80,11 +83,11 @@ BEGIN
         ) AS t;
         IF v_taken IS NULL THEN
             v_again := {schema}.has_turn(v_now, p_lo, p_hi, v_floors.turns, v_floors.due_messages,
-                v_floors.leased_turns);
+                v_floors.leased_turns, v_shut);
             -- An open transaction that has locked a whole page must not hide the instances after it (S18).
             EXIT WHEN NOT v_again OR v_page >= v_max_page;
             EXIT WHEN (SELECT count(*) FROM {schema}.ready_turns(p_lo, p_hi, v_page,
-                v_floors.turns)) < v_page;
+                v_floors.turns, v_shut)) < v_page;
             v_page := least(16 * v_page, v_max_page);
             v_again := NULL;
             CONTINUE;
@@ -111,7 +114,7 @@ BEGIN
             NULL::bigint, false, v_now, NULL::bigint[], NULL::text[], NULL::integer[], NULL::text[],
             s.dropped, false,
             NULL::bigint
-        FROM {schema}.settle_strays({schema}.lock_strays(p_lo, p_hi, v_floors.turns), v_now) AS s;
+        FROM {schema}.settle_strays({schema}.lock_strays(p_lo, p_hi, v_floors.turns, v_shut), v_now) AS s;
         EXIT WHEN v_left = 0;
     END LOOP;
 
@@ -121,13 +124,13 @@ BEGIN
             NULL::bigint, false, v_now, NULL::bigint[], NULL::text[], NULL::integer[], NULL::text[],
             NULL::bigint,
             coalesce(v_again, {schema}.has_turn(
-                v_now, p_lo, p_hi, v_floors.turns, v_floors.due_messages, v_floors.leased_turns
+                v_now, p_lo, p_hi, v_floors.turns, v_floors.due_messages, v_floors.leased_turns, v_shut
             )),
             -- The new leases may expire first, before the floor that was read.
-            {schema}.next_turn_moment(v_now, CASE
+            least({schema}.next_turn_moment(v_now, CASE
                 WHEN v_left < p_count THEN least(v_floors.leased_turns, {schema}.after_ms(v_now, p_lock_ms))
                 ELSE v_floors.leased_turns
-            END);
+            END), CASE WHEN v_shut IS NOT NULL THEN {schema}.next_silence(v_now) END);
     END IF;
 END
 $function$

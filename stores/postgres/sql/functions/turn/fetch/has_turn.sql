@@ -1,10 +1,12 @@
 -- Tells whether an instance is ready, or a message or lease is due that no sweep has moved yet, because its
--- row is locked or beyond the bound of a sweep. Reads indexes only. p_lo and p_hi are ranges of pins, see
--- ready_turns. p_floor, p_due and p_leased are the floors: the keys at which the index scans start.
+-- row is locked or beyond the bound of a sweep. Reads indexes only. p_lo and p_hi are ranges of pins and
+-- p_shut pins to leave out, see ready_turns. p_floor, p_due and p_leased are the floors: the keys at which the
+-- index scans start.
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.has_turn(
     p_now BIGINT, p_lo BIGINT[] DEFAULT NULL, p_hi BIGINT[] DEFAULT NULL,
-    p_floor BIGINT DEFAULT 0, p_due BIGINT DEFAULT 0, p_leased BIGINT DEFAULT 0
+    p_floor BIGINT DEFAULT 0, p_due BIGINT DEFAULT 0, p_leased BIGINT DEFAULT 0,
+    p_shut BIGINT[] DEFAULT NULL
 ) RETURNS BOOLEAN
 LANGUAGE plpgsql STABLE
 AS $function$
@@ -16,9 +18,10 @@ BEGIN
                 SELECT 1 FROM {schema}.pins AS p
                 WHERE (
                     p_lo IS NULL
-                    OR (SELECT 1 FROM unnest(p_lo, p_hi) AS r (lo, hi) WHERE p.pin = -1 OR p.pin BETWEEN r.lo
-                        AND r.hi LIMIT 1) = 1
-                ) AND (
+                    OR (SELECT 1 FROM unnest(p_lo, p_hi) AS r (lo, hi)
+                        WHERE coalesce(p.version, p.pin) = -1
+                            OR coalesce(p.version, p.pin) BETWEEN r.lo AND r.hi LIMIT 1) = 1
+                ) AND (p_shut IS NULL OR p.pin <> ALL (p_shut)) AND (
                     SELECT 1 FROM {schema}.instance_locks AS l
                     WHERE l.lock_token IS NULL AND l.head IS NOT NULL AND l.pin = p.pin AND l.head >= p_floor
                     LIMIT 1

@@ -43,6 +43,10 @@ BEGIN
     UNION ALL
     SELECT delayed.id, delayed.attempt_count, NULL FROM delayed;
 
+    IF EXISTS (SELECT 1 FROM {schema}.instance_locks AS l WHERE l.instance_id = v_instance AND l.pin < -1) THEN
+        -- If its start was set aside, its other messages may be strays, which need no code.
+        PERFORM {schema}.open_instances(ARRAY[v_instance]);
+    END IF;
     PERFORM {schema}.lower_floor('due_messages', {schema}.after_ms(v_now, p_retry_ms));
     v_leased := ARRAY(SELECT m.id FROM unnest(v_leased) WITH ORDINALITY AS m (id, place)
         WHERE m.id <> ALL (v_ids) ORDER BY m.place);

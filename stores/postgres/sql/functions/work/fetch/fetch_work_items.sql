@@ -2,7 +2,8 @@
 -- S13, S14, S18). One call serves many requests, which differ only in p_worker_ids. p_tags NULL accepts all
 -- tags. p_owner NULL leases no work of sessions. With an owner, p_claim also claims sessions without an
 -- owner; without p_claim only the sessions named by p_only_... are served, as far as the owner holds them.
--- p_out_... names sessions to skip.
+-- p_out_... names sessions to skip. p_worker is the worker that asks: work with a route that it does not take
+-- is left out (S21); NULL takes all.
 -- Returns one row of kind 'lease' per lease, in the place of its request. If there are fewer leases than
 -- requests, a row of kind 'none' tells whether to look again at once, because work was found but locked by
 -- another transaction, and else when. A call from an older incarnation of a node gets one row of kind
@@ -21,7 +22,7 @@ CREATE OR REPLACE FUNCTION {schema}.fetch_work_items(
     p_owner TEXT DEFAULT NULL, p_incarnation BIGINT DEFAULT NULL, p_session_lock_ms BIGINT DEFAULT NULL,
     p_claim BOOLEAN DEFAULT false, p_only_scopes TEXT[] DEFAULT NULL, p_only_sessions TEXT[] DEFAULT NULL,
     p_out_scopes TEXT[] DEFAULT NULL, p_out_sessions TEXT[] DEFAULT NULL, p_now_ms BIGINT DEFAULT NULL,
-    p_unsynced BOOLEAN DEFAULT false
+    p_unsynced BOOLEAN DEFAULT false, p_worker TEXT DEFAULT NULL
 ) RETURNS TABLE (
     kind TEXT, place INTEGER, token TEXT, item TEXT, attempt INTEGER, instance_id TEXT, orchestration TEXT,
     version TEXT,
@@ -54,7 +55,16 @@ DECLARE
     v_stale_scopes TEXT[];
     v_stale_sessions TEXT[];
     v_stale_tags TEXT[];
+    -- The tags to look for: those of the call, and the routed ones that the worker takes. With all tags
+    -- (NULL) the routed ones are beside them.
+    v_tags TEXT[] := p_tags;
+    v_routes TEXT[] := {schema}.open_routes(p_worker, p_tags, v_now);
+    v_has_routes BOOLEAN := v_routes IS NOT NULL;
 BEGIN
+    IF p_tags IS NOT NULL AND v_has_routes THEN
+        v_tags := p_tags || v_routes;
+        v_routes := NULL;
+    END IF;
     IF p_owner IS NOT NULL AND p_incarnation IS NOT NULL THEN
         v_newest := {schema}.check_incarnation(p_owner, p_incarnation);
         IF v_newest IS NOT NULL THEN
@@ -99,8 +109,8 @@ BEGIN
                 ELSE greatest(v_wanted, CASE v_round WHEN 4 THEN 16 ELSE 256 END) END;
             SELECT array_agg(c.id), array_agg(c.scope), array_agg(c.session) INTO v_ids, v_scopes, v_sessions
             FROM {schema}.find_session_work(
-                v_page, p_tags, p_owner, p_incarnation, p_claim, p_only_scopes, p_only_sessions, v_out, v_now,
-                v_floors.heads, v_round > 3
+                v_page, v_tags, p_owner, p_incarnation, p_claim, p_only_scopes, p_only_sessions, v_out, v_now,
+                v_floors.heads, v_round > 3, v_routes
             ) AS c;
             EXIT WHEN v_ids IS NULL;
             SELECT array_agg(c.id), array_agg(c.scope), array_agg(c.session) INTO v_ids, v_scopes, v_sessions
@@ -108,8 +118,8 @@ BEGIN
                 SELECT s.id, s.scope, s.session FROM unnest(v_ids, v_scopes, v_sessions) AS s (id, scope,
                     session)
                 UNION ALL
-                SELECT f.id, NULL, NULL FROM {schema}.find_free_work(v_wanted, p_tags, v_floors.work,
-                    v_round > 1) AS f (id)
+                SELECT f.id, NULL, NULL FROM {schema}.find_free_work(v_wanted, v_tags, v_floors.work,
+                    v_round > 1, v_routes) AS f (id)
                 ORDER BY id LIMIT v_page
             ) AS c;
             RETURN QUERY SELECT l.*, v_now, NULL::boolean, NULL::bigint, NULL::bigint
@@ -148,7 +158,8 @@ BEGIN
                 WHERE (
                     SELECT 1 FROM {schema}.heads AS h
                     WHERE h.instance_id = c.scope AND h.session_id = c.session AND h.head <= c.id
-                      AND (p_tags IS NULL OR h.tag = ANY (p_tags))
+                      AND CASE WHEN v_tags IS NULL THEN h.tag < '@' OR h.tag = ANY (v_routes)
+                          ELSE h.tag = ANY (v_tags) END
                     LIMIT 1
                 ) = 1
             );
@@ -160,19 +171,19 @@ BEGIN
     END IF;
     IF v_leased < p_count THEN
         RETURN QUERY SELECT l.*, v_now, NULL::boolean, NULL::bigint, NULL::bigint
-        FROM {schema}.lease_free_work(p_count - v_leased, p_tags, p_worker_ids[v_leased + 1:], v_leased,
-            v_until, v_floors.work) AS l;
+        FROM {schema}.lease_free_work(p_count - v_leased, v_tags, p_worker_ids[v_leased + 1:], v_leased,
+            v_until, v_floors.work, false, v_routes) AS l;
         GET DIAGNOSTICS v_found = ROW_COUNT;
         v_leased := v_leased + v_found;
         IF v_leased < p_count THEN
             -- Work that is still ready is locked by another transaction or was queued just now.
-            v_is_left := EXISTS (SELECT 1 FROM {schema}.find_free_work(1, p_tags, v_floors.work));
-            IF v_is_left AND cardinality(p_tags) > 1 THEN
+            v_is_left := EXISTS (SELECT 1 FROM {schema}.find_free_work(1, v_tags, v_floors.work, false, v_routes));
+            IF v_is_left AND (cardinality(v_tags) > 1 OR cardinality(v_routes) > 0) THEN
                 -- With several tags only a bounded number of rows was looked at: look past all locked rows.
                 RETURN QUERY SELECT l.*, v_now, NULL::boolean, NULL::bigint, NULL::bigint
                 FROM {schema}.lease_free_work(
-                    p_count - v_leased, p_tags, p_worker_ids[v_leased + 1:], v_leased, v_until, v_floors.work,
-                    true
+                    p_count - v_leased, v_tags, p_worker_ids[v_leased + 1:], v_leased, v_until, v_floors.work,
+                    true, v_routes
                 ) AS l;
                 GET DIAGNOSTICS v_found = ROW_COUNT;
                 v_leased := v_leased + v_found;
@@ -191,7 +202,9 @@ BEGIN
             NULL::text, NULL::text, NULL::text,
             NULL::text, NULL::text, NULL::bigint, NULL::text, NULL::text, NULL::bigint, 0, v_now, v_again
                 OR v_is_left,
-            {schema}.next_work_moment(v_now, v_floors.leased_work, v_floors.held_sessions), NULL::bigint;
+            least({schema}.next_work_moment(v_now, v_floors.leased_work, v_floors.held_sessions),
+                CASE WHEN v_has_routes AND p_worker IS NOT NULL THEN {schema}.next_silence(v_now) END),
+            NULL::bigint;
     END IF;
 END
 $function$

@@ -3,12 +3,12 @@
 -- sessions that it holds. A session gives all its ready work, a serial session only its head. With p_heads
 -- each session and tag gives only its oldest work, so that many sessions are seen. A head that is not ready
 -- is returned too: the caller has to refresh it. p_out: sessions to skip. p_floor: the head at which the
--- scans start.
+-- scans start. With p_tags NULL, p_routes are the routed tags to look for besides (S21).
 -- Locks: none. The caller judges the result again under the lock of the `lines` row.
 CREATE OR REPLACE FUNCTION {schema}.find_session_work(
     p_count INTEGER, p_tags TEXT[], p_owner TEXT, p_incarnation BIGINT, p_claim BOOLEAN, p_only_scopes TEXT[],
     p_only_sessions TEXT[], p_out TEXT[], p_now BIGINT, p_floor BIGINT DEFAULT 0,
-    p_heads BOOLEAN DEFAULT false
+    p_heads BOOLEAN DEFAULT false, p_routes TEXT[] DEFAULT NULL
 ) RETURNS TABLE (id BIGINT, scope TEXT, session TEXT)
 LANGUAGE plpgsql
 AS $function$
@@ -27,7 +27,7 @@ BEGIN
         JOIN {schema}.heads AS h ON h.instance_id = named.scope AND h.session_id = named.session
         WHERE s.held AND s.locked_until > p_now AND s.worker_id = p_owner
           AND (p_incarnation IS NULL OR s.incarnation = p_incarnation)
-          AND (p_tags IS NULL OR h.tag = ANY (p_tags))
+          AND CASE WHEN p_tags IS NULL THEN h.tag < '@' OR h.tag = ANY (p_routes) ELSE h.tag = ANY (p_tags) END
           AND length(h.instance_id) || ':' || h.instance_id || h.session_id <> ALL (p_out);
     ELSIF p_tags IS NULL THEN
         SELECT array_agg(oldest.head), array_agg(oldest.instance_id), array_agg(oldest.session_id),
@@ -35,10 +35,20 @@ BEGIN
         INTO v_heads, v_scopes, v_sessions, v_tags
         FROM unnest(ARRAY['', ':' || p_owner]) AS holder (owner)
         CROSS JOIN LATERAL (
-            SELECT h.head, h.instance_id, h.session_id, h.tag FROM {schema}.heads AS h
-            WHERE h.owner = holder.owner AND h.head + 0 >= p_floor
-              AND length(h.instance_id) || ':' || h.instance_id || h.session_id <> ALL (p_out)
-            ORDER BY h.head + 0 LIMIT p_count
+            (
+                SELECT h.head, h.instance_id, h.session_id, h.tag FROM {schema}.heads AS h
+                WHERE h.owner = holder.owner AND h.tag < '@' AND h.head + 0 >= p_floor
+                  AND length(h.instance_id) || ':' || h.instance_id || h.session_id <> ALL (p_out)
+                ORDER BY h.head + 0 LIMIT p_count
+            )
+            UNION ALL
+            SELECT routed.* FROM unnest(p_routes) AS route (tag)
+            CROSS JOIN LATERAL (
+                SELECT h.head, h.instance_id, h.session_id, h.tag FROM {schema}.heads AS h
+                WHERE h.owner = holder.owner AND h.tag = route.tag AND h.head >= p_floor
+                  AND length(h.instance_id) || ':' || h.instance_id || h.session_id <> ALL (p_out)
+                ORDER BY h.head LIMIT p_count
+            ) AS routed
         ) AS oldest;
     ELSE
         SELECT array_agg(oldest.head), array_agg(oldest.instance_id), array_agg(oldest.session_id),

@@ -1,5 +1,6 @@
--- Leases the oldest ready work without a session, of the given tags or of all (p_tags NULL). The places in
--- the result are counted from p_before. p_floor: the id at which the index scans start. With several tags it
+-- Leases the oldest ready work without a session, of the given tags or of all (p_tags NULL, with p_routes
+-- besides, see find_free_work), and ends the mark of a refusal. The places in the result are counted from
+-- p_before. p_floor: the id at which the index scans start. With several tags it
 -- looks at a bounded number of rows; with p_hold it skips locked rows however many there are.
 -- Sorting is switched off for the planner, as in find_free_work.
 -- Locks: `worker_queue` in the order of id, skipping locked rows; without p_hold only the rows that it
@@ -7,7 +8,7 @@
 CREATE OR REPLACE FUNCTION {schema}.lease_free_work(
     p_count INTEGER, p_tags TEXT[], p_worker_ids TEXT[], p_before INTEGER, p_until BIGINT,
     p_floor BIGINT DEFAULT 0,
-    p_hold BOOLEAN DEFAULT false
+    p_hold BOOLEAN DEFAULT false, p_routes TEXT[] DEFAULT NULL
 ) RETURNS TABLE (
     kind TEXT, place INTEGER, token TEXT, item TEXT, attempt INTEGER, instance_id TEXT, orchestration TEXT,
     version TEXT,
@@ -21,10 +22,10 @@ AS $function$
 DECLARE
     v_ids BIGINT[];
 BEGIN
-    IF p_tags IS NULL THEN
+    IF p_tags IS NULL AND coalesce(cardinality(p_routes), 0) = 0 THEN
         v_ids := ARRAY(
             SELECT w.id FROM {schema}.worker_queue AS w
-            WHERE w.state = 1 AND w.session_id IS NULL AND w.id - 0 >= p_floor
+            WHERE w.state = 1 AND w.session_id IS NULL AND w.tag < '@' AND w.id - 0 >= p_floor
             ORDER BY w.id - 0 LIMIT p_count
             FOR UPDATE SKIP LOCKED
         );
@@ -37,12 +38,12 @@ BEGIN
         );
     ELSIF p_hold THEN
         v_ids := ARRAY(SELECT found.id FROM {schema}.find_free_work(p_count, p_tags, p_floor,
-            true) AS found (id));
+            true, p_routes) AS found (id));
     ELSE
         -- Look at twice as many rows as are leased, because other transactions may have locked some.
         v_ids := ARRAY(
             SELECT w.id
-            FROM {schema}.find_free_work(2 * p_count, p_tags, p_floor) AS found (id)
+            FROM {schema}.find_free_work(2 * p_count, p_tags, p_floor, false, p_routes) AS found (id)
             CROSS JOIN LATERAL (
                 SELECT w.id FROM {schema}.worker_queue AS w
                 WHERE w.id = found.id AND w.state + 0 = 1
@@ -58,7 +59,8 @@ BEGIN
     WITH leased AS (
         UPDATE {schema}.worker_queue AS w
         SET state = 2, lock_token = 'work-' || gen_random_uuid(), locked_until = p_until,
-            worker_id = p_worker_ids[taken.place], epoch = NULL, attempt_count = w.attempt_count + 1
+            worker_id = p_worker_ids[taken.place], epoch = NULL, attempt_count = w.attempt_count + 1,
+            refused = false
         FROM unnest(v_ids) WITH ORDINALITY AS taken (id, place)
         WHERE w.id = taken.id
         RETURNING w.*, taken.place

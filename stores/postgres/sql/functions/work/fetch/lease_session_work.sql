@@ -171,7 +171,8 @@ BEGIN
     ), leased AS (
         UPDATE {schema}.worker_queue AS w
         SET state = 2, lock_token = 'work-' || gen_random_uuid(), locked_until = p_until,
-            worker_id = p_worker_ids[taken.place], epoch = taken.epoch, attempt_count = w.attempt_count + 1
+            worker_id = p_worker_ids[taken.place], epoch = taken.epoch, attempt_count = w.attempt_count + 1,
+            refused = false
         FROM taken
         WHERE w.id = taken.id
         RETURNING w.*, taken.place, taken.claim, taken.claimed_from

@@ -1,4 +1,5 @@
--- Makes work ready whose time has come (S9) or whose lease has expired (S5). Handles a bounded number; if
+-- Makes work ready whose time has come (S9) or whose lease has expired (S5). Expired leases are remembered,
+-- so that their holders can excuse them. Handles a bounded number; if
 -- other transactions have locked all of those, it looks once more with a higher bound. If nothing is due, it
 -- costs one index lookup each. p_due and p_leased are the floors at which the index scans start. Returns
 -- whether due work may be left, because it is locked or beyond the bound.
@@ -18,6 +19,8 @@ DECLARE
     v_locked_scopes TEXT[];
     v_locked_sessions TEXT[];
     v_free BIGINT[];
+    v_expired BIGINT[];
+    v_tokens TEXT[];
     v_moved BIGINT;
     v_oldest BIGINT;
 BEGIN
@@ -48,11 +51,14 @@ BEGIN
             FROM {schema}.hold_lines(v_scopes, v_sessions) AS locked;
         END IF;
 
-        v_free := ARRAY(
-            SELECT w.id
+        SELECT array_agg(w.id), array_agg(w.id) FILTER (WHERE w.lock_token IS NOT NULL),
+            array_agg(w.lock_token) FILTER (WHERE w.lock_token IS NOT NULL)
+        INTO v_free, v_expired, v_tokens
+        FROM (
+            SELECT w.id, w.lock_token
             FROM (SELECT due.id FROM unnest(v_due) AS due (id) ORDER BY 1) AS due
             CROSS JOIN LATERAL (
-                SELECT w.id FROM {schema}.worker_queue AS w
+                SELECT w.id, w.lock_token FROM {schema}.worker_queue AS w
                 WHERE w.id = due.id
                   AND ((w.state = 0 AND w.visible_ms <= p_now) OR (w.state = 2 AND w.locked_until <= p_now))
                   AND (w.session_id IS NULL OR (
@@ -61,13 +67,20 @@ BEGIN
                   ) = 1)
                 FOR UPDATE OF w SKIP LOCKED
             ) AS w
-        );
+        ) AS w;
+        IF v_expired IS NOT NULL THEN
+            INSERT INTO {schema}.ended_leases (token, reason, work_id, until_ms)
+            SELECT lost.token, 0, lost.id, p_now + 3600000
+            FROM unnest(v_tokens, v_expired) AS lost (token, id)
+            ON CONFLICT DO NOTHING;
+        END IF;
         WITH moved AS (
             -- It has waited since it became visible or since its lease expired.
             UPDATE {schema}.worker_queue AS w
             SET state = 1, since = greatest(w.visible_ms, w.locked_until), unreadable = false,
                 lock_token = NULL,
-                locked_until = NULL, epoch = NULL
+                locked_until = NULL, epoch = NULL, has_expired = w.has_expired OR w.lock_token IS NOT NULL,
+                refused = false
             WHERE w.id = ANY (v_free)
             RETURNING w.id, w.session_scope, w.session_id, w.tag
         )
