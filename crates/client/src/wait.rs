@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
-use steadfast_core::{OrchestrationStatus, decode};
+use steadfast_core::{OrchestrationStatus, decode_named};
 use steadfast_store::{ExecutionState, InstanceState, ProviderErrorKind, WaitFor, Waited};
 
 use crate::{Client, ClientError};
@@ -45,9 +45,11 @@ impl Client {
         timeout: Duration,
     ) -> Result<Result<Out, String>, ClientError> {
         match self.wait_for_orchestration(instance, timeout).await? {
-            OrchestrationStatus::Completed { output, .. } => decode(&output)
-                .map(Ok)
-                .map_err(|error| ClientError::invalid(format!("decode failed: {error}"))),
+            OrchestrationStatus::Completed { output, .. } => {
+                decode_named(format_args!("output of instance '{instance}'"), &output)
+                    .map(Ok)
+                    .map_err(|error| ClientError::invalid(format!("decode failed: {error}")))
+            }
             OrchestrationStatus::Failed { details, .. } => Ok(Err(details.display_message())),
             OrchestrationStatus::Running { .. } | OrchestrationStatus::NotFound => Err(ClientError::Timeout),
         }

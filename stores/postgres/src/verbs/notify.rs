@@ -64,7 +64,10 @@ pub(crate) fn payload(me: &str, woken: &Woken) -> Option<String> {
     if *woken == Woken::default() {
         return None;
     }
-    let Woken { turns, work, any_work, mut instances, ended } = woken.clone();
+    if woken.any_turn {
+        return Some(everything(me));
+    }
+    let Woken { turns, work, any_work, mut instances, ended, any_turn: _ } = woken.clone();
     let going_on = instances.len();
     instances.extend(ended);
     let whole = Payload { from: me.to_owned(), turns, work, any_work, instances, going_on, all: false };
@@ -85,7 +88,7 @@ pub(crate) fn hear(me: &str, text: &str, waiters: &Arc<Waiters>) {
         Ok(payload) if payload.from == me => {}
         Ok(Payload { turns, work, any_work, mut instances, going_on, all: false, .. }) => {
             let ended = instances.split_off(going_on.min(instances.len()));
-            waiters.wake(&Woken { turns, work, any_work, instances, ended });
+            waiters.wake(&Woken { turns, any_turn: false, work, any_work, instances, ended });
         }
         Ok(_) | Err(_) => waiters.wake_all(),
     }

@@ -189,7 +189,8 @@ on_every_store! {
         let stopped = client.wait_for_orchestration_typed::<u8>("stopped", SOON).await;
         assert_eq!(stopped.expect("ends"), Err("canceled: enough".to_owned()));
         let wrong = client.wait_for_orchestration_typed::<u8>("text", SOON).await.expect_err("is no number");
-        let says = "Invalid input: decode failed: invalid type: string \"bare\", expected u8";
+        let says = "Invalid input: decode failed: output of instance 'text' cannot be read as u8: \
+            invalid type: string \"bare\", expected u8; it begins with \"bare\"";
         assert_eq!(wrong.to_string(), says);
         stage.stop().await;
     }

@@ -3,6 +3,7 @@
 mod fleet;
 mod health;
 mod registry;
+mod retention;
 mod shutdown;
 mod startup;
 mod upkeep;
