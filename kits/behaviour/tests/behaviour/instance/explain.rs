@@ -195,6 +195,7 @@ on_every_full_store! {
         stage.client.start_orchestration_versioned("a", "Work", "3.0.0", "").await.expect("starts");
         stage.start("b", "Typo", "").await;
         stage.until("both are refused", async || stage.faults.given_back() == 2).await;
+        stage.settle().await;
         for (instance, name) in [("a", "Work"), ("b", "Typo")] {
             let told = explain(&stage, instance).await;
             assert_eq!(told.unregistered.as_ref().map(|needed| needed.name.as_str()), Some(name));
