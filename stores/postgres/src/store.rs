@@ -9,8 +9,8 @@ use steadfast_store::{
     Abandon, Committed, Envelope, InstancePage, InstanceQuery, InstanceState, InstanceWait, Interest,
     LeaseToken, NewWork, OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, Refusal, Refused,
     RenewSessions, SessionInfo, SessionRef, SessionsRenewed, SetAside, Started, Store, TurnCommit, TurnLease,
-    TurnRequest, TurnState, WaitFor, Waited, WaitingStart, WorkLease, WorkRequest, WorkState, WorkerId, WorkerInfo,
-    WorkerReport,
+    TurnRequest, TurnState, WaitFor, Waited, WaitingStart, WorkLease, WorkRequest, WorkState, WorkerId,
+    WorkerInfo, WorkerReport,
 };
 
 use crate::merge::calls::{LeaseAbandon, LeaseRenewal};

@@ -14,8 +14,8 @@ use steadfast_store::{
     Abandon, Committed, Envelope, InstancePage, InstanceQuery, InstanceState, Interest, LeaseToken, NewWork,
     OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, Refusal, Refused, RenewSessions,
     SessionInfo, SessionRef, SessionsRenewed, SetAside, Started, Store, StoreClock, TurnCommit, TurnLease,
-    TurnRequest, TurnState, WaitFor, Waited, Waiters, WaitingStart, WorkLease, WorkRequest, WorkState, WorkerId,
-    WorkerInfo, WorkerReport,
+    TurnRequest, TurnState, WaitFor, Waited, Waiters, WaitingStart, WorkLease, WorkRequest, WorkState,
+    WorkerId, WorkerInfo, WorkerReport,
 };
 
 use crate::link::connection::{Location, open_writer};

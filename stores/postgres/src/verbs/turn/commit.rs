@@ -116,7 +116,14 @@ impl PreparedCommit {
         });
         let named = self.instance.iter().cloned().collect();
         let (instances, ended) = if self.ends_instance() { (Vec::new(), named) } else { (named, Vec::new()) };
-        Woken { turns: self.messages.len(), work: work.collect(), any_turn: false, any_work: false, instances, ended }
+        Woken {
+            turns: self.messages.len(),
+            work: work.collect(),
+            any_turn: false,
+            any_work: false,
+            instances,
+            ended,
+        }
     }
 
     pub(crate) fn ends_instance(&self) -> bool {
