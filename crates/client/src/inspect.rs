@@ -108,9 +108,9 @@ impl Client {
         Ok(self.admin()?.get_instance_tree(instance).await?)
     }
 
-    /// Lists the workers that the store knows: one row for each start of a runtime, those that stopped or died
-    /// within the last day included. Each tells its process, its build, the handlers that it would run now,
-    /// its slots, and whether it is live.
+    /// Lists the workers that the store knows: one row for each start of a runtime, those that stopped or
+    /// died within the last day included. Each tells its process, its build, the handlers that it would run
+    /// now, its slots, and whether it is live.
     ///
     /// # Errors
     /// `Provider` if the store fails, with kind `Unsupported` if it keeps no rows of workers.

@@ -187,7 +187,7 @@ impl Activities {
         let deliveries = lease.attempt;
         let needed = self.shared.activities.needed(&scheduled.name, None);
         let missing = self.shared.refuse(&lease.token, needed, deliveries).await;
-        if missing == Missing::Left {
+        if missing == Missing::Routed {
             tracing::debug!(
                 target: "steadfast::runtime",
                 instance = %scheduled.instance,

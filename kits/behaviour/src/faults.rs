@@ -87,7 +87,7 @@ impl Faults {
     }
 
     /// Counts the calls so far that gave a lease back: abandoned or refused, those with a fault included.
-    pub fn given_back(&self) -> u64 {
+    pub fn abandoned(&self) -> u64 {
         self.calls("abandon") + self.calls("refuse")
     }
 

@@ -122,7 +122,7 @@ impl TurnProcess {
         let needed = self.shared.orchestrations.needed(&run.name, run.version.as_deref());
         let missing = self.shared.refuse(&self.token, needed, self.deliveries).await;
         let (name, version) = (&run.name, run.version.as_deref().unwrap_or("any"));
-        if missing == Missing::Left {
+        if missing == Missing::Routed {
             tracing::debug!(
                 target: "steadfast::runtime",
                 instance = %self.instance,

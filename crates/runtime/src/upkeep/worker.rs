@@ -230,7 +230,7 @@ fn report_of(shared: &RuntimeShared, phase: WorkerPhase) -> WorkerReport {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Missing {
     /// A live worker has the handler and gets the work.
-    Left,
+    Routed,
     /// No live worker has the handler: the work is tried again after this time, and each time counts.
     Delayed(Duration),
     /// No live worker has the handler: the work waits for one, and nothing is counted.
@@ -241,7 +241,7 @@ impl Missing {
     /// Says in a log line what becomes of the work after this many deliveries.
     pub(crate) fn text(self, max_attempts: u32, deliveries: u32) -> String {
         match self {
-            Self::Left => "leaving it to a worker that has it".to_owned(),
+            Self::Routed => "leaving it to a worker that has it".to_owned(),
             Self::Parked => "parked until a worker has it".to_owned(),
             Self::Delayed(delay) => {
                 let left = (u64::from(max_attempts) + 1).saturating_sub(u64::from(deliveries));
@@ -279,7 +279,7 @@ impl RuntimeShared {
                 if !is_kept {
                     until_stopped(&self.stop, self.plan.clock.sleep(delay)).await;
                 }
-                Missing::Left
+                Missing::Routed
             }
             Ok(Refused::Unlisted) => unlisted,
             Err(error) => {

@@ -107,7 +107,7 @@ fn hash_of_all(mut file: File) -> io::Result<u64> {
 const MAX_NOTES: u64 = 64 << 10;
 
 /// Bounds the headers that are looked at. Executables have about a dozen.
-const MAX_HEADERS: u16 = 256;
+const MAX_HEADERS: u64 = 256;
 
 /// Reads the GNU build id of a 64-bit little-endian ELF file; `None` for another file, or if it has none.
 fn build_id_of(file: &mut (impl Read + Seek)) -> io::Result<Option<Vec<u8>>> {
@@ -115,16 +115,16 @@ fn build_id_of(file: &mut (impl Read + Seek)) -> io::Result<Option<Vec<u8>>> {
     if file.read_exact(&mut header).is_err() || header[..6] != *b"\x7fELF\x02\x01" {
         return Ok(None);
     }
-    let (table, size, count) = (u64_at(&header, 32), u16_at(&header, 54), u16_at(&header, 56));
+    let (table, size, count) = (number(&header, 32, 8), number(&header, 54, 2), number(&header, 56, 2));
     for index in 0..count.min(MAX_HEADERS) {
         let mut entry = [0; 56];
-        file.seek(SeekFrom::Start(table.saturating_add(u64::from(index) * u64::from(size))))?;
+        file.seek(SeekFrom::Start(table.saturating_add(index * size)))?;
         file.read_exact(&mut entry)?;
-        const NOTES: u32 = 4;
-        if u32_at(&entry, 0) != NOTES {
+        const NOTES: u64 = 4;
+        if number(&entry, 0, 4) != NOTES {
             continue;
         }
-        let (offset, length) = (u64_at(&entry, 8), u64_at(&entry, 32));
+        let (offset, length) = (number(&entry, 8, 8), number(&entry, 32, 8));
         let mut notes = Vec::new();
         file.seek(SeekFrom::Start(offset))?;
         file.by_ref().take(length.min(MAX_NOTES)).read_to_end(&mut notes)?;
@@ -138,30 +138,18 @@ fn build_id_of(file: &mut (impl Read + Seek)) -> io::Result<Option<Vec<u8>>> {
 /// Finds the build id among notes, each of which is: length of the name, length of the content, kind, name,
 /// content; name and content padded to four bytes.
 fn build_id_in(mut notes: &[u8]) -> Option<&[u8]> {
-    const BUILD_ID: u32 = 3;
+    const BUILD_ID: u64 = 3;
     while notes.len() >= 12 {
-        let padded = |length: u32| (length as usize).checked_next_multiple_of(4);
-        let (name_length, length, kind) = (u32_at(notes, 0), u32_at(notes, 4), u32_at(notes, 8));
+        let padded = |length: u64| usize::try_from(length).ok()?.checked_next_multiple_of(4);
+        let (name_length, length, kind) = (number(notes, 0, 4), number(notes, 4, 4), number(notes, 8, 4));
         let content_at = padded(name_length)?.checked_add(12)?;
-        let content = notes.get(content_at..content_at.checked_add(length as usize)?)?;
+        let content = notes.get(content_at..content_at.checked_add(usize::try_from(length).ok()?)?)?;
         if kind == BUILD_ID && notes.get(12..16) == Some(b"GNU\0") && !content.is_empty() {
             return Some(content);
         }
         notes = notes.get(content_at.checked_add(padded(length)?)?..)?;
     }
     None
-}
-
-fn u16_at(bytes: &[u8], at: usize) -> u16 {
-    number(bytes, at, 2) as u16
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    number(bytes, at, 4) as u32
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    number(bytes, at, 8)
 }
 
 /// Reads a little-endian number; bytes that are not there count as 0.

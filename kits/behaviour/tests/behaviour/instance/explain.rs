@@ -182,7 +182,8 @@ on_every_full_store! {
         let turn = told.turn.clone().expect("the store can tell");
         assert_eq!((told.state.is_none(), turn.waiting, turn.leased_until_ms), (true, 1, None));
         assert_eq!(turn.oldest_ms, Some(told.now_ms - 60_000));
-        assert_eq!(told.start.map(|start| (start.orchestration, start.version)), Some(("Flow".to_owned(), None)));
+        let start = told.start.expect("the store can tell");
+        assert_eq!((start.orchestration.as_str(), start.version), ("Flow", None));
         assert_eq!(
             explain(&stage, "a").await.to_string(),
             "a: not begun (Flow)\n1 message waits for a turn, for 1 min\n\
@@ -194,7 +195,7 @@ on_every_full_store! {
         stage.run(activities(), working()).await;
         stage.client.start_orchestration_versioned("a", "Work", "3.0.0", "").await.expect("starts");
         stage.start("b", "Typo", "").await;
-        stage.until("both are refused", async || stage.faults.given_back() == 2).await;
+        stage.until("both are refused", async || stage.faults.abandoned() == 2).await;
         stage.settle().await;
         for (instance, name) in [("a", "Work"), ("b", "Typo")] {
             let told = explain(&stage, instance).await;
@@ -229,7 +230,8 @@ on_every_full_store! {
         assert!(activity(&stage, "a", |_| true).await.is_unregistered);
         stage.faults.hang("fetch_work", u64::MAX);
         let runtime = stage.run(hanging(), orchestrations()).await;
-        stage.until("it is listed", async || stage.client.workers().await.is_ok_and(|of| of.len() == 2)).await;
+        let is_listed = async || stage.client.workers().await.is_ok_and(|workers| workers.len() == 2);
+        stage.until("it is listed", is_listed).await;
         assert!(!activity(&stage, "a", |_| true).await.is_unregistered, "a worker has it");
         runtime.shutdown(Some(0)).await;
         assert!(activity(&stage, "a", |_| true).await.is_unregistered, "that worker has stopped");
@@ -354,7 +356,8 @@ on_every_full_store! {
         let leased = store.fetch_orchestration_item(LEASE, Duration::ZERO, None).await.expect("is fetched");
         assert!(leased.is_some());
         let told = explain(&stage, "a").await;
-        assert_eq!(told.to_string(), "a: not begun (Flow)\na turn with 1 message is leased, for another 30 s");
+        let text = "a: not begun (Flow)\na turn with 1 message is leased, for another 30 s";
+        assert_eq!(told.to_string(), text);
     }
 
     async fn an_explanation_is_reached_by_the_name_of_an_instance_and_passes_errors_on(stage) {

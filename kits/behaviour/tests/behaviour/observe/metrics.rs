@@ -423,7 +423,7 @@ on_every_store! {
         stage.faults.keep_lease(&busy());
         let runtime = stage.run(works(), flows()).await;
         stage.start("a", "Nobody", "").await;
-        stage.until("it is given back", async || stage.faults.given_back() == 1).await;
+        stage.until("it is given back", async || stage.faults.abandoned() == 1).await;
         assert_eq!(counted(&stage, runtime).await.provider_errors, 1);
     }
 }

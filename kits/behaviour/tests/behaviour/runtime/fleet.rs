@@ -73,11 +73,11 @@ on_every_full_store! {
     async fn g40_a_worker_with_the_code_that_starts_later_gets_refused_work_at_once(stage) {
         stage.run(activities(), other()).await;
         stage.start("a", "Flow", "").await;
-        stage.until("the turn is refused", async || stage.faults.given_back() == 1).await;
+        stage.until("the turn is refused", async || stage.faults.abandoned() == 1).await;
         let turns = RuntimeOptions { worker_concurrency: 0, ..stage.options() };
         stage.run_with(activities(), flow(), turns).await;
         stage.has("a", "ActivityScheduled", 1).await;
-        stage.until("the activity is refused", async || stage.faults.given_back() == 2).await;
+        stage.until("the activity is refused", async || stage.faults.abandoned() == 2).await;
         stage.settle().await;
         stage.run(work(), orchestrations()).await;
         assert_eq!(stage.ends("a").await, Ok("2".to_owned()), "the refusal counted: no live worker had it");
@@ -107,9 +107,9 @@ on_every_full_store! {
         let exact = VersionPolicy::Exact(Version::new(2, 0, 0));
         stage.run(work(), flow().set_policy("Flow", exact)).await;
         stage.start("a", "Flow", "").await;
-        stage.until("it is refused", async || stage.faults.given_back() == 1).await;
+        stage.until("it is refused", async || stage.faults.abandoned() == 1).await;
         stage.settle().await;
-        assert_eq!(stage.faults.given_back(), 1, "it lists another version than it needs");
+        assert_eq!(stage.faults.abandoned(), 1, "it lists another version than it needs");
         stage.stop().await;
     }
 
@@ -117,18 +117,18 @@ on_every_full_store! {
         let (lines, _guard) = Lines::collect();
         stage.run_with(activities(), other(), parking(&stage)).await;
         stage.start("a", "Flow", "").await;
-        stage.until("the turn is refused", async || stage.faults.given_back() == 1).await;
+        stage.until("the turn is refused", async || stage.faults.abandoned() == 1).await;
         stage.pass_slowly(2 * HOUR, HOUR / 60).await;
-        assert_eq!(stage.faults.given_back(), 1, "the worker is not given it again");
+        assert_eq!(stage.faults.abandoned(), 1, "the worker is not given it again");
         let [line] = &lines.saying("WARN", "not registered")[..] else { panic!("{:?}", lines.all()) };
         let text = "Orchestration not registered, parked until a worker has it; \
                     did you mean 'Other'? registered: Other";
         assert_eq!(line.field("message"), text);
         stage.run_with(activities(), flow(), parking(&stage)).await;
         stage.has("a", "ActivityScheduled", 1).await;
-        stage.until("the activity is refused", async || stage.faults.given_back() >= 2).await;
+        stage.until("the activity is refused", async || stage.faults.abandoned() >= 2).await;
         stage.pass_slowly(2 * HOUR, HOUR / 60).await;
-        assert!(stage.faults.given_back() <= 3, "each worker is given it at most once");
+        assert!(stage.faults.abandoned() <= 3, "each worker is given it at most once");
         stage.run_with(work(), orchestrations(), parking(&stage)).await;
         assert_eq!(stage.ends("a").await, Ok("1".to_owned()), "nothing was counted");
         stage.stop().await;
@@ -137,7 +137,7 @@ on_every_full_store! {
     async fn a_parked_instance_can_be_terminated_by_a_worker_without_its_code(stage) {
         stage.run_with(activities(), other(), parking(&stage)).await;
         stage.start("a", "Flow", "").await;
-        stage.until("the turn is refused", async || stage.faults.given_back() == 1).await;
+        stage.until("the turn is refused", async || stage.faults.abandoned() == 1).await;
         stage.client.terminate_instance("a", "a typing error").await.expect("asks");
         let error = stage.ends("a").await.expect_err("is terminated");
         assert_eq!(error.display_message(), "terminated: a typing error");
@@ -173,9 +173,9 @@ async fn parking_through_a_wrapper_delays_and_counts_nothing() {
     stage.run_with(activities(), other(), options).await;
     stage.start("a", "Flow", "").await;
     for nth in 1..=5 {
-        stage.until("it is given back", async || stage.faults.given_back() == nth).await;
+        stage.until("it is given back", async || stage.faults.abandoned() == nth).await;
         stage.settle().await;
-        assert_eq!(stage.faults.given_back(), nth, "it waits for a second");
+        assert_eq!(stage.faults.abandoned(), nth, "it waits for a second");
         stage.pass(Duration::from_secs(1));
     }
     stage.stop_at_once().await;

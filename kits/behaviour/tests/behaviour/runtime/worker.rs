@@ -56,7 +56,8 @@ on_every_full_store! {
         stage.run_with(work(), flow(), options).await;
         let told = worker(&stage, |_| true).await;
         assert!(told.is_live && !told.report.is_stopped && told.report.takes_unlisted);
-        assert_eq!(told.report.orchestrations, [listed("Echo", &["1.0.0", "2.1.0"]), listed("Flow", &["1.0.0"])]);
+        let expected = [listed("Echo", &["1.0.0", "2.1.0"]), listed("Flow", &["1.0.0"])];
+        assert_eq!(told.report.orchestrations, expected);
         assert!(told.report.activities.contains(&listed("Work", &[])), "{told:?}");
         assert_eq!(told.report.tags, TagFilter::default_and(["gpu"]));
         assert_eq!((told.report.slots.turns, told.report.slots.activities), (3, 4));
