@@ -4,6 +4,7 @@ pub use steadfast_client::{
     Client, ClientError, Explanation, InstanceHandle, Place, Through, Waiting, WaitingActivity,
 };
 pub use steadfast_store::{
-    Cursor, Envelope, ExecutionState, InstancePage, InstanceQuery, InstanceState, Message, Outbox, Owner,
-    Queue, SessionInfo, SetAside, Started, TurnState, WorkPhase, WorkState,
+    Cursor, Envelope, ExecutionState, InstancePage, InstanceQuery, InstanceState, ListedHandler, Message,
+    NeededHandler, Outbox, Owner, Queue, SessionInfo, SetAside, Started, TurnState, WaitingStart, WorkPhase,
+    WorkState, WorkerId, WorkerInfo, WorkerProcess, WorkerReport, WorkerSlots,
 };

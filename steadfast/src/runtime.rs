@@ -4,7 +4,7 @@ pub use steadfast_clock::{Clock, Sleep, SystemClock, VirtualClock};
 pub use steadfast_core::replay::CarryForwardOverflow;
 pub use steadfast_runtime::{
     ActivityHandler, DetachReason, FnActivity, FnOrchestration, Health, LogFormat, ObservabilityConfig,
-    OptionsError, OrchestrationDescriptor, OrchestrationHandler, OrchestrationRegistry,
+    OnMissingHandler, OptionsError, OrchestrationDescriptor, OrchestrationHandler, OrchestrationRegistry,
     OrchestrationRegistryBuilder, OrchestrationStatus, Runtime, RuntimeOptions, Session, SessionHooks,
     UnregisteredBackoffConfig, VersionPolicy, kind_of, limits, observability, registry,
 };

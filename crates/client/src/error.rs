@@ -55,6 +55,10 @@ impl ClientError {
         }
     }
 
+    pub(crate) fn not_found(instance: &str) -> Self {
+        Self::InstanceNotFound { instance_id: instance.to_owned() }
+    }
+
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
         Self::InvalidInput { message: message.into() }
     }

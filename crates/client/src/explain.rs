@@ -5,9 +5,10 @@ mod text;
 use std::collections::BTreeMap;
 
 use steadfast_core::{Event, OpenKind, OpenOperation, SessionKey, open_operations};
+use steadfast_store::rules::{lists_activity, lists_orchestration};
 use steadfast_store::{
-    ExecutionState, InstanceState, MAX_PAGE, ProviderError, ProviderErrorKind, SessionInfo, TurnState,
-    WorkState,
+    ExecutionState, InstanceState, MAX_PAGE, NeededHandler, ProviderError, ProviderErrorKind, SessionInfo,
+    TurnState, WaitingStart, WorkPhase, WorkState, WorkerReport,
 };
 
 use crate::{Client, ClientError};
@@ -22,6 +23,12 @@ pub struct Explanation {
     pub state: Option<InstanceState>,
     /// The messages that wait for a turn, and whether a turn is leased now. `None` if the store cannot tell.
     pub turn: Option<TurnState>,
+    /// The start that waits for the first turn of an execution, if the instance has not begun or continues as
+    /// new. `None` also if the store cannot tell.
+    pub start: Option<WaitingStart>,
+    /// The orchestration that a turn needs and that no live worker has registered. `None` if a live worker
+    /// has it, if no message waits for a turn, or if the store keeps no rows of workers.
+    pub unregistered: Option<NeededHandler>,
     /// The operations that the current execution waits for, in the order in which the code asked for them, at
     /// most [`MAX_PAGE`]; after them the sessions whose next move it asked for.
     pub waiting: Vec<Waiting>,
@@ -108,6 +115,9 @@ pub struct WaitingActivity {
     pub session_info: Option<SessionInfo>,
     /// Which worker runs the activity, or why it waits.
     pub place: Place,
+    /// No live worker that accepts the tag has the activity registered. `false` also while a worker runs it,
+    /// or if the store keeps no rows of workers.
+    pub is_unregistered: bool,
 }
 
 /// Where the work of an activity is.
@@ -159,7 +169,7 @@ impl Client {
     ) -> Result<Explanation, ClientError> {
         let turn = known(self.store.turn_of(instance).await)?.flatten();
         if state.is_none() && turn.is_none() {
-            return Err(ClientError::InstanceNotFound { instance_id: instance.to_owned() });
+            return Err(ClientError::not_found(instance));
         }
         let running = state.as_ref().filter(|state| state.status == ExecutionState::Running);
         let (mut waiting, mut more, mut stuck) = (Vec::new(), 0, false);
@@ -171,7 +181,40 @@ impl Client {
             stuck = waiting.is_empty() && !history.iter().any(Event::is_terminal);
         }
         let now_ms = turn.as_ref().map_or_else(|| self.clock.now_ms(), |turn| turn.now_ms);
-        Ok(Explanation { instance: instance.to_owned(), state, turn, waiting, more, stuck, now_ms })
+        let start = match state.as_ref().map(|state| &state.status) {
+            None | Some(ExecutionState::ContinuedAsNew) => {
+                known(self.store.start_of(instance).await)?.flatten()
+            }
+            Some(_) => None,
+        };
+        let instance = instance.to_owned();
+        let unregistered = None;
+        let mut told =
+            Explanation { instance, state, turn, start, unregistered, waiting, more, stuck, now_ms };
+        self.name_unregistered(&mut told).await?;
+        Ok(told)
+    }
+
+    /// Notes which handlers no live worker lists. The workers are read only if something waits for one.
+    async fn name_unregistered(&self, told: &mut Explanation) -> Result<(), ClientError> {
+        let needed = told.needed();
+        let waits = told.waiting.iter().any(|wait| matches!(wait, Waiting::Activity(work) if work.waits()));
+        if needed.is_none() && !waits {
+            return Ok(());
+        }
+        let Some(workers) = known_to(self.workers().await)? else { return Ok(()) };
+        let live: Vec<&WorkerReport> =
+            workers.iter().filter(|worker| worker.is_live).map(|worker| &worker.report).collect();
+        told.unregistered =
+            needed.filter(|needed| !live.iter().any(|worker| lists_orchestration(worker, needed)));
+        for wait in &mut told.waiting {
+            let Waiting::Activity(activity) = wait else { continue };
+            let needed = NeededHandler { name: activity.name.clone(), version: None };
+            let tag = activity.tag.as_deref();
+            let has_it = live.iter().any(|worker| lists_activity(worker, &needed, tag));
+            activity.is_unregistered = activity.waits() && !has_it;
+        }
+        Ok(())
     }
 
     /// Returns what an execution waits for, and how many operations are beyond `MAX_PAGE`.
@@ -217,6 +260,15 @@ fn known<T>(answer: Result<T, ProviderError>) -> Result<Option<T>, ProviderError
     }
 }
 
+/// As [`known`], for an answer of the client.
+fn known_to<T>(answer: Result<T, ClientError>) -> Result<Option<T>, ClientError> {
+    match answer {
+        Err(ClientError::Provider(error)) => Ok(known(Err(error))?),
+        Err(error) => Err(error),
+        Ok(answer) => Ok(Some(answer)),
+    }
+}
+
 fn wait_of(
     operation: OpenOperation,
     work: Option<&[WorkState]>,
@@ -239,6 +291,7 @@ fn wait_of(
                     None => Place::NotQueued,
                 },
             },
+            is_unregistered: false,
         })),
         OpenKind::Timer { fire_at_ms } => Waiting::Timer { event_id, asked_at_ms, fire_at_ms },
         OpenKind::Event { name } => Waiting::Event { event_id, asked_at_ms, name },
@@ -249,7 +302,29 @@ fn wait_of(
     }
 }
 
+impl WaitingActivity {
+    /// Tells whether the activity waits for a worker.
+    fn waits(&self) -> bool {
+        match &self.place {
+            Place::Queued(work) => !matches!(work.phase, WorkPhase::Leased { .. }),
+            Place::Unknown | Place::NotQueued => false,
+        }
+    }
+}
+
 impl Explanation {
+    /// Returns the orchestration that the next turn needs, if messages wait for one. The turn of an instance
+    /// that has ended needs none.
+    fn needed(&self) -> Option<NeededHandler> {
+        let waits = self.turn.as_ref().is_some_and(|turn| turn.waiting + turn.delayed > 0);
+        if let Some(start) = &self.start {
+            let WaitingStart { orchestration, version } = start.clone();
+            return Some(NeededHandler { name: orchestration, version }).filter(|_| waits);
+        }
+        let state = self.state.as_ref().filter(|state| waits && state.status == ExecutionState::Running)?;
+        Some(NeededHandler { name: state.orchestration.clone(), version: Some(state.version.clone()) })
+    }
+
     /// Tells whether the instance has completed or failed.
     pub fn has_ended(&self) -> bool {
         let status = self.state.as_ref().map(|state| &state.status);

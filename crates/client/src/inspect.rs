@@ -2,8 +2,8 @@
 
 use steadfast_core::{Event, SessionKey, SystemStats};
 use steadfast_store::{
-    ExecutionInfo, InstanceInfo, InstancePage, InstanceQuery, InstanceTree, Owner, QueueDepths, SessionInfo,
-    SessionRef, SystemMetrics,
+    ExecutionInfo, InstanceInfo, InstancePage, InstanceQuery, InstanceTree, MAX_PAGE, Owner, QueueDepths,
+    SessionInfo, SessionRef, SystemMetrics, WorkerInfo,
 };
 
 use crate::{Client, ClientError};
@@ -106,6 +106,28 @@ impl Client {
     /// `ManagementNotAvailable`, or `Provider` if the store fails.
     pub async fn get_instance_tree(&self, instance: &str) -> Result<InstanceTree, ClientError> {
         Ok(self.admin()?.get_instance_tree(instance).await?)
+    }
+
+    /// Lists the workers that the store knows: one row for each start of a runtime, those that stopped or
+    /// died within the last day included. Each tells its process, its build, the handlers that it would run
+    /// now, its slots, and whether it is live.
+    ///
+    /// # Errors
+    /// `Provider` if the store fails, with kind `Unsupported` if it keeps no rows of workers.
+    ///
+    /// # Cancel safety
+    /// Reads only.
+    pub async fn workers(&self) -> Result<Vec<WorkerInfo>, ClientError> {
+        let mut workers: Vec<WorkerInfo> = Vec::new();
+        loop {
+            let last = workers.last().map(|worker| worker.report.id.clone());
+            let page = self.store.workers(last.as_ref()).await?;
+            let is_full = page.len() >= MAX_PAGE;
+            workers.extend(page);
+            if !is_full {
+                return Ok(workers);
+            }
+        }
     }
 
     /// Lists one page of sessions in the order of their keys: those after the given key, or the first ones

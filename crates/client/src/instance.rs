@@ -50,8 +50,13 @@ impl InstanceHandle {
     /// Waits until the instance has ended, without a time-out, and decodes its output. A failure is the inner
     /// error, as text.
     ///
+    /// To wait for an instance that another process is about to start, call
+    /// [`wait_for_start`](Self::wait_for_start) first.
+    ///
     /// # Errors
-    /// As [`Client::wait_for_orchestration_typed`], without `Timeout`.
+    /// As [`Client::wait_for_orchestration_typed`], without `Timeout`, and `InstanceNotFound` at once if no
+    /// instance has this id. A provider that has only the compatible methods cannot tell whether a start
+    /// waits for its first turn: there the wait goes on.
     ///
     /// # Cancel safety
     /// Waits only: put a time-out around it, or use [`wait_for`](Self::wait_for).
@@ -63,12 +68,38 @@ impl InstanceHandle {
     /// inner error, as text.
     ///
     /// # Errors
-    /// As [`Client::wait_for_orchestration_typed`].
+    /// As [`wait`](Self::wait), and `Timeout`.
     pub async fn wait_for<Out: DeserializeOwned>(
         &self,
         timeout: Duration,
     ) -> Result<Result<Out, String>, ClientError> {
-        self.client.wait_for_orchestration_typed(&self.id, timeout).await
+        let began = self.client.clock.monotonic();
+        self.client.must_exist(&self.id).await?;
+        let took = self.client.clock.monotonic().saturating_sub(began);
+        self.client.wait_for_orchestration_typed(&self.id, timeout.saturating_sub(took)).await
+    }
+
+    /// Waits until the instance has begun, at most for `timeout`: for an id that another process is about to
+    /// start. Returns at once if it has begun already.
+    ///
+    /// ```
+    /// # async fn example(client: steadfast_client::Client) -> Result<(), steadfast_client::ClientError> {
+    /// # use std::time::Duration;
+    /// let order = client.instance("order-7");
+    /// order.wait_for_start(Duration::from_secs(60)).await?;
+    /// let receipt = order.wait::<String>().await?;
+    /// # drop(receipt);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `Timeout` if it has not begun within `timeout`, `Provider` if the store fails.
+    ///
+    /// # Cancel safety
+    /// Waits only.
+    pub async fn wait_for_start(&self, timeout: Duration) -> Result<(), ClientError> {
+        self.client.wait_for_start(&self.id, timeout).await
     }
 
     /// Sends a message encoded as JSON to a queue of the instance.

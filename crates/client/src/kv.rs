@@ -42,8 +42,8 @@ impl Client {
     /// at once.
     ///
     /// # Errors
-    /// `Timeout` if it is not set within `timeout`, also for an unknown instance, `Provider` if the store
-    /// fails.
+    /// `Timeout` if it is not set within `timeout`, also for an unknown instance: it may come.
+    /// `InstanceNotFound` at once if the instance is deleted during the wait, `Provider` if the store fails.
     ///
     /// # Cancel safety
     /// Waits only.
@@ -65,6 +65,9 @@ impl Client {
                 return Err(ClientError::Timeout);
             }
             if let Waited::Seen(state) = self.store.wait(WaitFor::Instance { instance, seen }, left).await? {
+                if state.is_none() && seen != 0 {
+                    return Err(ClientError::not_found(instance));
+                }
                 seen = change_of(state.as_deref());
             }
         }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
-use steadfast_core::{OrchestrationStatus, decode};
-use steadfast_store::{ExecutionState, InstanceState, WaitFor, Waited};
+use steadfast_core::{OrchestrationStatus, decode_named};
+use steadfast_store::{ExecutionState, InstanceState, ProviderErrorKind, WaitFor, Waited};
 
 use crate::{Client, ClientError};
 
@@ -21,8 +21,8 @@ impl Client {
     /// beginning and at the end of the wait, not once per turn.
     ///
     /// # Errors
-    /// `Timeout` if it has not ended within `timeout`, also if the instance does not exist; `Provider` if the
-    /// store fails.
+    /// `Timeout` if it has not ended within `timeout`, also if the instance does not exist: it may come.
+    /// `InstanceNotFound` at once if it is deleted during the wait; `Provider` if the store fails.
     ///
     /// # Cancel safety
     /// Waits only.
@@ -31,7 +31,7 @@ impl Client {
         instance: &str,
         timeout: Duration,
     ) -> Result<OrchestrationStatus, ClientError> {
-        self.wait_until(timeout, |_| WaitFor::End { instance }, is_ended).await.map(status_of)
+        self.wait_until(instance, timeout, |_| WaitFor::End { instance }, is_ended).await.map(status_of)
     }
 
     /// Waits until an instance has ended and decodes its output. A failure is the inner error, as text.
@@ -45,9 +45,11 @@ impl Client {
         timeout: Duration,
     ) -> Result<Result<Out, String>, ClientError> {
         match self.wait_for_orchestration(instance, timeout).await? {
-            OrchestrationStatus::Completed { output, .. } => decode(&output)
-                .map(Ok)
-                .map_err(|error| ClientError::invalid(format!("decode failed: {error}"))),
+            OrchestrationStatus::Completed { output, .. } => {
+                decode_named(format_args!("output of instance '{instance}'"), &output)
+                    .map(Ok)
+                    .map_err(|error| ClientError::invalid(format!("decode failed: {error}")))
+            }
             OrchestrationStatus::Failed { details, .. } => Ok(Err(details.display_message())),
             OrchestrationStatus::Running { .. } | OrchestrationStatus::NotFound => Err(ClientError::Timeout),
         }
@@ -67,14 +69,36 @@ impl Client {
     ) -> Result<OrchestrationStatus, ClientError> {
         let _ = poll_interval;
         let news = |state: &InstanceState| state.custom_status_version > last_seen_version || is_ended(state);
-        self.wait_until(timeout, |seen| WaitFor::Instance { instance, seen }, news).await.map(status_of)
+        let change = |seen| WaitFor::Instance { instance, seen };
+        self.wait_until(instance, timeout, change, news).await.map(status_of)
+    }
+
+    /// Waits until an instance has begun: its first turn is committed.
+    pub(crate) async fn wait_for_start(&self, instance: &str, timeout: Duration) -> Result<(), ClientError> {
+        let change = |seen| WaitFor::Instance { instance, seen };
+        self.wait_until(instance, timeout, change, |_| true).await.map(drop)
+    }
+
+    /// Makes sure that an instance exists: it has begun, or its start waits for a first turn. A store that
+    /// cannot tell which starts wait is not asked further.
+    pub(crate) async fn must_exist(&self, instance: &str) -> Result<(), ClientError> {
+        if self.store.state(instance).await?.is_some() {
+            return Ok(());
+        }
+        match self.store.turn_of(instance).await {
+            Ok(Some(_)) => Ok(()),
+            Ok(None) => Err(ClientError::not_found(instance)),
+            Err(error) if error.kind == ProviderErrorKind::Unsupported => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Waits until the row of an instance satisfies `enough`. Each wait of the store begins with a read and
     /// returns the row, so the row is not read separately. `what` makes the wait of the store from the change
-    /// number of the row that was seen last, 0 at first.
+    /// number of the row that was seen last, 0 at first. An instance that is deleted meanwhile ends the wait.
     async fn wait_until<'i>(
         &self,
+        instance: &str,
         timeout: Duration,
         what: impl Fn(u64) -> WaitFor<'i>,
         enough: impl Fn(&InstanceState) -> bool,
@@ -85,7 +109,9 @@ impl Client {
             let left = deadline.saturating_sub(self.clock.monotonic());
             match self.store.wait(what(seen), left).await? {
                 Waited::Seen(Some(state)) if enough(&state) => return Ok(*state),
-                Waited::Seen(state) => seen = change_of(state.as_deref()),
+                Waited::Seen(Some(state)) => seen = state.change,
+                // A store answers so only after it saw the instance, in this wait or in one before it.
+                Waited::Seen(None) => return Err(ClientError::not_found(instance)),
                 Waited::Woken | Waited::TimedOut => {}
             }
             if self.clock.monotonic() >= deadline {

@@ -19,7 +19,7 @@ pub use context::{OrchestrationContext, TypedDequeue};
 pub use replay::mismatch::{CallSite, LastMatch, Mismatch};
 pub use replay::open_operations::{OpenKind, OpenOperation, open_operations};
 pub use vocabulary::action::Action;
-pub use vocabulary::codec::{decode, decode_json, encode, encode_json};
+pub use vocabulary::codec::{decode, decode_json, decode_named, encode, encode_json, encode_named};
 #[doc(hidden)]
 pub use vocabulary::compat::CompletionResult;
 pub use vocabulary::compat::{

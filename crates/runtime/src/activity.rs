@@ -21,6 +21,7 @@ use crate::dispatch::lease::Keeper;
 use crate::dispatch::{Lane, LaneSlot};
 use crate::runtime::RuntimeShared;
 use crate::session::{self, Session, SessionAsk, WorkSession};
+use crate::upkeep::worker::Missing;
 use run::ActivityRun;
 use tokio_util::sync::CancellationToken;
 
@@ -85,6 +86,7 @@ impl Lane for Activities {
 
     async fn fetch(&self, slot: &LaneSlot) -> Result<Option<FetchedWork>, ProviderError> {
         let plan = &self.shared.plan;
+        self.shared.worker_row.until_answered().await;
         loop {
             let mut ask = self.shared.sessions.ask(plan.session_lease.lasts, plan.clock.monotonic());
             let request = WorkRequest {
@@ -93,7 +95,7 @@ impl Lane for Activities {
                 poll_timeout: plan.poll,
                 tags: plan.tags.clone(),
                 session: ask.request.clone(),
-                worker: None,
+                worker: Some(self.shared.worker_row.id.clone()),
             };
             let lease = tokio::select! {
                 biased;
@@ -119,6 +121,7 @@ impl Lane for Activities {
 
     async fn process(&self, slot: &LaneSlot, leased: FetchedWork) {
         let FetchedWork { lease, ask } = leased;
+        let _busy = self.shared.worker_row.busy_with_activity();
         let Some(scheduled) = ScheduledActivity::of(lease.item.clone()) else {
             tracing::error!(
                 target: "steadfast::runtime",
@@ -186,7 +189,7 @@ impl Activities {
         drop(keeper);
     }
 
-    /// Delays work whose handler is not registered here: a worker of a newer deployment may have it.
+    /// Refuses work whose handler is not registered here: a worker of a newer deployment may have it.
     async fn unregistered(
         &self,
         lease: &WorkLease,
@@ -194,19 +197,26 @@ impl Activities {
         session: Option<&Session>,
     ) {
         let deliveries = lease.attempt;
-        let delay = self.shared.plan.unregistered.delay(deliveries);
-        let left = (u64::from(self.shared.plan.max_attempts) + 1).saturating_sub(u64::from(deliveries));
-        self.shared.metrics().record_activity_config_error();
-        tracing::warn!(
-            target: "steadfast::runtime",
-            instance = %scheduled.instance,
-            activity = %scheduled.name,
-            "Activity not registered, abandoning with {:.1}s backoff \
-             (will poison in {left} more attempts); {}",
-            delay.as_secs_f64(),
-            self.shared.activities.instead_of(&scheduled.name),
-        );
-        self.shared.abandon(&lease.token, Some(delay)).await;
+        let needed = self.shared.activities.needed(&scheduled.name, None);
+        let missing = self.shared.refuse(&lease.token, needed, deliveries).await;
+        if missing == Missing::Routed {
+            tracing::debug!(
+                target: "steadfast::runtime",
+                instance = %scheduled.instance,
+                activity = %scheduled.name,
+                "activity not registered; it is left to a worker that has it"
+            );
+        } else {
+            self.shared.metrics().record_activity_config_error();
+            tracing::warn!(
+                target: "steadfast::runtime",
+                instance = %scheduled.instance,
+                activity = %scheduled.name,
+                "Activity not registered, {}; {}",
+                missing.text(self.shared.plan.max_attempts, deliveries),
+                self.shared.activities.instead_of(&scheduled.name),
+            );
+        }
         // A store without epochs cannot release a session: there the work is tried again here.
         if let (Some(session), Some(_)) = (session, &lease.session) {
             session::release_unregistered(&self.shared, session);

@@ -23,7 +23,7 @@ pub use activity::{ActivityContext, CancelReason};
 pub use handler::{ActivityHandler, FnActivity, FnOrchestration, OrchestrationHandler};
 pub use observability::{LogFormat, ObservabilityConfig};
 pub use observe::{instrumented, observability};
-pub use options::{RuntimeOptions, UnregisteredBackoffConfig};
+pub use options::{OnMissingHandler, RuntimeOptions, UnregisteredBackoffConfig};
 pub use plan::OptionsError;
 pub use registry::{OrchestrationRegistry, OrchestrationRegistryBuilder, VersionPolicy};
 pub use runtime::{OrchestrationDescriptor, Runtime};

@@ -59,9 +59,15 @@ pub struct RuntimeOptions {
     pub worker_lock_renewal_buffer: Duration,
     /// What the runtime logs and measures. Default: [`ObservabilityConfig::default`].
     pub observability: ObservabilityConfig,
-    /// How long a turn or an activity is delayed if its handler is not registered here. Default: 1 s, doubled
-    /// with each delivery, at most 60 s.
+    /// How long a turn or an activity is delayed if no live worker has its handler registered. Default: 1 s,
+    /// doubled with each delivery, at most 60 s.
     pub unregistered_backoff: UnregisteredBackoffConfig,
+    /// What happens to a turn or an activity whose handler no live worker has. Default:
+    /// [`OnMissingHandler::Fail`].
+    ///
+    /// Work that another live worker has the handler for is left to that worker in either case: at once, and
+    /// uncounted.
+    pub on_missing_handler: OnMissingHandler,
     /// How often a message or an activity is delivered before it is poison: its instance or activity then
     /// fails. Default: 10. 0 fails everything at its first delivery.
     ///
@@ -139,6 +145,10 @@ pub struct RuntimeOptions {
     /// The newest process of a name owns the sessions of that name, and older ones lose them: give a name to
     /// one process at a time.
     pub worker_node_id: Option<String>,
+    /// A name for this build of the application, such as a commit, for the list of workers
+    /// ([`Client::workers`](steadfast_client::Client::workers)). Default: `None`, a hash of the executable
+    /// and of the registered names and versions. Must not be empty or contain NUL.
+    pub build_id: Option<String>,
     /// The tags of the activities that this process runs. Default: activities without a tag.
     pub worker_tag_filter: TagFilter,
     /// How many sessions one orchestration may have open. Default: 10. Opening one more fails the
@@ -193,6 +203,7 @@ impl Default for RuntimeOptions {
             worker_lock_renewal_buffer: Duration::from_secs(5),
             observability: ObservabilityConfig::default(),
             unregistered_backoff: UnregisteredBackoffConfig::default(),
+            on_missing_handler: OnMissingHandler::Fail,
             max_attempts: 10,
             activity_cancellation_grace_period: Duration::from_secs(10),
             supported_replay_versions: None,
@@ -207,6 +218,7 @@ impl Default for RuntimeOptions {
             session_hooks: None,
             session_hook_timeout: Duration::from_secs(5),
             worker_node_id: None,
+            build_id: None,
             worker_tag_filter: TagFilter::DefaultOnly,
             max_sessions_per_orchestration: MAX_SESSIONS_PER_ORCHESTRATION,
             require_open_sessions: false,
@@ -219,6 +231,60 @@ impl Default for RuntimeOptions {
             clock: Arc::new(SystemClock),
         }
     }
+}
+
+impl RuntimeOptions {
+    /// Returns the defaults that suit a service in production. They differ from
+    /// [`default`](Self::default) in these options:
+    ///
+    /// - [`orchestration_concurrency`](Self::orchestration_concurrency): the number of cores;
+    /// - [`worker_concurrency`](Self::worker_concurrency): 100;
+    /// - [`max_sessions_per_runtime`](Self::max_sessions_per_runtime): 100;
+    /// - [`on_missing_handler`](Self::on_missing_handler): [`OnMissingHandler::Park`];
+    /// - [`carry_forward_overflow`](Self::carry_forward_overflow): [`CarryForwardOverflow::Keep`].
+    ///
+    /// Later versions may add options here. Code that does not fit a recorded history still fails its
+    /// instance.
+    ///
+    /// ```
+    /// use steadfast_runtime::{OnMissingHandler, RuntimeOptions};
+    ///
+    /// let options = RuntimeOptions {
+    ///     worker_node_id: Some("worker-3".to_owned()),
+    ///     ..RuntimeOptions::production()
+    /// };
+    /// assert_eq!(options.on_missing_handler, OnMissingHandler::Park);
+    /// ```
+    pub fn production() -> Self {
+        let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        Self {
+            orchestration_concurrency: cores,
+            worker_concurrency: 100,
+            max_sessions_per_runtime: 100,
+            on_missing_handler: OnMissingHandler::Park,
+            carry_forward_overflow: CarryForwardOverflow::Keep,
+            ..Self::default()
+        }
+    }
+}
+
+/// Says what happens to a turn or an activity whose handler no live worker has registered. A worker is live
+/// for a minute after its last report; it reports about every 10 seconds.
+///
+/// A provider that has only the compatible methods knows no workers: there no worker counts as live.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OnMissingHandler {
+    /// It is tried again with growing delays
+    /// ([`unregistered_backoff`](RuntimeOptions::unregistered_backoff)), each delivery counts, and after
+    /// [`max_attempts`](RuntimeOptions::max_attempts) it is poison. A worker that has the handler and starts
+    /// meanwhile gets it at once.
+    #[default]
+    Fail,
+    /// It waits until a worker has the handler, for ever if need be. Nothing is counted.
+    ///
+    /// Through a provider that has only the compatible methods it is tried again after
+    /// [`base_delay`](UnregisteredBackoffConfig::base_delay), uncounted.
+    Park,
 }
 
 /// Sets how long a turn or an activity is delayed if its handler is not registered: during a deployment

@@ -8,7 +8,7 @@ use steadfast_core::replay::Options as ReplayOptions;
 use steadfast_core::{DispatcherCapabilityFilter, SemverRange, TagFilter};
 
 use crate::observability::ObservabilityConfig;
-use crate::options::{RuntimeOptions, UnregisteredBackoffConfig};
+use crate::options::{OnMissingHandler, RuntimeOptions, UnregisteredBackoffConfig};
 use crate::session::SessionHooks;
 use crate::turn::warm::WarmLimit;
 
@@ -38,6 +38,9 @@ pub enum OptionsError {
     /// `worker_node_id` is the empty text.
     #[error("worker_node_id is empty: give the process a name, or leave the option out")]
     EmptyNodeId,
+    /// `build_id` is the empty text or contains NUL, which not every store can keep.
+    #[error("build_id must not be empty or contain NUL: name the build, or leave the option out")]
+    BuildId,
 }
 
 /// The options as the loops use them.
@@ -61,6 +64,8 @@ pub(crate) struct Plan {
     pub(crate) node_id: Option<String>,
     pub(crate) tags: TagFilter,
     pub(crate) unregistered: UnregisteredBackoffConfig,
+    pub(crate) on_missing_handler: OnMissingHandler,
+    pub(crate) build_id: Option<String>,
     pub(crate) max_attempts: u32,
     pub(crate) grace: Duration,
     pub(crate) versions: SemverRange,
@@ -126,6 +131,9 @@ impl TryFrom<RuntimeOptions> for Plan {
         if options.worker_node_id.as_deref() == Some("") {
             return Err(OptionsError::EmptyNodeId);
         }
+        if options.build_id.as_ref().is_some_and(|id| id.is_empty() || id.contains('\0')) {
+            return Err(OptionsError::BuildId);
+        }
         let versions =
             options.supported_replay_versions.unwrap_or_else(SemverRange::default_for_current_build);
         Ok(Self {
@@ -152,6 +160,8 @@ impl TryFrom<RuntimeOptions> for Plan {
             node_id: options.worker_node_id,
             tags: options.worker_tag_filter,
             unregistered: options.unregistered_backoff,
+            on_missing_handler: options.on_missing_handler,
+            build_id: options.build_id,
             max_attempts: options.max_attempts,
             grace: options.activity_cancellation_grace_period,
             filter: DispatcherCapabilityFilter { supported_duroxide_versions: vec![versions.clone()] },

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use semver::Version;
+use steadfast_store::{ListedHandler, NeededHandler};
 
 use crate::handler::{ActivityHandler, OrchestrationHandler};
 
@@ -103,6 +104,27 @@ impl<H: ?Sized> Registry<H> {
     /// Counts the registered names.
     pub fn count(&self) -> usize {
         self.handlers.len()
+    }
+
+    /// Lists the registered names with their versions, as the row of a worker has them.
+    pub(crate) fn listed(&self) -> Vec<ListedHandler> {
+        let texts = |versions: &BTreeMap<Version, Arc<H>>| versions.keys().map(Version::to_string).collect();
+        self.handlers
+            .iter()
+            .map(|(name, versions)| ListedHandler { name: name.clone(), versions: texts(versions) })
+            .collect()
+    }
+
+    /// Returns the handler that a start or an execution needs, of which [`listed`](Self::listed) has none. A
+    /// start that names no version needs the version that the policy here demands.
+    pub(crate) fn needed(&self, name: &str, version: Option<&str>) -> NeededHandler {
+        let policies = self.policies.read().unwrap_or_else(PoisonError::into_inner);
+        let version = match (version, policies.get(name)) {
+            (Some(version), _) => Some(version.to_owned()),
+            (None, Some(VersionPolicy::Exact(version))) => Some(version.to_string()),
+            (None, Some(VersionPolicy::Latest) | None) => None,
+        };
+        NeededHandler { name: name.to_owned(), version }
     }
 
     /// Returns a hint for a name that is not registered: the registered names, the nearest spelling first.

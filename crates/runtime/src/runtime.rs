@@ -27,6 +27,7 @@ use crate::turn::Turns;
 use crate::turn::overdue::RunningTurns;
 use crate::turn::warm::WarmCache;
 use crate::upkeep::health::{self, Health};
+use crate::upkeep::worker::{self, WorkerRow};
 use crate::upkeep::{gauges, retention};
 
 /// Runs orchestrations and activities over a store until it is shut down.
@@ -87,6 +88,7 @@ pub(crate) struct RuntimeShared {
     pub(crate) sessions: Arc<LocalSessions>,
     /// What this process owes the store for leases that ended without an outcome.
     pub(crate) owed: OwedToStore,
+    pub(crate) worker_row: WorkerRow,
     pub(crate) tasks: TaskTracker,
     /// The slots, which are among the tasks.
     pub(crate) slots: TaskTracker,
@@ -218,10 +220,13 @@ impl Runtime {
         let random = uuid::Uuid::new_v4();
         let owner = session::first_owner(&*typed, &*clock, plan.node_id.as_deref(), random).await;
         let sessions = Arc::new(LocalSessions::new(owner, plan.max_sessions));
+        let activities = with_builtins(&activities, clock);
+        let row_id = random.simple().to_string();
+        let worker_row = WorkerRow::new(row_id, &plan, &orchestrations, &activities);
         let shared = Arc::new(RuntimeShared {
             client,
             orchestrations,
-            activities: with_builtins(&activities, clock),
+            activities,
             observability,
             slots_restarted: Counter::default(),
             fetch_errors: LineThrottle::new(),
@@ -233,6 +238,7 @@ impl Runtime {
             running_activities: Arc::default(),
             sessions,
             owed: OwedToStore::default(),
+            worker_row,
             tasks: TaskTracker::new(),
             slots: TaskTracker::new(),
             invocations: Invocations::default(),
@@ -245,7 +251,7 @@ impl Runtime {
             store: typed,
             plan,
         });
-        gauges::read(&shared).await;
+        worker::start(&shared);
         shared.tasks.spawn(gauges::poll(Arc::clone(&shared)));
         if let Some(retention) = shared.plan.retention {
             shared.tasks.spawn(retention::delete_ended(Arc::clone(&shared), retention));

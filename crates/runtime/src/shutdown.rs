@@ -59,6 +59,7 @@ pub(crate) async fn wait(shared: &RuntimeShared, tokio: &tokio::runtime::Handle,
     let ended = async {
         shared.tasks.wait().await;
         shared.invocations.wait().await;
+        shared.worker_row.until_stop_is_reported().await;
     };
     tokio::select! {
         biased;

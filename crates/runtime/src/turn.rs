@@ -36,12 +36,13 @@ impl Lane for Turns {
 
     async fn fetch(&self, _slot: &LaneSlot) -> Result<Option<TurnLease>, ProviderError> {
         let plan = &self.shared.plan;
+        self.shared.worker_row.until_answered().await;
         let request = TurnRequest {
             lock_timeout: plan.turn_lease.lasts,
             poll_timeout: plan.poll,
             filter: Some(&plan.filter),
             warm: &self.shared.warm,
-            worker: None,
+            worker: Some(&self.shared.worker_row.id),
         };
         let lease = self.shared.store.fetch_turn(request).await?;
         if lease.is_some() {
@@ -52,6 +53,7 @@ impl Lane for Turns {
 
     async fn process(&self, slot: &LaneSlot, lease: TurnLease) {
         let began = self.shared.plan.clock.monotonic();
+        let _busy = self.shared.worker_row.busy_with_turn();
         let keeper = self.keep(slot, &lease);
         // Lets the keeper set its timer. A task that was just spawned waits behind this one, on a queue that
         // no other thread takes from, and the code of the turn may hold the thread.

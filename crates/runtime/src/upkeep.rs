@@ -1,6 +1,7 @@
-//! Tasks that run beside the loops: the health check, the gauges, and the deletion of instances that ended
-//! long ago.
+//! Tasks that run beside the loops: the health check, the gauges, the row of this worker, and the deletion of
+//! instances that ended long ago.
 
 pub(crate) mod gauges;
 pub(crate) mod health;
 pub(crate) mod retention;
+pub(crate) mod worker;

@@ -43,6 +43,7 @@ pub enum StoreCall<'a> {
     DropSetAside,
     TurnOf,
     WorkOf,
+    StartOf,
     OldestWaiting,
 }
 
@@ -84,6 +85,7 @@ impl StoreCall<'_> {
             Self::DropSetAside => "drop_set_aside",
             Self::TurnOf => "turn_of",
             Self::WorkOf => "work_of",
+            Self::StartOf => "start_of",
             Self::OldestWaiting => "oldest_waiting",
         }
     }
@@ -170,6 +172,7 @@ macro_rules! forward_store {
             DropSetAside drop_set_aside(id: u64) -> ();
             TurnOf turn_of(instance: &str) -> Option<$crate::TurnState>;
             WorkOf work_of(instance: &str, execution_id: u64) -> Vec<$crate::WorkState>;
+            StartOf start_of(instance: &str) -> Option<$crate::WaitingStart>;
             OldestWaiting oldest_waiting() -> $crate::OldestWaiting;
         }
     };

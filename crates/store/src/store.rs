@@ -10,8 +10,8 @@ use crate::{
     Abandon, Committed, DeleteInstanceResult, Envelope, Gauges, InstancePage, InstanceQuery, InstanceState,
     LeaseToken, NewWork, OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, ProviderErrorKind,
     Refusal, Refused, RenewSessions, SessionInfo, SessionRef, SessionsRenewed, SetAside, Started, TurnCommit,
-    TurnLease, TurnRequest, TurnState, WaitFor, Waited, WorkLease, WorkRequest, WorkState, WorkerId,
-    WorkerInfo, WorkerReport,
+    TurnLease, TurnRequest, TurnState, WaitFor, Waited, WaitingStart, WorkLease, WorkRequest, WorkState,
+    WorkerId, WorkerInfo, WorkerReport,
 };
 
 /// Keeps histories, queues, leases, sessions and key-value state.
@@ -225,6 +225,15 @@ pub trait Store: Send + Sync + 'static {
     /// `Unsupported` if the store cannot tell; that is the default.
     async fn turn_of(&self, _instance: &str) -> Result<Option<TurnState>, ProviderError> {
         Err(unsupported(self.name(), "turn_of"))
+    }
+
+    /// Describes the first start of an execution that is in the queue of an instance, delayed and leased ones
+    /// included; `None` if no start is, or if it cannot be read.
+    ///
+    /// # Errors
+    /// `Unsupported` if the store cannot tell; that is the default.
+    async fn start_of(&self, _instance: &str) -> Result<Option<WaitingStart>, ProviderError> {
+        Err(unsupported(self.name(), "start_of"))
     }
 
     /// Tells how the queued and leased activities of an execution stand, by rising id, at most

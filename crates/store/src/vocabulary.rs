@@ -9,7 +9,7 @@ mod turn;
 mod work;
 mod worker;
 
-pub use inspect::{OldestWaiting, TurnState, WorkPhase, WorkState};
+pub use inspect::{OldestWaiting, TurnState, WaitingStart, WorkPhase, WorkState};
 pub use instance::{
     Cursor, DEFAULT_PAGE, Envelope, ExecutionState, InstancePage, InstanceQuery, InstanceState, MAX_PAGE,
     Started, WaitFor, Waited,

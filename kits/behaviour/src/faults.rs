@@ -89,6 +89,19 @@ impl Faults {
         self.lock().calls.get(operation).copied().unwrap_or(0)
     }
 
+    /// Makes the next attempt to give a lease back answer with this error, without an effect: to abandon it,
+    /// or to refuse it for a missing handler.
+    pub fn keep_lease(&self, error: &ProviderError) {
+        for operation in ["abandon", "refuse"] {
+            self.refuse(operation, 1, error.clone());
+        }
+    }
+
+    /// Counts the calls so far that gave a lease back: abandoned or refused, those with a fault included.
+    pub fn abandoned(&self) -> u64 {
+        self.calls("abandon") + self.calls("refuse")
+    }
+
     fn add(&self, operation: Option<&'static str>, fault: Fault, times: u64) {
         self.lock().rules.push(Rule { operation, fault, times });
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use steadfast_core::{SessionKey, WorkItem};
-use steadfast_store::{MAX_PAGE, OldestWaiting, TurnState, WorkPhase, WorkState};
+use steadfast_store::{MAX_PAGE, OldestWaiting, TurnState, WaitingStart, WorkPhase, WorkState};
 
 use crate::state::{MessageRow, State, Stored, WorkRow};
 
@@ -30,6 +30,14 @@ impl State {
             }
         }
         Some(turns)
+    }
+
+    pub(crate) fn start_of(&self, instance: &str) -> Option<WaitingStart> {
+        let mut own = self.messages.values().filter(|message| message.instance == instance);
+        own.find_map(|message| match &message.item {
+            Stored::Readable(item) => WaitingStart::of(item),
+            Stored::Unreadable { .. } => None,
+        })
     }
 
     fn watched_by(&self, instance: &str) -> Vec<SessionKey> {

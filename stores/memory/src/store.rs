@@ -11,8 +11,8 @@ use steadfast_store::{
     Abandon, Committed, DeleteInstanceResult, Envelope, Gauges, InstancePage, InstanceQuery, InstanceState,
     LeaseToken, MAX_PAGE, NewWork, OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, Refusal,
     Refused, RenewSessions, SessionInfo, SessionRef, SessionsRenewed, SetAside, Started, Store, TurnCommit,
-    TurnLease, TurnRequest, TurnState, WaitFor, Waited, WorkLease, WorkRequest, WorkState, WorkerId,
-    WorkerInfo, WorkerReport,
+    TurnLease, TurnRequest, TurnState, WaitFor, Waited, WaitingStart, WorkLease, WorkRequest, WorkState,
+    WorkerId, WorkerInfo, WorkerReport,
 };
 
 use crate::MemoryStore;
@@ -220,6 +220,10 @@ impl Store for MemoryStore {
     async fn turn_of(&self, instance: &str) -> Result<Option<TurnState>, ProviderError> {
         let now = self.now_ms();
         Ok(self.read().turn_of(instance, now))
+    }
+
+    async fn start_of(&self, instance: &str) -> Result<Option<WaitingStart>, ProviderError> {
+        Ok(self.read().start_of(instance))
     }
 
     async fn work_of(&self, instance: &str, execution_id: u64) -> Result<Vec<WorkState>, ProviderError> {

@@ -9,8 +9,8 @@ use steadfast_store::{
     Abandon, Committed, DeleteInstanceResult, Envelope, Gauges, InstancePage, InstanceQuery, InstanceState,
     InstanceWait, Interest, LeaseToken, NewWork, OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError,
     Refusal, Refused, RenewSessions, SessionInfo, SessionRef, SessionsRenewed, SetAside, Started, Store,
-    TurnCommit, TurnLease, TurnRequest, TurnState, WaitFor, Waited, WorkLease, WorkRequest, WorkState,
-    WorkerId, WorkerInfo, WorkerReport,
+    TurnCommit, TurnLease, TurnRequest, TurnState, WaitFor, Waited, WaitingStart, WorkLease, WorkRequest,
+    WorkState, WorkerId, WorkerInfo, WorkerReport,
 };
 
 use crate::merge::calls::{LeaseAbandon, LeaseRenewal};
@@ -231,6 +231,10 @@ impl Store for PostgresProvider {
 
     async fn turn_of(&self, instance: &str) -> Result<Option<TurnState>, ProviderError> {
         self.db().turn_of(instance).await
+    }
+
+    async fn start_of(&self, instance: &str) -> Result<Option<WaitingStart>, ProviderError> {
+        self.db().start_of(instance).await
     }
 
     async fn work_of(&self, instance: &str, execution_id: u64) -> Result<Vec<WorkState>, ProviderError> {

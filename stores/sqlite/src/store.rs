@@ -14,8 +14,8 @@ use steadfast_store::{
     Abandon, Committed, DeleteInstanceResult, Envelope, Gauges, History, InstancePage, InstanceQuery,
     InstanceState, Interest, LeaseToken, NewWork, OldestWaiting, Outcome, Owner, ProviderAdmin,
     ProviderError, Refusal, Refused, RenewSessions, SessionInfo, SessionRef, SessionsRenewed, SetAside,
-    Started, Store, TurnCommit, TurnLease, TurnRequest, TurnState, WaitFor, Waited, Waiters, WorkLease,
-    WorkRequest, WorkState, WorkerId, WorkerInfo, WorkerReport,
+    Started, Store, TurnCommit, TurnLease, TurnRequest, TurnState, WaitFor, Waited, Waiters, WaitingStart,
+    WorkLease, WorkRequest, WorkState, WorkerId, WorkerInfo, WorkerReport,
 };
 
 use crate::link::clock::FileClock;
@@ -439,6 +439,11 @@ impl Store for SqliteProvider {
     async fn turn_of(&self, instance: &str) -> Result<Option<TurnState>, ProviderError> {
         let instance = instance.to_owned();
         self.read("turn_of", move |db| db.turn_of(&instance)).await
+    }
+
+    async fn start_of(&self, instance: &str) -> Result<Option<WaitingStart>, ProviderError> {
+        let instance = instance.to_owned();
+        self.read("start_of", move |db| db.start_of(&instance)).await
     }
 
     async fn work_of(&self, instance: &str, execution_id: u64) -> Result<Vec<WorkState>, ProviderError> {

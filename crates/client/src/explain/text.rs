@@ -3,7 +3,7 @@
 use std::fmt;
 
 use steadfast_core::SessionKey;
-use steadfast_store::{ExecutionState, InstanceState, SessionInfo, TurnState, WorkPhase};
+use steadfast_store::{ExecutionState, InstanceState, SessionInfo, TurnState, WaitingStart, WorkPhase};
 
 use super::{Explanation, Place, Waiting, WaitingActivity};
 
@@ -11,7 +11,12 @@ impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let now = Now(self.now_ms);
         match &self.state {
-            None => write!(f, "{}: not begun", self.instance)?,
+            None => {
+                write!(f, "{}: not begun", self.instance)?;
+                if let Some(start) = &self.start {
+                    write!(f, " ({})", StartText(start))?;
+                }
+            }
             Some(state) => {
                 let InstanceState { orchestration, version, execution_id, status, .. } = state;
                 write!(
@@ -22,8 +27,13 @@ impl fmt::Display for Explanation {
                 )?;
             }
         }
-        if let Some(turn) = &self.turn {
+        // Messages to an instance that has ended, such as those of its timers, change nothing.
+        if let Some(turn) = self.turn.as_ref().filter(|_| !self.has_ended()) {
             turn_text(f, turn, now)?;
+        }
+        if let Some(needed) = &self.unregistered {
+            let version = needed.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
+            write!(f, "\nnot registered: no live worker has orchestration '{}'{version}", needed.name)?;
         }
         if self.stuck {
             write!(f, "\nstuck: it waits for nothing that could ever be answered; cancel it")?;
@@ -77,9 +87,14 @@ fn wait_text(f: &mut fmt::Formatter<'_>, wait: &Waiting, now: Now) -> fmt::Resul
 }
 
 fn activity_text(f: &mut fmt::Formatter<'_>, activity: &WaitingActivity, now: Now) -> fmt::Result {
-    let WaitingActivity { event_id, queued_at_ms, name, tag, session, session_info, place } = activity;
+    let WaitingActivity { event_id, queued_at_ms, name, tag, session, session_info, place, is_unregistered } =
+        activity;
     write!(f, "activity '{name}' (event {event_id}), queued {}", now.ago(*queued_at_ms))?;
     place_text(f, place, tag.as_deref(), now)?;
+    if *is_unregistered {
+        let with_tag = tag.as_ref().map(|tag| format!(" for tag '{tag}'")).unwrap_or_default();
+        write!(f, "; not registered: no live worker has activity '{name}'{with_tag}")?;
+    }
     match session {
         Some(key) => session_text(f, key, session_info.as_ref(), now),
         None => Ok(()),
@@ -137,6 +152,16 @@ fn messages(count: u64) -> String {
 
 fn counted(count: u64, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
+struct StartText<'a>(&'a WaitingStart);
+
+impl fmt::Display for StartText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let WaitingStart { orchestration, version } = self.0;
+        f.write_str(orchestration)?;
+        version.iter().try_for_each(|version| write!(f, " {version}"))
+    }
 }
 
 struct StatusText<'a>(&'a ExecutionState);

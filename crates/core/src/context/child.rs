@@ -9,7 +9,7 @@ use super::{OrchestrationContext, result};
 use crate::context::future::DurableFuture;
 use crate::operation::Kind;
 use crate::operation::child::{PENDING_PREFIX, reserved_id_error};
-use crate::{Action, decode, encode, is_auto_generated_sub_orch_id};
+use crate::{Action, decode_named, encode, is_auto_generated_sub_orch_id};
 
 /// The arguments of a call that starts a child.
 struct ChildCall {
@@ -117,9 +117,11 @@ impl OrchestrationContext {
         Out: DeserializeOwned + Send + 'static,
     {
         match input {
-            Ok(input) => self
-                .ask_child(ChildCall { name, version: None, instance, input }, at)
-                .map(|result| result.and_then(|output| decode(&output))),
+            Ok(input) => {
+                let what = format!("output of orchestration '{name}'");
+                self.ask_child(ChildCall { name, version: None, instance, input }, at)
+                    .map(move |result| result.and_then(|output| decode_named(what, &output)))
+            }
             Err(error) => DurableFuture::ready(Err(error)),
         }
     }

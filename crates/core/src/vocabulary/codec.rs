@@ -4,9 +4,13 @@
 //! The price is that a string which happens to be JSON may come back as something else: `"\"a\""` as
 //! `"a"`, and `Some("null")` as `None`. The strict pair quotes every string and changes none.
 
+use std::borrow::Cow;
+use std::fmt;
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use serde_json::error::Category;
 
 /// Writes a value as JSON, except that a string is written without quotes.
 ///
@@ -22,11 +26,61 @@ pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<String, String> {
 ///
 /// # Errors
 ///
-/// The text of serde's error if `T` can be read from neither.
+/// The text of serde's error if `T` can be read from neither: about the JSON value if the text is JSON, else
+/// about the string.
 pub fn decode<T: DeserializeOwned>(text: &str) -> Result<T, String> {
-    serde_json::from_str(text)
-        .or_else(|_| serde_json::from_value(Value::String(text.to_owned())))
-        .map_err(|error| error.to_string())
+    let of_json = match serde_json::from_str(text) {
+        Ok(value) => return Ok(value),
+        Err(error) => error,
+    };
+    serde_json::from_value(Value::String(text.to_owned())).map_err(|of_string| match of_json.classify() {
+        Category::Data => of_json.to_string(),
+        Category::Io | Category::Syntax | Category::Eof => of_string.to_string(),
+    })
+}
+
+/// Reads a text as [`decode`] does. `what` names the value in an error, such as `input of activity 'Charge'`.
+///
+/// # Errors
+///
+/// A text that says what could not be read, as which type and why, and how the value begins.
+pub fn decode_named<T: DeserializeOwned>(what: impl fmt::Display, text: &str) -> Result<T, String> {
+    decode(text).map_err(|error| {
+        let (as_type, error, begins) = (short_name::<T>(), beginning(&error), beginning(text));
+        format!("{what} cannot be read as {as_type}: {error}; it begins with {begins:?}")
+    })
+}
+
+/// Writes a value as [`encode`] does. `what` names the value in an error.
+///
+/// # Errors
+///
+/// A text that says what could not be written, of which type it is, and why.
+pub fn encode_named<T: Serialize>(what: impl fmt::Display, value: &T) -> Result<String, String> {
+    encode(value).map_err(|error| format!("{what} cannot be written, a {}: {error}", short_name::<T>()))
+}
+
+/// Bounds how much of a value and of serde's text, which quotes values, is shown in an error, in characters.
+const SHOWN: usize = 120;
+
+fn beginning(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
+        None => Cow::Borrowed(text),
+    }
+}
+
+/// Returns the name of a type without the modules that it is in: `Vec<Order>`.
+fn short_name<T: ?Sized>() -> String {
+    let mut short = String::new();
+    for part in std::any::type_name::<T>().split_inclusive(|letter: char| !is_of_path(letter)) {
+        short.push_str(part.rsplit("::").next().unwrap_or(part));
+    }
+    short
+}
+
+fn is_of_path(letter: char) -> bool {
+    letter.is_alphanumeric() || letter == '_' || letter == ':'
 }
 
 /// Writes a value as JSON, strings included.
@@ -61,6 +115,20 @@ mod tests {
 
     fn order() -> Order {
         Order { total: 5, id: "a".to_owned() }
+    }
+
+    #[test]
+    fn an_error_names_the_place_the_type_and_a_bounded_beginning_of_the_value() {
+        let error = |text: &str| decode_named::<Vec<Order>>("input of activity 'Pack'", text).unwrap_err();
+        assert_eq!(
+            error("5"),
+            "input of activity 'Pack' cannot be read as Vec<Order>: invalid type: integer `5`, \
+             expected a sequence at line 1 column 1; it begins with \"5\""
+        );
+        assert!(error("five").contains("invalid type: string \"five\", expected a sequence;"));
+        let long = error(&"é".repeat(1_000_000));
+        assert!(long.chars().count() < 400, "{} characters", long.chars().count());
+        assert_eq!(short_name::<Option<(Order, &str)>>(), "Option<(Order, &str)>");
     }
 
     #[test]

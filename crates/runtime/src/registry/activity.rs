@@ -4,11 +4,19 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use steadfast_core::{SYSCALL_PREFIX, decode, encode};
+use steadfast_core::{SYSCALL_PREFIX, decode_named, encode_named};
+use steadfast_store::ListedHandler;
 
 use super::{ActivityRegistry, ActivityRegistryBuilder, FIRST_VERSION};
 use crate::ActivityContext;
 use crate::handler::{ActivityHandler, FnActivity};
+
+impl ActivityRegistry {
+    /// Lists the registered names as the row of a worker has them: activities have no versions.
+    pub(crate) fn listed_names(&self) -> Vec<ListedHandler> {
+        self.list_names().into_iter().map(|name| ListedHandler { name, versions: Vec::new() }).collect()
+    }
+}
 
 impl ActivityRegistryBuilder {
     /// Registers an activity. A name that is registered already, or that begins with the prefix of the
@@ -32,11 +40,18 @@ impl ActivityRegistryBuilder {
         F: Fn(ActivityContext, In) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Out, String>> + Send + 'static,
     {
+        let name = name.into();
+        let named: Arc<str> = format!("activity '{name}'").into();
         let handler = move |ctx: ActivityContext, input: String| {
-            let started = decode::<In>(&input).map(|input| f(ctx, input));
-            async move { encode(&started?.await?) }
+            let named = Arc::clone(&named);
+            let input = decode_named::<In>(format_args!("input of {named}"), &input);
+            let started = input.map(|input| f(ctx, input));
+            async move {
+                let output = started?.await?;
+                encode_named(format_args!("output of {named}"), &output)
+            }
         };
-        self.add(name.into(), Arc::new(FnActivity(handler)))
+        self.add(name, Arc::new(FnActivity(handler)))
     }
 
     /// Returns a builder with the activities of another registry.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use semver::Version;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use steadfast_core::{OrchestrationContext, decode, encode};
+use steadfast_core::{OrchestrationContext, decode_named, encode_named};
 
 use super::{FIRST_VERSION, OrchestrationRegistry, OrchestrationRegistryBuilder};
 use crate::handler::FnOrchestration;
@@ -32,7 +32,9 @@ impl OrchestrationRegistryBuilder {
         F: Fn(OrchestrationContext, In) -> Fut + Clone + Send + Sync + 'static,
         Fut: Future<Output = Result<Out, String>> + Send + 'static,
     {
-        self.insert(name.into(), FIRST_VERSION, Arc::new(FnOrchestration(typed(f))));
+        let name = name.into();
+        let handler = typed(&name, f);
+        self.insert(name, FIRST_VERSION, Arc::new(FnOrchestration(handler)));
         self
     }
 
@@ -97,7 +99,9 @@ impl OrchestrationRegistryBuilder {
         F: Fn(OrchestrationContext, In) -> Fut + Clone + Send + Sync + 'static,
         Fut: Future<Output = Result<Out, String>> + Send + 'static,
     {
-        self.register_versioned(name, version, typed(f))
+        let name = name.into();
+        let handler = typed(&name, f);
+        self.register_versioned(name, version, handler)
     }
 
     /// Adds the orchestrations of another registry, without its policies. A name and version that are
@@ -148,16 +152,23 @@ impl OrchestrationRegistryBuilder {
 type HandlerFuture = std::pin::Pin<Box<dyn Future<Output = Result<String, String>> + Send>>;
 
 fn typed<In, Out, F, Fut>(
+    name: &str,
     f: F,
-) -> impl Fn(OrchestrationContext, String) -> HandlerFuture + Send + Sync + 'static
+) -> impl Fn(OrchestrationContext, String) -> HandlerFuture + Send + Sync + use<In, Out, F, Fut>
 where
     In: DeserializeOwned + Send + 'static,
     Out: Serialize + Send + 'static,
     F: Fn(OrchestrationContext, In) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<Out, String>> + Send + 'static,
 {
+    let named: Arc<str> = format!("orchestration '{name}'").into();
     move |ctx, input| {
-        let started = decode::<In>(&input).map(|input| f(ctx, input));
-        Box::pin(async move { encode(&started?.await?) })
+        let named = Arc::clone(&named);
+        let input = decode_named::<In>(format_args!("input of {named}"), &input);
+        let started = input.map(|input| f(ctx, input));
+        Box::pin(async move {
+            let output = started?.await?;
+            encode_named(format_args!("output of {named}"), &output)
+        })
     }
 }

@@ -94,7 +94,7 @@ async fn renew(shared: &Arc<RuntimeShared>) -> Duration {
         tags: plan.tags.clone(),
         appetite: sessions.appetite(),
         held: held.clone(),
-        worker: None,
+        worker: Some(shared.worker_row.id.clone()),
     };
     match shared.store.renew_sessions(request).await {
         Ok(renewed) => {

@@ -281,7 +281,7 @@ impl LocalSessions {
     }
 
     /// Counts the sessions that this process holds.
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.lock().held().count()
     }
 

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use semver::Version;
 use steadfast_core::{Event, KvEntry, WorkItem, kind_of};
-use steadfast_store::{History, LeaseToken, Message, RunId, TurnCommit, TurnLease};
+use steadfast_store::rules::lists_orchestration;
+use steadfast_store::{History, LeaseToken, Message, NeededHandler, RunId, TurnCommit, TurnLease};
 
 use super::commit::CommitEnd;
 use super::standing::Standing;
@@ -177,7 +178,30 @@ impl TurnProcess {
                 self.shared.plan.unregistered.delay(self.deliveries)
             }
         };
-        self.shared.abandon(&self.token, Some(delay)).await;
+        match why {
+            Wait::Incompatible { version } if self.is_run_elsewhere(version).await => {
+                self.shared.abandon_uncounted(&self.token, Some(delay)).await;
+            }
+            _ => self.shared.abandon(&self.token, Some(delay)).await,
+        }
+    }
+
+    /// Tells whether another live worker has the code of this execution and an engine that is new enough.
+    async fn is_run_elsewhere(&self, engine: &str) -> bool {
+        let (Some(started), Ok(engine)) = (&self.standing.started, Version::parse(engine)) else {
+            return false;
+        };
+        let needed = NeededHandler { name: started.name.clone(), version: started.version.clone() };
+        let own = &self.shared.worker_row.id;
+        let workers = self.shared.store.workers(None).await.unwrap_or_default();
+        workers.iter().any(|worker| {
+            let is_new_enough =
+                Version::parse(&worker.report.process.version).is_ok_and(|version| version >= engine);
+            worker.is_live
+                && worker.report.id != *own
+                && is_new_enough
+                && lists_orchestration(&worker.report, &needed)
+        })
     }
 }
 

@@ -13,6 +13,7 @@ use super::standing::{RecordedEnding, RecordedStart, Standing};
 use super::triage::Run;
 use crate::handler::OrchestrationHandler;
 use crate::observe::span;
+use crate::upkeep::worker::Missing;
 
 /// A turn whose code has run and that is not committed yet.
 pub(super) struct SteppedTurn {
@@ -116,22 +117,30 @@ impl TurnProcess {
         }
     }
 
-    /// Delays a turn whose handler is not registered here: a worker of a newer deployment may have it.
+    /// Refuses a turn whose handler is not registered here: a worker of a newer deployment may have it.
     async fn unregistered(&self, run: &Run) {
-        let delay = self.shared.plan.unregistered.delay(self.deliveries);
-        let left = (u64::from(self.shared.plan.max_attempts) + 1).saturating_sub(u64::from(self.deliveries));
+        let needed = self.shared.orchestrations.needed(&run.name, run.version.as_deref());
+        let missing = self.shared.refuse(&self.token, needed, self.deliveries).await;
         let (name, version) = (&run.name, run.version.as_deref().unwrap_or("any"));
-        tracing::warn!(
-            target: "steadfast::runtime",
-            instance = %self.instance,
-            orchestration = %name,
-            version,
-            "Orchestration not registered, abandoning with {:.1}s backoff \
-             (will poison in {left} more attempts); {}",
-            delay.as_secs_f64(),
-            self.shared.orchestrations.instead_of(name),
-        );
-        self.shared.abandon(&self.token, Some(delay)).await;
+        if missing == Missing::Routed {
+            tracing::debug!(
+                target: "steadfast::runtime",
+                instance = %self.instance,
+                orchestration = %name,
+                version,
+                "orchestration not registered; the turn is left to a worker that has it"
+            );
+        } else {
+            tracing::warn!(
+                target: "steadfast::runtime",
+                instance = %self.instance,
+                orchestration = %name,
+                version,
+                "Orchestration not registered, {}; {}",
+                missing.text(self.shared.plan.max_attempts, self.deliveries),
+                self.shared.orchestrations.instead_of(name),
+            );
+        }
     }
 }
 

@@ -2,44 +2,53 @@
 
 use std::sync::Arc;
 
+use steadfast_store::{Gauges, ProviderError, ProviderErrorKind, Store};
+
 use crate::dispatch::until_stopped;
 use crate::runtime::RuntimeShared;
 
-/// Reads the gauges from the store once.
-pub(crate) async fn read(shared: &RuntimeShared) {
-    let Some(admin) = shared.store.admin() else { return };
-    match admin.get_system_metrics().await {
-        Ok(system) => {
-            let running = i64::try_from(system.running_instances).unwrap_or(i64::MAX);
-            shared.metrics().set_active_orchestrations(running);
+/// Reads the gauges at the start and every `gauge_poll_interval`, until the runtime stops. The start of the
+/// runtime does not wait for it.
+pub(crate) async fn poll(shared: Arc<RuntimeShared>) {
+    let every = shared.plan.observability.gauge_poll_interval;
+    while !shared.stop.is_cancelled() {
+        until_stopped(&shared.stop, read(&shared)).await;
+        if every.is_zero() {
+            return;
         }
-        Err(error) => {
-            tracing::debug!(target: "steadfast::runtime", %error, "the instances could not be counted");
-        }
+        until_stopped(&shared.stop, shared.plan.clock.sleep(every)).await;
     }
-    match admin.get_queue_depths().await {
-        Ok(depths) => {
-            shared
-                .metrics()
-                .update_queue_depths(depths.orchestrator_queue as u64, depths.worker_queue as u64);
+}
+
+async fn read(shared: &RuntimeShared) {
+    match of(&*shared.store).await {
+        Ok(Some(gauges)) => {
+            let running = i64::try_from(gauges.running_instances).unwrap_or(i64::MAX);
+            shared.metrics().set_active_orchestrations(running);
+            shared.metrics().update_queue_depths(gauges.messages, gauges.work);
         }
+        Ok(None) => {}
         Err(error) => {
-            tracing::debug!(target: "steadfast::runtime", %error, "the queues could not be counted");
+            tracing::debug!(target: "steadfast::runtime", %error, "the store could not be counted");
         }
     }
 }
 
-/// Reads the gauges every `gauge_poll_interval`, until the runtime stops.
-pub(crate) async fn poll(shared: Arc<RuntimeShared>) {
-    let every = shared.plan.observability.gauge_poll_interval;
-    if every.is_zero() || shared.store.admin().is_none() {
-        return;
-    }
-    loop {
-        until_stopped(&shared.stop, shared.plan.clock.sleep(every)).await;
-        if shared.stop.is_cancelled() {
-            return;
+/// Asks a store for its gauges. A store that cannot count so is asked through its management interface;
+/// `None` if it has none.
+pub(super) async fn of(store: &dyn Store) -> Result<Option<Gauges>, ProviderError> {
+    match store.gauges().await {
+        Ok(gauges) => Ok(Some(gauges)),
+        Err(error) if error.kind == ProviderErrorKind::Unsupported => {
+            let Some(admin) = store.admin() else { return Ok(None) };
+            let depths = admin.get_queue_depths().await?;
+            let system = admin.get_system_metrics().await?;
+            Ok(Some(Gauges {
+                running_instances: system.running_instances,
+                messages: depths.orchestrator_queue as u64,
+                work: depths.worker_queue as u64,
+            }))
         }
-        until_stopped(&shared.stop, read(&shared)).await;
+        Err(error) => Err(error),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use steadfast_store::{OldestWaiting, ProviderError, ProviderErrorKind, QueueDepths, Store};
+use steadfast_store::{Gauges, OldestWaiting, ProviderError, ProviderErrorKind, Store};
 
 use crate::runtime::RuntimeShared;
 
@@ -29,9 +29,10 @@ pub struct Health {
     /// How many slots got a new task because a turn took longer than `max_turn_time`, since the runtime
     /// started.
     pub slots_replaced: u64,
-    /// How many messages wait for a turn in the whole store. `None` if the store cannot tell.
+    /// How many messages wait for a turn in the whole store, those of turns that run and of timers included.
+    /// `None` if the store cannot tell.
     pub waiting_messages: Option<usize>,
-    /// How many activities wait for a worker in the whole store. `None` if the store cannot tell.
+    /// How many activities wait for a worker or run, in the whole store. `None` if the store cannot tell.
     pub waiting_work: Option<usize>,
     /// How long the instance that waits longest for a turn has been ready for one. `None` if no instance is
     /// ready, or if the store cannot tell. It grows while too few runtimes run turns.
@@ -45,7 +46,7 @@ pub struct Health {
 /// How much work waits in the store, and for how long. `None` where the store cannot tell.
 #[derive(Default)]
 struct Backlog {
-    depths: Option<QueueDepths>,
+    gauges: Option<Gauges>,
     oldest: OldestWaiting,
 }
 
@@ -57,7 +58,7 @@ pub(crate) async fn check(shared: &RuntimeShared) -> Health {
         () = shared.plan.clock.sleep(STORE_PATIENCE) => None,
     };
     let store_reachable = answer.is_some();
-    let Backlog { depths, oldest } = answer.unwrap_or_default();
+    let Backlog { gauges, oldest } = answer.unwrap_or_default();
     let waits = |since: Option<u64>| since.map(|at| Duration::from_millis(oldest.now_ms.saturating_sub(at)));
     let slots = shared.plan.turn_slots + shared.plan.worker_slots;
     Health {
@@ -69,8 +70,8 @@ pub(crate) async fn check(shared: &RuntimeShared) -> Health {
         slots_alive: shared.slots_alive.get().min(slots),
         slots_replaced: shared.slots_replaced.get(),
         slots_restarted: shared.slots_restarted.get(),
-        waiting_messages: depths.as_ref().map(|depths| depths.orchestrator_queue),
-        waiting_work: depths.as_ref().map(|depths| depths.worker_queue),
+        waiting_messages: gauges.map(|gauges| count(gauges.messages)),
+        waiting_work: gauges.map(|gauges| count(gauges.work)),
         oldest_message_waits: waits(oldest.message_ms),
         oldest_work_waits: waits(oldest.work_ms),
     }
@@ -86,9 +87,9 @@ async fn backlog_of(store: &dyn Store) -> Result<Backlog, ProviderError> {
         }
         oldest => oldest?,
     };
-    let depths = match store.admin() {
-        Some(admin) => Some(admin.get_queue_depths().await?),
-        None => None,
-    };
-    Ok(Backlog { depths, oldest })
+    Ok(Backlog { gauges: super::gauges::of(store).await?, oldest })
+}
+
+fn count(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
 }

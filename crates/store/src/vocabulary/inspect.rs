@@ -1,7 +1,7 @@
 //! Inspection: the messages that wait for an instance, the state of its activities, and how long the oldest
 //! message and the oldest activity have waited.
 
-use steadfast_core::SessionKey;
+use steadfast_core::{SessionKey, WorkItem};
 
 /// The messages that wait for the turns of an instance, and its lease.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -23,6 +23,29 @@ pub struct TurnState {
     pub watched: Vec<SessionKey>,
     /// The store's time, in milliseconds since the Unix epoch.
     pub now_ms: u64,
+}
+
+/// The start of an execution that waits for its first turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitingStart {
+    /// The name that the orchestration is registered under.
+    pub orchestration: String,
+    /// The version that the start asks for; `None` leaves the choice to the registry.
+    pub version: Option<String>,
+}
+
+impl WaitingStart {
+    /// Describes a message that starts an execution; `None` for another message.
+    pub fn of(item: &WorkItem) -> Option<Self> {
+        match item {
+            WorkItem::StartOrchestration { orchestration, version, .. }
+            | WorkItem::ContinueAsNew { orchestration, version, .. }
+            | WorkItem::ContinueAsNewWithSessions { orchestration, version, .. } => {
+                Some(Self { orchestration: orchestration.clone(), version: version.clone() })
+            }
+            _ => None,
+        }
+    }
 }
 
 /// The state of a queued or leased activity.

@@ -75,6 +75,11 @@ where
     (input, receiver.try_recv().expect("a result"))
 }
 
+/// The error of an output of `Same` that is no value of the type.
+fn of_output(of_type: &str, error: &str, value: &str) -> String {
+    format!("output of activity 'Same' cannot be read as {of_type}: {error}; it begins with {value:?}")
+}
+
 on_every_store! {
     async fn c1_2_a_string_is_written_without_quotes_and_read_back(stage) {
         let text = "it's \"quoted\"\n".to_owned();
@@ -125,11 +130,38 @@ on_every_store! {
 
     async fn c1_2_an_output_that_is_no_such_value_is_an_error_with_its_text(stage) {
         let (_, back) = written::<String, u8>(&stage, "a", "five".to_owned()).await;
-        assert_eq!(back, Err("invalid type: string \"five\", expected u8".to_owned()));
+        assert_eq!(back, Err(of_output("u8", "invalid type: string \"five\", expected u8", "five")));
         let (_, back) = written::<u32, u8>(&stage, "b", 300).await;
-        assert_eq!(back, Err("invalid type: string \"300\", expected u8".to_owned()));
+        let text = "invalid value: integer `300`, expected u8 at line 1 column 3";
+        assert_eq!(back, Err(of_output("u8", text, "300")));
         let (_, back) = written::<String, Order>(&stage, "c", "{}".to_owned()).await;
-        assert_eq!(back, Err("invalid type: string \"{}\", expected struct Order".to_owned()));
+        let text = "missing field `total` at line 1 column 2";
+        assert_eq!(back, Err(of_output("Order", text, "{}")));
+    }
+
+    async fn g32_a_type_error_names_the_place_the_type_and_the_beginning_of_the_value(stage) {
+        let typed = activities().register_typed("Pack", |_: ActivityContext, parts: Vec<u8>| async move {
+            Ok(parts.len())
+        });
+        let flow = orchestrations()
+            .register_typed("Ship", |ctx: OrchestrationContext, parts: Vec<u8>| async move {
+                ctx.schedule_activity_typed::<_, String>("Pack", &parts[0]).await
+            })
+            .register_typed("Sum", |ctx: OrchestrationContext, parts: Vec<u8>| async move {
+                ctx.schedule_activity_typed::<_, Vec<u8>>("Pack", &parts).await
+            });
+        stage.run(typed, flow).await;
+        for (instance, orchestration, input, place) in [
+            ("a", "Ship", "5", "input of orchestration 'Ship' cannot be read as Vec<u8>"),
+            ("b", "Ship", "[5]", "input of activity 'Pack' cannot be read as Vec<u8>"),
+            ("c", "Sum", "[1,2,3,4,5]", "output of activity 'Pack' cannot be read as Vec<u8>"),
+        ] {
+            let error = stage.ends_after(instance, orchestration, input).await.expect_err("another type");
+            let text = "invalid type: integer `5`, expected a sequence at line 1 column 1; \
+                        it begins with \"5\"";
+            assert_eq!(error, failed(&format!("{place}: {text}")));
+        }
+        stage.stop().await;
     }
 
     async fn c1_2_an_input_that_cannot_be_encoded_is_an_error_and_nothing_is_scheduled(stage) {
@@ -208,9 +240,11 @@ on_every_store! {
             .register_typed("One", |_: OrchestrationContext, order: Order| async move { Ok(order) })
             .register_versioned_typed("Two", "1.2.0", |_: OrchestrationContext, n: u8| async move { Ok(n) });
         stage.run(same(), flow).await;
-        let text = "invalid type: string \"{}\", expected struct Order";
+        let text = "input of orchestration 'One' cannot be read as Order: \
+                    missing field `total` at line 1 column 2; it begins with \"{}\"";
         assert_eq!(stage.ends_after("a", "One", "{}").await, Err(failed(text)));
-        let text = "invalid type: string \"x\", expected u8";
+        let text = "input of orchestration 'Two' cannot be read as u8: \
+                    invalid type: string \"x\", expected u8; it begins with \"x\"";
         assert_eq!(stage.ends_after("b", "Two", "x").await, Err(failed(text)));
         assert_eq!(stage.kinds("b").await, ["OrchestrationStarted", "OrchestrationFailed"]);
         stage.stop().await;
@@ -226,12 +260,15 @@ on_every_store! {
             Ok(format!("{decode:?} {encode:?}"))
         });
         stage.run(typed, flow).await;
-        let expected = r#"Err("invalid type: string \"x\", expected u8") Err("cannot be written")"#;
-        assert_eq!(stage.ends_after("a", "Call", "").await, Ok(expected.to_owned()));
+        let message = "input of activity 'Typed' cannot be read as u8: \
+                       invalid type: string \"x\", expected u8; it begins with \"x\""
+            .to_owned();
+        let unwritten = "output of activity 'Bad' cannot be written, a Unwritable: cannot be written";
+        let expected = format!("Err({message:?}) Err({unwritten:?})");
+        assert_eq!(stage.ends_after("a", "Call", "").await, Ok(expected));
         let EventKind::ActivityFailed { details } = &stage.history("a").await[2].kind else {
             panic!("it failed")
         };
-        let message = "invalid type: string \"x\", expected u8".to_owned();
         let kind = AppErrorKind::ActivityFailed;
         assert_eq!(*details, ErrorDetails::Application { kind, message, retryable: false });
         stage.stop().await;
@@ -241,7 +278,8 @@ on_every_store! {
         let flow = orchestrations()
             .register_typed("Bad", |_: OrchestrationContext, (): ()| async move { Ok(Unwritable) });
         stage.run(same(), flow).await;
-        assert_eq!(stage.ends_after("a", "Bad", "null").await, Err(failed("cannot be written")));
+        let text = "output of orchestration 'Bad' cannot be written, a Unwritable: cannot be written";
+        assert_eq!(stage.ends_after("a", "Bad", "null").await, Err(failed(text)));
         stage.stop().await;
     }
 
@@ -256,7 +294,8 @@ on_every_store! {
             ctx.schedule_orchestration_typed("Child", "free", &order());
             ctx.schedule_orchestration_versioned_typed("Child", None, "bare", &"text");
             assert_eq!((auto, named.as_str()), (order(), "text"));
-            assert_eq!(wrong, Err("invalid type: string \"text\", expected u8".to_owned()));
+            let wrong = wrong.expect_err("is no number");
+            assert!(wrong.starts_with("output of orchestration 'Child' cannot be read as u8: "), "{wrong}");
             ctx.continue_as_new_typed(&order()).await
         });
         stage.run(same(), flow).await;

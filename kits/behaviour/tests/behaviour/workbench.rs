@@ -88,7 +88,7 @@ pub(crate) async fn call(ctx: OrchestrationContext, activity: String) -> Result<
 
 /// Waits until an activity has been abandoned for the `n`th time, and its work waits for a worker.
 pub(crate) async fn is_abandoned(stage: &Stage, n: u64) {
-    stage.until("it is given back", async || stage.faults.calls("abandon") == n).await;
+    stage.until("it is given back", async || stage.faults.abandoned() == n).await;
     stage
         .until("it waits", async || {
             stage.observer().get_queue_depths().await.expect("counts").worker_queue == 1

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use steadfast_core::WorkItem;
 use steadfast_store::rules::WorkTimes;
-use steadfast_store::{MAX_PAGE, OldestWaiting, ProviderError, TurnState, WorkState};
+use steadfast_store::{MAX_PAGE, OldestWaiting, ProviderError, TurnState, WaitingStart, WorkState};
 use tokio_postgres::Row;
 
 use crate::link::db::{Db, column, time, unsigned};
@@ -73,6 +73,15 @@ impl Db {
             watched: scopes.into_iter().zip(sessions).map(|(scope, id)| read_key(scope, id)).collect(),
             now_ms: number("now_ms")?,
         }))
+    }
+
+    /// Describes the first message of an instance that starts an execution.
+    pub(crate) async fn start_of(&self, instance: &str) -> Result<Option<WaitingStart>, ProviderError> {
+        const OPERATION: &str = "start_of";
+        let params = params![escape(instance)];
+        let row = self.one(OPERATION, Statement::of(sql!("waiting/start_of"), params)).await?;
+        let text: Option<String> = row.map(|row| column(OPERATION, &row, "work_item")).transpose()?;
+        Ok(text.and_then(|text| WaitingStart::of(&serde_json::from_str(&text).ok()?)))
     }
 
     /// Lists the queued activities of an execution with their states.

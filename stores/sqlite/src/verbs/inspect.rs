@@ -3,7 +3,7 @@
 use rusqlite::params;
 use steadfast_core::WorkItem;
 use steadfast_store::rules::{WorkTimes, session_key, tag_of};
-use steadfast_store::{MAX_PAGE, OldestWaiting, TurnState, WorkState};
+use steadfast_store::{MAX_PAGE, OldestWaiting, TurnState, WaitingStart, WorkState};
 
 use crate::link::db::{Db, sql, text_of, time, unsigned};
 use crate::link::error::DbResult;
@@ -34,6 +34,12 @@ impl Db<'_> {
             Ok(session_key(row.get(0)?, row.get(1)?))
         })?;
         Ok(turns.map(|turns| TurnState { watched, ..turns }))
+    }
+
+    pub(crate) fn start_of(&self, instance: &str) -> DbResult<Option<WaitingStart>> {
+        let Some(key) = self.maybe(sql!("instance/key"), [instance])? else { return Ok(None) };
+        let text = self.one(sql!("turn/start_of"), [key], |row| row.get::<_, String>(0))?;
+        Ok(text.and_then(|text| WaitingStart::of(&serde_json::from_str(&text).ok()?)))
     }
 
     pub(crate) fn work_of(&self, instance: &str, execution_id: u64) -> DbResult<Vec<WorkState>> {

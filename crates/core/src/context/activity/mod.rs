@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 
 use super::{OrchestrationContext, result};
 use crate::context::future::DurableFuture;
-use crate::{Action, decode, encode};
+use crate::{Action, decode_named, encode};
 
 /// The arguments of a call that schedules an activity.
 pub(super) struct ActivityCall {
@@ -96,9 +96,11 @@ impl OrchestrationContext {
         Out: DeserializeOwned + Send + 'static,
     {
         match input {
-            Ok(input) => self
-                .ask_activity(ActivityCall { name, input, session_id }, at)
-                .map(|result| result.and_then(|output| decode(&output))),
+            Ok(input) => {
+                let what = format!("output of activity '{name}'");
+                self.ask_activity(ActivityCall { name, input, session_id }, at)
+                    .map(move |result| result.and_then(|output| decode_named(what, &output)))
+            }
             Err(error) => DurableFuture::ready(Err(error)),
         }
     }

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use super::super::OrchestrationContext;
 use super::ActivityCall;
-use crate::{Either2, Retry, RetryPolicy, decode, encode};
+use crate::{Either2, Retry, RetryPolicy, decode_named, encode};
 
 /// The error of a try that took longer than the policy allows.
 const TIMED_OUT: &str = "timeout: activity timed out";
@@ -65,8 +65,10 @@ impl OrchestrationContext {
         Out: DeserializeOwned,
     {
         let at = Location::caller();
-        let result = self.clone().retry(name.into(), encode(input), retry, at);
-        async move { decode(&result.await?) }
+        let name = name.into();
+        let what = format!("output of activity '{name}'");
+        let result = self.clone().retry(name, encode(input), retry, at);
+        async move { decode_named(what, &result.await?) }
     }
 
     /// Runs an activity with retries, with input and output encoded as JSON.
@@ -82,8 +84,10 @@ impl OrchestrationContext {
         Out: DeserializeOwned,
     {
         let at = Location::caller();
-        let result = self.clone().retry(name.into(), encode(input), Retry::from(policy), at);
-        async move { decode(&result.await?) }
+        let name = name.into();
+        let what = format!("output of activity '{name}'");
+        let result = self.clone().retry(name, encode(input), Retry::from(policy), at);
+        async move { decode_named(what, &result.await?) }
     }
 
     /// Runs an activity on a session with retries.
@@ -114,8 +118,10 @@ impl OrchestrationContext {
     {
         let at = Location::caller();
         let retry = Retry::from(policy).on_session(session_id);
-        let result = self.clone().retry(name.into(), encode(input), retry, at);
-        async move { decode(&result.await?) }
+        let name = name.into();
+        let what = format!("output of activity '{name}'");
+        let result = self.clone().retry(name, encode(input), retry, at);
+        async move { decode_named(what, &result.await?) }
     }
 
     async fn retry(

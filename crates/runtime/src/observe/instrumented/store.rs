@@ -68,6 +68,7 @@ fn measured(call: StoreCall<'_>) -> Measured {
         | StoreCall::DropSetAside
         | StoreCall::TurnOf
         | StoreCall::WorkOf
+        | StoreCall::StartOf
         | StoreCall::OldestWaiting => Measured::Not,
     }
 }

@@ -314,8 +314,9 @@ on_every_store! {
             Ok(format!("{list:?} {text} {wrong:?} {unsent:?}"))
         });
         stage.run(flaky(1), flow).await;
-        let wrong = "invalid type: string \\\"text\\\", expected u8";
-        let expected = format!(r#"[1, 2] text Err("{wrong}") Err("cannot be written")"#);
+        let wrong = "output of activity 'Flaky' cannot be read as u8: \
+                     invalid type: string \"text\", expected u8; it begins with \"text\"";
+        let expected = format!(r#"[1, 2] text Err({wrong:?}) Err("cannot be written")"#);
         assert_eq!(stage.ends_after("a", "Typed", "").await, Ok(expected));
         let scheduled = stage.kinds("a").await.into_iter().filter(|kind| kind == "ActivityScheduled").count();
         assert_eq!(scheduled, 4, "an output that cannot be decoded is not tried again");

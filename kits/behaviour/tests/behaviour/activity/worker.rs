@@ -301,7 +301,7 @@ on_every_store! {
                 format!("with {delay}.0s backoff (will poison in {} more attempts); nothing is", 5 - n);
             stage.until(&text, async || lines.saying("WARN", &text).len() == 1).await;
             pass_calmly(&stage, (delay - 1) * SECOND, (delay - 1) * SECOND).await;
-            assert_eq!(stage.faults.calls("abandon"), n, "not before its time");
+            assert_eq!(stage.faults.abandoned(), n, "not before its time");
             stage.pass(SECOND);
         }
         let item = WorkItem::ActivityExecute {

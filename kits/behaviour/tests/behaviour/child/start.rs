@@ -61,7 +61,7 @@ async fn is_abandoned(stage: &Stage, before: u64) {
         .until("the turn is given back", async || {
             // The call is counted when it begins; its messages are free when it has ended.
             let depths = stage.observer().get_queue_depths().await.expect("counts");
-            stage.faults.calls("abandon") > before && depths.orchestrator_queue == 1
+            stage.faults.abandoned() > before && depths.orchestrator_queue == 1
         })
         .await;
 }

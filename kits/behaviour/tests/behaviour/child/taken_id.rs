@@ -73,7 +73,7 @@ async fn is_abandoned(stage: &Stage, before: u64) {
         .until("the turn is given back", async || {
             // The call is counted when it begins; its messages are free when it has ended.
             let depths = stage.observer().get_queue_depths().await.expect("counts");
-            stage.faults.calls("abandon") > before && depths.orchestrator_queue == 1
+            stage.faults.abandoned() > before && depths.orchestrator_queue == 1
         })
         .await;
 }
@@ -238,7 +238,7 @@ on_every_store! {
         let parents = orchestrations().register("Parent", has_kid);
         let options = RuntimeOptions { max_attempts: 1, ..stage.options() };
         stage.run_with(activities(), parents, options).await;
-        let before = stage.faults.calls("abandon");
+        let before = stage.faults.abandoned();
         stage.start("c", "Parent", "Nobody has it").await;
         is_abandoned(&stage, before).await;
         stage.pass(Duration::from_secs(1));

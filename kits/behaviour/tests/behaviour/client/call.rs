@@ -317,7 +317,8 @@ on_every_store! {
         assert_eq!(handle.wait::<String>().await.expect("ends"), Ok("1+two".to_owned()));
         assert_eq!(handle.clone().wait_for::<String>(SOON).await.expect("ends"), Ok("1+two".to_owned()));
         let error = handle.wait::<u8>().await.expect_err("is no number");
-        let text = "Invalid input: decode failed: invalid type: string \"1+two\", expected u8";
+        let text = "Invalid input: decode failed: output of instance 'a' cannot be read as u8: \
+            invalid type: string \"1+two\", expected u8; it begins with \"1+two\"";
         assert_eq!(error.to_string(), text);
         let error = handle.raise("go", &Unwritable).await.expect_err("cannot be encoded");
         assert_eq!(error.to_string(), "Invalid input: encode: cannot be written");

@@ -5,6 +5,7 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use steadfast::providers::ProviderError;
+use steadfast::runtime::RuntimeOptions;
 use steadfast::runtime::registry::OrchestrationRegistryBuilder;
 use steadfast::{
     AppErrorKind, Client, ClientError, ErrorDetails, InstanceFilter, OrchestrationContext,
@@ -71,6 +72,17 @@ fn fail_reads(stage: &Stage, error: &ProviderError) {
     for operation in ["state", "wait", "read_history", "kv_value", "kv_values", "stats"] {
         stage.faults.refuse(operation, 1, error.clone());
     }
+}
+
+/// Starts to wait, on a task of its own.
+fn waiting<T: Send + 'static, F>(
+    stage: &Stage,
+    wait: impl FnOnce(Client) -> F,
+) -> tokio::task::JoinHandle<Result<T, ClientError>>
+where
+    F: Future<Output = Result<T, ClientError>> + Send + 'static,
+{
+    tokio::spawn(wait(stage.client.clone()))
 }
 
 fn of_provider<T: Debug>(result: Result<T, ClientError>) -> ProviderError {
@@ -148,8 +160,9 @@ on_every_store! {
             in_vain(&stage, stage.client.wait_for_orchestration_typed::<String>(instance, TIMEOUT)).await;
             in_vain(&stage, stage.client.wait_for_kv_value(instance, "k", TIMEOUT)).await;
             in_vain(&stage, stage.client.wait_for_kv_value_typed::<u8>(instance, "k", TIMEOUT)).await;
-            in_vain(&stage, stage.client.instance(instance).wait_for::<String>(TIMEOUT)).await;
         }
+        in_vain(&stage, stage.client.instance("a").wait_for::<String>(TIMEOUT)).await;
+        in_vain(&stage, stage.client.instance("nobody").wait_for_start(TIMEOUT)).await;
         let at_once = stage.client.wait_for_orchestration("a", Duration::ZERO).await;
         assert!(matches!(at_once, Err(ClientError::Timeout)), "{at_once:?}");
         stage.stop().await;
@@ -176,7 +189,8 @@ on_every_store! {
         let stopped = client.wait_for_orchestration_typed::<u8>("stopped", SOON).await;
         assert_eq!(stopped.expect("ends"), Err("canceled: enough".to_owned()));
         let wrong = client.wait_for_orchestration_typed::<u8>("text", SOON).await.expect_err("is no number");
-        let says = "Invalid input: decode failed: invalid type: string \"bare\", expected u8";
+        let says = "Invalid input: decode failed: output of instance 'text' cannot be read as u8: \
+            invalid type: string \"bare\", expected u8; it begins with \"bare\"";
         assert_eq!(wrong.to_string(), says);
         stage.stop().await;
     }
@@ -218,6 +232,40 @@ on_every_store! {
         stage.stop().await;
     }
 
+    async fn g15_a_wait_for_an_instance_that_is_deleted_ends_at_once(stage) {
+        stage.run(activities(), flows()).await;
+        starts_and_waits(&stage, "a", "Wait", "").await;
+        let waits = [
+            waiting(&stage, |client| async move { client.wait_for_orchestration("a", LONG).await.map(drop) }),
+            waiting(&stage, |client| async move { client.instance("a").wait::<String>().await.map(drop) }),
+            waiting(&stage, |client| async move { client.wait_for_kv_value("a", "k", LONG).await.map(drop) }),
+            waiting(&stage, |client| async move {
+                client.wait_for_status_change("a", 0, TIMEOUT, LONG).await.map(drop)
+            }),
+        ];
+        let reads = if stage.kind == StoreKind::Wrapped { "read_history" } else { "wait" };
+        stage.until("they have seen it", async || stage.faults.calls(reads) >= waits.len() as u64).await;
+        stage.settle().await;
+        stage.observer().delete_instance("a", true).await.expect("is deleted");
+        for wait in waits {
+            let error = wait.await.expect("runs").expect_err("the instance is gone");
+            assert!(
+                matches!(&error, ClientError::InstanceNotFound { instance_id } if instance_id == "a"),
+                "{error:?}"
+            );
+        }
+        stage.stop().await;
+    }
+
+    async fn g15_a_wait_for_an_id_that_is_to_come_ends_with_its_end(stage) {
+        stage.run(activities(), flows()).await;
+        let wait = waiting(&stage, |client| async move { client.wait_for_orchestration("late", SOON).await });
+        stage.settle().await;
+        stage.start("late", "Echo", "x").await;
+        assert_eq!(wait.await.expect("runs").expect("ends"), completed("x"));
+        stage.stop().await;
+    }
+
     async fn r2_15_an_error_of_the_store_ends_reads_and_waits_at_once(stage) {
         let client = &stage.client;
         for error in [ProviderError::permanent("read", "broken"), ProviderError::retryable("read", "busy")] {
@@ -256,6 +304,43 @@ on_every_store! {
 }
 
 on_every_full_store! {
+    async fn g35_a_wait_on_the_handle_of_an_id_that_does_not_exist_answers_at_once(stage) {
+        stage.run(activities(), flows()).await;
+        let typo = stage.client.instance("typo");
+        for answer in [typo.wait::<String>().await, typo.wait_for::<String>(LONG).await] {
+            let error = answer.expect_err("there is none");
+            assert!(
+                matches!(&error, ClientError::InstanceNotFound { instance_id } if instance_id == "typo"),
+                "{error:?}"
+            );
+        }
+        stage.stop().await;
+    }
+
+    async fn g35_a_start_that_waits_for_its_first_turn_exists(stage) {
+        let idle = RuntimeOptions { orchestration_concurrency: 0, ..stage.options() };
+        stage.run_with(activities(), flows(), idle).await;
+        stage.start("a", "Echo", "x").await;
+        let wait = waiting(&stage, |client| async move { client.instance("a").wait::<String>().await });
+        stage.until("it waits", async || stage.faults.calls("wait") > 0).await;
+        stage.run(activities(), flows()).await;
+        assert_eq!(wait.await.expect("runs").expect("ends"), Ok("x".to_owned()));
+        stage.stop().await;
+    }
+
+    async fn g35_an_id_that_is_to_come_is_waited_for_if_asked(stage) {
+        stage.run(activities(), flows()).await;
+        let wait = waiting(&stage, |client| async move {
+            let late = client.instance("late");
+            late.wait_for_start(LONG).await?;
+            late.wait::<String>().await
+        });
+        stage.until("it waits", async || stage.faults.calls("wait") > 0).await;
+        stage.start("late", "Echo", "x").await;
+        assert_eq!(wait.await.expect("runs").expect("ends"), Ok("x".to_owned()));
+        stage.stop().await;
+    }
+
     async fn c1_11_management_of_an_unknown_instance_finds_nothing_or_says_so(stage) {
         let client = &stage.client;
         assert_eq!(client.list_executions("nobody").await.expect("answers"), [0_u64; 0]);

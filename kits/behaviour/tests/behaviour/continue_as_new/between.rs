@@ -41,7 +41,7 @@ async fn are_abandoned(stage: &Stage, times: u64, messages: usize) {
         .until("turns are given back", async || {
             // The call is counted when it begins; its messages are free when it has ended.
             let depths = stage.observer().get_queue_depths().await.expect("counts");
-            stage.faults.calls("abandon") >= times && depths.orchestrator_queue == messages
+            stage.faults.abandoned() >= times && depths.orchestrator_queue == messages
         })
         .await;
 }

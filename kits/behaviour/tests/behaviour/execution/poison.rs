@@ -157,7 +157,7 @@ on_every_store! {
         };
         assert_eq!(stage.ends("a").await, Err(details));
         assert_eq!(stage.kinds("a").await, ["OrchestrationStarted", "OrchestrationFailed"]);
-        assert_eq!(stage.faults.calls("abandon"), 0);
+        assert_eq!(stage.faults.abandoned(), 0);
         stage.stop().await;
         stage.nothing_waits().await;
     }
@@ -356,7 +356,7 @@ on_every_store! {
         };
         assert_eq!(stage.ends_as_time_passes("a", SECOND / 4).await, Err(details.clone()));
         assert_eq!(details.display_message(), "poison: activity Missing#2 exceeded 4 attempts (max 3)");
-        assert_eq!(stage.faults.calls("abandon"), 3);
+        assert_eq!(stage.faults.abandoned(), 3);
         let kinds = kinds_of(&stage, "a", 1).await;
         assert_eq!(
             kinds[2..],

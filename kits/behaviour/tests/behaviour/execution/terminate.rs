@@ -146,7 +146,7 @@ on_every_store! {
         stage.start("a", "Unknown", "").await;
         let observer = stage.observer();
         let held_back = async || {
-            stage.faults.calls("abandon") > 0
+            stage.faults.abandoned() > 0
                 && observer.get_queue_depths().await.expect("counts").orchestrator_queue == 1
         };
         stage.until("its start is held back", held_back).await;

@@ -92,17 +92,17 @@ on_every_store! {
         waiting_then_damaged(&stage, "a").await;
         stage.run_with(activities(), flows(), patience(&stage, 3)).await;
         for nth in 1..=3 {
-            stage.until("the turn is given back", async || stage.faults.calls("abandon") == nth).await;
+            stage.until("the turn is given back", async || stage.faults.abandoned() == nth).await;
             stage.settle().await;
             stage.pass(SECOND - Duration::from_millis(1));
             stage.settle().await;
-            assert_eq!(stage.faults.calls("abandon"), nth, "it is tried again after a second");
+            assert_eq!(stage.faults.abandoned(), nth, "it is tried again after a second");
             stage.pass(Duration::from_millis(1));
         }
         let text = ended_unreadable(&stage, "a").await;
         let begin = "poison: orchestration a history deserialization failed after 4 attempts (max 3): ";
         assert!(text.starts_with(begin), "{text}");
-        assert_eq!(stage.faults.calls("abandon"), 3);
+        assert_eq!(stage.faults.abandoned(), 3);
         assert_eq!(lines.saying("WARN", "history cannot be read, abandoning").len(), 3);
         stage.stop().await;
         stage.nothing_waits().await;

@@ -182,7 +182,74 @@ on_every_full_store! {
         let turn = told.turn.clone().expect("the store can tell");
         assert_eq!((told.state.is_none(), turn.waiting, turn.leased_until_ms), (true, 1, None));
         assert_eq!(turn.oldest_ms, Some(told.now_ms - 60_000));
-        assert_eq!(told.to_string(), "a: not begun\n1 message waits for a turn, for 1 min");
+        let start = told.start.expect("the store can tell");
+        assert_eq!((start.orchestration.as_str(), start.version), ("Flow", None));
+        assert_eq!(
+            explain(&stage, "a").await.to_string(),
+            "a: not begun (Flow)\n1 message waits for a turn, for 1 min\n\
+             not registered: no live worker has orchestration 'Flow'"
+        );
+    }
+
+    async fn g31_a_start_that_no_live_worker_has_the_code_for_says_so_with_its_name_and_version(stage) {
+        stage.run(activities(), working()).await;
+        stage.client.start_orchestration_versioned("a", "Work", "3.0.0", "").await.expect("starts");
+        stage.start("b", "Typo", "").await;
+        stage.until("both are refused", async || stage.faults.abandoned() == 2).await;
+        stage.settle().await;
+        for (instance, name) in [("a", "Work"), ("b", "Typo")] {
+            let told = explain(&stage, instance).await;
+            assert_eq!(told.unregistered.as_ref().map(|needed| needed.name.as_str()), Some(name));
+        }
+        let text = explain(&stage, "a").await.to_string();
+        assert!(text.starts_with("a: not begun (Work 3.0.0)\n1 message not due yet"), "{text}");
+        let says = "\nnot registered: no live worker has orchestration 'Work' 3.0.0";
+        assert!(text.ends_with(says), "{text}");
+        stage.stop().await;
+    }
+
+    async fn g31_a_turn_that_no_live_worker_has_the_code_for_says_so(stage) {
+        let flow = orchestrations().register("Wait", |ctx: OrchestrationContext, _| async move {
+            Ok(ctx.schedule_wait("go").await)
+        });
+        stage.run(activities(), flow).await;
+        stage.start("a", "Wait", "").await;
+        stage.has("a", "ExternalSubscribed", 1).await;
+        stage.stop().await;
+        assert_eq!(explain(&stage, "a").await.unregistered, None, "it waits for an event and not for a turn");
+        stage.client.raise_event("a", "go", "").await.expect("is raised");
+        let text = explain(&stage, "a").await.to_string();
+        assert!(text.contains("\nnot registered: no live worker has orchestration 'Wait' 1.0.0\n"), "{text}");
+        stage.stop().await;
+    }
+
+    async fn g31_an_activity_that_a_live_worker_has_is_not_called_unregistered(stage) {
+        stage.run_with(activities(), working(), only_turns(&stage)).await;
+        stage.start("a", "Work", "").await;
+        stage.has("a", "ActivityScheduled", 1).await;
+        assert!(activity(&stage, "a", |_| true).await.is_unregistered);
+        stage.faults.hang("fetch_work", u64::MAX);
+        let runtime = stage.run(hanging(), orchestrations()).await;
+        let is_listed = async || stage.client.workers().await.is_ok_and(|workers| workers.len() == 2);
+        stage.until("it is listed", is_listed).await;
+        assert!(!activity(&stage, "a", |_| true).await.is_unregistered, "a worker has it");
+        runtime.shutdown(Some(0)).await;
+        assert!(activity(&stage, "a", |_| true).await.is_unregistered, "that worker has stopped");
+        stage.stop().await;
+    }
+
+    async fn g31_an_instance_that_has_ended_tells_of_no_message_that_is_not_due(stage) {
+        let flow = orchestrations().register("Race", |ctx: OrchestrationContext, _| async move {
+            ctx.select2(ctx.schedule_wait("go"), ctx.schedule_timer(MINUTE)).await;
+            Ok("done".to_owned())
+        });
+        stage.run(activities(), flow).await;
+        stage.start("a", "Race", "").await;
+        stage.has("a", "TimerCreated", 1).await;
+        stage.client.raise_event("a", "go", "").await.expect("is raised");
+        stage.ends("a").await.expect("completes");
+        assert_eq!(explain(&stage, "a").await.to_string(), "a: completed (Race 1.0.0, execution 1)");
+        stage.stop().await;
     }
 
     async fn an_activity_that_nobody_takes_says_since_when_and_which_tag_it_needs(stage) {
@@ -206,6 +273,7 @@ on_every_full_store! {
                 attempts: 0,
                 phase: WorkPhase::Waiting { since_ms: queued_at_ms },
             }),
+            is_unregistered: true,
         };
         let told = explain(&stage, "a").await;
         assert_eq!(told.waiting, [Waiting::Activity(Box::new(expected))]);
@@ -213,7 +281,8 @@ on_every_full_store! {
             told.to_string(),
             "a: running (Work 1.0.0, execution 1)\n\
              waits for activity 'Work' (event 2), queued 5 s ago; nobody has taken it, for 5 s (0 attempts); \
-             only a worker with tag 'gpu' may"
+             only a worker with tag 'gpu' may; not registered: no live worker has activity 'Work' \
+             for tag 'gpu'"
         );
         stage.stop().await;
     }
@@ -244,6 +313,8 @@ on_every_full_store! {
         assert!(until_ms > stage.clock.now_ms(), "{until_ms}");
         let text = explain(&stage, "a").await.to_string();
         assert!(text.contains("; held back after "), "{text}");
+        // G31: the reason is said, and not only in the log of the workers.
+        assert!(text.ends_with("; not registered: no live worker has activity 'Work'"), "{text}");
         stage.stop().await;
     }
 
@@ -285,7 +356,8 @@ on_every_full_store! {
         let leased = store.fetch_orchestration_item(LEASE, Duration::ZERO, None).await.expect("is fetched");
         assert!(leased.is_some());
         let told = explain(&stage, "a").await;
-        assert_eq!(told.to_string(), "a: not begun\na turn with 1 message is leased, for another 30 s");
+        let text = "a: not begun (Flow)\na turn with 1 message is leased, for another 30 s";
+        assert_eq!(told.to_string(), text);
     }
 
     async fn an_explanation_is_reached_by_the_name_of_an_instance_and_passes_errors_on(stage) {

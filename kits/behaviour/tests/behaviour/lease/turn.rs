@@ -136,9 +136,9 @@ on_every_store! {
         let options = RuntimeOptions { unregistered_backoff: backoff, ..stage.options() };
         stage.run_with(activities(), flows(), options).await;
         stage.start("a", "Nobody", "").await;
-        stage.until("it is given back", async || stage.faults.calls("abandon") == 1).await;
+        stage.until("it is given back", async || stage.faults.abandoned() == 1).await;
         stage.pass_slowly(Duration::from_secs(30), ms(500)).await;
-        assert_eq!((stage.faults.calls("renew"), stage.faults.calls("abandon")), (0, 1));
+        assert_eq!((stage.faults.calls("renew"), stage.faults.abandoned()), (0, 1));
         stage.stop().await;
     }
 
@@ -206,10 +206,10 @@ on_every_store! {
 async fn comes_back_after_its_lease(stage: &Stage, error: ProviderError) {
     let (lines, _guard) = Lines::collect();
     let warnings = || lines.saying("WARN", "Orchestration not registered").len();
-    stage.faults.refuse("abandon", 1, error);
+    stage.faults.keep_lease(&error);
     stage.run(activities(), flows()).await;
     stage.start("a", "Nobody", "").await;
-    stage.until("it is given back", async || stage.faults.calls("abandon") == 1).await;
+    stage.until("it is given back", async || stage.faults.abandoned() == 1).await;
     stage.settle().await;
     stage.pass(ms(4_999));
     stage.settle().await;

@@ -421,10 +421,10 @@ on_every_store! {
     }
 
     async fn f23_errors_of_giving_back_count_too(stage) {
-        stage.faults.refuse("abandon", 1, busy());
+        stage.faults.keep_lease(&busy());
         let runtime = stage.run(works(), flows()).await;
         stage.start("a", "Nobody", "").await;
-        stage.until("it is given back", async || stage.faults.calls("abandon") == 1).await;
+        stage.until("it is given back", async || stage.faults.abandoned() == 1).await;
         assert_eq!(counted(&stage, runtime).await.provider_errors, 1);
     }
 }
@@ -449,7 +449,7 @@ on_every_full_store! {
         stage.start("f", "Quick", "").await;
         let idle = RuntimeOptions { worker_concurrency: 0, orchestration_concurrency: 0, ..stage.options() };
         let runtime = stage.run_with(works(), flows(), idle).await;
-        assert_eq!(gauges(&runtime), (3, (2, 3)));
+        stage.until("they are read", async || gauges(&runtime) == (3, (2, 3))).await;
         stage.stop().await;
     }
 

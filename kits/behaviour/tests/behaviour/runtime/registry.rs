@@ -60,7 +60,7 @@ fn one_slot(stage: &Stage, max_attempts: u32) -> RuntimeOptions {
 
 /// Waits until a turn was abandoned for the n-th time.
 async fn is_abandoned(stage: &Stage, nth: u64) {
-    stage.until("a turn is given back", async || stage.faults.calls("abandon") == nth).await;
+    stage.until("a turn is given back", async || stage.faults.abandoned() == nth).await;
     stage.settle().await;
 }
 
@@ -211,11 +211,11 @@ on_every_store! {
             is_abandoned(&stage, nth).await;
             stage.pass(Duration::from_millis(wait - 1));
             assert_eq!(stage.ends_after(&format!("probe {nth}"), "Floe", "").await, Ok("1".to_owned()));
-            assert_eq!(stage.faults.calls("abandon"), nth, "it waits for {wait} ms");
+            assert_eq!(stage.faults.abandoned(), nth, "it waits for {wait} ms");
             stage.pass(Duration::from_millis(1));
         }
         assert_eq!(stage.ends("a").await, Err(poison("a", 4, start("a", "Flow", None))));
-        assert_eq!(stage.faults.calls("abandon"), 3);
+        assert_eq!(stage.faults.abandoned(), 3);
         let warnings = lines.saying("WARN", "Orchestration not registered");
         let text = |wait: &str, left: u64| {
             format!(

@@ -72,7 +72,7 @@ on_every_store! {
         let options = RuntimeOptions { max_attempts: 100, ..stage.options() };
         stage.run_with(activities(), orchestrations(), options).await;
         stage.start("a", "Nobody", "").await;
-        stage.until("it was tried", async || stage.faults.calls("abandon") > 0).await;
+        stage.until("it was tried", async || stage.faults.abandoned() > 0).await;
         stage.client.terminate_instance("a", "a typing error").await.expect("asks");
         let ended = stage.ends_as_time_passes("a", Duration::from_millis(500)).await;
         assert_eq!(ended, Err(terminated("a typing error")));
@@ -97,7 +97,7 @@ on_every_store! {
     async fn messages_for_an_instance_that_waits_for_its_handler_are_kept(stage) {
         stage.run(activities(), orchestrations()).await;
         stage.start("a", "Late", "").await;
-        stage.until("it was tried", async || stage.faults.calls("abandon") > 0).await;
+        stage.until("it was tried", async || stage.faults.abandoned() > 0).await;
         stage.client.enqueue_event("a", "q", "kept").await.expect("sends");
         stage.settle().await;
         stage.stop().await;

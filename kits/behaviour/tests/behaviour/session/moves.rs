@@ -252,7 +252,7 @@ on_every_full_store! {
         faults.refuse("renew_sessions", u64::MAX, down);
         pass_calmly(&stage, 28 * SECOND, SECOND).await;
         slow.open();
-        stage.until("it is given back", async || faults.calls("abandon") == 1).await;
+        stage.until("it is given back", async || faults.abandoned() == 1).await;
         assert_eq!(gate.waiting(), 0, "it did not begin");
         late.shutdown(Some(0)).await;
         let other = Gate::new();
@@ -404,11 +404,11 @@ on_every_full_store! {
     async fn d33_the_session_is_left_out_until_the_longest_back_off_has_passed(stage) {
         node(&stage, "A", &Gate::new(), |_| {}).await;
         stage.start("2", "One", "New/chat").await;
-        stage.until("it is given back", async || stage.faults.calls("abandon") == 1).await;
+        stage.until("it is given back", async || stage.faults.abandoned() == 1).await;
         pass_calmly(&stage, 59 * SECOND, SECOND).await;
-        assert_eq!(stage.faults.calls("abandon"), 1, "others have their chance");
+        assert_eq!(stage.faults.abandoned(), 1, "others have their chance");
         pass_calmly(&stage, 2 * SECOND, SECOND).await;
-        stage.until("it is tried again", async || stage.faults.calls("abandon") == 2).await;
+        stage.until("it is tried again", async || stage.faults.abandoned() == 2).await;
         stage.stop().await;
     }
 

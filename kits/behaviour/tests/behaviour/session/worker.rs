@@ -244,7 +244,7 @@ on_every_full_store! {
         gate.open();
         // No time passes: the slots ask again as soon as there is room.
         assert_eq!(stage.output("waits").await, Ok("two on A, attempt 1".to_owned()));
-        assert_eq!(stage.faults.calls("abandon"), 0, "nothing is fetched only to be given back");
+        assert_eq!(stage.faults.abandoned(), 0, "nothing is fetched only to be given back");
         stage.stop().await;
         stage.nothing_waits().await;
     }

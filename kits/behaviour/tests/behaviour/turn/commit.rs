@@ -89,7 +89,7 @@ on_every_store! {
             comes_after(&stage, "commit_turn", nth, ms(wait)).await;
         }
         assert_eq!(stage.output("a").await, Ok("x".to_owned()));
-        assert_eq!((stage.faults.calls("commit_turn"), stage.faults.calls("abandon")), (6, 0));
+        assert_eq!((stage.faults.calls("commit_turn"), stage.faults.abandoned()), (6, 0));
         assert_eq!(stage.kinds("a").await, ["OrchestrationStarted", "OrchestrationCompleted"]);
         stage.stop().await;
         stage.nothing_waits().await;
@@ -104,7 +104,7 @@ on_every_store! {
         }
         // The clock stands still from here on: the next fetch does not wait for the end of the lease.
         assert_eq!(stage.output("a").await, Ok("x".to_owned()));
-        assert_eq!((stage.faults.calls("commit_turn"), stage.faults.calls("abandon")), (7, 1));
+        assert_eq!((stage.faults.calls("commit_turn"), stage.faults.abandoned()), (7, 1));
         stage.stop().await;
         stage.nothing_waits().await;
     }
@@ -201,7 +201,7 @@ on_every_store! {
         });
         stage.run_with(activities(), old, one_slot(&stage)).await;
         stage.start("a", "Again", "one").await;
-        stage.until("the successor waits for its code", async || stage.faults.calls("abandon") == 1).await;
+        stage.until("the successor waits for its code", async || stage.faults.abandoned() == 1).await;
         stage.stop().await;
         stage.faults.refuse("commit_turn", 1, broken());
         let new = orchestrations().register_versioned("Again", "2.0.0", |_, input| async move { Ok(input) });
@@ -225,7 +225,7 @@ on_every_store! {
         // The code of the child is away, so its turn waits while its would-be parent commits.
         stage.run_with(activities(), parents(), one_slot(&stage)).await;
         stage.start("a", "Parent", "").await;
-        stage.until("the start waits", async || stage.faults.calls("abandon") == 1).await;
+        stage.until("the start waits", async || stage.faults.abandoned() == 1).await;
         stage.stop().await;
         stage.faults.refuse("commit_turn", 1, broken());
         stage.run_with(activities(), flows(), one_slot(&stage)).await;
@@ -296,7 +296,7 @@ on_every_store! {
         stage.faults.refuse("finish_work", 1, invalid);
         let runtime = stage.run_with(registry, flows(), one_slot(&stage)).await;
         stage.start("a", "Call", "").await;
-        stage.until("it is given back", async || stage.faults.calls("abandon") == 1).await;
+        stage.until("it is given back", async || stage.faults.abandoned() == 1).await;
         stage.until("the next is asked for", async || stage.faults.calls("fetch_work") == 2).await;
         stage.settle().await;
         stage.pass(ms(99));

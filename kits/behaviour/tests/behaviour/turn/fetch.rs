@@ -51,7 +51,7 @@ async fn plant(stage: &Stage, engine: &str) {
 
 /// Waits until a turn was abandoned for the n-th time.
 async fn is_abandoned(stage: &Stage, nth: u64) {
-    stage.until("an item is given back", async || stage.faults.calls("abandon") == nth).await;
+    stage.until("an item is given back", async || stage.faults.abandoned() == nth).await;
     stage.settle().await;
 }
 

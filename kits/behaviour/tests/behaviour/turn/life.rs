@@ -97,7 +97,7 @@ fn successor(instance: &str, orchestration: &str, input: &str, carried: &[(&str,
 
 /// Waits until a turn was abandoned for the n-th time.
 async fn is_abandoned(stage: &Stage, nth: u64) {
-    stage.until("an item is given back", async || stage.faults.calls("abandon") == nth).await;
+    stage.until("an item is given back", async || stage.faults.abandoned() == nth).await;
     stage.settle().await;
 }
 
@@ -176,7 +176,7 @@ on_every_store! {
             is_abandoned(&stage, nth).await;
             stage.pass(ms(wait - 1));
             stage.settle().await;
-            assert_eq!(stage.faults.calls("abandon"), nth, "it is tried again after {wait} ms");
+            assert_eq!(stage.faults.abandoned(), nth, "it is tried again after {wait} ms");
             stage.pass(ms(1));
         }
         is_abandoned(&stage, 4).await;
