@@ -154,6 +154,8 @@ async fn run<L: Lane>(shared: Arc<RuntimeShared>, lane: Arc<L>, slot: LaneSlot) 
                         left_out,
                         "fetch failed"
                     );
+                } else {
+                    tracing::debug!(target: "steadfast::runtime", lane = lane.name(), ?wait, "fetch failed again");
                 }
                 pause(&shared, wait).await;
             }

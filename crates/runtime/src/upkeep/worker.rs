@@ -299,6 +299,11 @@ impl RuntimeShared {
                     %error,
                     "a lease could not be refused; it will end (S5)"
                 );
+                if error.is_lease_lost() {
+                    self.excuse(token);
+                } else {
+                    self.abandon_uncounted(token, None).await;
+                }
                 unlisted
             }
         }

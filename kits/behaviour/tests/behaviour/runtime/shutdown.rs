@@ -14,7 +14,7 @@ use steadfast::{
     OrchestrationStatus,
 };
 use steadfast_behaviour::{
-    Lines, SOON, Stage, activities, on_every_full_store, on_every_store, orchestrations,
+    Lines, SOON, Stage, StoreKind, activities, on_every_full_store, on_every_store, orchestrations,
 };
 use steadfast_memory::MemoryStore;
 use tokio::sync::mpsc;
@@ -38,6 +38,11 @@ async fn stopping(stage: &Stage, runtime: &Arc<Runtime>, timeout_ms: Option<u64>
     // The fetches that waited have ended; work that runs keeps its lease, and the call waits for its time.
     stage.until("it waits", async || !runtime.health().await.accepting).await;
     stage.until("its time runs", async || stage.clock.sleepers() != sleepers).await;
+    if stage.kind != StoreKind::Wrapped {
+        // The runtime tells the store that it stops, and does not wait for the answer for ever.
+        stage.until("it tells its stop", async || stage.faults.calls("report_worker") > 1).await;
+        stage.settle().await;
+    }
     handle
 }
 

@@ -5,7 +5,8 @@
 -- p_route a hash of both.
 -- Returns `ok`, `ended` (the lease has expired) or `lost` (the token is unknown), the instance, and whether
 -- the handler is listed.
--- Locks: `instance_locks` of the instance, then `pins`, shared.
+-- Locks: `instance_locks` of the instance, then the advisory lock of the
+-- workers and `pins`, shared.
 CREATE OR REPLACE FUNCTION {schema}.refuse_turn(
     p_token TEXT, p_handler TEXT, p_handler_version TEXT, p_route TEXT, p_delay_ms BIGINT,
     p_uncounted BOOLEAN, p_now_ms BIGINT DEFAULT NULL, p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL
@@ -28,6 +29,7 @@ BEGIN
         RETURN NEXT;
         RETURN;
     END IF;
+    PERFORM pg_advisory_xact_lock_shared(hashtextextended('{schema}.workers', 0));
     listed := {schema}.is_listed(0::smallint, p_handler, p_handler_version, NULL, v_now);
     PERFORM {schema}.abandon_turns(
         ARRAY[p_token], ARRAY[CASE WHEN NOT listed THEN p_delay_ms END], ARRAY[listed OR p_uncounted], v_now

@@ -4,7 +4,8 @@
 -- p_handler is the key of the handler, p_name its name.
 -- Returns `ok`, `ended` (the lease has expired), `withdrawn` or `lost` (the token is unknown), and whether
 -- the handler is listed.
--- Locks: the row of its session in `lines`, its row in `worker_queue`, then `routes`, shared.
+-- Locks: the row of its session in `lines`, its row in `worker_queue`, then the
+-- advisory lock of the workers and `routes`, shared.
 CREATE OR REPLACE FUNCTION {schema}.refuse_work(
     p_token TEXT, p_handler TEXT, p_name TEXT, p_delay_ms BIGINT, p_uncounted BOOLEAN,
     p_now_ms BIGINT DEFAULT NULL, p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL
@@ -36,6 +37,7 @@ BEGIN
         RETURN;
     END IF;
     v_plain := {schema}.plain_tag(v_work.tag);
+    PERFORM pg_advisory_xact_lock_shared(hashtextextended('{schema}.workers', 0));
     listed := {schema}.is_listed(1::smallint, p_handler, NULL, v_plain, v_now);
     PERFORM {schema}.make_route(p_handler, v_plain, p_name);
     UPDATE {schema}.worker_queue AS w

@@ -5,7 +5,8 @@
 -- Work that was refused for a listed handler becomes due, up to a bound: see release_refused. Returns whether
 -- waiting fetches should look (something became due, or the answer to who may take what has changed), and
 -- whether more is left to release.
--- Locks: the row of the worker, then those of tidy_workers and release_refused.
+-- Locks: the advisory lock of the workers, for itself, so that each refusal either sees this report or is seen
+-- by it; the row of the worker; then those of tidy_workers and release_refused.
 CREATE OR REPLACE FUNCTION {schema}.report_worker(
     p_worker TEXT, p_tags TEXT[], p_takes_unlisted BOOLEAN, p_is_stopped BOOLEAN, p_report TEXT,
     p_kinds INTEGER[], p_handlers TEXT[], p_version_of INTEGER[], p_versions TEXT[],
@@ -22,6 +23,7 @@ DECLARE
     v_is_changed BOOLEAN;
     v_released INTEGER := 0;
 BEGIN
+    PERFORM pg_advisory_xact_lock(hashtextextended('{schema}.workers', 0));
     SELECT w.* INTO v_before FROM {schema}.workers AS w WHERE w.worker_id = p_worker FOR UPDATE;
     v_is_changed := v_before.worker_id IS NULL OR v_before.tags IS DISTINCT FROM p_tags
         OR v_before.is_stopped <> p_is_stopped OR v_before.takes_unlisted <> p_takes_unlisted
