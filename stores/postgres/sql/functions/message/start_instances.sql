@@ -1,7 +1,7 @@
 -- Starts those of the given instances that do not exist: that have no row, no history and no queued start;
--- the start of a child for a former life of its parent does not count (S17). The `also` arrays hold further messages,
--- which are sent whether or not an instance is new, after the start with the number p_also_of. Returns one
--- row per start, in order: whether the instance is new.
+-- the start of a child for a former life of its parent does not count (S17). The `also` arrays hold further
+-- messages, which are sent whether or not an instance is new, after the start with the number p_also_of.
+-- Returns one row per start, in order: whether the instance is new.
 -- Locks: `instance_locks` of all instances in the order of instance_id.
 CREATE OR REPLACE FUNCTION {schema}.start_instances(
     p_instances TEXT[], p_items TEXT[], p_delay_ms BIGINT[], p_traceparents TEXT[],
