@@ -13,8 +13,8 @@ pub fn tell_of_strays(instance: &str, dropped: u64) {
 }
 
 /// Tells that starts or answers of children were dropped because they belong to a former instance of their
-/// parent's id (S17): writes a line to the log and adds to the counter `steadfast_messages_dropped_total` with
-/// the reason `former`.
+/// parent's id (S17): writes a line to the log and adds to the counter
+/// `steadfast_messages_dropped_total` with the reason `former`.
 pub fn tell_of_former_lives(instance: &str, dropped: u64) {
     tracing::warn!(
         target: "steadfast::store",
