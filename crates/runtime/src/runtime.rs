@@ -251,19 +251,7 @@ impl Runtime {
             store: typed,
             plan,
         });
-        worker::start(&shared);
-        shared.tasks.spawn(gauges::poll(Arc::clone(&shared)));
-        if let Some(retention) = shared.plan.retention {
-            shared.tasks.spawn(retention::delete_ended(Arc::clone(&shared), retention));
-        }
-        dispatch::start(&shared, &Arc::new(Turns { shared: Arc::clone(&shared) }), shared.plan.turn_slots);
-        dispatch::start(
-            &shared,
-            &Arc::new(Activities { shared: Arc::clone(&shared) }),
-            shared.plan.worker_slots,
-        );
-        shared.tasks.spawn(owed::send_owed(Arc::clone(&shared)));
-        shared.tasks.spawn(session::keep_node(Arc::clone(&shared)));
+        start_tasks(&shared);
         Ok(Arc::new(Self { shared }))
     }
 
@@ -393,4 +381,17 @@ impl Runtime {
             _ => None,
         })
     }
+}
+
+/// Starts the tasks of a runtime: its report as a worker, its upkeep, and its slots.
+fn start_tasks(shared: &Arc<RuntimeShared>) {
+    worker::start(shared);
+    shared.tasks.spawn(gauges::poll(Arc::clone(shared)));
+    if let Some(retention) = shared.plan.retention {
+        shared.tasks.spawn(retention::delete_ended(Arc::clone(shared), retention));
+    }
+    dispatch::start(shared, &Arc::new(Turns { shared: Arc::clone(shared) }), shared.plan.turn_slots);
+    dispatch::start(shared, &Arc::new(Activities { shared: Arc::clone(shared) }), shared.plan.worker_slots);
+    shared.tasks.spawn(owed::send_owed(Arc::clone(shared)));
+    shared.tasks.spawn(session::keep_node(Arc::clone(shared)));
 }

@@ -1,5 +1,7 @@
 -- Counts what is live, by indexes that hold nothing else: running instances, messages, activities.
 SELECT
-    (SELECT count(*) FROM instances WHERE name IS NOT NULL AND ended_at IS NULL),
+    (SELECT count(*) FROM executions JOIN instances ON instances.key = executions.key
+        WHERE executions.status = 'Running' AND instances.name IS NOT NULL
+          AND instances.current_execution = executions.execution),
     (SELECT count(*) FROM messages),
     (SELECT count(*) FROM work)

@@ -48,7 +48,7 @@ CREATE TRIGGER execution_changed AFTER UPDATE OF status ON executions WHEN new.s
     UPDATE instances SET ended_at = iif(new.status IN ('Completed', 'Failed'), new.completed_at, NULL)
     WHERE key = new.key AND current_execution <= new.execution;
 END;
-CREATE INDEX instances_running ON instances (key) WHERE name IS NOT NULL AND ended_at IS NULL;
+CREATE INDEX executions_running ON executions (key, execution) WHERE status = 'Running';
 CREATE INDEX instances_ended_roots ON instances (ended_at) WHERE ended_at IS NOT NULL AND parent IS NULL;
 CREATE INDEX instances_ended_children ON instances (ended_at)
     WHERE ended_at IS NOT NULL AND parent IS NOT NULL;

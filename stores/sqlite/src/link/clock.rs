@@ -380,7 +380,8 @@ fn read(connection: &Connection) -> rusqlite::Result<Option<(Anchor, Option<Boot
     found.optional()
 }
 
-/// Extends the leases that had not ended at a time, and the lives of workers, because the time jumps forward from there.
+/// Extends the leases that had not ended at a time, and the lives of workers, because the time jumps forward
+/// from there.
 fn extend_leases(connection: &Connection, live_at_ms: i64, by_ms: i64) -> rusqlite::Result<()> {
     for extend in [
         sql!("clock/extend_turns"),
