@@ -199,15 +199,13 @@ impl State {
         tree
     }
 
-    /// Tells whether an instance has not ended: its current execution runs, or the start of its next one or
-    /// of a child waits. An instance without a row is in its latest execution.
+    /// Tells whether an instance has not ended: its current execution runs, or the start of its next one
+    /// waits. An instance without a row is in its latest execution.
     fn is_alive(&self, instance: &str) -> bool {
         let row = self.instances.get(instance);
         let current = row.map_or_else(|| self.latest_execution(instance), |row| row.current_execution);
         let execution = self.executions.get(&(instance.to_owned(), current));
-        execution.is_some_and(|execution| execution.is_running())
-            || self.has_pending_start(instance)
-            || self.has_starting_child(instance)
+        execution.is_some_and(|execution| execution.is_running()) || self.has_pending_start(instance)
     }
 
     /// Tells whether an instance is a root. A child whose parent was deleted counts as one (F13).
@@ -237,9 +235,6 @@ impl State {
         let named: BTreeSet<&str> = ids.iter().map(String::as_str).collect();
         let mut result =
             DeleteInstanceResult { instances_deleted: named.len() as u64, ..DeleteInstanceResult::default() };
-        for id in ids {
-            result.queue_messages_deleted += self.withdraw_children(id, now);
-        }
         self.executions.retain(|(id, _), _| {
             let deleted = named.contains(id.as_str());
             result.executions_deleted += u64::from(deleted);

@@ -165,8 +165,15 @@ impl State {
         self.histories.range(executions).any(|(_, events)| !events.is_empty())
     }
 
+    /// Tells whether a start waits that can make the instance exist: one of a former life does not.
     pub(crate) fn has_pending_start(&self, instance: &str) -> bool {
-        self.messages.values().any(|message| message.instance == instance && message.starts)
+        let starts = |row: &MessageRow| row.instance == instance && row.starts;
+        self.messages.values().any(|row| starts(row) && self.is_of_this_life(row))
+    }
+
+    /// Tells whether a start waits, of whatever life.
+    pub(crate) fn has_queued_start(&self, instance: &str) -> bool {
+        self.messages.values().any(|row| row.instance == instance && row.starts)
     }
 
     /// Returns the number of the latest execution, 1 if there is none.

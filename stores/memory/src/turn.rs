@@ -180,6 +180,9 @@ impl State {
         let instance = self.leased_instance("commit_turn", token, now)?;
         self.check_append("commit_turn", &instance, commit.execution_id, &commit.events)?;
         commit.check()?;
+        if self.begins_for_former_life(&instance, token, commit.metadata.parent_instance_id.as_deref()) {
+            return Err(no_such_lease("commit_turn", token));
+        }
 
         let starts = self.consumed_starts(token);
         self.messages.retain(|_, message| message.token.as_deref() != Some(token));

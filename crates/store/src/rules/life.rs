@@ -48,7 +48,8 @@ pub fn answers_start(answer: &WorkItem, start: &WorkItem) -> bool {
 }
 
 /// Returns the instance that must have the life beside a message when the message is leased: the parent for
-/// the start of a child, the receiver for an answer. `None` if no life matters.
+/// the start of a child, the receiver for an answer. `None` if no life matters. The start of a child is also
+/// handed out if no instance of the parent's id exists.
 pub fn bearer_of_life(item: &WorkItem) -> Option<&str> {
     match item {
         WorkItem::StartOrchestration { parent_instance, .. } => parent_instance.as_deref(),

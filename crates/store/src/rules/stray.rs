@@ -12,8 +12,8 @@ pub fn tell_of_strays(instance: &str, dropped: u64) {
     metrics::counter!("steadfast_messages_dropped_total", "reason" => "unknown").increment(dropped);
 }
 
-/// Tells that starts or answers of children were dropped because their parent was deleted, or is another
-/// instance of the same id (S17): writes a line to the log and adds to the counter
+/// Tells that starts or answers of children were dropped because they belong to a former instance of their
+/// parent's id (S17): writes a line to the log and adds to the counter
 /// `steadfast_messages_dropped_total` with the reason `former`.
 pub fn tell_of_former_lives(instance: &str, dropped: u64) {
     tracing::warn!(

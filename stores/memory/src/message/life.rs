@@ -54,41 +54,27 @@ impl State {
         !places.is_empty()
     }
 
-    fn is_of_this_life(&self, row: &MessageRow) -> bool {
+    /// Tells whether a message was not made for a former life of a parent. The start of a child goes on
+    /// without its parent (F13): it is of a former life only if an instance of the parent's id exists.
+    pub(crate) fn is_of_this_life(&self, row: &MessageRow) -> bool {
         let (Some(life), Stored::Readable(item)) = (row.life, &row.item) else { return true };
-        bearer_of_life(item)
-            .is_none_or(|bearer| self.instances.get(bearer).is_some_and(|row| row.order == life))
-    }
-
-    /// Tells whether a start waits that a turn of this instance has sent to a child.
-    pub(crate) fn has_starting_child(&self, parent: &str) -> bool {
-        let life = self.instances.get(parent).map(|row| row.order);
-        life.is_some() && self.messages.values().any(|row| row.starts && row.life == life)
-    }
-
-    /// Removes the queued starts that an instance has sent to its children, because the instance is deleted.
-    /// The lease of a child that has not begun ends: its start is gone. A start that is leased by an instance
-    /// that has begun stays, because the answer to it carries its life. Returns the number of starts.
-    pub(crate) fn withdraw_children(&mut self, parent: &str, now: u64) -> u64 {
-        let Some(life) = self.instances.get(parent).map(|row| row.order) else { return 0 };
-        let sent = self.messages.iter().filter(|(_, row)| row.starts && row.life == Some(life));
-        let gone =
-            sent.filter(|(_, row)| !self.has_begun(&row.instance) || !self.is_message_leased(row, now));
-        let gone: Vec<u64> = gone.map(|(place, _)| *place).collect();
-        for place in &gone {
-            let Some(row) = self.messages.get(place) else { continue };
-            let (child, leased) = (row.instance.clone(), self.is_message_leased(row, now));
-            self.messages.remove(place);
-            if leased {
-                self.end_turn(&child, now);
-            }
-            tell_of_former_lives(&child, 1);
+        let Some(bearer) = bearer_of_life(item) else { return true };
+        match self.instances.get(bearer) {
+            Some(bearer) => bearer.order == life,
+            None => row.starts && !self.has_history(bearer) && !self.has_queued_start(bearer),
         }
-        gone.len() as u64
     }
 
-    fn has_begun(&self, instance: &str) -> bool {
-        self.instances.contains_key(instance) || self.has_history(instance)
+    /// Tells whether a turn would begin a child for a former life of its parent: the start that made the
+    /// child was leased before an instance of the parent's id was started anew.
+    pub(crate) fn begins_for_former_life(&self, child: &str, token: &str, parent: Option<&str>) -> bool {
+        let Some(parent) = parent.filter(|_| !self.instances.contains_key(child)) else { return false };
+        let held = |row: &&MessageRow| row.token.as_deref() == Some(token) && row.starts;
+        let is_asked_by = |row: &MessageRow| match &row.item {
+            Stored::Readable(item) => bearer_of_life(item) == Some(parent),
+            Stored::Unreadable { .. } => false,
+        };
+        self.messages.values().filter(held).any(|row| is_asked_by(row) && !self.is_of_this_life(row))
     }
 }
 

@@ -4,7 +4,7 @@
 -- `due_ms`: when the message first became due: when it was sent plus its own delay, or when its timer fires.
 -- The delay of an abandoned lease does not change it. NULL in rows of older functions: `visible_ms` counts.
 -- `parent_...`: of the start of a child, and of the answer to one, the call of the parent that it belongs to;
--- `parent_life` is the `ord` of that parent. A message whose parent is gone, or has another life, is a stray.
+-- `parent_life` is the `ord` of that parent. A message for a former life of a parent is a stray.
 ALTER TABLE {schema}.orchestrator_queue
     ADD COLUMN due_ms              BIGINT,
     ADD COLUMN parent_instance_id  TEXT COLLATE "C",
@@ -18,8 +18,6 @@ CREATE INDEX orchestrator_queue_order
     ON {schema}.orchestrator_queue (instance_id, (state + 0), (coalesce(due_ms, visible_ms)), id);
 CREATE INDEX orchestrator_queue_of_parents
     ON {schema}.orchestrator_queue ((instance_id || '')) WHERE parent_life IS NOT NULL;
-CREATE INDEX orchestrator_queue_children
-    ON {schema}.orchestrator_queue (parent_instance_id) WHERE starts AND parent_life IS NOT NULL;
 
 -- `parent_life`: the life of the parent whose start made the instance. `ended_ms`: when its current execution
 -- ended, NULL while it goes on.

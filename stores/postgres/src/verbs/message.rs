@@ -16,6 +16,7 @@ pub(crate) const FUNCTIONS: &[Function] = functions![
     "clock/now_ms",
     "clock/after_ms",
     "clock/after_each_ms",
+    "message/is_of_former_life",
     "message/queue_messages",
     "message/send_messages",
     "message/start_instances",

@@ -1,5 +1,5 @@
--- Tells whether an instance has not ended: its current execution runs, or the start of its next one or of a
--- child waits (F12).
+-- Tells whether an instance has not ended: its current execution runs, or the start of its next one waits
+-- (F12).
 SELECT EXISTS (
     SELECT 1 FROM instances JOIN executions ON executions.key = instances.key
     WHERE instances.instance = ?1
@@ -11,7 +11,4 @@ SELECT EXISTS (
       )
 ) OR EXISTS (
     SELECT 1 FROM messages WHERE messages.key = (SELECT key FROM instances WHERE instance = ?1) AND starts = 1
-) OR EXISTS (
-    SELECT 1 FROM messages
-    WHERE starts = 1 AND life = (SELECT ord FROM instances WHERE instance = ?1 AND name IS NOT NULL)
 )

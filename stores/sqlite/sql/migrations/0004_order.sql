@@ -12,7 +12,6 @@ CREATE INDEX messages_starts_order ON messages (key, state, coalesce(due, visibl
 -- carries the life of the parent that sent it, the row of the child keeps it, and its answer carries it. NULL
 -- for a row of an older build, or if no turn sent the message.
 ALTER TABLE messages ADD COLUMN life INTEGER;
-CREATE INDEX messages_life ON messages (life) WHERE starts = 1 AND life IS NOT NULL;
 ALTER TABLE instances ADD COLUMN parent_life INTEGER;
 
 -- How many fetches have used the last claim of a session, the claiming one included, without those that were

@@ -185,8 +185,8 @@ impl Db<'_> {
         Ok(tree)
     }
 
-    /// Tells whether an instance has not ended: its current execution runs, or the start of its next one or
-    /// of a child waits.
+    /// Tells whether an instance has not ended: its current execution runs, or the start of its next one
+    /// waits.
     fn is_alive(&self, instance: &str) -> DbResult<bool> {
         Ok(self.number(sql!("admin/is_alive"), [instance])? == 1)
     }
@@ -230,7 +230,6 @@ impl Db<'_> {
             DeleteInstanceResult { instances_deleted: ids.len() as u64, ..DeleteInstanceResult::default() };
         for id in ids {
             let Some(key) = self.maybe(sql!("instance/key"), [id])? else { continue };
-            result.queue_messages_deleted += self.withdraw_children(key)?;
             let key = [key];
             result.executions_deleted += self.run_for_each(sql!("admin/delete/executions"), &key)?;
             result.events_deleted += self.run_for_each(sql!("admin/delete/history"), &key)?;

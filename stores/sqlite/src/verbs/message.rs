@@ -94,7 +94,7 @@ impl Db<'_> {
     /// Tells whether the instance exists: it has a row, any history, or a start that is not consumed yet
     /// (S17).
     pub(crate) fn exists(&self, key: i64) -> DbResult<bool> {
-        Ok(self.number(sql!("instance/exists"), [key])? == 1)
+        Ok(self.number(sql!("instance/exists"), [key])? == 1 || self.is_asked_for(key)?)
     }
 
     /// Queues a message that carries no life.

@@ -389,6 +389,10 @@ impl Db<'_> {
     pub(crate) fn commit_turn(&self, token: &str, commit: &PreparedCommit) -> DbResult<Committed> {
         let HeldTurn { key, instance, pin, .. } = self.turn_holder("commit_turn", token)?;
         let starts = self.consumed_starts(key, token, &commit.commit)?;
+        let parent = commit.commit.metadata.parent_instance_id.as_deref();
+        if self.begins_for_former_life(key, parent, &starts)? {
+            return Err(no_such_lease("commit_turn", token).into());
+        }
         self.run(sql!("turn/lease/consume"), params![key, token])?;
         let run = self.record(key, commit, &starts)?;
         if pin < 0 && !commit.commit.ends_execution() {

@@ -301,7 +301,7 @@ on_every_full_store! {
         stage.stop().await;
     }
 
-    async fn f13_a_parent_deleted_by_force_takes_the_start_of_its_child_along(stage) {
+    async fn f13_a_child_whose_parent_was_deleted_before_its_first_turn_goes_on(stage) {
         // The parent's runtime does not know the child's code, so the child has not had a turn.
         let parent =
             orchestrations().register("Parent", |ctx: OrchestrationContext, child: String| async move {
@@ -311,14 +311,22 @@ on_every_full_store! {
         stage.start("root", "Parent", "kid").await;
         stage.has("root", "SubOrchestrationScheduled", 1).await;
         stage.stop().await;
-        let gone = stage.client.delete_instance("root", true).await.expect("by force");
-        assert_eq!((gone.instances_deleted, gone.events_deleted), (1, 2));
-        // The id of the child is free.
+        stage.client.delete_instance("root", true).await.expect("by force");
         stage.run(activities(), flows()).await;
-        starts_and_waits(&stage, "kid").await;
+        stage.pass(Duration::from_secs(60));
+        stage.has("kid", "ExternalSubscribed", 1).await;
         let refused = stage.client.delete_instance("kid", false).await;
-        assert!(still_running(&refused, "kid"), "it is a root: {refused:?}");
+        assert!(still_running(&refused, "kid"), "it is a root of its own now: {refused:?}");
+        stage.client.raise_event("kid", "go", "done").await.expect("raises");
+        assert_eq!(stage.output("kid").await, Ok("done".to_owned()));
+        let observer = stage.observer();
+        stage
+            .until("the news for the parent are settled", async || {
+                observer.get_queue_depths().await.expect("counts").orchestrator_queue == 0
+            })
+            .await;
         is_gone(&stage, "root").await;
+        assert_eq!(stage.client.delete_instance("kid", false).await.expect("deletes"), deleted(1, 1, 4, 0));
         stage.stop().await;
     }
 

@@ -279,11 +279,9 @@ fn child_start() -> WorkItem {
     start
 }
 
-/// Lets a child begin after its parent was deleted. No turn of the parent sent the start, so the start
-/// carries no life and does not go with the parent.
+/// Lets a child begin after its parent was deleted.
 async fn orphaned(bench: &Bench, admin: &dyn ProviderAdmin) {
-    bench.ended("parent").await;
-    bench.send(child_start()).await;
+    bench.begin("parent", Commit::default().message(child_start()).complete("parent", 2, "output")).await;
     ok(admin.delete_instance("parent", false).await);
     let turn = bench.fetch().await.expect("the start of a child should survive its parent");
     assert_eq!(turn.item.messages, [child_start()]);

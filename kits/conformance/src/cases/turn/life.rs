@@ -1,29 +1,34 @@
 //! Lives: a start or an answer of a child belongs to the parent that it was made for, not to a later instance
-//! of the same id (G7).
+//! of the same id (G7). A child goes on without its parent (F13).
 
 use steadfast_core::{AppErrorKind, ErrorDetails, WorkItem};
-use steadfast_store::{InstanceFilter, ProviderAdmin, ProviderErrorKind, QueueDepths, Started};
+use steadfast_store::{InstanceFilter, ProviderAdmin, QueueDepths, Started};
 
 use crate::Verdict;
-use crate::bench::{Bench, Commit, LEASE, TICK, Turning, lost, ok, raise, refused, start_of};
+use crate::bench::{Bench, Commit, LEASE, TICK, Turning, lost, ok, raise, start_of};
 use crate::case::{cases, need};
 
 cases![
-    s17_the_start_of_a_child_goes_with_its_parent,
+    s17_the_start_of_a_child_goes_on_without_its_parent,
+    s17_a_child_begins_without_its_parent_and_other_messages_reach_it,
     s17_the_start_of_a_child_is_not_handed_to_a_later_parent_of_the_same_id,
-    s17_the_start_of_a_deleted_parent_makes_no_instance_exist,
-    s17_the_first_turn_of_a_child_is_lost_when_its_parent_is_deleted,
+    s17_the_start_of_a_child_is_a_stray_when_a_parent_of_the_same_id_is_about_to_start,
+    s17_the_start_of_a_deleted_parent_makes_its_child_exist,
+    s17_the_start_of_a_former_parent_makes_no_instance_exist,
+    s17_the_first_turn_of_a_child_outlives_its_parent,
+    s17_the_first_turn_of_a_child_is_lost_when_its_parent_was_started_anew,
     s17_other_messages_of_a_child_that_never_began_are_strays,
     s17_an_answer_to_a_former_parent_is_a_stray,
     s17_an_answer_to_a_former_parent_does_not_reach_one_that_is_about_to_start,
+    s17_an_answer_of_a_child_that_began_without_its_parent_is_a_stray,
     s17_an_answer_of_a_child_reaches_its_parent,
     s17_an_answer_reaches_a_parent_that_continued_as_new,
     s17_an_answer_of_a_child_that_continued_as_new_reaches_its_parent,
     s17_a_start_reaches_the_child_of_a_parent_that_continued_as_new,
     s17_a_refusal_of_a_start_reaches_the_parent_that_sent_it,
     s17_a_detached_start_outlives_its_sender,
-    api_a_parent_whose_child_is_about_to_start_is_deleted_only_by_force,
-    api_bulk_deletion_leaves_a_parent_whose_child_is_about_to_start,
+    api_a_parent_whose_child_is_about_to_start_is_deleted_without_force,
+    api_bulk_deletion_takes_a_parent_whose_child_is_about_to_start,
 ];
 
 const PARENT: &str = "parent";
@@ -90,12 +95,23 @@ async fn delete(admin: &dyn ProviderAdmin, instance: &str) {
     ok(admin.delete_instances_atomic(&[instance.to_owned()], true).await);
 }
 
-async fn s17_the_start_of_a_child_goes_with_its_parent(bench: Bench) -> Verdict {
+async fn s17_the_start_of_a_child_goes_on_without_its_parent(bench: Bench) -> Verdict {
     let admin = need!(bench.admin(), "ProviderAdmin");
     parent_with_child(&bench, "old").await;
     delete(admin, PARENT).await;
-    assert!(bench.fetch().await.is_none(), "the start is settled with its parent");
-    assert_eq!(ok(admin.get_queue_depths().await), QueueDepths::default());
+    let turn = leased(&bench, CHILD).await;
+    assert_eq!(turn.item.messages, [child_start("old")]);
+    bench.commit(&turn, Commit::started(CHILD).parent(PARENT)).await;
+    assert_eq!(ok(admin.list_instances().await), [CHILD]);
+    Verdict::Kept
+}
+
+async fn s17_a_child_begins_without_its_parent_and_other_messages_reach_it(bench: Bench) -> Verdict {
+    let admin = need!(bench.admin(), "ProviderAdmin");
+    parent_with_child(&bench, "old").await;
+    bench.send(raise(CHILD, "1")).await;
+    delete(admin, PARENT).await;
+    assert_eq!(leased(&bench, CHILD).await.item.messages, [child_start("old"), raise(CHILD, "1")]);
     Verdict::Kept
 }
 
@@ -108,26 +124,61 @@ async fn s17_the_start_of_a_child_is_not_handed_to_a_later_parent_of_the_same_id
     Verdict::Kept
 }
 
-async fn s17_the_start_of_a_deleted_parent_makes_no_instance_exist(bench: Bench) -> Verdict {
-    let (store, admin) = (need!(bench.store(), "Store"), need!(bench.admin(), "ProviderAdmin"));
+async fn s17_the_start_of_a_child_is_a_stray_when_a_parent_of_the_same_id_is_about_to_start(
+    bench: Bench,
+) -> Verdict {
+    let admin = need!(bench.admin(), "ProviderAdmin");
     parent_with_child(&bench, "old").await;
     delete(admin, PARENT).await;
-    assert_eq!(ok(store.start(start_of(CHILD).into(), Vec::new()).await), Started::New);
-    assert_eq!(leased(&bench, CHILD).await.item.messages, [start_of(CHILD)]);
+    bench.start(PARENT).await;
+    let turn = leased(&bench, PARENT).await;
+    assert!(bench.fetch().await.is_none(), "the start is of the former parent");
+    bench.commit(&turn, Commit::started(PARENT)).await;
+    assert_eq!(ok(admin.get_queue_depths().await), QueueDepths::default());
     Verdict::Kept
 }
 
-async fn s17_the_first_turn_of_a_child_is_lost_when_its_parent_is_deleted(bench: Bench) -> Verdict {
+async fn s17_the_start_of_a_deleted_parent_makes_its_child_exist(bench: Bench) -> Verdict {
+    let (store, admin) = (need!(bench.store(), "Store"), need!(bench.admin(), "ProviderAdmin"));
+    parent_with_child(&bench, "old").await;
+    delete(admin, PARENT).await;
+    assert_eq!(ok(store.start(start_of(CHILD).into(), Vec::new()).await), Started::Existing);
+    assert_eq!(leased(&bench, CHILD).await.item.messages, [child_start("old")]);
+    Verdict::Kept
+}
+
+async fn s17_the_start_of_a_former_parent_makes_no_instance_exist(bench: Bench) -> Verdict {
+    let (store, admin) = (need!(bench.store(), "Store"), need!(bench.admin(), "ProviderAdmin"));
+    parent_with_child(&bench, "old").await;
+    delete(admin, PARENT).await;
+    bench.start(PARENT).await;
+    assert_eq!(ok(store.start(start_of(CHILD).into(), Vec::new()).await), Started::New);
+    let mut handed_out = [bench.fetched().await.item.messages, bench.fetched().await.item.messages].concat();
+    handed_out.sort_by_key(|item| item.instance().to_owned());
+    assert_eq!(handed_out, [start_of(CHILD), start_of(PARENT)]);
+    Verdict::Kept
+}
+
+async fn s17_the_first_turn_of_a_child_outlives_its_parent(bench: Bench) -> Verdict {
     let admin = need!(bench.admin(), "ProviderAdmin");
     parent_with_child(&bench, "old").await;
     let turn = leased(&bench, CHILD).await;
     delete(admin, PARENT).await;
+    bench.commit(&turn, Commit::started(CHILD).parent(PARENT)).await;
+    assert_eq!(ok(admin.list_instances().await), [CHILD]);
+    Verdict::Kept
+}
+
+async fn s17_the_first_turn_of_a_child_is_lost_when_its_parent_was_started_anew(bench: Bench) -> Verdict {
+    let admin = need!(bench.admin(), "ProviderAdmin");
+    parent_with_child(&bench, "old").await;
+    let turn = leased(&bench, CHILD).await;
+    delete(admin, PARENT).await;
+    bench.begun(PARENT).await;
     lost(bench.try_commit(&turn, Commit::started(CHILD).parent(PARENT)).await);
     bench.advance(LEASE + TICK);
-    assert!(bench.fetch().await.is_none(), "the start is settled with its parent");
-    assert!(ok(admin.list_instances().await).is_empty(), "the child never began");
-    parent_with_child(&bench, "new").await;
-    assert_eq!(leased(&bench, CHILD).await.item.messages, [child_start("new")]);
+    assert!(bench.fetch().await.is_none(), "the start is of the former parent");
+    assert_eq!(ok(admin.list_instances().await), [PARENT], "the child never began");
     Verdict::Kept
 }
 
@@ -136,6 +187,7 @@ async fn s17_other_messages_of_a_child_that_never_began_are_strays(bench: Bench)
     parent_with_child(&bench, "old").await;
     bench.send(raise(CHILD, "1")).await;
     delete(admin, PARENT).await;
+    bench.begun(PARENT).await;
     assert!(bench.fetch().await.is_none(), "there is no such instance");
     assert_eq!(ok(admin.get_queue_depths().await), QueueDepths::default());
     Verdict::Kept
@@ -168,6 +220,17 @@ async fn s17_an_answer_to_a_former_parent_does_not_reach_one_that_is_about_to_st
     bench.start(PARENT).await;
     bench.commit(&turn, Commit::default().message(failed())).await;
     assert_eq!(leased(&bench, PARENT).await.item.messages, [start_of(PARENT)]);
+    Verdict::Kept
+}
+
+async fn s17_an_answer_of_a_child_that_began_without_its_parent_is_a_stray(bench: Bench) -> Verdict {
+    let admin = need!(bench.admin(), "ProviderAdmin");
+    parent_with_child(&bench, "old").await;
+    delete(admin, PARENT).await;
+    child_begins(&bench).await;
+    bench.begun(PARENT).await;
+    child_answers(&bench, completed()).await;
+    assert!(bench.fetch().await.is_none(), "the answer is for the parent that was deleted");
     Verdict::Kept
 }
 
@@ -240,25 +303,24 @@ async fn s17_a_detached_start_outlives_its_sender(bench: Bench) -> Verdict {
     Verdict::Kept
 }
 
-async fn api_a_parent_whose_child_is_about_to_start_is_deleted_only_by_force(bench: Bench) -> Verdict {
+async fn api_a_parent_whose_child_is_about_to_start_is_deleted_without_force(bench: Bench) -> Verdict {
     let admin = need!(bench.admin(), "ProviderAdmin");
     let last = Commit::default().message(child_start("input")).complete(PARENT, 3, "output");
     bench.begin(PARENT, last).await;
-    let refusal = admin.delete_instances_atomic(&[PARENT.to_owned()], false).await;
-    refused(refusal, ProviderErrorKind::Refused);
+    let deleted = ok(admin.delete_instances_atomic(&[PARENT.to_owned()], false).await);
+    assert_eq!((deleted.instances_deleted, deleted.queue_messages_deleted), (1, 0));
     child_begins(&bench).await;
-    assert_eq!(ok(admin.list_children(PARENT).await), [CHILD], "nothing is lost");
+    assert_eq!(ok(admin.list_instances().await), [CHILD], "the child goes on");
     Verdict::Kept
 }
 
-async fn api_bulk_deletion_leaves_a_parent_whose_child_is_about_to_start(bench: Bench) -> Verdict {
+async fn api_bulk_deletion_takes_a_parent_whose_child_is_about_to_start(bench: Bench) -> Verdict {
     let admin = need!(bench.admin(), "ProviderAdmin");
     let last = Commit::default().message(child_start("input")).complete(PARENT, 3, "output");
-    bench.ended("other").await;
     bench.begin(PARENT, last).await;
     let deleted = ok(admin.delete_instance_bulk(InstanceFilter::default()).await);
-    assert_eq!(deleted.instances_deleted, 1, "the child of the other is alive");
+    assert_eq!((deleted.instances_deleted, deleted.queue_messages_deleted), (1, 0));
     child_begins(&bench).await;
-    assert_eq!(ok(admin.list_children(PARENT).await), [CHILD], "nothing is lost");
+    assert_eq!(ok(admin.list_instances().await), [CHILD], "the child goes on");
     Verdict::Kept
 }

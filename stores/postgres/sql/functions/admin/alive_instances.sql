@@ -1,6 +1,6 @@
 -- Returns those of the given instances that are alive: their current execution is running, or the start of
--- an execution is queued for them or for a child of theirs. An instance without a row in `instances` is
--- judged by its latest execution.
+-- an execution is queued for them. An instance without a row in `instances` is judged by its latest
+-- execution.
 -- Locks: none. A caller that acts on the answer has locked `instance_locks` of all given instances.
 CREATE OR REPLACE FUNCTION {schema}.alive_instances(p_instances TEXT[])
 RETURNS TABLE(instance_id TEXT)
@@ -18,14 +18,8 @@ LANGUAGE sql STABLE AS $function$
        OR EXISTS (
            SELECT 1 FROM {schema}.orchestrator_queue AS message
            WHERE message.instance_id = given.id AND message.starts
-             AND (message.parent_life IS NULL OR message.parent_life = (
-                 SELECT parent.ord FROM {schema}.instances AS parent
-                 WHERE parent.instance_id = message.parent_instance_id
+             AND (message.parent_life IS NULL OR NOT {schema}.is_of_former_life(
+                 message.parent_instance_id, message.parent_life, true
              ))
-       )
-       OR EXISTS (
-           SELECT 1 FROM {schema}.orchestrator_queue AS child
-           WHERE child.parent_instance_id = given.id AND child.starts AND child.parent_life IS NOT NULL
-             AND child.parent_life = known.ord
        )
 $function$

@@ -1,7 +1,7 @@
 -- Starts those of the given instances that do not exist: that have no row, no history and no queued start;
--- the start of a child whose parent is gone does not count (S17). The `also` arrays hold further messages,
--- which are sent whether or not an instance is new, after the start with the number p_also_of. Returns one
--- row per start, in order: whether the instance is new.
+-- the start of a child for a former life of its parent does not count (S17). The `also` arrays hold further
+-- messages, which are sent whether or not an instance is new, after the start with the number p_also_of.
+-- Returns one row per start, in order: whether the instance is new.
 -- Locks: `instance_locks` of all instances in the order of instance_id.
 CREATE OR REPLACE FUNCTION {schema}.start_instances(
     p_instances TEXT[], p_items TEXT[], p_delay_ms BIGINT[], p_traceparents TEXT[],
@@ -32,9 +32,8 @@ BEGIN
     SELECT array_agg(s.nth = 1 AND coalesce(
             (SELECT 1 FROM {schema}.instances AS i WHERE i.instance_id = s.id),
             (SELECT 1 FROM {schema}.orchestrator_queue AS q WHERE q.instance_id = s.id AND q.starts
-                AND (q.parent_life IS NULL OR q.parent_life = (
-                    SELECT i.ord FROM {schema}.instances AS i WHERE i.instance_id = q.parent_instance_id
-                )) LIMIT 1),
+                AND (q.parent_life IS NULL
+                    OR NOT {schema}.is_of_former_life(q.parent_instance_id, q.parent_life, true)) LIMIT 1),
             (SELECT 1 FROM {schema}.history AS h WHERE h.instance_id = s.id LIMIT 1)
         ) IS NULL ORDER BY s.place)
     INTO v_new

@@ -20,9 +20,8 @@ BEGIN
     IF (SELECT 1 FROM {schema}.instances AS i WHERE i.instance_id = p_instance) IS NULL
         AND (SELECT 1 FROM {schema}.history AS h WHERE h.instance_id = p_instance LIMIT 1) IS NULL
         AND (SELECT 1 FROM {schema}.orchestrator_queue AS q WHERE q.instance_id = p_instance AND q.starts
-            AND (q.parent_life IS NULL OR q.parent_life = (
-                SELECT i.ord FROM {schema}.instances AS i WHERE i.instance_id = q.parent_instance_id
-            )) LIMIT 1) IS NULL
+            AND (q.parent_life IS NULL
+                OR NOT {schema}.is_of_former_life(q.parent_instance_id, q.parent_life, true)) LIMIT 1) IS NULL
     THEN
         RETURN;
     END IF;

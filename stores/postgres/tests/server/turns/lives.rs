@@ -1,5 +1,5 @@
-//! Lives of parents (S17): what belongs to a call of a parent that was deleted is a stray, also for a new
-//! parent of the same id.
+//! Lives of parents (S17): what belongs to a call of a parent that was deleted is a stray for a new parent of
+//! the same id. Without one, the child goes on (F13).
 
 use std::time::Duration;
 
@@ -63,7 +63,7 @@ async fn with_child(store: &PostgresProvider) {
 }
 
 #[tokio::test]
-async fn g7_the_queued_start_of_a_child_is_a_stray_when_its_parent_was_deleted() {
+async fn g7_the_queued_start_of_a_child_is_a_stray_when_its_parent_was_started_anew() {
     let schema = server().schema("child_start");
     let store = store(schema.name(), quiet()).await;
     with_child(&store).await;
@@ -80,18 +80,20 @@ async fn g7_the_queued_start_of_a_child_is_a_stray_when_its_parent_was_deleted()
 }
 
 #[tokio::test]
-async fn g7_an_id_that_only_an_orphaned_start_names_can_be_started() {
-    let schema = server().schema("orphaned_id");
+async fn g7_an_id_that_only_a_start_of_a_former_parent_names_can_be_started() {
+    let schema = server().schema("former_id");
     let store = store(schema.name(), quiet()).await;
     with_child(&store).await;
     store.delete_instance("p", true).await.unwrap();
+    start(&store, "p").await;
     assert_eq!(store.start(start_of("c").into(), Vec::new()).await.unwrap(), Started::New);
+    lease(&store, "p").await;
     let child = lease(&store, "c").await;
     assert_eq!(child.messages.iter().map(|message| &message.item).collect::<Vec<_>>(), [&start_of("c")]);
 }
 
 #[tokio::test]
-async fn g7_a_child_that_is_leased_while_its_parent_is_deleted_is_not_made() {
+async fn g7_a_child_that_is_leased_while_its_parent_is_started_anew_is_not_made() {
     let schema = server().schema("leased_child");
     let store = store(schema.name(), quiet()).await;
     with_child(&store).await;
@@ -103,6 +105,26 @@ async fn g7_a_child_that_is_leased_while_its_parent_is_deleted_is_not_made() {
     assert!(store.get_instance_info("c").await.is_err(), "the child was made");
     let parent = lease(&store, "p").await;
     assert_eq!(parent.messages.len(), 1, "{:?}", parent.messages);
+}
+
+#[tokio::test]
+async fn f13_a_child_goes_on_whose_parent_is_deleted_before_or_during_its_first_turn() {
+    for is_leased in [false, true] {
+        let schema = server().schema("orphan");
+        let store = store(schema.name(), quiet()).await;
+        with_child(&store).await;
+        let early = if is_leased { Some(lease(&store, "c").await) } else { None };
+        store.delete_instance("p", true).await.unwrap();
+        let leased = match early {
+            Some(leased) => leased,
+            None => lease(&store, "c").await,
+        };
+        store.commit_turn(&leased.token, turn(&leased, Some("p"), vec![answer()])).await.unwrap();
+        assert!(fetch(&store, Duration::ZERO).await.is_none(), "the answer is a stray");
+        assert_eq!(store.get_instance_info("c").await.unwrap().instance_id, "c");
+        let left = "SELECT count(*) FROM {name}.orchestrator_queue";
+        assert_eq!(number(&connect(server().url()).await, left, schema.name()).await, 0);
+    }
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use rusqlite::params;
 use steadfast_core::WorkItem;
 use steadfast_store::TurnCommit;
 use steadfast_store::rules::{
-    CarriedLife, answers_start, bearer_of_life, carried_life, tell_of_former_lives,
+    CarriedLife, answers_start, bearer_of_life, carried_life, is_start, tell_of_former_lives,
 };
 
 use crate::link::db::{Db, sql, text_of};
@@ -83,16 +83,10 @@ impl Db<'_> {
         let count = rows.len();
         let mut kept = Vec::with_capacity(count);
         for (row, item) in rows {
-            let is_of_this_life = match (row.life, bearer_of_life(&item)) {
-                (Some(life), Some(bearer)) => {
-                    self.number(sql!("instance/life/is"), params![bearer, life])? == 1
-                }
-                _ => true,
-            };
-            if is_of_this_life {
-                kept.push((row, item));
-            } else {
+            if self.is_of_former_life(&item, row.life)? {
                 self.run(sql!("message/delete"), [row.seq])?;
+            } else {
+                kept.push((row, item));
             }
         }
         if kept.len() < count {
@@ -101,30 +95,44 @@ impl Db<'_> {
         Ok(kept)
     }
 
-    /// Removes the queued starts that an instance has sent to its children, because the instance is deleted.
-    /// The lease of a child that has not begun ends: its start is gone. A start that is leased by an instance
-    /// that has begun stays, because the answer to it carries its life. Returns the number of starts.
-    pub(crate) fn withdraw_children(&self, key: i64) -> DbResult<u64> {
-        let sent = self.all(sql!("admin/delete/child_starts"), params![key, self.now], |row| {
-            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, bool>(2)?))
+    /// Tells whether a message that carries a life was made for a former life of a parent. The start of a
+    /// child goes on without its parent (F13): it is of a former life only if an instance of the parent's id
+    /// exists.
+    fn is_of_former_life(&self, item: &WorkItem, life: Option<i64>) -> DbResult<bool> {
+        let (Some(life), Some(bearer)) = (life, bearer_of_life(item)) else { return Ok(false) };
+        Ok(self.number(sql!("instance/life/is_former"), params![bearer, life, is_start(item)])? == 1)
+    }
+
+    /// Tells whether a start waits that a turn of a parent has sent, and that can make the instance exist:
+    /// one of a former life does not.
+    pub(crate) fn is_asked_for(&self, key: i64) -> DbResult<bool> {
+        let starts = self.all(sql!("instance/life/starts"), [key], |row| {
+            Ok((text_of(row, 0)?, row.get::<_, Option<i64>>(1)?))
         })?;
-        let mut gone = 0;
-        for (seq, child, is_leased) in sent {
-            let has_begun = self.number(sql!("instance/is_known"), [child])? == 1;
-            if is_leased && has_begun {
-                continue;
+        for (text, life) in starts {
+            let item = serde_json::from_str::<WorkItem>(&text).ok();
+            match item {
+                Some(item) if self.is_of_former_life(&item, life)? => {}
+                _ => return Ok(true),
             }
-            let id = self.one(sql!("instance/name"), [child], |row| row.get::<_, String>(0))?;
-            tell_of_former_lives(id.as_deref().unwrap_or_default(), 1);
-            self.run(sql!("message/delete"), [seq])?;
-            if is_leased {
-                self.free_turn(child, self.now)?;
-            } else {
-                self.touch_turn(child, self.now)?;
-            }
-            self.run(sql!("instance/forget"), [child])?;
-            gone += 1;
         }
-        Ok(gone)
+        Ok(false)
+    }
+
+    /// Tells whether a turn would begin a child for a former life of its parent: the start that made the
+    /// child was leased before an instance of the parent's id was started anew.
+    pub(crate) fn begins_for_former_life(
+        &self,
+        key: i64,
+        parent: Option<&str>,
+        starts: &ConsumedStarts,
+    ) -> DbResult<bool> {
+        let Some(parent) = parent else { return Ok(false) };
+        for (start, life) in &starts.0 {
+            if bearer_of_life(start) == Some(parent) && self.is_of_former_life(start, *life)? {
+                return Ok(self.one(sql!("instance/life/own"), [key], |_| Ok(()))?.is_none());
+            }
+        }
+        Ok(false)
     }
 }

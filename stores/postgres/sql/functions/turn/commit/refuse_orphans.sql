@@ -1,5 +1,6 @@
--- Refuses commits that would create a child whose parent is gone, or has another life by now: their code
--- becomes `lost`, and the next lease of the instance settles the start (S17). Returns the codes by commit.
+-- Refuses commits that would create a child for a former life of its parent, because an instance of the
+-- parent's id was started anew: their code becomes `lost`, and the next lease of the instance settles the
+-- start (S17). A child whose parent is gone goes on (F13). Returns the codes by commit.
 -- p_unnamed: whether the commit creates the row of its instance.
 -- Locks: none. The caller has locked the instances.
 CREATE OR REPLACE FUNCTION {schema}.refuse_orphans(
@@ -19,8 +20,7 @@ BEGIN
             ) AS q
             WHERE l.instance_id = c.holder AND q.starts AND q.parent_life IS NOT NULL
               AND q.parent_instance_id = c.parent
-              AND (SELECT i.ord FROM {schema}.instances AS i WHERE i.instance_id = q.parent_instance_id)
-                  IS DISTINCT FROM q.parent_life
+              AND {schema}.is_of_former_life(q.parent_instance_id, q.parent_life, q.starts)
             LIMIT 1
         ) = 1 THEN 'lost' ELSE c.code END
         FROM unnest(p_codes, p_holders, p_unnamed, p_parents)

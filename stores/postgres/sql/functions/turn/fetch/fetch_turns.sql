@@ -41,7 +41,7 @@ DECLARE
     v_again BOOLEAN;
     v_taken TEXT[];
     v_firm TEXT[];
-    -- Those with messages of parents that are gone.
+    -- Those with messages of former lives of parents.
     v_orphaned TEXT[];
     v_leased INTEGER;
     -- Routed pins that the worker does not take.
@@ -81,8 +81,7 @@ BEGIN
                 SELECT 1 FROM {schema}.orchestrator_queue AS q
                 WHERE q.instance_id || '' = r.instance_id AND q.parent_life IS NOT NULL
                   AND (q.state - 0 = 1 OR q.visible_ms <= v_now)
-                  AND (SELECT i.ord FROM {schema}.instances AS i WHERE i.instance_id = q.parent_instance_id)
-                      IS DISTINCT FROM q.parent_life
+                  AND {schema}.is_of_former_life(q.parent_instance_id, q.parent_life, q.starts)
                 LIMIT 1
             ) = 1 AS orphaned
             FROM {schema}.ready_turns(p_lo, p_hi, v_page, v_floors.turns, v_shut) AS r

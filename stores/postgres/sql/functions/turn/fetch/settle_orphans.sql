@@ -1,5 +1,5 @@
--- Deletes the visible messages of the given instances that belong to a call of a parent that is gone, or that
--- has another life by now: starts of children, and answers. Returns them as a count per instance, like strays
+-- Deletes the visible messages of the given instances that belong to a call of a former life of a parent (see
+-- is_of_former_life): starts of children, and answers. Returns them as a count per instance, like strays
 -- (S17). An id without any rows left is forgotten.
 -- Locks: none. The caller has locked the instances.
 CREATE OR REPLACE FUNCTION {schema}.settle_orphans(p_instances TEXT[], p_now BIGINT)
@@ -15,8 +15,7 @@ BEGIN
             SELECT q.id FROM {schema}.orchestrator_queue AS q
             WHERE q.instance_id || '' = ANY (p_instances) AND q.parent_life IS NOT NULL
               AND (q.state - 0 = 1 OR q.visible_ms <= p_now)
-              AND (SELECT i.ord FROM {schema}.instances AS i WHERE i.instance_id = q.parent_instance_id)
-                  IS DISTINCT FROM q.parent_life
+              AND {schema}.is_of_former_life(q.parent_instance_id, q.parent_life, q.starts)
         ))
         RETURNING q.instance_id
     )
