@@ -155,7 +155,12 @@ async fn run<L: Lane>(shared: Arc<RuntimeShared>, lane: Arc<L>, slot: LaneSlot) 
                         "fetch failed"
                     );
                 } else {
-                    tracing::debug!(target: "steadfast::runtime", lane = lane.name(), ?wait, "fetch failed again");
+                    tracing::debug!(
+                        target: "steadfast::runtime",
+                        lane = lane.name(),
+                        ?wait,
+                        "fetch failed again"
+                    );
                 }
                 pause(&shared, wait).await;
             }

@@ -5,8 +5,8 @@
 -- Work that was refused for a listed handler becomes due, up to a bound: see release_refused. Returns whether
 -- waiting fetches should look (something became due, or the answer to who may take what has changed), and
 -- whether more is left to release.
--- Locks: the advisory lock of the workers, for itself, so that each refusal either sees this report or is seen
--- by it; the row of the worker; then those of tidy_workers and release_refused.
+-- Locks: the advisory lock of the workers, for itself, so that each refusal either sees this report or is
+-- seen by it; the row of the worker; then those of tidy_workers and release_refused.
 CREATE OR REPLACE FUNCTION {schema}.report_worker(
     p_worker TEXT, p_tags TEXT[], p_takes_unlisted BOOLEAN, p_is_stopped BOOLEAN, p_report TEXT,
     p_kinds INTEGER[], p_handlers TEXT[], p_version_of INTEGER[], p_versions TEXT[],
