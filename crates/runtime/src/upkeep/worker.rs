@@ -301,8 +301,6 @@ impl RuntimeShared {
                 );
                 if error.is_lease_lost() {
                     self.excuse(token);
-                } else {
-                    self.abandon_uncounted(token, None).await;
                 }
                 unlisted
             }
