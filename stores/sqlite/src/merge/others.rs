@@ -178,6 +178,7 @@ impl Db<'_> {
         let mut woken = Woken::default();
         let turns = self.number(sql!("turn/ready/count"), params![self.now, MOST_WOKEN])?;
         woken.turns = usize::try_from(turns).unwrap_or(0);
+        woken.any_turn = self.number(sql!("turn/ready/any_routed"), [])? == 1;
         let mut tag = Some(stored_tag(None));
         while let Some(current) = tag {
             let ready = self.number(sql!("work/ready/count_of_tag"), params![current, MOST_WOKEN])?;

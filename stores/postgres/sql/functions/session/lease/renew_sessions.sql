@@ -44,6 +44,7 @@ BEGIN
         END IF;
     END IF;
     v_floors := {schema}.read_floors(v_now);
+    PERFORM {schema}.lengthen_leases(p_extend_ms);
     PERFORM {schema}.sweep_work(v_now, v_floors.due_work, v_floors.leased_work);
 
     FOR v_round IN 1..2 LOOP
