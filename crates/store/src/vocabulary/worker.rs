@@ -54,13 +54,13 @@ pub struct WorkerProcess {
     pub boot_id: Option<String>,
     /// The pid namespace of the process; `None` where the platform has none.
     pub pid_namespace: Option<String>,
-    /// The id of the process.
+    /// The id of the process in its pid namespace.
     pub pid: u32,
     /// When the process started, in the unit of the platform; tells apart two processes with the same pid.
     pub pid_started: Option<u64>,
     /// The id of the build: of the executable and its registered handlers.
     pub build_id: Option<String>,
-    /// The version of the library.
+    /// The version of this library that the worker was built with.
     pub version: String,
 }
 
@@ -76,13 +76,13 @@ pub struct ListedHandler {
 /// The slots of a worker.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WorkerSlots {
-    /// The slots for turns.
+    /// How many turns the worker runs at a time (`orchestration_concurrency`).
     pub turns: u64,
-    /// The slots for turns that are busy.
+    /// How many turns ran when the worker reported.
     pub turns_busy: u64,
-    /// The slots for activities.
+    /// How many activities the worker runs at a time (`worker_concurrency`).
     pub activities: u64,
-    /// The slots for activities that are busy.
+    /// How many activities ran when the worker reported.
     pub activities_busy: u64,
 }
 
