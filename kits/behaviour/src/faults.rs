@@ -19,6 +19,8 @@ pub struct Faults {
 struct Trouble {
     rules: Vec<Rule>,
     calls: BTreeMap<&'static str, u64>,
+    /// The calls to abandon or refuse a lease that were answered.
+    given_back: u64,
 }
 
 #[derive(Debug)]
@@ -97,9 +99,10 @@ impl Faults {
         }
     }
 
-    /// Counts the calls so far that gave a lease back: abandoned or refused, those with a fault included.
+    /// Counts the calls so far that gave a lease back (abandoned or refused) and were answered, those with a
+    /// fault included. A call under way does not count: its lease is still held, and ends if time passes.
     pub fn abandoned(&self) -> u64 {
-        self.calls("abandon") + self.calls("refuse")
+        self.lock().given_back
     }
 
     fn add(&self, operation: Option<&'static str>, fault: Fault, times: u64) {
@@ -142,7 +145,7 @@ impl Faulty {
         call: StoreCall<'_>,
         future: impl Future<Output = Result<T, ProviderError>>,
     ) -> Result<T, ProviderError> {
-        match self.faults.meet(call.method()) {
+        let answer = match self.faults.meet(call.method()) {
             None => future.await,
             Some(Fault::Refuse(error)) => Err(error),
             Some(Fault::LoseAnswer(error)) => future.await.and(Err(error)),
@@ -153,7 +156,11 @@ impl Faulty {
             }
             Some(Fault::Hang) => std::future::pending().await,
             Some(Fault::Panic) => panic!("'{}' was told to panic", call.method()),
+        };
+        if matches!(call.method(), "abandon" | "refuse") {
+            self.faults.lock().given_back += 1;
         }
+        answer
     }
 }
 
