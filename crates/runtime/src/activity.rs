@@ -92,7 +92,7 @@ impl Lane for Activities {
             let request = WorkRequest {
                 worker_id: self.shared.worker_id(slot.index),
                 lock_timeout: plan.work_lease.lasts,
-                poll_timeout: plan.poll,
+                poll_timeout: if ask.request.is_some() { plan.session_poll() } else { plan.poll },
                 tags: plan.tags.clone(),
                 session: ask.request.clone(),
                 worker: Some(self.shared.worker_row.id.clone()),

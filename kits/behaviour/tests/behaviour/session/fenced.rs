@@ -139,4 +139,39 @@ on_every_full_store! {
             runtime.shutdown(Some(0)).await;
         }
     }
+
+    async fn g10_a_claim_is_logged_however_long_its_fetch_has_waited(stage) {
+        let (lines, _guard) = Lines::collect();
+        for waits in [5, 12, 14, 26, 28, 29] {
+            let faults = Faults::default();
+            let runtime = troubled(&stage, "A", &Gate::new(), &faults, |_| {}).await;
+            stage.settle().await;
+            stage.pass_slowly(waits * SECOND, SECOND).await;
+            let session = format!("chat {waits}");
+            assert_eq!(takes_turn(&stage, &session, &session).await, "A first 1, attempt 1");
+            let claims = lines.saying("INFO", "session claimed");
+            let claims = claims.iter().filter(|line| line.field("session_id") == session).count();
+            assert_eq!(claims, 1, "after {waits} s");
+            assert_eq!(faults.calls("abandon"), 0, "after {waits} s: the work is not given back as late");
+            runtime.shutdown(Some(0)).await;
+        }
+    }
+
+    async fn g10_a_claim_whose_answer_comes_late_is_logged_once(stage) {
+        let (lines, _guard) = Lines::collect();
+        let faults = Faults::default();
+        let late = faults.hold_answer("fetch_work");
+        let runtime = troubled(&stage, "A", &Gate::new(), &faults, |options| options.worker_concurrency = 1).await;
+        stage.start("1", "One", "Turn/chat").await;
+        stage.until("it is leased", async || {
+            stage.observer().get_session(&steadfast::SessionKey::shared("chat")).await.expect("reads").is_some()
+        })
+        .await;
+        // Longer than the process serves a session without a renewal, and shorter than the lease.
+        stage.pass(28 * SECOND);
+        late.add_permits(1);
+        assert_eq!(stage.ends("1").await, Ok("A first 1, attempt 1".to_owned()));
+        assert_eq!(lines.saying("INFO", "session claimed").len(), 1);
+        runtime.shutdown(Some(0)).await;
+    }
 }
