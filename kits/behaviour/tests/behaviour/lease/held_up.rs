@@ -40,8 +40,8 @@ fn options() -> RuntimeOptions {
     }
 }
 
-/// Runs an instance of `Flow` on each store, with the clock of the machine, until it fails as poison. Returns
-/// nothing; the count tells how often its code began.
+/// Runs an instance of `Flow` on each store, with the clock of the machine, until it fails as poison. The code
+/// counts how often it begins.
 async fn becomes_poison(
     code: impl Fn(&Arc<AtomicU32>) -> (ActivityRegistryBuilder, OrchestrationRegistryBuilder),
     options: impl Fn() -> RuntimeOptions,
@@ -69,7 +69,8 @@ async fn becomes_poison(
         let status = client.wait_for_orchestration("a", SOON).await.expect("ends");
         let OrchestrationStatus::Failed { details, .. } = status else { panic!("{kind:?}: {status:?}") };
         let ErrorDetails::Poison { attempt_count, .. } = details else { panic!("{kind:?}: {details:?}") };
-        assert_eq!(attempt_count, MAX_ATTEMPTS + 1, "{kind:?}");
+        // The delivery that fails it may lose its lease too, to a run that still holds the thread.
+        assert!(attempt_count > MAX_ATTEMPTS, "{kind:?}");
         // A machine that is too busy to run this process may excuse a run.
         assert!(runs.load(Ordering::Relaxed) >= MAX_ATTEMPTS, "{kind:?}");
         runtime.shutdown(None).await;

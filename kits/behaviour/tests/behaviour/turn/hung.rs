@@ -51,6 +51,7 @@ impl Spinning {
                 Ok("at last".to_owned())
             }
         });
+        let flow = flow.register("Echo", |_, input| async move { Ok(input) });
         let options = RuntimeOptions {
             orchestration_concurrency: 1,
             max_turn_time: Duration::from_secs(2),
@@ -98,6 +99,8 @@ async fn g16_a_turn_that_took_too_long_counts_also_if_its_commit_fails() {
         let spinning = Spinning::with_attempts(kind, 1).await;
         let stage = &spinning.stage;
         stage.pass_slowly(Duration::from_secs(3), Duration::from_millis(500)).await;
+        // The only slot serves again: the turn was found to take too long.
+        assert_eq!(stage.ends_after("other", "Echo", "x").await, Ok("x".to_owned()));
         stage.faults.refuse("commit_turn", 6, ProviderError::retryable("test", "the store is away"));
         spinning.released.0.store(true, Ordering::Relaxed);
         let ended = stage.ends_as_time_passes("spins", Duration::from_millis(100)).await;
