@@ -150,7 +150,7 @@ impl Lane for Activities {
         };
         let session = on_session.as_ref().map(|on_session| on_session.session.clone());
         let counted = CountedLease { token: &lease.token, row: &row, deliveries: lease.attempt, excused };
-        if self.shared.gives_back_miscounted(counted).await {
+        if self.shared.abandons_miscounted(counted).await {
             // The next fetch is told the right count.
         } else if lease.attempt > self.shared.plan.max_attempts {
             self.poison(&lease, &scheduled).await;

@@ -67,7 +67,7 @@ impl Lane for Turns {
         let row = LeasedRow::Turn { instance: lease.instance.clone() };
         let _held = self.shared.held.enter(&lease.token, row.clone(), self.shared.plan.turn_lease.lasts);
         let counted = CountedLease { token: &lease.token, row: &row, deliveries: lease.attempt, excused };
-        if self.shared.gives_back_miscounted(counted).await {
+        if self.shared.abandons_miscounted(counted).await {
             return;
         }
         let keeper = self.keep(slot, &lease);

@@ -8,7 +8,7 @@
 //!
 //! The queue is sent before each fetch, so that a process does not lease again what it still owes for, and by
 //! a task of its own, because all slots may be busy. A fetch that waits already may still be faster:
-//! [`RuntimeShared::gives_back_miscounted`] finds such a lease.
+//! [`RuntimeShared::abandons_miscounted`] finds such a lease.
 //!
 //! [`Store::excuse`]: steadfast_store::Store::excuse
 
@@ -186,12 +186,12 @@ impl RuntimeShared {
         self.owed.add(Owed { token: token.clone(), row, call: OwedCall::Excuse });
     }
 
-    /// Gives a lease back, uncounted, if its count includes a delivery that this process takes off: a fetch
+    /// Abandons a lease, uncounted, if its count includes a delivery that this process takes off: a fetch
     /// that waits is given expired work before the excuse for it is there. The next fetch is told the right
-    /// count. Returns whether it was given back.
+    /// count. Returns whether it was abandoned.
     ///
     /// A first delivery costs nothing here.
-    pub(crate) async fn gives_back_miscounted(&self, lease: CountedLease<'_>) -> bool {
+    pub(crate) async fn abandons_miscounted(&self, lease: CountedLease<'_>) -> bool {
         if lease.deliveries <= 1 {
             return false;
         }

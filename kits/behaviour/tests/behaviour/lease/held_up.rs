@@ -40,7 +40,7 @@ fn options() -> RuntimeOptions {
     }
 }
 
-/// Runs an instance of `Flow` on each store, with the clock of the machine, until it fails as poison. The code
+/// Runs an instance of `Flow` on each store, by the clock of the machine, until it fails as poison. Its code
 /// counts how often it begins.
 async fn becomes_poison(
     code: impl Fn(&Arc<AtomicU32>) -> (ActivityRegistryBuilder, OrchestrationRegistryBuilder),
