@@ -125,6 +125,10 @@ impl Clock for VirtualClock {
         MachineTime { awake: time.monotonic, slept: time.slept, boot: None }
     }
 
+    fn passes_by_itself(&self) -> bool {
+        false
+    }
+
     fn sleep_until(&self, deadline: Duration) -> Sleep {
         let ticket = lock(&self.shared).register(deadline);
         Box::pin(Sleeper { shared: Arc::clone(&self.shared), ticket })

@@ -13,7 +13,9 @@ use crate::activity::Activities;
 use crate::activity::builtin::with_builtins;
 use crate::activity::panic::watch_panics;
 use crate::activity::running::RunningActivities;
+use crate::dispatch::held::HeldLeases;
 use crate::dispatch::owed::{self, OwedToStore};
+use crate::dispatch::pulse::Pulse;
 use crate::dispatch::{self, SlotsAlive};
 use crate::instrumented::InstrumentedProvider;
 use crate::invocations::Invocations;
@@ -86,6 +88,8 @@ pub(crate) struct RuntimeShared {
     pub(crate) slots_alive: SlotsAlive,
     pub(crate) running_activities: Arc<RunningActivities>,
     pub(crate) sessions: Arc<LocalSessions>,
+    /// The leases that this process holds.
+    pub(crate) held: Arc<HeldLeases>,
     /// What this process owes the store for leases that ended without an outcome.
     pub(crate) owed: OwedToStore,
     pub(crate) worker_row: WorkerRow,
@@ -220,6 +224,8 @@ impl Runtime {
         let random = uuid::Uuid::new_v4();
         let owner = session::first_owner(&*typed, &*clock, plan.node_id.as_deref(), random).await;
         let sessions = Arc::new(LocalSessions::new(owner, plan.max_sessions));
+        let shortest_lease = plan.turn_lease.lasts.min(plan.work_lease.lasts);
+        let pulse = Pulse::start(Arc::clone(&clock), shortest_lease);
         let activities = with_builtins(&activities, clock);
         let row_id = random.simple().to_string();
         let worker_row = WorkerRow::new(row_id, &plan, &orchestrations, &activities);
@@ -237,6 +243,7 @@ impl Runtime {
             slots_alive: SlotsAlive::default(),
             running_activities: Arc::default(),
             sessions,
+            held: Arc::new(HeldLeases::new(pulse)),
             owed: OwedToStore::default(),
             worker_row,
             tasks: TaskTracker::new(),
@@ -277,6 +284,7 @@ impl Runtime {
         // activities.
         shared.warm.clear();
         shared.measure_warm();
+        shared.held.pulse().stop();
     }
 
     /// Releases all sessions, for a deployment: another process claims them at once. The runtime takes no

@@ -300,7 +300,7 @@ impl RuntimeShared {
                     "a lease could not be refused; it will end (S5)"
                 );
                 if error.is_lease_lost() {
-                    self.excuse(token);
+                    self.lose(token);
                 }
                 unlisted
             }
