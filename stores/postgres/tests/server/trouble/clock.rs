@@ -219,7 +219,8 @@ async fn g18_a_call_gives_up_on_a_lock_although_its_session_has_no_limit() {
                      '{}', NULL";
     execute(&holder, &format!("BEGIN; {start})"), schema.name()).await;
     let call = format!("SET lock_timeout TO 0; {start}, p_me => 'me')").replace("{name}", schema.name());
-    let error = client.batch_execute(&call).await.unwrap_err();
+    let called = tokio::time::timeout(Duration::from_secs(60), client.batch_execute(&call)).await;
+    let error = called.expect("it waits for the lock without a limit").unwrap_err();
     assert_eq!(error.code().map(tokio_postgres::error::SqlState::code), Some("55P03"));
     holder.batch_execute("COMMIT").await.unwrap();
 }
