@@ -294,8 +294,8 @@ async fn g38_an_activity_that_kills_its_process_is_poison_after_ten_deaths_on_a_
     deaths_poison_exactly(&Ground::on_a_server("deaths")).await;
 }
 
-/// Says for how many seconds the table is locked while the options are the default ones: 60 is the minute that
-/// the rule names. Without it leases are short, and so is the lock.
+/// Says for how many seconds the table is locked while the options are the default ones: 60 is the minute
+/// that the rule names. Without it leases are short, and so is the lock.
 const LOCK_SECONDS: &str = "STEADFAST_LOCK_SECONDS";
 
 /// The options of the process, and how long the table is locked. Each try to hand a result in waits for half

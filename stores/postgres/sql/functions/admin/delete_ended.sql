@@ -1,8 +1,9 @@
 -- Deletes root instances that ended at least p_ended_for_ms ago, oldest end first, each with all its
--- descendants (S16). A child whose parent is gone counts as a root. One call looks at up to 64 roots after the place p_after_ms, p_after_ord, deletes at
--- most p_limit of them, and no further one once it has found 1,000 instances: a caller goes on at the place
--- that it returns, until that is NULL. With p_limit 0 it only returns the place of the first root. A tree
--- that contains an alive instance stays, and so does a tree that changes before it is locked.
+-- descendants (S16). A child whose parent is gone counts as a root. One call looks at up to 64 roots after
+-- the place p_after_ms, p_after_ord, deletes at most p_limit of them, and no further one once it has found
+-- 1,000 instances: a caller goes on at the place that it returns, until that is NULL. With p_limit 0 it only
+-- returns the place of the first root. A tree that contains an alive instance stays, and so does a tree that
+-- changes before it is locked.
 -- Locks: `instance_locks` of all trees to delete in the order of instance_id, then the locks of
 -- erase_instances.
 CREATE OR REPLACE FUNCTION {schema}.delete_ended(

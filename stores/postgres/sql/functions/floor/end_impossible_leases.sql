@@ -22,13 +22,16 @@ BEGIN
     IF coalesce(
         (SELECT 1 FROM {schema}.instance_locks AS l
             WHERE l.lock_token IS NOT NULL
-              AND l.locked_until > {schema}.after_ms(v_late, (SELECT f.longest_ms FROM {schema}.floors AS f)) LIMIT 1),
+              AND l.locked_until > {schema}.after_ms(v_late, (SELECT f.longest_ms FROM {schema}.floors AS f))
+            LIMIT 1),
         (SELECT 1 FROM {schema}.worker_queue AS w
             WHERE w.state = 2
-              AND w.locked_until > {schema}.after_ms(v_late, (SELECT f.longest_ms FROM {schema}.floors AS f)) LIMIT 1),
+              AND w.locked_until > {schema}.after_ms(v_late, (SELECT f.longest_ms FROM {schema}.floors AS f))
+            LIMIT 1),
         (SELECT 1 FROM {schema}.sessions AS s
             WHERE s.held
-              AND s.locked_until > {schema}.after_ms(v_late, (SELECT f.longest_ms FROM {schema}.floors AS f)) LIMIT 1)
+              AND s.locked_until > {schema}.after_ms(v_late, (SELECT f.longest_ms FROM {schema}.floors AS f))
+            LIMIT 1)
     ) IS NULL THEN
         RETURN false;
     END IF;

@@ -1,8 +1,8 @@
 -- Refuses a leased instance, because the caller lacks its handler (S4, S21). If a live worker lists the
 -- handler, the lease is abandoned uncounted and without a delay, else as p_delay_ms and p_uncounted say, and
 -- the delay ends when a worker lists the handler. From then on the instance has a route, unless a message
--- waits that needs no code; then there is no delay either. p_handler is the key of the handler, p_handler_version NULL if any version does,
--- p_route a hash of both.
+-- waits that needs no code; then there is no delay either. p_handler is the key of the handler,
+-- p_handler_version NULL if any version does, p_route a hash of both.
 -- Returns `ok`, `ended` (the lease has expired) or `lost` (the token is unknown), the instance, and whether
 -- the handler is listed.
 -- Locks: `instance_locks` of the instance, then the advisory lock of the

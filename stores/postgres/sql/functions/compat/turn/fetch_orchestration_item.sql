@@ -52,7 +52,8 @@ BEGIN
     BEGIN
         out_history := ARRAY(
             SELECT h.event_data FROM {schema}.history AS h
-            WHERE h.instance_id = v_turn.instance_id AND h.execution_id = v_turn.execution_id ORDER BY h.event_id
+            WHERE h.instance_id = v_turn.instance_id AND h.execution_id = v_turn.execution_id
+            ORDER BY h.event_id
         );
         out_kv_snapshot := (
             SELECT coalesce(

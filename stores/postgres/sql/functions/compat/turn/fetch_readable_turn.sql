@@ -1,5 +1,6 @@
 -- Leases the ready instance with the oldest message, as fetch_turns does, and passes over messages that the
--- database cannot read (S15). p_pins: the pins that the caller can run, NULL for all. No row if none is ready.
+-- database cannot read (S15). p_pins: the pins that the caller can run, NULL for all. No row if none is
+-- ready.
 -- Locks: those of fetch_turns and pass_over_messages: `instance_locks`, skipping locked rows.
 CREATE OR REPLACE FUNCTION {schema}.fetch_readable_turn(
     p_now_ms BIGINT, p_lock_ms BIGINT, p_pins BIGINT[]
