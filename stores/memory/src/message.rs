@@ -44,6 +44,7 @@ impl State {
     pub(crate) fn push_message_of(&mut self, message: Message, due_ms: u64, life: Option<u64>) {
         if needs_no_code(&message.item) {
             self.routes.remove(message.item.instance());
+            self.end_delays_of_refusals(message.item.instance(), due_ms);
         }
         let row = MessageRow {
             instance: message.item.instance().to_owned(),

@@ -6,7 +6,7 @@ use steadfast_store::{
     WorkerReport,
 };
 
-use crate::state::{State, Stored, WorkRow};
+use crate::state::{MessageRow, State, Stored, WorkRow};
 
 /// How a lease is abandoned that a live worker can do better with.
 const ROUTED: Abandon = Abandon { retry_after: None, attempt: Attempt::Uncounted };
@@ -29,7 +29,12 @@ impl State {
         let is_listed = self.is_listed(now, |worker| lists_orchestration(worker, &refusal.handler));
         let leased = self.messages.values_mut().filter(|message| message.token.as_deref() == Some(token));
         leased.for_each(|message| message.is_refused = !is_listed);
-        self.abandon_turn(token, if is_listed { ROUTED } else { refusal.if_unlisted }, now)?;
+        let mut how = if is_listed { ROUTED } else { refusal.if_unlisted };
+        if self.has_termination(&instance) {
+            // It may need the start.
+            how.retry_after = None;
+        }
+        self.abandon_turn(token, how, now)?;
         if !self.has_termination(&instance) {
             self.routes.insert(instance, refusal.handler);
         }
@@ -55,6 +60,16 @@ impl State {
             message.instance == instance
                 && matches!(&message.item, Stored::Readable(item) if needs_no_code(item))
         })
+    }
+
+    /// Makes the messages of an instance visible that a refusal delays, because a termination needs the start
+    /// and no code.
+    pub(crate) fn end_delays_of_refusals(&mut self, instance: &str, at: u64) {
+        let refused = |message: &&mut MessageRow| message.is_refused && message.instance == instance;
+        for message in self.messages.values_mut().filter(refused) {
+            message.is_refused = false;
+            message.visible_at_ms = message.visible_at_ms.min(at);
+        }
     }
 
     /// Makes refused messages and activities visible whose handler the worker lists.

@@ -16,6 +16,8 @@ CREATE TABLE {schema}.workers (
     last_seen_ms   BIGINT NOT NULL,
     -- whether its handlers count as those of a live worker; clean-up clears it for a silent one
     is_listed      BOOLEAN NOT NULL,
+    -- a hash of everything in the report by which work is routed; NULL: not known
+    listing        TEXT,
     -- the whole report, as JSON
     report         TEXT NOT NULL
 );

@@ -21,11 +21,13 @@ impl Db<'_> {
     fn refuse_turn(&self, token: &str, refusal: &Refusal) -> DbResult<Refused> {
         let held = self.turn_holder("refuse", token)?;
         let is_listed = self.is_listed(HandlerKind::Orchestration, &refusal.handler, None)?;
-        let (refused, how) = outcome(is_listed, refusal);
+        let (refused, mut how) = outcome(is_listed, refusal);
         let mut pin = self.plain_pin(held.pin)?;
-        // A termination that arrived meanwhile needs no code: any worker may be given the instance.
+        // A termination that arrived meanwhile needs no code: any worker may be given the instance, at once.
         if self.number(sql!("route/turn/is_terminated"), [held.key])? == 0 {
             pin = -self.route_number(HandlerKind::Orchestration, &refusal.handler, pin, "")?;
+        } else {
+            how.retry_after = None;
         }
         if refused == Refused::Unlisted {
             self.run(sql!("route/turn/mark_messages"), params![held.key, token])?;
