@@ -188,7 +188,11 @@ impl Db<'_> {
     /// Tells whether an instance has not ended: its current execution runs, or the start of its next one
     /// waits.
     fn is_alive(&self, instance: &str) -> DbResult<bool> {
-        Ok(self.number(sql!("admin/is_alive"), [instance])? == 1)
+        if self.number(sql!("admin/is_alive"), [instance])? == 1 {
+            return Ok(true);
+        }
+        let key = self.maybe(sql!("instance/key"), [instance])?;
+        key.map_or(Ok(false), |key| self.is_asked_for(key))
     }
 
     fn check_delete(&self, ids: &BTreeSet<String>, force: bool) -> DbResult<()> {

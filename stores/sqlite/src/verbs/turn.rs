@@ -99,7 +99,7 @@ impl Db<'_> {
             lease = self.lease_oldest(lock_timeout, filter, asks)?;
         }
         if lease.is_none() {
-            self.note_next_turn()?;
+            self.note_next_turn(self.end_silence()?)?;
         }
         Ok(Fetched { lease })
     }

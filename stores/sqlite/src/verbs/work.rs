@@ -74,7 +74,7 @@ impl Db<'_> {
             lease = self.lease_oldest_work(request)?;
         }
         if lease.is_none() {
-            self.note_next_work()?;
+            self.note_next_work(self.end_silence()?)?;
         }
         Ok(Fetched { lease })
     }
