@@ -12,4 +12,5 @@ SELECT EXISTS (
 ) OR EXISTS (
     SELECT 1 FROM messages
     WHERE messages.key = (SELECT key FROM instances WHERE instance = ?1) AND starts = 1 AND life IS NULL
+      AND seq NOT IN (SELECT row FROM torn_messages)
 )

@@ -84,3 +84,24 @@ CREATE TABLE ended_leases (
     PRIMARY KEY (token, row)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX ended_leases_look ON ended_leases (look_at);
+
+-- Rows of `messages` and `work` that the database cannot read, because a page of the file is torn. Such a row
+-- can neither be changed nor removed, so every statement leaves out the rows that are listed here. `key` is
+-- the instance, NULL if it is not known. A row is read again at `until`; NULL if it is given up: it was set
+-- aside, or removed as far as that is possible.
+CREATE TABLE torn_messages (
+    row      INTEGER PRIMARY KEY,
+    key      INTEGER,
+    attempts INTEGER NOT NULL,
+    until    INTEGER
+) STRICT;
+CREATE INDEX torn_messages_until ON torn_messages (until) WHERE until IS NOT NULL;
+CREATE TABLE torn_work (
+    row      INTEGER PRIMARY KEY,
+    key      INTEGER,
+    attempts INTEGER NOT NULL,
+    until    INTEGER
+) STRICT;
+CREATE INDEX torn_work_until ON torn_work (until) WHERE until IS NOT NULL;
+-- the row of `messages` or `work`, if it could not be removed when it was set aside
+ALTER TABLE set_aside ADD COLUMN torn INTEGER;

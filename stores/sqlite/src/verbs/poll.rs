@@ -37,10 +37,13 @@ impl SqliteProvider {
         let deadline = self.clock.clock().monotonic().saturating_add(timeout);
         let alarm = self.alarm_of(&interest);
         let waiter = self.waiters.sit_as(interest, worker);
-        let mut due = None;
+        let (mut due, mut torn) = (None, 0);
         loop {
             let looking = waiter.look();
-            let fetched = fetch().await?;
+            let fetched = match fetch().await {
+                Err(error) if self.has_listed_torn(&error, &mut torn).await? => continue,
+                fetched => fetched?,
+            };
             looking.answered();
             if fetched.get().is_some_and(|fetched| fetched.lease.is_some()) {
                 return Ok(Some(fetched));
@@ -69,7 +72,7 @@ impl SqliteProvider {
         let mut due = None;
         loop {
             let looking = waiter.look();
-            let found = self.writer.write("wait", look).await?;
+            let found = self.write_past_torn("wait", look).await?;
             looking.answered();
             if found {
                 return Ok(Waited::Woken);

@@ -30,7 +30,7 @@ pub(crate) struct RetentionWalk {
 
 impl RetentionWalk {
     /// Tells whether the call has looked at all instances.
-    pub(crate) fn is_over(&self) -> bool {
+    pub(crate) fn has_seen_all(&self) -> bool {
         self.roots.ends_left == 0 && self.children.ends_left == 0
     }
 }

@@ -22,7 +22,7 @@ fn work_of(id: &str, poll: Duration) -> WorkRequest {
 
 fn waits_for_work(store: &Arc<SqliteProvider>, id: &'static str) -> JoinHandle<Option<WorkLease>> {
     let store = Arc::clone(store);
-    tokio::spawn(async move { store.fetch_work(work_of(id, LONG)).await.expect("it fetches") })
+    tokio::spawn(async move { store.fetch_work(work_of(id, 10 * LONG)).await.expect("it fetches") })
 }
 
 #[tokio::test]
