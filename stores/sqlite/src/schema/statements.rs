@@ -141,6 +141,16 @@ fn the_longest_wait_is_one_look_at_an_index_for_each_kind() {
     }
 }
 
+/// G13: a bare count takes one step of the virtual machine however many rows there are, so only the plan
+/// shows what it reads.
+#[test]
+fn gauges_count_running_executions_by_their_index_and_read_no_history() {
+    let steps = plan(&database(), &statements()["admin/gauges"]);
+    assert!(steps.iter().all(|step| !step.contains("history")), "{steps:?}");
+    assert!(steps.iter().any(|step| step.contains("executions_running")), "{steps:?}");
+    assert!(steps.iter().all(|step| !step.starts_with("SCAN instances")), "{steps:?}");
+}
+
 #[test]
 fn what_waits_for_an_instance_is_found_by_its_key() {
     let (database, statements) = (database(), statements());
