@@ -5,7 +5,9 @@ SELECT count(*) FILTER (WHERE held),
     min(visible_at) FILTER (WHERE NOT held AND visible_at <= ?2),
     count(*) FILTER (WHERE NOT held AND visible_at > ?2)
 FROM (
-    SELECT visible_at, ?3 IS NOT NULL AND token IS ?3 AS held FROM messages WHERE key = ?1 AND state = 1
+    SELECT visible_at, ?3 IS NOT NULL AND token IS ?3 AS held FROM messages
+    WHERE key = ?1 AND state = 1 AND seq NOT IN (SELECT row FROM torn_messages)
     UNION ALL
-    SELECT visible_at, 0 FROM messages WHERE key = ?1 AND state = 0
+    SELECT visible_at, 0 FROM messages
+    WHERE key = ?1 AND state = 0 AND seq NOT IN (SELECT row FROM torn_messages)
 )

@@ -128,14 +128,23 @@ impl Db<'_> {
     }
 
     /// Returns the next time at which a live worker counts as gone unless it reports, if anything is routed:
-    /// what is left to it may then be given to others. Those that are gone already are not listed any more.
+    /// what is left to it may then be given to others. That of a worker that is gone and still listed has
+    /// passed: the look of a waiting fetch takes its handlers off the listed ones.
     pub(crate) fn next_silence(&self) -> DbResult<Option<i64>> {
-        let mut last_seen = self.maybe(sql!("worker/next_silence"), [])?;
-        if last_seen.is_some_and(|at| at <= self.silent_since()) {
-            self.unlist_silent()?;
-            last_seen = self.maybe(sql!("worker/next_silence"), [])?;
-        }
+        let last_seen = self.maybe(sql!("worker/next_silence"), [])?;
         Ok(last_seen.map(|at| at.saturating_add(self.now.saturating_sub(self.silent_since()))))
+    }
+
+    /// Takes the handlers of workers that fell silent off the listed ones, if anything is routed. Returns the
+    /// next silence, which has not passed.
+    pub(crate) fn end_silence(&self) -> DbResult<Option<i64>> {
+        match self.next_silence()? {
+            Some(at) if at <= self.now => {
+                self.unlist_silent()?;
+                self.next_silence()
+            }
+            next => Ok(next),
+        }
     }
 
     fn worker_row(&self, id: &WorkerId) -> DbResult<Option<WorkerRow>> {
