@@ -308,7 +308,7 @@ on_every_full_store! {
         stage.pass(7 * DAY);
         stage.has("a", "TimerFired", 2).await;
         stage.client.raise_event("a", "shipped", "").await.expect("is raised");
-        assert_eq!(stage.ends("a").await, Ok("done".to_owned()), "a timer that was dropped fires all the same");
+        assert_eq!(stage.ends("a").await, Ok("done".to_owned()), "a dropped timer fires all the same");
         stage.stop().await;
     }
 

@@ -1,6 +1,6 @@
--- Tells whether a worker accepts what needs one of its handlers (S21), by the columns of its row in `workers`:
--- the tag of work (p_tag, NULL for a turn), a session (p_on_session), the engine version of a turn (p_pin, a
--- pin without a route, -1 for no version; NULL for work).
+-- Tells whether a worker accepts what needs one of its handlers (S21), by the columns of its row in
+-- `workers`: the tag of work (p_tag, NULL for a turn), a session (p_on_session), the engine version of a turn
+-- (p_pin, a pin without a route, -1 for no version; NULL for work).
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.accepts(
     p_tags TEXT[], p_serves_sessions BOOLEAN, p_engine_lo BIGINT[], p_engine_hi BIGINT[],

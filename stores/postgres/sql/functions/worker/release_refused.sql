@@ -55,7 +55,8 @@ BEGIN
             SELECT w.tags, w.serves_sessions FROM {schema}.workers AS w
             WHERE w.worker_id = p_worker OFFSET 0
         ) AS w
-        WHERE {schema}.accepts(w.tags, w.serves_sessions, NULL, NULL, r.plain, r.on_session, NULL) AND EXISTS (
+        WHERE {schema}.accepts(w.tags, w.serves_sessions, NULL, NULL, r.plain, r.on_session, NULL)
+          AND EXISTS (
             SELECT 1 FROM {schema}.worker_handlers AS h
             WHERE h.worker_id = p_worker AND h.kind = 1 AND h.handler = r.handler
         )

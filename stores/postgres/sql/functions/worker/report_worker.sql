@@ -1,9 +1,9 @@
 -- Writes the row of a worker and the handlers that it lists, and tidies up behind workers that are gone.
--- p_tags: the stored forms of the tags that it accepts, NULL for all. p_serves_sessions: whether it takes work
--- of sessions. p_engine_lo and p_engine_hi: ranges of pins of the engine versions that it runs, NULL for all.
--- p_kinds and p_handlers have one element
--- per handler (kind 0: orchestration, 1: activity); p_versions are versions of the handler with the number
--- p_version_of, counted from 1. p_report: the whole report as JSON, for lists.
+-- p_tags: the stored forms of the tags that it accepts, NULL for all. p_serves_sessions: whether it takes
+-- work of sessions. p_engine_lo and p_engine_hi: ranges of pins of the engine versions that it runs, NULL for
+-- all. p_kinds and p_handlers have one element per handler (kind 0: orchestration, 1: activity); p_versions
+-- are versions of the handler with the number p_version_of, counted from 1. p_report: the whole report as
+-- JSON, for lists.
 -- Work that was refused for a listed handler becomes due, up to a bound: see release_refused. Returns whether
 -- waiting fetches should look (something became due, or the answer to who may take what has changed), and
 -- whether more is left to release.
@@ -41,8 +41,8 @@ BEGIN
         v_now, v_now, NOT p_is_stopped, p_report)
     ON CONFLICT (worker_id) DO UPDATE
     SET tags = excluded.tags, serves_sessions = excluded.serves_sessions, engine_lo = excluded.engine_lo,
-        engine_hi = excluded.engine_hi, takes_unlisted = excluded.takes_unlisted, is_stopped = excluded.is_stopped,
-        last_seen_ms = excluded.last_seen_ms, is_listed = excluded.is_listed, report = excluded.report;
+        engine_hi = excluded.engine_hi, takes_unlisted = excluded.takes_unlisted,
+        is_stopped = excluded.is_stopped, last_seen_ms = excluded.last_seen_ms, is_listed = excluded.is_listed, report = excluded.report;
 
     WITH listed AS (
         SELECT h.kind::smallint AS kind, h.handler,
