@@ -42,7 +42,8 @@ BEGIN
     ON CONFLICT (worker_id) DO UPDATE
     SET tags = excluded.tags, serves_sessions = excluded.serves_sessions, engine_lo = excluded.engine_lo,
         engine_hi = excluded.engine_hi, takes_unlisted = excluded.takes_unlisted,
-        is_stopped = excluded.is_stopped, last_seen_ms = excluded.last_seen_ms, is_listed = excluded.is_listed, report = excluded.report;
+        is_stopped = excluded.is_stopped, last_seen_ms = excluded.last_seen_ms,
+        is_listed = excluded.is_listed, report = excluded.report;
 
     WITH listed AS (
         SELECT h.kind::smallint AS kind, h.handler,
