@@ -103,6 +103,18 @@ impl LocalSessions {
         self.owner.get()
     }
 
+    /// Tells whether this process takes activities of sessions: its limit allows some, and its node is
+    /// registered.
+    pub(crate) fn serves(&self) -> bool {
+        self.limit > 0 && self.owner().is_some()
+    }
+
+    /// Waits until the node is registered.
+    pub(crate) async fn until_registered(&self) {
+        let mut changes = self.changes.subscribe();
+        while self.owner().is_none() && changes.changed().await.is_ok() {}
+    }
+
     /// Returns the name of the owner for log lines.
     pub(super) fn owner_id(&self) -> &str {
         self.owner().map_or("", |owner| owner.id.as_str())

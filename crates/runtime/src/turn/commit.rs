@@ -99,6 +99,7 @@ impl RuntimeShared {
             metadata,
             cancelled: effects.cancelled_activities,
             watched,
+            dropped_timers: effects.dropped_timers,
         }
     }
 

@@ -202,7 +202,7 @@ impl TurnProcess {
             worker.is_live
                 && worker.report.id != *own
                 && is_new_enough
-                && lists_orchestration(&worker.report, &needed)
+                && lists_orchestration(&worker.report, &needed, Some(&engine))
         };
         let mut after: Option<WorkerId> = None;
         loop {

@@ -12,6 +12,9 @@ ALTER TABLE {schema}.orchestrator_queue
     ADD COLUMN parent_execution_id BIGINT,
     ADD COLUMN parent_event_id     BIGINT;
 
+-- `dropped`: the message of a timer that the code does not await any more. It fires, and is not told of.
+ALTER TABLE {schema}.orchestrator_queue ADD COLUMN dropped BOOLEAN NOT NULL DEFAULT false;
+
 -- The messages of an instance by state, in the order of a batch. What is looked for by these expressions can
 -- only be found in these indexes, so no plan takes another one and sorts.
 CREATE INDEX orchestrator_queue_order

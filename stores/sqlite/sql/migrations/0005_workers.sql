@@ -9,8 +9,8 @@ CREATE TABLE workers (
     takes_unlisted INTEGER NOT NULL,
     -- 1 while its handlers are in `worker_handlers`: a worker that stopped or fell silent has none there
     is_listed      INTEGER NOT NULL,
-    -- the tags that it accepts, its handlers, and the rest of its report, as JSON
-    tags           TEXT NOT NULL,
+    -- what it accepts (tags, sessions, engine versions), its handlers, and the rest of its report, as JSON
+    accepts        TEXT NOT NULL,
     handlers       TEXT NOT NULL,
     report         TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
@@ -29,7 +29,8 @@ CREATE TABLE worker_handlers (
 CREATE INDEX worker_handlers_of ON worker_handlers (worker);
 
 -- The handlers that refused work needs: few, so that a fetch can look for each. kind 0: turns, 1: work.
--- `pin` is the engine version that the routed instances are pinned to, `tag` the stored tag of routed work.
+-- `pin` is the engine version that the routed instances are pinned to, of work 1 if it is on a session; `tag`
+-- is the stored tag of routed work.
 --
 -- Routed rows stand where a build without this table does not look. A routed instance has the negative number
 -- of its route as `pin`; routed work without a session has it as `session`; routed work on a session has '>'

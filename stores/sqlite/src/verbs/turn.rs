@@ -251,9 +251,16 @@ impl Db<'_> {
         filter: Option<&DispatcherCapabilityFilter>,
     ) -> DbResult<bool> {
         let (Some(filter), true) = (filter, pin != 0) else { return Ok(true) };
+        Ok(self.pinned_version(pin)?.is_none_or(|version| filter.is_compatible(&version)))
+    }
+
+    /// Returns the engine version of a number; `None` for 0, which stands for none.
+    pub(crate) fn pinned_version(&self, pin: i64) -> DbResult<Option<Version>> {
+        if pin == 0 {
+            return Ok(None);
+        }
         let version = self.one(sql!("turn/ready/pin_version"), [pin], |row| row.get::<_, String>(0))?;
-        let version = version.and_then(|text| Version::parse(&text).ok());
-        Ok(version.is_none_or(|version| filter.is_compatible(&version)))
+        Ok(version.and_then(|text| Version::parse(&text).ok()))
     }
 
     /// Leases an instance that has ready messages. `None` if it has nothing to deliver after all: the
@@ -435,6 +442,10 @@ impl Db<'_> {
             let life = self.life_of(key, &instance, &message.item, &starts)?;
             self.insert_message_of(message, item, due, life)?;
         }
+        for (timer, item) in commit.commit.dropped_timers.iter().zip(&commit.dropped_timers) {
+            let due = fires_at_ms(timer).map_or(self.now, time);
+            self.run(sql!("message/drop_timer"), params![key, due, item])?;
+        }
         self.free_turn(key, self.now)?;
         let mut woken = self.woken.borrow_mut();
         let changed = if commit.commit.ends_instance() { &mut woken.ended } else { &mut woken.instances };
@@ -545,6 +556,7 @@ pub(crate) struct PreparedCommit {
     events: Vec<String>,
     work: Vec<String>,
     messages: Vec<String>,
+    dropped_timers: Vec<String>,
     failure: Option<String>,
 }
 
@@ -556,6 +568,7 @@ impl PreparedCommit {
             events: texts(OPERATION, commit.events.iter())?,
             work: texts(OPERATION, commit.work.iter().map(|work| &work.item))?,
             messages: texts(OPERATION, commit.messages.iter().map(|message| &message.item))?,
+            dropped_timers: texts(OPERATION, commit.dropped_timers.iter())?,
             failure: commit.failure().map(|details| to_json(OPERATION, details)).transpose()?,
             commit,
         })

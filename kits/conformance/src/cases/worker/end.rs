@@ -5,7 +5,7 @@ use steadfast_store::Refused;
 
 use super::{capable, counting, eager, fleet, parking, the_orchestration, worker};
 use crate::Verdict;
-use crate::bench::{Bench, Commit, ok, raise};
+use crate::bench::{Bench, Commit, LEASE, TICK, ok, raise};
 use crate::case::{cases, need};
 
 cases![
@@ -19,6 +19,8 @@ cases![
     s21_a_termination_ends_the_delay_of_a_refused_start,
     s21_a_refusal_delays_nothing_for_which_a_termination_waits,
     s21_a_termination_ends_no_delay_but_that_of_refusals,
+    s21_a_delayed_termination_goes_to_any_worker_once_it_is_visible,
+    s21_a_delayed_termination_that_arrives_during_the_refused_lease_is_waited_for,
     s21_a_cancellation_needs_the_code,
 ];
 
@@ -179,6 +181,37 @@ async fn s21_a_termination_ends_no_delay_but_that_of_refusals(bench: Bench) -> V
     assert!(fleet.turn("old").await.is_none(), "its start was not refused");
     bench.advance(super::BACKOFF);
     assert!(fleet.turn("old").await.is_some(), "both are visible");
+    Verdict::Kept
+}
+
+async fn s21_a_delayed_termination_goes_to_any_worker_once_it_is_visible(bench: Bench) -> Verdict {
+    let fleet = need!(fleet(&bench), "Store");
+    routed(&fleet).await;
+    bench.send_later(termination("a"), LEASE).await;
+    assert!(fleet.turn("old").await.is_none(), "the termination is not visible yet");
+    bench.advance(LEASE - TICK);
+    assert!(fleet.turn("old").await.is_none(), "the termination is not visible yet");
+    bench.advance(TICK);
+    let lease = fleet.turned("old").await;
+    let messages: Vec<_> = lease.messages.into_iter().map(|message| message.item).collect();
+    assert_eq!(messages, [raise("a", "first"), termination("a")], "a termination needs no code");
+    Verdict::Kept
+}
+
+async fn s21_a_delayed_termination_that_arrives_during_the_refused_lease_is_waited_for(
+    bench: Bench,
+) -> Verdict {
+    let fleet = need!(fleet(&bench), "Store");
+    fleet.report(capable("new")).await;
+    fleet.report(eager("old")).await;
+    bench.begun("a").await;
+    bench.send(raise("a", "first")).await;
+    let lease = fleet.turned("old").await;
+    bench.send_later(termination("a"), LEASE).await;
+    assert_eq!(fleet.refuse(&lease.token, parking(the_orchestration())).await, Refused::Routed);
+    assert!(fleet.turn("old").await.is_none(), "the termination is not visible yet");
+    bench.advance(LEASE);
+    assert_eq!(fleet.turned("old").await.messages.len(), 2, "a termination needs no code");
     Verdict::Kept
 }
 

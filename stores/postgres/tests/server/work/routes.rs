@@ -201,6 +201,8 @@ fn report(id: &str, has_it: bool) -> WorkerReport {
         orchestrations: listed(&["1.0.0"]),
         activities: listed(&[]),
         tags: TagFilter::DefaultOnly,
+        serves_sessions: true,
+        engines: None,
         takes_unlisted: true,
         slots: WorkerSlots::default(),
         sessions: 0,
