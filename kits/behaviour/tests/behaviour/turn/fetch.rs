@@ -62,6 +62,8 @@ fn worker(id: &str, engine: &str) -> WorkerReport {
         orchestrations: vec![wait],
         activities: Vec::new(),
         tags: TagFilter::Any,
+        serves_sessions: false,
+        engines: None,
         takes_unlisted: false,
         slots: WorkerSlots::default(),
         sessions: 0,
