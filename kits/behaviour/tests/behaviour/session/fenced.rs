@@ -161,7 +161,8 @@ on_every_full_store! {
         let (lines, _guard) = Lines::collect();
         let faults = Faults::default();
         let late = faults.hold_answer("fetch_work");
-        let runtime = troubled(&stage, "A", &Gate::new(), &faults, |options| options.worker_concurrency = 1).await;
+        let gate = Gate::new();
+        let runtime = troubled(&stage, "A", &gate, &faults, |options| options.worker_concurrency = 1).await;
         stage.start("1", "One", "Turn/chat").await;
         stage.until("it is leased", async || {
             stage.observer().get_session(&steadfast::SessionKey::shared("chat")).await.expect("reads").is_some()

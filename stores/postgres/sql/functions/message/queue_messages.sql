@@ -1,8 +1,8 @@
 -- Queues messages in the order of the arrays; p_starts NULL means that no message is a start. A message
 -- without a visible time, or whose time has passed, is ready and makes its instance ready unless the instance
 -- is leased (S7). Any other message waits for its time (S9).
--- A termination needs no code: once it is visible, its instance has no route any more, and no refusal delays it
--- (S21).
+-- A termination needs no code: once it is visible, its instance has no route any more, and no refusal delays
+-- it (S21).
 -- A message first becomes due at its visible time; one without a delay now, and not before the last ready
 -- message of its instance, so that the clock of the server can be set back and arrivals keep their order
 -- (S2). p_due: the times of messages that were queued before.

@@ -28,8 +28,8 @@ DECLARE
     v_known_ms CONSTANT BIGINT := 30000;
     -- Everything by which work is routed.
     v_listing CONSTANT TEXT := encode(sha256(convert_to(ROW(
-        p_tags, p_serves_sessions, p_engine_lo, p_engine_hi, p_takes_unlisted, p_is_stopped, p_kinds, p_handlers,
-        p_version_of, p_versions
+        p_tags, p_serves_sessions, p_engine_lo, p_engine_hi, p_takes_unlisted, p_is_stopped, p_kinds,
+        p_handlers, p_version_of, p_versions
     )::text, 'UTF8')), 'hex');
     v_before {schema}.workers;
     v_changed BIGINT;
