@@ -26,8 +26,16 @@ pub struct Explanation {
     /// The start that waits for the first turn of an execution, if the instance has not begun or continues as
     /// new. `None` also if the store cannot tell.
     pub start: Option<WaitingStart>,
+    /// A turn or an activity waits for a worker, and no worker is live: none has reported within the last
+    /// minute without stopping since. What is registered is not known then: [`unregistered`] is `None`, and
+    /// [`is_unregistered`] is `false`. `false` also if the store keeps no rows of workers.
+    ///
+    /// [`unregistered`]: Self::unregistered
+    /// [`is_unregistered`]: WaitingActivity::is_unregistered
+    pub no_worker_is_live: bool,
     /// The orchestration that a turn needs and that no live worker has registered. `None` if a live worker
-    /// has it, if no message waits for a turn, or if the store keeps no rows of workers.
+    /// has it, if no worker is live, if no message waits for a turn, or if the store keeps no rows of
+    /// workers.
     pub unregistered: Option<NeededHandler>,
     /// The operations that the current execution waits for, in the order in which the code asked for them, at
     /// most [`MAX_PAGE`]; after them the sessions whose next move it asked for.
@@ -116,7 +124,8 @@ pub struct WaitingActivity {
     /// Which worker runs the activity, or why it waits.
     pub place: Place,
     /// No live worker that accepts the tag, and serves sessions if the activity is on one, has the activity
-    /// registered. `false` also while a worker runs it, or if the store keeps no rows of workers.
+    /// registered. `false` also while a worker runs it, if no worker is live, or if the store keeps no rows of
+    /// workers.
     pub is_unregistered: bool,
 }
 
@@ -190,14 +199,24 @@ impl Client {
             Some(_) => None,
         };
         let instance = instance.to_owned();
-        let unregistered = None;
-        let mut told =
-            Explanation { instance, state, turn, start, unregistered, waiting, more, stuck, now_ms };
+        let mut told = Explanation {
+            instance,
+            state,
+            turn,
+            start,
+            no_worker_is_live: false,
+            unregistered: None,
+            waiting,
+            more,
+            stuck,
+            now_ms,
+        };
         self.name_unregistered(&mut told).await?;
         Ok(told)
     }
 
-    /// Notes which handlers no live worker lists. The workers are read only if something waits for one.
+    /// Notes that no worker is live, or else which handlers no live worker lists. The workers are read only
+    /// if a turn or an activity waits for one.
     async fn name_unregistered(&self, told: &mut Explanation) -> Result<(), ClientError> {
         let needed = told.needed();
         let waits = told.waiting.iter().any(|wait| matches!(wait, Waiting::Activity(work) if work.waits()));
@@ -207,6 +226,10 @@ impl Client {
         let Some(workers) = known_to(self.workers().await)? else { return Ok(()) };
         let live: Vec<&WorkerReport> =
             workers.iter().filter(|worker| worker.is_live).map(|worker| &worker.report).collect();
+        if live.is_empty() {
+            told.no_worker_is_live = true;
+            return Ok(());
+        }
         told.unregistered =
             needed.filter(|needed| !live.iter().any(|worker| lists_orchestration(worker, needed, None)));
         for wait in &mut told.waiting {

@@ -19,7 +19,8 @@ use crate::{Clock, MachineTime, Sleep};
 /// has the origin of the process.
 ///
 /// ```
-/// use steadfast_clock::{Clock, SystemClock};
+/// # mod steadfast { pub use steadfast_clock as runtime; }
+/// use steadfast::runtime::{Clock, SystemClock};
 ///
 /// let before = SystemClock.monotonic();
 /// assert!(SystemClock.monotonic() >= before);

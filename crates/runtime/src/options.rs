@@ -247,7 +247,8 @@ impl RuntimeOptions {
     /// instance.
     ///
     /// ```
-    /// use steadfast_runtime::{OnMissingHandler, RuntimeOptions};
+    /// # mod steadfast { pub use steadfast_runtime as runtime; }
+    /// use steadfast::runtime::{OnMissingHandler, RuntimeOptions};
     ///
     /// let options = RuntimeOptions {
     ///     worker_node_id: Some("worker-3".to_owned()),

@@ -38,12 +38,17 @@ use crate::upkeep::{gauges, retention};
 /// [`shutdown`](Self::shutdown).
 ///
 /// ```
+/// # mod steadfast {
+/// #     pub use steadfast_core::OrchestrationContext;
+/// #     pub use steadfast_runtime::{self as runtime, OrchestrationRegistry};
+/// #     pub mod providers { pub use steadfast_memory as memory; }
+/// # }
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use std::{sync::Arc, time::Duration};
-/// use steadfast_core::OrchestrationContext;
-/// use steadfast_memory::MemoryStore;
-/// use steadfast_runtime::{OrchestrationRegistry, Runtime, registry::ActivityRegistry};
+/// use steadfast::providers::memory::MemoryStore;
+/// use steadfast::runtime::{Runtime, registry::ActivityRegistry};
+/// use steadfast::{OrchestrationContext, OrchestrationRegistry};
 ///
 /// let activities = ActivityRegistry::builder()
 ///     .register("Greet", |_, name| async move { Ok(format!("Hello, {name}!")) });

@@ -761,15 +761,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a_refused_turn_is_counted_although_a_live_worker_lists_it",
         clause: "S21",
         file: "worker/route.rs",
-        find: "let mut how = if is_listed { ROUTED } else { refusal.if_unlisted };",
-        replace: "let mut how = refusal.if_unlisted;",
-    },
-    Mutant {
-        name: "a_refusal_delays_what_a_termination_waits_for",
-        clause: "S21",
-        file: "worker/route.rs",
-        find: "how.retry_after = None;",
-        replace: "",
+        find: "self.abandon_turn(token, if is_listed { ROUTED } else { refusal.if_unlisted }, now)?;",
+        replace: "self.abandon_turn(token, refusal.if_unlisted, now)?;",
     },
     Mutant {
         name: "a_termination_waits_for_the_delay_of_a_refused_start",
@@ -910,13 +903,6 @@ pub const MUTANTS: &[Mutant] = &[
         file: "inspect.rs",
         find: "turns.delayed += u64::from(!message.is_dropped);",
         replace: "turns.delayed += 1;",
-    },
-    Mutant {
-        name: "a_refusal_routes_a_late_termination",
-        clause: "S21",
-        file: "worker/route.rs",
-        find: "if !is_terminated {",
-        replace: "if true {",
     },
     Mutant {
         name: "a_route_outlives_its_execution",

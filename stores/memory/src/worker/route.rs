@@ -30,18 +30,11 @@ impl State {
         let instance = self.leased_instance("refuse", token, now)?;
         let pinned = self.pinned(&instance);
         let is_listed = self.is_listed(now, |worker| lists_orchestration(worker, &refusal.handler, pinned));
-        let is_terminated = self.is_terminated(&instance, now);
         let leased = self.messages.values_mut().filter(|message| message.token.as_deref() == Some(token));
         leased.for_each(|message| message.is_refused = !is_listed);
-        let mut how = if is_listed { ROUTED } else { refusal.if_unlisted };
-        if is_terminated {
-            // The termination may need the start.
-            how.retry_after = None;
-        }
-        self.abandon_turn(token, how, now)?;
-        if !is_terminated {
-            self.routes.insert(instance, refusal.handler);
-        }
+        self.abandon_turn(token, if is_listed { ROUTED } else { refusal.if_unlisted }, now)?;
+        self.routes.insert(instance, refusal.handler);
+        self.open_terminated(now);
         Ok(if is_listed { Refused::Routed } else { Refused::Unlisted })
     }
 
@@ -57,11 +50,6 @@ impl State {
             row.route = Some(refusal.handler);
         }
         Ok(if is_listed { Refused::Routed } else { Refused::Unlisted })
-    }
-
-    /// Tells whether a termination of the instance is visible: any worker can take that turn.
-    fn is_terminated(&self, instance: &str, now: u64) -> bool {
-        self.messages.values().any(|message| message.instance == instance && message.terminates(now))
     }
 
     /// Ends the routes of instances whose termination is visible. Messages that a refusal delays become

@@ -210,8 +210,7 @@ on_every_full_store! {
         assert_eq!((start.orchestration.as_str(), start.version), ("Flow", None));
         assert_eq!(
             explain(&stage, "a").await.to_string(),
-            "a: not begun (Flow)\n1 message waits for a turn, for 1 min\n\
-             not registered: no live worker has orchestration 'Flow'"
+            "a: not begun (Flow)\n1 message waits for a turn, for 1 min\nno worker is live"
         );
     }
 
@@ -242,9 +241,26 @@ on_every_full_store! {
         stage.stop().await;
         assert_eq!(explain(&stage, "a").await.unregistered, None, "it waits for an event and not for a turn");
         stage.client.raise_event("a", "go", "").await.expect("is raised");
+        stage.run(activities(), working()).await;
+        stage.until("it is told", async || explain(&stage, "a").await.unregistered.is_some()).await;
         let text = explain(&stage, "a").await.to_string();
         assert!(text.contains("\nnot registered: no live worker has orchestration 'Wait' 1.0.0\n"), "{text}");
         stage.stop().await;
+    }
+
+    async fn g31_with_no_live_worker_at_all_an_explanation_says_that_and_names_no_handler(stage) {
+        stage.run_with(activities(), working(), only_turns(&stage)).await;
+        stage.start("a", "Work", "").await;
+        stage.has("a", "ActivityScheduled", 1).await;
+        assert!(!explain(&stage, "a").await.no_worker_is_live);
+        stage.stop().await;
+        stage.start("b", "Work", "").await;
+        for instance in ["a", "b"] {
+            let told = explain(&stage, instance).await;
+            assert!(told.no_worker_is_live, "{told:?}");
+            let text = told.to_string();
+            assert!(text.contains("\nno worker is live") && !text.contains("not registered"), "{text}");
+        }
     }
 
     async fn g31_an_activity_that_a_live_worker_has_is_not_called_unregistered(stage) {

@@ -152,8 +152,7 @@ on_every_full_store! {
         stage.pass_slowly(2 * HOUR, HOUR / 60).await;
         assert_eq!(stage.faults.abandoned(), 1, "the worker is not given it again");
         let [line] = &lines.saying("WARN", "not registered")[..] else { panic!("{:?}", lines.all()) };
-        let text = "Orchestration not registered, parked until a worker has it; \
-                    did you mean 'Other'? registered: Other";
+        let text = "Orchestration not registered, parked until a worker has it; registered: Other";
         assert_eq!(line.field("message"), text);
         stage.run_with(activities(), flow(), parking(&stage)).await;
         stage.has("a", "ActivityScheduled", 1).await;
