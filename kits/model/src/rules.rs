@@ -31,7 +31,7 @@ pub struct Rules {
     /// Whether no epoch may be attached again, however long after its release (D23).
     pub is_strict: bool,
     /// Whether a process remembers what it released for as long as the lease lives on in the store, and
-    /// releases it again when a renewal names it. The engine does not.
+    /// releases it again when a renewal names it, as the engine does.
     pub releases_again: bool,
     /// What is broken on purpose.
     pub mutation: Option<Mutation>,
@@ -51,8 +51,8 @@ impl Rules {
         under_way: 4,
         late_requests: false,
         must_recover: false,
-        is_strict: false,
-        releases_again: false,
+        is_strict: true,
+        releases_again: true,
         mutation: None,
     };
 

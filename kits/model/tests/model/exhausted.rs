@@ -47,18 +47,17 @@ fn requests_that_reach_the_store_late_break_no_invariant() {
     assert!(exhaust(rules).states > 100_000);
 }
 
-/// This is a fault that the engine has: it forgets what it released after a lease, and its fetches and
-/// renewals, which go by owner, keep a lease whose release failed or that was not proven in time.
+/// Fetches and renewals go by owner, so they keep a lease whose release failed or that was not proven in time.
 #[test]
-fn d23_a_lease_that_outlives_its_attachment_is_attached_again_under_its_epoch() {
-    let rules = Rules { is_strict: true, ..one_session(1) };
-    let run = counterexample(rules, Invariant::D23).expect("the model is as the engine");
+fn d23_without_another_release_a_lease_that_outlives_its_attachment_is_attached_again() {
+    let rules = Rules { releases_again: false, ..one_session(1) };
+    let run = counterexample(rules, Invariant::D23).expect("the same epoch is attached twice");
     println!("{:?}", run.into_actions());
 }
 
 #[test]
 fn d23_a_process_that_remembers_and_releases_again_attaches_no_epoch_twice() {
-    let rules = Rules { is_strict: true, releases_again: true, must_recover: true, ..one_session(1) };
+    let rules = Rules { must_recover: true, ..one_session(1) };
     assert!(exhaust(rules).states > 10_000);
 }
 
