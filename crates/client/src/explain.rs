@@ -124,8 +124,8 @@ pub struct WaitingActivity {
     /// Which worker runs the activity, or why it waits.
     pub place: Place,
     /// No live worker that accepts the tag, and serves sessions if the activity is on one, has the activity
-    /// registered. `false` also while a worker runs it, if no worker is live, or if the store keeps no rows of
-    /// workers.
+    /// registered. `false` also while a worker runs it, if no worker is live, or if the store keeps no rows
+    /// of workers.
     pub is_unregistered: bool,
 }
 

@@ -1,7 +1,8 @@
 //! The leases that this process holds, and whose fault it is if one of them is lost (G16, G38).
 //!
 //! Poison counts the deliveries that a process died of, or whose code kept the lease from being renewed. A
-//! lease that is lost because the process was paused, or because the store was away, is excused.
+//! lease that is lost because the process was paused, because the store was away, or because other code held
+//! the threads, is excused.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -44,6 +45,10 @@ struct HeldLease {
     proven: Option<Duration>,
     /// How long the process has run since then while its renewals waited for the store.
     away: Duration,
+    /// How long its own code has held a thread since then, without a run that goes on.
+    code: Duration,
+    /// The reading of the pulse when the run that goes on began.
+    runs_since: Option<Duration>,
     /// Decided once, when the loss is known for the first time.
     loss: Option<Loss>,
     /// The loss has been told to the store, or is owed to it.
@@ -58,17 +63,21 @@ struct LostTime {
     lived: Option<Duration>,
     /// How much of that its renewals waited for the store.
     away: Duration,
+    /// How much of that its own code held a thread.
+    code: Duration,
 }
 
 impl LostTime {
     /// The one rule for turns and activities. A process that runs, and whose store answers, renews its leases
     /// at half their time at the latest. So if it ran for as long as the lease lasts and did not wait for the
-    /// store, its code kept the renewal from running. An eighth is what the pulse may be wrong by; a pause
-    /// adds at most another one to the half.
+    /// store, code kept the renewal from running; and if the code of this lease held a thread for as long, it
+    /// was this code. An eighth is what the pulse may be wrong by; a pause adds at most another one to the
+    /// half.
     fn judge(self) -> Loss {
         let Some(lived) = self.lived else { return Loss::Excused };
         let explained = self.lasts.saturating_sub(self.lasts / 8);
-        if lived.saturating_sub(self.away) >= explained { Loss::Counts } else { Loss::Excused }
+        let is_kept = lived.saturating_sub(self.away) >= explained;
+        if is_kept && self.code >= explained { Loss::Counts } else { Loss::Excused }
     }
 }
 
@@ -84,17 +93,39 @@ impl HeldLeases {
     /// Enters a lease that was granted just now. It stays until the returned guard is dropped.
     pub(crate) fn enter(self: &Arc<Self>, token: &LeaseToken, row: LeasedRow, lasts: Duration) -> HeldEntry {
         let proven = self.pulse.lived();
-        let lease = HeldLease { row, lasts, proven, away: Duration::ZERO, loss: None, is_told: false };
+        let lease = HeldLease {
+            row,
+            lasts,
+            proven,
+            away: Duration::ZERO,
+            code: Duration::ZERO,
+            runs_since: None,
+            loss: None,
+            is_told: false,
+        };
         self.lock().insert(token.clone(), lease);
         HeldEntry { all: Arc::clone(self), token: token.clone() }
     }
 
     /// Notes that a lease was renewed by a request that was sent when the pulse read `asked`.
     pub(crate) fn renewed(&self, token: &LeaseToken, asked: Option<Duration>) {
+        let lived = self.pulse.lived();
         let mut leases = self.lock();
         let Some(lease) = leases.get_mut(token) else { return };
         lease.proven = asked;
         lease.away = Duration::ZERO;
+        lease.code = Duration::ZERO;
+        lease.runs_since = lease.runs_since.and(lived);
+    }
+
+    /// Notes that the code of a lease holds a thread until the returned guard is dropped.
+    pub(crate) fn run_code<'a>(&'a self, token: &'a LeaseToken) -> CodeOnThread<'a> {
+        if let Some(lived) = self.pulse.lived()
+            && let Some(lease) = self.lock().get_mut(token)
+        {
+            lease.runs_since = Some(lived);
+        }
+        CodeOnThread { all: self, token }
     }
 
     /// Notes that the renewal of a lease waited for the store for this time.
@@ -189,8 +220,26 @@ pub(crate) enum Told {
 }
 
 fn lease_time(lease: &HeldLease, lived: Option<Duration>) -> LostTime {
-    let lived = lived.zip(lease.proven).map(|(now, proven)| now.saturating_sub(proven));
-    LostTime { lasts: lease.lasts, lived, away: lease.away }
+    let since = |before: Option<Duration>| lived.zip(before).map(|(now, before)| now.saturating_sub(before));
+    let code = lease.code.saturating_add(since(lease.runs_since).unwrap_or_default());
+    LostTime { lasts: lease.lasts, lived: since(lease.proven), away: lease.away, code }
+}
+
+/// Code of a lease that holds a thread.
+pub(crate) struct CodeOnThread<'a> {
+    all: &'a HeldLeases,
+    token: &'a LeaseToken,
+}
+
+impl Drop for CodeOnThread<'_> {
+    fn drop(&mut self) {
+        let lived = self.all.pulse.lived();
+        if let Some(lease) = self.all.lock().get_mut(self.token)
+            && let Some((now, began)) = lived.zip(lease.runs_since.take())
+        {
+            lease.code = lease.code.saturating_add(now.saturating_sub(began));
+        }
+    }
 }
 
 /// Keeps a lease among those that are held until it is dropped.
@@ -213,10 +262,40 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// Judges the loss of a lease of eight seconds.
+    /// Judges the loss of a lease of eight seconds whose code held a thread all the time.
     fn loss(lived: Option<u64>, away: u32) -> Loss {
         let lived = lived.map(Duration::from_secs);
-        LostTime { lasts: 8 * SECOND, lived, away: away * SECOND }.judge()
+        LostTime { lasts: 8 * SECOND, lived, away: away * SECOND, code: lived.unwrap_or_default() }.judge()
+    }
+
+    #[test]
+    fn a_lease_whose_own_code_did_not_hold_a_thread_for_as_long_is_excused() {
+        let lost =
+            |code| LostTime { lasts: 8 * SECOND, lived: Some(60 * SECOND), away: Duration::ZERO, code };
+        assert_eq!(lost(Duration::ZERO).judge(), Loss::Excused, "other code held the threads");
+        assert_eq!(lost(6 * SECOND).judge(), Loss::Excused);
+        assert_eq!(lost(7 * SECOND).judge(), Loss::Counts);
+    }
+
+    #[test]
+    fn the_time_of_code_is_what_it_held_since_the_last_renewal() {
+        let clock = Arc::new(steadfast_clock::SystemClock);
+        let held = Arc::new(HeldLeases::new(Pulse::start(clock, SECOND)));
+        let token = LeaseToken::Work("1".to_owned());
+        let row = LeasedRow::Turn { instance: "a".to_owned() };
+        let _entry = held.enter(&token, row, SECOND);
+        let code = |held: &HeldLeases| lease_time(&held.lock()[&token], held.pulse.lived()).code;
+        let running = held.run_code(&token);
+        while code(&held) < SECOND / 100 {
+            std::thread::yield_now();
+        }
+        drop(running);
+        let before = code(&held);
+        assert!(before >= SECOND / 100);
+        std::thread::sleep(SECOND / 50);
+        assert_eq!(code(&held), before, "it holds no thread");
+        held.renewed(&token, held.pulse.lived());
+        assert_eq!(code(&held), Duration::ZERO);
     }
 
     #[test]

@@ -41,8 +41,8 @@ pub(super) struct SessionTable {
     pub(super) reserved: usize,
     /// Sessions that fetches exclude, until a time of the monotonic clock.
     pub(super) excluded: BTreeMap<SessionKey, Duration>,
-    /// Claims that this process has detached: their leases may live on in the store, and the answer to a fetch
-    /// that was under way may still bring one.
+    /// Claims that this process has detached: their leases may live on in the store, and the answer to a
+    /// fetch that was under way may still bring one.
     released: BTreeMap<SessionKey, ReleasedClaim>,
     /// The process takes no more session work: it drains, it stops, or a newer process has its node's name.
     pub(super) is_draining: bool,
@@ -109,10 +109,10 @@ impl LocalSessions {
         self.owner.get()
     }
 
-    /// Tells whether this process takes activities of sessions: its limit allows some, and its node is
-    /// registered.
+    /// Tells whether this process takes activities of sessions: its limit allows some, its node is
+    /// registered, and it does not drain.
     pub(crate) fn serves(&self) -> bool {
-        self.limit > 0 && self.owner().is_some()
+        self.limit > 0 && self.owner().is_some() && !self.is_draining()
     }
 
     /// Waits until the node is registered.

@@ -13,6 +13,7 @@ use tracing::Instrument;
 use super::process::{KnownExecution, TurnProcess};
 use super::standing::{RecordedEnding, RecordedStart, Standing};
 use super::triage::Run;
+use crate::dispatch::held::CodeOnThread;
 use crate::handler::OrchestrationHandler;
 use crate::observe::span;
 use crate::runtime::RuntimeShared;
@@ -154,11 +155,12 @@ struct CodeTime<'a> {
     shared: &'a RuntimeShared,
     token: &'a LeaseToken,
     began: Option<Duration>,
+    _running: CodeOnThread<'a>,
 }
 
 impl<'a> CodeTime<'a> {
     fn start(shared: &'a RuntimeShared, token: &'a LeaseToken) -> Self {
-        Self { shared, token, began: shared.held.pulse().lived() }
+        Self { shared, token, began: shared.held.pulse().lived(), _running: shared.held.run_code(token) }
     }
 }
 

@@ -47,7 +47,8 @@ fn requests_that_reach_the_store_late_break_no_invariant() {
     assert!(exhaust(rules).states > 100_000);
 }
 
-/// Fetches and renewals go by owner, so they keep a lease whose release failed or that was not proven in time.
+/// Fetches and renewals go by owner, so they keep a lease whose release failed or that was not proven in
+/// time.
 #[test]
 fn d23_without_another_release_a_lease_that_outlives_its_attachment_is_attached_again() {
     let rules = Rules { releases_again: false, ..one_session(1) };

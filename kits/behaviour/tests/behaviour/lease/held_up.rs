@@ -162,3 +162,74 @@ async fn g38_a_store_that_is_away_for_longer_than_the_lease_is_no_fault_of_the_c
     assert!(attempts.lock().expect("no holder panics").iter().all(|attempt| *attempt == 1), "{attempts:?}");
     runtime.shutdown(Some(0)).await;
 }
+
+/// A renewal takes several steps on a server, and each of them waits for a slice. The lease may be kept or
+/// lost, but it is not excused for ever.
+#[tokio::test]
+async fn g38_an_activity_that_holds_its_thread_in_slices_ends() {
+    let server = Server::join().expect("a server");
+    let schema = server.schema("slices");
+    let opened = PostgresProvider::new_with_schema(server.url(), Some(schema.name())).await;
+    let store: Arc<dyn Provider> = Arc::new(opened.expect("the schema opens"));
+    let acts = activities().register("Block", |_: ActivityContext, _: String| async move {
+        for _ in 0..40 {
+            hold_the_thread(LEASE * 3 / 20);
+            tokio::task::yield_now().await;
+        }
+        Ok(String::new())
+    });
+    let flow = orchestrations().register("Flow", |ctx: OrchestrationContext, _: String| async move {
+        ctx.schedule_activity("Block", "").await
+    });
+    let runtime =
+        Runtime::start_with_options(Arc::clone(&store), acts.build(), flow.build(), options()).await;
+    let client = Client::new(store);
+    client.start_orchestration("a", "Flow", "").await.expect("starts");
+    match client.wait_for_orchestration("a", SOON).await.expect("ends") {
+        OrchestrationStatus::Completed { .. } => {}
+        OrchestrationStatus::Failed { details: ErrorDetails::Poison { .. }, .. } => {}
+        other => panic!("{other:?}"),
+    }
+    runtime.shutdown(Some(0)).await;
+}
+
+/// Runs many instances whose code holds a thread for a tenth of the lease, with more slots than the threads
+/// can serve within a lease. Returns how many did not complete.
+async fn crowded(in_activities: bool) -> usize {
+    const INSTANCES: usize = 120;
+    let acts = activities().register("Short", |_: ActivityContext, _: String| async move {
+        hold_the_thread(LEASE / 10);
+        Ok(String::new())
+    });
+    let flow = orchestrations().register("Flow", move |ctx: OrchestrationContext, _: String| async move {
+        if in_activities {
+            return ctx.schedule_activity("Short", "").await;
+        }
+        hold_the_thread(LEASE / 10);
+        Ok(String::new())
+    });
+    let store: Arc<dyn Provider> = Arc::new(MemoryStore::new());
+    let client = Client::new(Arc::clone(&store));
+    for number in 0..INSTANCES {
+        client.start_orchestration(format!("i{number}"), "Flow", "").await.expect("starts");
+    }
+    let many = RuntimeOptions { orchestration_concurrency: 64, worker_concurrency: 64, ..options() };
+    let runtime = Runtime::start_with_options(store, acts.build(), flow.build(), many).await;
+    let mut failed = 0;
+    for number in 0..INSTANCES {
+        let ended = client.wait_for_orchestration(&format!("i{number}"), SOON).await.expect("ends");
+        failed += usize::from(!matches!(ended, OrchestrationStatus::Completed { .. }));
+    }
+    runtime.shutdown(Some(0)).await;
+    failed
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn g38_many_short_turns_that_lose_their_leases_to_each_other_are_not_poison() {
+    assert_eq!(crowded(false).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn g38_many_short_activities_that_lose_their_leases_to_each_other_are_not_poison() {
+    assert_eq!(crowded(true).await, 0);
+}

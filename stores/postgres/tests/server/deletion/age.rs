@@ -245,3 +245,68 @@ async fn g17_a_finish_that_meets_a_deletion_leaves_no_row_behind() {
     tokio::join!(finishing, deleting);
     assert_eq!(number(&watch, LOCK_ROWS, schema.name()).await, 0);
 }
+
+#[tokio::test]
+async fn g12_a_commit_of_a_child_beside_the_deletion_of_its_parent_is_not_lost() {
+    let schema = server().schema("beside");
+    let store = opened(schema.name(), &Arc::new(Counts::default())).await;
+    let (client, deleter, other) =
+        (connect(server().url()).await, connect(server().url()).await, connect(server().url()).await);
+    let patient = "ALTER FUNCTION {name}.commit_turns RESET lock_timeout;
+                   ALTER FUNCTION {name}.delete_ended RESET lock_timeout";
+    execute(&client, patient, schema.name()).await;
+    ended(&store, "parent").await;
+    store.start(start_of("child").into(), Vec::new()).await.unwrap();
+    let lease = "SELECT token FROM {name}.fetch_turns(NULL, 30000, 1) WHERE kind = 'turn'";
+    let lease = lease.replace("{name}", schema.name());
+    let token: String = client.query_one(&lease, &[]).await.unwrap().get(0);
+    // The first commit of the child.
+    let commit = "BEGIN; SELECT {name}.ack_orchestration_item('{token}', {name}.now_ms(NULL), 1, '[]', '[]',
+        '[]', '{\"orchestration_name\":\"Order\",\"orchestration_version\":\"1\",
+              \"parent_instance_id\":\"parent\",\"status\":\"Running\"}', '[]')"
+        .replace("{token}", &token);
+    execute(&client, &commit, schema.name()).await;
+    // The parent is deleted, and waits for that commit.
+    let committing = async {
+        waits(&other, "delete_instance", schema.name()).await;
+        execute(&client, "COMMIT", schema.name()).await;
+    };
+    tokio::join!(
+        execute(&deleter, "BEGIN; SELECT {name}.delete_instance('parent', false)", schema.name()),
+        committing
+    );
+    // The second commit of the child ends it, before the deletion commits.
+    let poke = steadfast_core::WorkItem::ExternalRaised {
+        instance: "child".into(),
+        name: "go".into(),
+        data: String::new(),
+    };
+    store.send(vec![poke.into()]).await.unwrap();
+    let request = TurnRequest {
+        lock_timeout: LEASE,
+        poll_timeout: Duration::ZERO,
+        filter: None,
+        warm: &Cold,
+        worker: None,
+    };
+    let lease = store.fetch_turn(request).await.unwrap().unwrap();
+    assert_eq!(lease.instance, "child");
+    let completed = EventKind::OrchestrationCompleted { output: String::new() };
+    let commit = TurnCommit {
+        execution_id: 1,
+        events: vec![Event::at(1, 1, lease.instance.clone(), 1, None, completed)],
+        metadata: ExecutionMetadata { status: Some("Completed".to_owned()), ..ExecutionMetadata::default() },
+        ..TurnCommit::default()
+    };
+    let committing = async {
+        waits(&other, "commit_turns", schema.name()).await;
+        execute(&deleter, "COMMIT", schema.name()).await;
+    };
+    let (committed, ()) = tokio::join!(store.commit_turn(&lease.token, commit), committing);
+    committed.unwrap();
+    let row = "SELECT i.status, e.status, i.ended_ms IS NULL, i.is_orphan FROM {name}.instances AS i
+               JOIN {name}.executions AS e USING (instance_id) WHERE instance_id = 'child'";
+    let row = other.query_one(&row.replace("{name}", schema.name()), &[]).await.unwrap();
+    let found: (String, String, bool, bool) = (row.get(0), row.get(1), row.get(2), row.get(3));
+    assert_eq!(found, ("Completed".to_owned(), "Completed".to_owned(), false, true));
+}

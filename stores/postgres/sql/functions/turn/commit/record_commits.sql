@@ -85,7 +85,8 @@ BEGIN
     FROM unnest(p_instances, p_named, p_executions, p_names, p_versions, p_thens, p_currents, p_shows,
         p_custom_statuses, p_statuses) AS c (instance_id, row, execution_id, name, version, status, current,
         shows, custom_status, given)
-    WHERE i.ctid = c.row AND c.instance_id IS NOT NULL;
+    -- Not by c.row: the deletion of a parent may have written a new version of the row meanwhile.
+    WHERE i.instance_id = c.instance_id AND i.instance_id = ANY (p_instances) AND c.row IS NOT NULL;
 
     IF true = ANY (p_unnamed) THEN
         IF cardinality(array_remove(p_parents, NULL)) > 0 THEN
