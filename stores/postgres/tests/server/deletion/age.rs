@@ -172,7 +172,7 @@ async fn waits(client: &Client, call: &str, schema: &str) {
         .await;
 }
 
-/// Makes the first commit of the child of `parent` that waits for its start, in a transaction that stays open.
+/// Makes the first commit of a child of `parent` that waits for its start, in a transaction that stays open.
 async fn commit_a_child(client: &Client, status: &str, schema: &str) {
     let lease = "SELECT token FROM {name}.fetch_turns(NULL, 30000, 1) WHERE kind = 'turn'";
     let token: String = client.query_one(&lease.replace("{name}", schema), &[]).await.unwrap().get(0);
