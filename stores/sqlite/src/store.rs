@@ -266,7 +266,7 @@ impl Store for SqliteProvider {
 
     async fn excuse(&self, lease: &LeaseToken) -> Result<bool, ProviderError> {
         let lease = lease.clone();
-        self.writer.write("excuse", move |db| db.excuse(&lease)).await
+        self.write_past_torn("excuse", move |db| db.excuse(&lease)).await
     }
 
     async fn refuse(&self, lease: &LeaseToken, refusal: Refusal) -> Result<Refused, ProviderError> {

@@ -8,7 +8,7 @@
 //! that meets one finds out which rows are torn and fails with them; then they are listed in a request of
 //! their own, and the first one runs again.
 
-use rusqlite::params;
+use rusqlite::{Params, params};
 use steadfast_store::{MAX_UNREADABLE_ATTEMPTS, ProviderError, Queue, UNREADABLE_RETRY};
 
 use crate::link::db::{Db, sql};
@@ -115,8 +115,11 @@ impl Db<'_> {
     }
 
     /// Returns the fault of a request that met a torn page, with the torn rows among some. The fault itself
-    /// if none of them is torn.
+    /// if none of them is torn, and any other fault.
     pub(crate) fn torn_fault(&self, queue: Queue, rows: &[i64], key: Option<i64>, fault: Fault) -> Fault {
+        if !is_torn(&fault) {
+            return fault;
+        }
         match self.torn_among(queue, rows, key) {
             Ok(torn) if torn.is_empty() => fault,
             Ok(torn) => Fault::Torn(TornRows(torn)),
@@ -127,8 +130,23 @@ impl Db<'_> {
     /// Returns the fault of a request that met a torn message of an instance. This reads all of its messages,
     /// once for each torn page that a request meets.
     pub(crate) fn torn_fault_of_instance(&self, key: i64, fault: Fault) -> Fault {
+        if !is_torn(&fault) {
+            return fault;
+        }
         match self.all(sql!("torn/message/of_instance"), [key], |row| row.get(0)) {
             Ok(rows) => self.torn_fault(Queue::Orchestrator, &rows, Some(key), fault),
+            Err(other) => other,
+        }
+    }
+
+    /// Returns the fault of a request that met a torn activity among those that a statement lists by indexes
+    /// alone.
+    pub(crate) fn torn_fault_of_work(&self, listing: &str, params: impl Params, fault: Fault) -> Fault {
+        if !is_torn(&fault) {
+            return fault;
+        }
+        match self.all(listing, params, |row| row.get(0)) {
+            Ok(rows) => self.torn_fault(Queue::Worker, &rows, None, fault),
             Err(other) => other,
         }
     }

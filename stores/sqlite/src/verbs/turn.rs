@@ -127,8 +127,7 @@ impl Db<'_> {
             row.get::<_, i64>(0)
         })?;
         for key in &found {
-            self.remember_expired_turn(*key)?;
-            self.free_turn(*key, self.now)?;
+            self.expire_turn(*key)?;
         }
         Ok(!found.is_empty())
     }
@@ -141,10 +140,8 @@ impl Db<'_> {
         let mut terminated = Vec::new();
         for (seq, key, visible_at) in self.due_messages()? {
             let needs_code = match self.number(sql!("turn/ready/make_message"), [seq]) {
-                Err(fault) if is_torn(&fault) => {
-                    return Err(self.torn_fault(Queue::Orchestrator, &[seq], Some(key), fault));
-                }
-                made => made? == 1,
+                Err(fault) => return Err(self.torn_fault(Queue::Orchestrator, &[seq], Some(key), fault)),
+                Ok(made) => made == 1,
             };
             touched.push((key, visible_at));
             terminated.extend((!needs_code).then_some(key));
@@ -158,10 +155,15 @@ impl Db<'_> {
             self.end_route(key)?;
         }
         for key in self.all(sql!("turn/lease/ended"), params![self.now, SWEEP], |row| row.get::<_, i64>(0))? {
-            self.remember_expired_turn(key)?;
-            self.free_turn(key, self.now)?;
+            self.expire_turn(key)?;
         }
         Ok(())
+    }
+
+    /// Ends the lease of an instance that has expired. It is remembered: its holder may excuse the delivery.
+    fn expire_turn(&self, key: i64) -> DbResult<()> {
+        let ended = self.remember_expired_turn(key).and_then(|()| self.free_turn(key, self.now));
+        ended.map_err(|fault| self.torn_fault_of_instance(key, fault))
     }
 
     /// Lists delayed messages whose time has come: the place of each, its instance, and its time.
@@ -183,8 +185,7 @@ impl Db<'_> {
     pub(crate) fn sweep_turn_of(&self, token: &str) -> DbResult<()> {
         let ended = |held: &HeldTurn| held.until.is_some_and(|until| until <= self.now);
         if let Some(held) = self.held_turn(token)?.filter(ended) {
-            self.remember_expired_turn(held.key)?;
-            self.free_turn(held.key, self.now)?;
+            self.expire_turn(held.key)?;
         }
         Ok(())
     }
@@ -280,8 +281,8 @@ impl Db<'_> {
             }
         }
         let rows = match self.batch(key) {
-            Err(fault) if is_torn(&fault) => return Err(self.torn_fault_of_instance(key, fault)),
-            rows => rows?,
+            Err(fault) => return Err(self.torn_fault_of_instance(key, fault)),
+            Ok(rows) => rows,
         };
         let count = rows.len();
         let readable = self.pass_over_unreadable_messages(&instance, rows)?;

@@ -11,7 +11,7 @@ use steadfast_store::{
 };
 
 use crate::link::db::{Db, sql, text_of, text_or_none, time};
-use crate::link::error::{DbResult, is_torn};
+use crate::link::error::DbResult;
 use crate::merge::request::Undo;
 use crate::verbs::message::NewMessage;
 use crate::verbs::turn::{Fetched, SWEEP};
@@ -92,24 +92,21 @@ impl Db<'_> {
     /// clock was set back since (S16). True if there was one. They are rare, so a fetch looks for them only
     /// if it finds nothing else.
     fn end_impossible_work(&self) -> DbResult<bool> {
-        let found =
-            self.all(sql!("work/lease/impossible"), params![self.latest_grant(), SWEEP], became_ready)?;
-        let any = !found.is_empty();
-        self.end_work_leases(found)?;
-        Ok(any)
+        let bounds = params![self.latest_grant(), SWEEP];
+        let found = self.all(sql!("work/lease/impossible"), bounds, became_ready);
+        let ended = found.and_then(|found| {
+            let any = !found.is_empty();
+            self.end_work_leases(found).map(|()| any)
+        });
+        ended.map_err(|fault| self.torn_fault_of_work(sql!("torn/work/impossible_rows"), bounds, fault))
     }
 
     /// Moves the rows that became runnable by time: activities whose time has come, or whose lease has ended.
     pub(crate) fn sweep_work(&self) -> DbResult<()> {
         self.retry_torn(Queue::Worker)?;
-        self.move_due_work().or_else(|fault| {
-            if !is_torn(&fault) {
-                return Err(fault);
-            }
-            let rows: Vec<i64> =
-                self.all(sql!("torn/work/due_rows"), params![self.now, SWEEP], |row| row.get(0))?;
-            Err(self.torn_fault(Queue::Worker, &rows, None, fault))
-        })
+        let bounds = params![self.now, SWEEP];
+        self.move_due_work()
+            .map_err(|fault| self.torn_fault_of_work(sql!("torn/work/due_rows"), bounds, fault))
     }
 
     fn move_due_work(&self) -> DbResult<()> {
@@ -246,10 +243,8 @@ impl Db<'_> {
     /// Leases an activity. One that cannot be read is counted and delayed, and in the end set aside (S15).
     fn try_lease_work(&self, seq: i64, request: &WorkRequest) -> DbResult<Option<LeasedWork>> {
         let row = match self.one(sql!("work/show"), [seq], read) {
-            Err(fault) if is_torn(&fault) => {
-                return Err(self.torn_fault(Queue::Worker, &[seq], None, fault));
-            }
-            row => row?,
+            Err(fault) => return Err(self.torn_fault(Queue::Worker, &[seq], None, fault)),
+            Ok(row) => row,
         };
         let Some(row) = row else { return Ok(None) };
         let item = match read_text::<WorkItem>(&row.item) {
@@ -363,10 +358,8 @@ impl Db<'_> {
     pub(crate) fn remove_work(&self, seq: i64) -> DbResult<()> {
         let place = self.one(sql!("work/place"), [seq], |row| Ok((row.get(0)?, row.get::<_, String>(1)?)));
         let place = match place {
-            Err(fault) if is_torn(&fault) => {
-                return Err(self.torn_fault(Queue::Worker, &[seq], None, fault));
-            }
-            place => place?,
+            Err(fault) => return Err(self.torn_fault(Queue::Worker, &[seq], None, fault)),
+            Ok(place) => place,
         };
         if place.is_none() {
             return self.give_up_torn_work(seq);
