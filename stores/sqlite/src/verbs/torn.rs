@@ -7,12 +7,18 @@
 //! After it has met a torn page, SQLite neither writes more in that transaction nor commits it. So a request
 //! that meets one finds out which rows are torn and fails with them; then they are listed in a request of
 //! their own, and the first one runs again.
+//!
+//! The rows on the pages beside a torn one can be read and changed, but not always removed: SQLite then moves
+//! rows between these pages. A request that fails to remove one runs again, and gives up the rows that it
+//! removes: they are listed for good, which is the same to every statement.
+
+use std::sync::atomic::Ordering;
 
 use rusqlite::{Params, params};
 use steadfast_store::{MAX_UNREADABLE_ATTEMPTS, ProviderError, Queue, UNREADABLE_RETRY};
 
 use crate::link::db::{Db, sql};
-use crate::link::error::{DbResult, Fault, TornRow, TornRows, is_torn, torn_rows};
+use crate::link::error::{DbResult, Fault, REMEDY, TornRow, TornRows, is_stuck, is_torn, torn_rows};
 use crate::store::SqliteProvider;
 use crate::verbs::set_aside::{number_of, tell};
 use crate::verbs::turn::SWEEP;
@@ -55,6 +61,23 @@ fn statements(queue: Queue) -> &'static TornStatements {
     }
 }
 
+/// How often a process tells that rows cannot be removed.
+const TELL_EVERY_MS: i64 = 60_000;
+
+/// A statement that removes rows of a queue, and the one that gives up the same rows where they are.
+pub(crate) struct Removal {
+    pub(crate) remove: &'static str,
+    pub(crate) give_up: &'static str,
+}
+
+/// What a call has done to go past torn pages.
+#[derive(Default)]
+pub(crate) struct PastTorn {
+    tries: u32,
+    /// True if its next run gives up the rows that it would remove.
+    pub(crate) leaves_rows: bool,
+}
+
 impl SqliteProvider {
     /// Runs a transaction. Torn rows that it meets are listed, and it runs again without them.
     pub(crate) async fn write_past_torn<R, F>(
@@ -66,27 +89,55 @@ impl SqliteProvider {
         R: Send + 'static,
         F: Fn(&Db<'_>) -> DbResult<R> + Clone + Send + 'static,
     {
-        let mut tries = 0;
+        let mut past = PastTorn::default();
         loop {
-            match self.writer.write(operation, work.clone()).await {
-                Err(error) if self.has_listed_torn(&error, &mut tries).await? => {}
+            let (work, leaves_rows) = (work.clone(), past.leaves_rows);
+            let run = move |db: &Db<'_>| {
+                db.leaves_rows.set(leaves_rows);
+                work(db)
+            };
+            match self.writer.write(operation, run).await {
+                Err(error) if self.goes_past_torn(&error, &mut past).await? => {}
                 written => return written,
             }
         }
     }
 
-    /// Lists the torn rows that an error tells of. False if it tells of none, or too often.
-    pub(crate) async fn has_listed_torn(
+    /// Prepares the next run of a call that has met a torn page: lists the torn rows that the error tells of.
+    /// False if the error tells of no such page, or too often.
+    pub(crate) async fn goes_past_torn(
         &self,
         error: &ProviderError,
-        tries: &mut u32,
+        past: &mut PastTorn,
     ) -> Result<bool, ProviderError> {
-        let Some(rows) = torn_rows(error).filter(|_| *tries < MOST_TRIES) else { return Ok(false) };
-        *tries += 1;
+        past.tries += 1;
+        if past.tries > MOST_TRIES {
+            return Ok(false);
+        }
+        if is_stuck(error) && !past.leaves_rows {
+            past.leaves_rows = true;
+            self.tell_of_stuck();
+            return Ok(true);
+        }
+        let Some(rows) = torn_rows(error) else { return Ok(false) };
         let rows = rows.to_vec();
         let list = move |db: &Db<'_>| rows.iter().try_for_each(|row| db.hold_back_torn(row));
         self.writer.write("list_torn", list).await?;
         Ok(true)
+    }
+
+    fn tell_of_stuck(&self) {
+        let now = self.clock.now_ms();
+        let told = self.stuck_told.swap(now, Ordering::Relaxed);
+        if now.saturating_sub(told) < TELL_EVERY_MS {
+            self.stuck_told.store(told, Ordering::Relaxed);
+            return;
+        }
+        tracing::warn!(
+            target: "steadfast::store",
+            "a part of the file is damaged: messages or activities that are done with cannot be removed and \
+             stay in the file (`PRAGMA integrity_check` names the pages); {REMEDY}"
+        );
     }
 }
 
@@ -112,6 +163,14 @@ impl Db<'_> {
             self.refresh_place(queue, row, key, place.as_ref())?;
         }
         Ok(())
+    }
+
+    /// Removes rows of a queue, or gives them up where they are if they cannot be removed.
+    pub(crate) fn remove_rows(&self, removal: &Removal, params: impl Params) -> DbResult<usize> {
+        if self.leaves_rows.get() {
+            return self.run(removal.give_up, params);
+        }
+        self.run(removal.remove, params).map_err(|fault| if is_torn(&fault) { Fault::Stuck } else { fault })
     }
 
     /// Returns the fault of a request that met a torn page, with the torn rows among some. The fault itself

@@ -14,9 +14,18 @@ use crate::link::error::{DbResult, is_torn};
 use crate::merge::request::Undo;
 use crate::verbs::message::MessageRow;
 use crate::verbs::message::life::ConsumedStarts;
+use crate::verbs::torn::Removal;
 
 /// Bounds the rows that one fetch moves because their time has come; the next fetch moves the next ones.
 pub(crate) const SWEEP: i64 = 256;
+
+/// The visible messages to an instance that does not exist (S17).
+const STRAYS: Removal =
+    Removal { remove: sql!("turn/drop_strays"), give_up: sql!("torn/message/instead/of_strays") };
+
+/// The messages that a lease holds, when its turn is committed (S3).
+const CONSUMED: Removal =
+    Removal { remove: sql!("turn/lease/consume"), give_up: sql!("torn/message/instead/of_lease") };
 
 /// A leased instance, before its history is read.
 #[derive(Debug)]
@@ -353,7 +362,7 @@ impl Db<'_> {
 
     fn settle_strays(&self, key: i64, instance: &str) -> DbResult<()> {
         self.check_messages(key)?;
-        let dropped = self.run(sql!("turn/drop_strays"), [key])?;
+        let dropped = self.remove_rows(&STRAYS, [key])?;
         tell_of_strays(instance, dropped as u64);
         self.end_route(key)?;
         self.free_turn(key, self.now)?;
@@ -417,7 +426,8 @@ impl Db<'_> {
         if self.begins_for_former_life(key, parent, &starts)? {
             return Err(no_such_lease("commit_turn", token).into());
         }
-        self.run(sql!("turn/lease/consume"), params![key, token])?;
+        self.remove_rows(&CONSUMED, params![key, token])
+            .map_err(|fault| self.torn_fault_of_instance(key, fault))?;
         let run = self.record(key, commit, &starts)?;
         if pin < 0 && !commit.commit.ends_execution() {
             self.keep_route(key, pin)?;

@@ -14,6 +14,7 @@ use crate::link::db::{Db, sql, text_of, text_or_none, time};
 use crate::link::error::DbResult;
 use crate::merge::request::Undo;
 use crate::verbs::message::NewMessage;
+use crate::verbs::torn::Removal;
 use crate::verbs::turn::{Fetched, SWEEP};
 use crate::verbs::worker::route::{ROUTED, is_routed, session_of};
 
@@ -54,6 +55,8 @@ struct WorkRow {
     /// The time since which the activity can be leased.
     since: i64,
 }
+
+const REMOVED: Removal = Removal { remove: sql!("work/delete"), give_up: sql!("torn/work/instead/of_one") };
 
 /// An activity that becomes ready: its place in the queue, session and stored tag.
 type BecameReady = (i64, Option<i64>, String);
@@ -294,7 +297,7 @@ impl Db<'_> {
             let instance = self.one(sql!("instance/name"), [row.key], |row| row.get::<_, String>(0))?;
             let text = (row.item.as_str(), row.traceparent.as_deref());
             self.put_work_aside(row.seq, instance.as_deref(), text, error, attempts)?;
-            self.run(sql!("work/delete"), [row.seq])?;
+            self.remove_rows(&REMOVED, [row.seq])?;
         }
         row.session.map_or(Ok(()), |session| self.refresh_head(session, &row.tag))
     }
@@ -304,10 +307,10 @@ impl Db<'_> {
     pub(crate) fn finish_work(
         &self,
         token: &str,
-        completion: Result<Option<NewMessage>, ProviderError>,
+        completion: &Result<Option<NewMessage>, ProviderError>,
     ) -> DbResult<()> {
         let seq = self.work_holder("finish_work", token)?;
-        let completion = completion?;
+        let completion = completion.as_ref().map_err(Clone::clone)?;
         self.touch_session(seq)?;
         self.remove_work(seq)?;
         match completion {
@@ -364,7 +367,7 @@ impl Db<'_> {
         if place.is_none() {
             return self.give_up_torn_work(seq);
         }
-        self.run(sql!("work/delete"), [seq])?;
+        self.remove_rows(&REMOVED, [seq])?;
         match place {
             Some((Some(session), tag)) => self.refresh_head(session, &tag),
             _ => Ok(()),

@@ -1,5 +1,6 @@
 //! G6, G17: a history that SQLite cannot read is the trouble of its instance alone.
 
+mod beside;
 mod expired;
 mod row;
 
