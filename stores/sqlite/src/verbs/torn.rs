@@ -245,11 +245,13 @@ impl Db<'_> {
         Ok(torn)
     }
 
-    /// Counts a look at a torn row and holds it back; after [`MAX_UNREADABLE_ATTEMPTS`] it is set aside.
+    /// Counts a look at a torn row and holds it back; after [`MAX_UNREADABLE_ATTEMPTS`] it is set aside. Of
+    /// calls that meet the row at the same time, one counts.
     fn hold_back_torn(&self, torn: &TornRow) -> DbResult<()> {
         let TornRow { queue, row, key, place, reason } = torn;
         let until = self.after(UNREADABLE_RETRY);
-        let attempts = self.number(statements(*queue).count, params![row, key, until])?;
+        let counted = self.maybe(statements(*queue).count, params![row, key, until, self.now])?;
+        let Some(attempts) = counted else { return Ok(()) };
         let attempts = u32::try_from(attempts).unwrap_or(u32::MAX);
         if attempts >= MAX_UNREADABLE_ATTEMPTS {
             self.put_torn_aside(torn, attempts)?;

@@ -16,7 +16,7 @@ use steadfast_store::{
 
 use super::{PAGE, begin, big, close, event, fetched, poke, tear, tear_leaf};
 use crate::stage::{
-    LONG, activity, named, open, place, start, start_with, started, turn_request, work_request,
+    LONG, activity, named, open, place, raw, start, start_with, started, turn_request, work_request,
 };
 
 const OTHERS: usize = 50;
@@ -343,4 +343,36 @@ async fn g6_a_fetch_that_meets_a_torn_page_fails_no_request_of_the_same_commit_f
         request.await.expect("it returns").expect("it is not the fault of this request");
     }
     assert!(store.state("torn").await.expect("it reads").is_some());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn g6_calls_that_meet_a_torn_row_at_the_same_time_count_one_look() {
+    let file = Torn::new();
+    let store = file.open().await;
+    begin(&store, "torn", String::new()).await;
+    store.enqueue_work(big_activity("torn", 2, None)).await.expect("it is queued");
+    store.send(vec![big_poke("torn").into()]).await.expect("it is sent");
+    close(store).await;
+    tear(&file.path);
+    let store = file.open().await;
+    // The text of the other one cannot be told apart, so one of the two is torn.
+    let looks: Vec<_> = (0..OTHERS)
+        .map(|_| {
+            let mine = Arc::clone(&store);
+            tokio::spawn(async move { (try_turn(&mine).await, try_work(&mine).await) })
+        })
+        .collect();
+    for look in looks {
+        look.await.expect("it returns");
+    }
+    assert_eq!(store.set_aside(None).await.expect("it lists"), [], "no time has passed");
+    let attempts: i64 = raw(&file.path)
+        .query_row(
+            "SELECT max(attempts) FROM (SELECT attempts FROM torn_work UNION ALL \
+             SELECT attempts FROM torn_messages)",
+            [],
+            |row| row.get(0),
+        )
+        .expect("it is listed");
+    assert_eq!(attempts, 1);
 }
