@@ -1,2 +1,3 @@
 -- Reads the queued messages of timers that the code of an instance does not await any more, up to a bound.
-SELECT item FROM messages WHERE key = ?1 AND state IN (0, 1) AND dropped = 1 LIMIT ?2
+SELECT item FROM messages
+WHERE key = ?1 AND state IN (0, 1) AND dropped = 1 AND seq NOT IN (SELECT row FROM torn_messages) LIMIT ?2

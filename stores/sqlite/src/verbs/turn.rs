@@ -455,7 +455,8 @@ impl Db<'_> {
         }
         for (timer, item) in commit.commit.dropped_timers.iter().zip(&commit.dropped_timers) {
             let due = fires_at_ms(timer).map_or(self.now, time);
-            self.run(sql!("message/drop_timer"), params![key, due, item])?;
+            self.run(sql!("message/drop_timer"), params![key, due, item])
+                .map_err(|fault| self.torn_fault_of_instance(key, fault))?;
         }
         self.free_turn(key, self.now)?;
         let mut woken = self.woken.borrow_mut();

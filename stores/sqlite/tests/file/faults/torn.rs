@@ -3,6 +3,7 @@
 mod beside;
 mod expired;
 mod row;
+mod timer;
 
 use std::os::unix::fs::FileExt;
 use std::path::Path;
