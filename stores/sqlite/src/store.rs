@@ -269,7 +269,7 @@ impl Store for SqliteProvider {
             LeaseToken::Turn(token) => db.renew_turn(token, extend_for),
             LeaseToken::Work(token) => db.renew_work(token, extend_for),
         };
-        self.writer.write("renew", renew).await
+        self.write_past_torn("renew", renew).await
     }
 
     async fn abandon(&self, lease: &LeaseToken, how: Abandon) -> Result<(), ProviderError> {
@@ -278,7 +278,7 @@ impl Store for SqliteProvider {
             LeaseToken::Turn(token) => db.abandon_turn(token, how),
             LeaseToken::Work(token) => db.abandon_work(token, how),
         };
-        self.writer.write("abandon", abandon).await
+        self.write_past_torn("abandon", abandon).await
     }
 
     async fn excuse(&self, lease: &LeaseToken) -> Result<bool, ProviderError> {
@@ -287,8 +287,8 @@ impl Store for SqliteProvider {
     }
 
     async fn refuse(&self, lease: &LeaseToken, refusal: Refusal) -> Result<Refused, ProviderError> {
-        let lease = lease.clone();
-        self.writer.write("refuse", move |db| db.refuse(&lease, &refusal)).await
+        let refused = Arc::new((lease.clone(), refusal));
+        self.write_past_torn("refuse", move |db| db.refuse(&refused.0, &refused.1)).await
     }
 
     async fn report_worker(&self, report: &WorkerReport) -> Result<(), ProviderError> {

@@ -311,6 +311,11 @@ impl Db<'_> {
         self.run(OF_WORK.give_up, [row]).map(drop)
     }
 
+    /// Holds back an activity that is listed for as long as its lease is renewed.
+    pub(crate) fn keep_torn_work(&self, row: i64, until: i64) -> DbResult<()> {
+        self.run(sql!("torn/work/keep"), params![row, until]).map(drop)
+    }
+
     /// Tells whether a start of an instance is held back because it is torn.
     pub(crate) fn has_torn_start(&self, key: i64) -> DbResult<bool> {
         Ok(self.number(sql!("torn/message/start_to_come"), [key])? == 1)

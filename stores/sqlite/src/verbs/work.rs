@@ -58,6 +58,19 @@ struct WorkRow {
 
 const REMOVED: Removal = Removal { remove: sql!("work/delete"), give_up: sql!("torn/work/instead/of_one") };
 
+/// The activity that a token holds.
+enum HeldWork {
+    Row {
+        seq: i64,
+        until: Option<i64>,
+    },
+    /// One that is listed as torn. Its token holds it until it is given up, because no other call can lease
+    /// it; the end of its lease may not be readable.
+    Torn {
+        seq: i64,
+    },
+}
+
 /// An activity that becomes ready: its place in the queue, session and stored tag.
 type BecameReady = (i64, Option<i64>, String);
 
@@ -121,13 +134,13 @@ impl Db<'_> {
 
     /// Ends the lease of a token if its time has come, as a sweep does.
     pub(crate) fn sweep_work_of(&self, token: &str) -> DbResult<()> {
-        match self.held_work(token)? {
-            Some((seq, Some(until))) if until <= self.now => {
-                let place = self.one(sql!("work/place"), [seq], |row| Ok((seq, row.get(0)?, row.get(1)?)))?;
-                self.end_work_leases(place.into_iter().collect())
-            }
-            _ => Ok(()),
+        let Some(HeldWork::Row { seq, until: Some(until) }) = self.held_work(token)? else { return Ok(()) };
+        if until > self.now {
+            return Ok(());
         }
+        let place = self.one(sql!("work/place"), [seq], |row| Ok((seq, row.get(0)?, row.get(1)?)));
+        let ended = place.and_then(|place| self.end_work_leases(place.into_iter().collect()));
+        ended.map_err(|fault| self.torn_fault(Queue::Worker, &[seq], None, fault))
     }
 
     /// Ends leases that have expired. They are remembered: their holders may excuse the deliveries.
@@ -321,7 +334,10 @@ impl Db<'_> {
 
     pub(crate) fn renew_work(&self, token: &str, extend_for: std::time::Duration) -> DbResult<()> {
         let seq = self.work_holder("renew", token)?;
-        self.run(sql!("work/lease/renew"), params![seq, self.lease_until(extend_for)?])?;
+        let until = self.lease_until(extend_for)?;
+        self.run(sql!("work/lease/renew"), params![seq, until])
+            .map_err(|fault| self.torn_fault(Queue::Worker, &[seq], None, fault))?;
+        self.keep_torn_work(seq, until)?;
         self.touch_session(seq)
     }
 
@@ -333,7 +349,8 @@ impl Db<'_> {
     pub(crate) fn make_work_available(&self, seq: i64, how: Abandon) -> DbResult<()> {
         let uncounted = i64::from(how.attempt == Attempt::Uncounted);
         let visible_at = how.retry_after.map(|delay| self.after(delay));
-        self.run(sql!("work/lease/abandon"), params![seq, uncounted, visible_at, self.now])?;
+        self.run(sql!("work/lease/abandon"), params![seq, uncounted, visible_at, self.now])
+            .map_err(|fault| self.torn_fault(Queue::Worker, &[seq], None, fault))?;
         if let Some(at) = visible_at {
             self.moments.borrow_mut().work.add(at);
         }
@@ -354,7 +371,7 @@ impl Db<'_> {
 
     /// Removes an activity. If it is leased, its holder is told that it was withdrawn.
     pub(crate) fn withdraw_work(&self, seq: i64) -> DbResult<()> {
-        self.remember_withdrawn(seq)?;
+        self.remember_withdrawn(seq).map_err(|fault| self.torn_fault(Queue::Worker, &[seq], None, fault))?;
         self.remove_work(seq)
     }
 
@@ -377,7 +394,8 @@ impl Db<'_> {
     /// Returns the activity that the token holds, if its lease has not ended (S4).
     pub(crate) fn work_holder(&self, operation: &'static str, token: &str) -> DbResult<i64> {
         match self.held_work(token)? {
-            Some((seq, Some(until))) if until > self.now => Ok(seq),
+            Some(HeldWork::Row { seq, until: Some(until) }) if until > self.now => Ok(seq),
+            Some(HeldWork::Torn { seq }) => Ok(seq),
             Some(_) => Err(ended_work_lease(operation).into()),
             None if self.is_withdrawn(token)? => Err(withdrawn_work(operation).into()),
             None => Err(no_such_lease(operation, token).into()),
@@ -385,8 +403,15 @@ impl Db<'_> {
     }
 
     /// Returns the activity of a token and the end of its lease.
-    fn held_work(&self, token: &str) -> DbResult<Option<(i64, Option<i64>)>> {
-        self.one(sql!("work/lease/holder"), [token], |row| Ok((row.get(0)?, row.get(1)?)))
+    fn held_work(&self, token: &str) -> DbResult<Option<HeldWork>> {
+        let read = |row: &rusqlite::Row<'_>| Ok(HeldWork::Row { seq: row.get(0)?, until: row.get(1)? });
+        let held = self
+            .one(sql!("work/lease/holder"), [token], read)
+            .map_err(|fault| self.torn_fault_of_work(sql!("torn/work/of_token"), [token], fault))?;
+        if held.is_some() {
+            return Ok(held);
+        }
+        Ok(self.maybe(sql!("torn/work/held"), [token])?.map(|seq| HeldWork::Torn { seq }))
     }
 
     fn known_sessions(&self, keys: &[SessionKey]) -> DbResult<Vec<i64>> {

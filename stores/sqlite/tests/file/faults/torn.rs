@@ -2,6 +2,7 @@
 
 mod beside;
 mod expired;
+mod held;
 mod row;
 mod timer;
 
