@@ -44,7 +44,7 @@ pub(crate) struct LeasedTurn {
 }
 
 impl Undo for LeasedTurn {
-    fn undo(self, db: &Db<'_>) -> DbResult<()> {
+    fn undo(&self, db: &Db<'_>) -> DbResult<()> {
         db.undo_lease_of_turn(
             self.key,
             &self.token,
@@ -88,7 +88,7 @@ pub(crate) struct Fetched<L> {
 }
 
 impl<L: Undo> Undo for Fetched<L> {
-    fn undo(self, db: &Db<'_>) -> DbResult<()> {
+    fn undo(&self, db: &Db<'_>) -> DbResult<()> {
         self.lease.undo(db)
     }
 }

@@ -34,12 +34,12 @@ pub(crate) struct LeasedWork {
 /// Abandons the activity, and releases the session if no other fetch has used its claim: a dropped fetch
 /// leaves no lease (S5).
 impl Undo for LeasedWork {
-    fn undo(self, db: &Db<'_>) -> DbResult<()> {
+    fn undo(&self, db: &Db<'_>) -> DbResult<()> {
         let how = Abandon { retry_after: None, attempt: Attempt::Uncounted };
         if let Some(place) = db.maybe(sql!("work/lease/holder"), [&self.token])? {
             db.make_work_available(place, how)?;
         }
-        self.session.map_or(Ok(()), |session| db.undo_use(&session.key, session.epoch))
+        self.session.as_ref().map_or(Ok(()), |session| db.undo_use(&session.key, session.epoch))
     }
 }
 

@@ -1,8 +1,9 @@
 //! G6: leases that are live while the page of their activity is torn.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use steadfast_core::{ScheduledActivityIdentifier, WorkItem};
+use steadfast_core::{ScheduledActivityIdentifier, TagFilter, WorkItem};
 use steadfast_sqlite::SqliteProvider;
 use steadfast_store::{
     Abandon, Attempt, MAX_UNREADABLE_ATTEMPTS, Outcome, ProviderErrorKind, Queue, Store, TurnCommit,
@@ -10,8 +11,8 @@ use steadfast_store::{
 };
 
 use super::row::{Torn, assert_torn, big_activity, try_work};
-use super::{PAGE, begin, close, fetched, poke, tear, tear_leaf};
-use crate::stage::{LONG, completion, refusal};
+use super::{PAGE, begin, big, close, fetched, poke, tear, tear_leaf};
+use crate::stage::{LONG, activity, completion, raw, refusal, start, until, work_request};
 
 /// A file with a leased activity, whose text is torn, or all of its row.
 async fn leased(file: &Torn, is_leaf: bool, session: Option<&str>) -> (Arc<SqliteProvider>, WorkLease) {
@@ -95,4 +96,41 @@ async fn g6_a_leased_activity_on_a_torn_leaf_can_be_withdrawn() {
     file.clock.advance(3 * LONG);
     assert!(try_work(&store).await.is_none());
     assert_eq!(store.set_aside(None).await.expect("it lists"), [], "it is not wanted");
+}
+
+/// S5: requests share transactions, and one that meets a torn page takes the transaction of the others with it.
+#[tokio::test]
+async fn g6_the_undo_of_a_dropped_fetch_survives_a_torn_page_that_its_transaction_meets() {
+    let file = Torn::new();
+    let store = file.open().await;
+    begin(&store, "torn", big()).await;
+    let store = file.tear(store).await;
+    store.enqueue_work(activity("fine", 2, None, None)).await.expect("it is queued");
+    let other = raw(&file.path);
+    let count = |sql: &str| other.query_row(sql, [], |row| row.get::<_, i64>(0)).expect("it counts");
+    let mut fetch = Box::pin(store.fetch_work(work_request(Duration::ZERO, TagFilter::Any)));
+    assert!(is_pending(&mut fetch));
+    until("the work is leased", || count("SELECT count(*) FROM work WHERE state = 2") == 1).await;
+    // The writer waits for this transaction, so that all that follows is in its next one, the undo before the
+    // deletion, which meets the torn history.
+    other.execute_batch("BEGIN IMMEDIATE").expect("it begins");
+    let mut beside = Box::pin(store.start(start("other").into(), Vec::new()));
+    assert!(is_pending(&mut beside));
+    drop(fetch);
+    let admin = store.admin().expect("it manages");
+    let torn = ["torn".to_owned()];
+    let mut deletion = admin.delete_instances_atomic(&torn, true);
+    assert!(is_pending(&mut deletion));
+    other.execute_batch("COMMIT").expect("it ends");
+    let error = deletion.await.expect_err("the history is torn");
+    assert_eq!(error.kind, ProviderErrorKind::Corrupt);
+    assert!(beside.await.is_err_and(|error| error.is_retryable()), "they shared a transaction");
+    let lease = try_work(&store).await.expect("the lease of the dropped fetch is undone");
+    assert_eq!(lease.attempt, 1);
+}
+
+/// Polls once.
+fn is_pending<F: Future + Unpin>(future: &mut F) -> bool {
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    std::pin::Pin::new(future).poll(&mut context).is_pending()
 }
