@@ -98,6 +98,30 @@ async fn g6_a_leased_activity_on_a_torn_leaf_can_be_withdrawn() {
     assert_eq!(store.set_aside(None).await.expect("it lists"), [], "it is not wanted");
 }
 
+/// The time jumps, and the live leases with it.
+#[tokio::test]
+async fn g6_a_file_with_a_live_lease_of_a_torn_activity_opens_by_a_clock_that_is_ahead() {
+    for is_leaf in [false, true] {
+        let file = Torn::new();
+        let (store, lease) = leased(&file, is_leaf, None).await;
+        drop(store);
+        file.clock.set_wall_ms(1_700_000_000_000 + 5_000);
+        let store = file.open().await;
+        assert!(try_work(&store).await.is_none(), "its lease goes on");
+        store.finish_work(&lease.token, Outcome { completion: None }).await.expect("it ends");
+    }
+}
+
+#[tokio::test]
+async fn g6_a_sleep_of_the_machine_while_a_torn_activity_is_leased_fails_no_call() {
+    let file = Torn::new();
+    let (store, lease) = leased(&file, true, None).await;
+    file.clock.suspend(LONG);
+    poke(&store, "torn").await;
+    fetched(&store).await;
+    store.finish_work(&lease.token, Outcome { completion: None }).await.expect("it ends");
+}
+
 /// S5: requests share transactions, and one that meets a torn page takes the transaction of the others with it.
 #[tokio::test]
 async fn g6_the_undo_of_a_dropped_fetch_survives_a_torn_page_that_its_transaction_meets() {
