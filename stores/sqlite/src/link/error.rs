@@ -141,8 +141,8 @@ fn damaged(operation: &str) -> ProviderError {
 }
 
 /// What helps a file with a torn page.
-pub(crate) const REMEDY: &str = "stop all processes, and restore a backup or make a new file of what can be read with \
-                      `sqlite3 damaged.db .recover | sqlite3 new.db`";
+pub(crate) const REMEDY: &str = "stop all processes, and restore a backup or make a new file of what can \
+                                 be read with `sqlite3 damaged.db .recover | sqlite3 new.db`";
 
 fn driver_error(error: &ProviderError) -> Option<&Error> {
     error.source.as_ref()?.downcast_ref()

@@ -23,7 +23,7 @@ pub(crate) fn extend_leases(connection: &Connection, live_at_ms: i64, by_ms: i64
 /// meets a torn page writes nothing more.
 pub(crate) fn list_torn_leases(connection: &Connection) -> rusqlite::Result<bool> {
     let leased: Vec<(i64, i64)> = {
-        let mut statement = connection.prepare_cached(sql!("torn/work/leased_rows"))?;
+        let mut statement = connection.prepare_cached(sql!("torn/work/rows/leased"))?;
         let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
         rows.collect::<rusqlite::Result<_>>()?
     };

@@ -42,8 +42,11 @@ pub(super) struct Call<R, F> {
     pub(super) result: Option<Result<R, ProviderError>>,
     pub(super) reply: oneshot::Sender<Result<R, ProviderError>>,
     /// Makes the request that undoes the lease in a result which its caller does not get.
-    pub(super) undo: Option<fn(&'static str, R) -> Box<dyn Request>>,
+    pub(super) undo: Option<MakeUndo<R>>,
 }
+
+/// Makes the request that undoes the lease in the result of an operation.
+pub(super) type MakeUndo<R> = fn(&'static str, R) -> Box<dyn Request>;
 
 impl<R, F> Request for Call<R, F>
 where
@@ -76,8 +79,8 @@ where
     }
 }
 
-/// A request that undoes a lease whose caller was dropped. It has no caller, so it runs again by itself if its
-/// transaction is not committed.
+/// A request that undoes a lease whose caller was dropped. It has no caller, so it runs again by itself if
+/// its transaction is not committed.
 struct Undoing<R> {
     operation: &'static str,
     lease: R,

@@ -214,8 +214,8 @@ impl WriterThread {
         }
     }
 
-    /// Begins a transaction. If its time jumps forward and the lease of a torn activity cannot be extended, the
-    /// activity is listed first.
+    /// Begins a transaction. If its time jumps forward and the lease of a torn activity cannot be extended,
+    /// the activity is listed first.
     fn begin(&self) -> Result<Moment, ProviderError> {
         let mut is_first = true;
         loop {

@@ -11,7 +11,7 @@ use super::alarm::Alarms;
 use super::log::Log;
 use super::others::{OtherProcesses, SeenChanges};
 use super::pace::Pace;
-use super::request::{Between, Call, Request, Undo, stopped, undoing};
+use super::request::{Between, Call, MakeUndo, Request, Undo, stopped, undoing};
 use super::thread::{Inbox, WriterThread};
 use crate::link::clock::FileClock;
 use crate::link::connection::Location;
@@ -104,7 +104,7 @@ impl Writer {
         F: FnOnce(&Db<'_>) -> DbResult<R> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
-        let undo: fn(&'static str, R) -> Box<dyn Request> = undoing;
+        let undo: MakeUndo<R> = undoing;
         let call = Call { operation, work: Some(work), result: None, reply, undo: Some(undo) };
         let mut awaited = Awaited { answer, undos: &self.undos, operation };
         self.submit(operation, call).await?;

@@ -219,7 +219,7 @@ impl Db<'_> {
 
     /// Fails with the torn activities of a session, if there are any that are not listed.
     pub(crate) fn check_work_of_session(&self, session: i64) -> DbResult<()> {
-        let rows = self.all(sql!("torn/work/of_session"), [session], |row| row.get(0))?;
+        let rows = self.all(sql!("torn/work/rows/of_session"), [session], |row| row.get(0))?;
         self.check(Queue::Worker, &rows, None)
     }
 

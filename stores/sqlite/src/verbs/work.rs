@@ -114,7 +114,7 @@ impl Db<'_> {
             let any = !found.is_empty();
             self.end_work_leases(found).map(|()| any)
         });
-        ended.map_err(|fault| self.torn_fault_of_work(sql!("torn/work/impossible_rows"), bounds, fault))
+        ended.map_err(|fault| self.torn_fault_of_work(sql!("torn/work/rows/impossible"), bounds, fault))
     }
 
     /// Moves the rows that became runnable by time: activities whose time has come, or whose lease has ended.
@@ -122,7 +122,7 @@ impl Db<'_> {
         self.retry_torn(Queue::Worker)?;
         let bounds = params![self.now, SWEEP];
         self.move_due_work()
-            .map_err(|fault| self.torn_fault_of_work(sql!("torn/work/due_rows"), bounds, fault))
+            .map_err(|fault| self.torn_fault_of_work(sql!("torn/work/rows/due"), bounds, fault))
     }
 
     fn move_due_work(&self) -> DbResult<()> {
@@ -407,7 +407,7 @@ impl Db<'_> {
         let read = |row: &rusqlite::Row<'_>| Ok(HeldWork::Row { seq: row.get(0)?, until: row.get(1)? });
         let held = self
             .one(sql!("work/lease/holder"), [token], read)
-            .map_err(|fault| self.torn_fault_of_work(sql!("torn/work/of_token"), [token], fault))?;
+            .map_err(|fault| self.torn_fault_of_work(sql!("torn/work/rows/of_token"), [token], fault))?;
         if held.is_some() {
             return Ok(held);
         }

@@ -122,7 +122,8 @@ async fn g6_a_sleep_of_the_machine_while_a_torn_activity_is_leased_fails_no_call
     store.finish_work(&lease.token, Outcome { completion: None }).await.expect("it ends");
 }
 
-/// S5: requests share transactions, and one that meets a torn page takes the transaction of the others with it.
+/// S5: requests share transactions, and one that meets a torn page takes the transaction of the others with
+/// it.
 #[tokio::test]
 async fn g6_the_undo_of_a_dropped_fetch_survives_a_torn_page_that_its_transaction_meets() {
     let file = Torn::new();
