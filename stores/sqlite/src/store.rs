@@ -31,12 +31,13 @@ use crate::merge::writer::{OpenFile, Wakes, Writer};
 use crate::schema::migrate::migrate;
 use crate::verbs::admin::retention::RetentionCursor;
 use crate::verbs::message::NewMessage;
-use crate::verbs::turn::{LeasedTurn, PreparedCommit};
+use crate::verbs::turn::LeasedTurn;
+use crate::verbs::turn::commit::PreparedCommit;
 use crate::verbs::work::LeasedWork;
 use crate::verbs::worker::PreparedReport;
 
-/// Bounds how often the history of a lease is read that the disk does not return.
-const READ_TRIES: u32 = 3;
+/// Bounds how often the history of a lease, or a row of a queue, is read that the disk does not return.
+pub(crate) const READ_TRIES: u32 = 3;
 
 /// A store in one SQLite file, or in memory.
 ///
@@ -57,6 +58,8 @@ pub struct SqliteProvider {
     retention: Arc<RetentionCursor>,
     /// When this process last told that rows cannot be removed, by the time of the file.
     pub(crate) stuck_told: AtomicI64,
+    /// When this process last searched the queues for torn rows and found none.
+    pub(crate) searched_in_vain: AtomicI64,
 }
 
 impl SqliteProvider {
@@ -87,14 +90,18 @@ impl SqliteProvider {
     }
 
     fn open(place: Location, options: SqliteOptions) -> Result<Self, OpenError> {
-        let mut connection = open_writer(&place, &options)?;
-        migrate(&mut connection, &place)?;
-        let (clock, presence) = FileClock::open(&mut connection, &place, Arc::clone(&options.clock))?;
+        Self::open_at(&place, options).map_err(|error| error.at(&place))
+    }
+
+    fn open_at(place: &Location, options: SqliteOptions) -> Result<Self, OpenError> {
+        let mut connection = open_writer(place, &options)?;
+        migrate(&mut connection, place)?;
+        let (clock, presence) = FileClock::open(&mut connection, place, Arc::clone(&options.clock))?;
         let waiters = Arc::new(Waiters::default());
-        let reader = Reader::open(&place, &options, clock.clone())?;
+        let reader = Reader::open(place, &options, clock.clone())?;
         let alarms = Arc::new(Alarms::default());
         let wakes = Wakes { waiters: Arc::clone(&waiters), alarms: Arc::clone(&alarms) };
-        let file = OpenFile { connection, place: &place, presence };
+        let file = OpenFile { connection, place, presence };
         let writer = Writer::spawn(file, &options, clock.clone(), wakes)?;
         Ok(Self {
             writer,
@@ -104,6 +111,7 @@ impl SqliteProvider {
             alarms,
             retention: Arc::default(),
             stuck_told: AtomicI64::new(0),
+            searched_in_vain: AtomicI64::new(0),
         })
     }
 
@@ -294,14 +302,14 @@ impl Store for SqliteProvider {
     async fn report_worker(&self, report: &WorkerReport) -> Result<(), ProviderError> {
         let prepared = Arc::new(PreparedReport::new(report)?);
         let written = Arc::clone(&prepared);
-        self.writer.write("report_worker", move |db| db.report_worker(&written)).await?;
+        self.write_past_torn("report_worker", move |db| db.report_worker(&written)).await?;
         if report.is_stopped {
             return Ok(());
         }
         loop {
             let prepared = Arc::clone(&prepared);
             let end = move |db: &Db<'_>| db.end_refusals(&prepared.report);
-            if !self.writer.write("report_worker", end).await? {
+            if !self.write_past_torn("report_worker", end).await? {
                 return Ok(());
             }
         }
@@ -328,11 +336,11 @@ impl Store for SqliteProvider {
         sessions: &[SessionRef],
     ) -> Result<Vec<SessionRef>, ProviderError> {
         let (owner, sessions) = (owner.clone(), sessions.to_vec());
-        self.writer.write("release_sessions", move |db| db.release_sessions(&owner, &sessions)).await
+        self.write_past_torn("release_sessions", move |db| db.release_sessions(&owner, &sessions)).await
     }
 
     async fn cleanup_sessions(&self) -> Result<usize, ProviderError> {
-        self.writer.write("cleanup_sessions", |db| db.cleanup_sessions()).await
+        self.write_past_torn("cleanup_sessions", |db| db.cleanup_sessions()).await
     }
 
     async fn sessions(&self, after: Option<&SessionKey>) -> Result<Vec<SessionInfo>, ProviderError> {
@@ -347,20 +355,19 @@ impl Store for SqliteProvider {
 
     async fn start(&self, start: Envelope, also: Vec<Envelope>) -> Result<Started, ProviderError> {
         check_start(&start.message.item)?;
-        let start = NewMessage::new("start", start)?;
-        let also = NewMessage::all("start", also)?;
-        self.writer.write("start", move |db| db.start(&start, &also)).await
+        let sent = Arc::new((NewMessage::new("start", start)?, NewMessage::all("start", also)?));
+        self.write_past_torn("start", move |db| db.start(&sent.0, &sent.1)).await
     }
 
     async fn send(&self, messages: Vec<Envelope>) -> Result<(), ProviderError> {
-        let messages = NewMessage::all("send", messages)?;
-        self.writer.write("send", move |db| db.send(&messages)).await
+        let messages = Arc::new(NewMessage::all("send", messages)?);
+        self.write_past_torn("send", move |db| db.send(&messages)).await
     }
 
     async fn enqueue_work(&self, work: NewWork) -> Result<(), ProviderError> {
         check_work("enqueue_work", &work.item)?;
-        let item = to_json("enqueue_work", &work.item)?;
-        self.writer.write("enqueue_work", move |db| db.insert_work(&work, &item)).await
+        let queued = Arc::new((to_json("enqueue_work", &work.item)?, work));
+        self.write_past_torn("enqueue_work", move |db| db.insert_work(&queued.1, &queued.0)).await
     }
 
     async fn wait(&self, what: WaitFor<'_>, timeout: Duration) -> Result<Waited, ProviderError> {
@@ -437,7 +444,7 @@ impl Store for SqliteProvider {
     }
 
     async fn retry_set_aside(&self, id: u64) -> Result<(), ProviderError> {
-        self.writer.write("retry_set_aside", move |db| db.retry_set_aside(id)).await
+        self.write_past_torn("retry_set_aside", move |db| db.retry_set_aside(id)).await
     }
 
     async fn drop_set_aside(&self, id: u64) -> Result<(), ProviderError> {

@@ -25,3 +25,5 @@ CREATE INDEX instances_ended_orphans ON instances (ended_at) WHERE ended_at IS N
 -- It tells what a lease holds when the page of a message is torn. A build that does not write it leaves the
 -- one of an earlier lease, with the token of that one.
 ALTER TABLE instances ADD COLUMN batch TEXT;
+
+CREATE INDEX set_aside_torn ON set_aside (torn) WHERE torn IS NOT NULL;

@@ -1,3 +1,7 @@
--- Removes the rows of sessions that were closed or never claimed and that no work refers to.
-DELETE FROM sessions WHERE is_row = 0 AND NOT EXISTS (SELECT 1 FROM work WHERE work.session = sessions.id
-      AND work.seq NOT IN (SELECT row FROM torn_work))
+-- Removes the rows of sessions that were closed or never claimed and that no work refers to, other than what
+-- was given up where it is.
+DELETE FROM sessions
+WHERE is_row = 0 AND NOT EXISTS (
+    SELECT 1 FROM work WHERE work.session = sessions.id
+        AND NOT EXISTS (SELECT 1 FROM torn_work WHERE row = work.seq AND until IS NULL)
+)

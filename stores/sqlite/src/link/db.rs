@@ -6,7 +6,7 @@ use std::cell::{Cell, RefCell};
 use rusqlite::{Connection, OptionalExtension, Params, Row};
 use steadfast_store::Woken;
 
-use crate::link::error::{DbResult, Fault, is_torn};
+use crate::link::error::{DbResult, Fault, is_torn_for_good};
 use crate::merge::alarm::NextMoments;
 
 /// Returns the text of a statement, which has a file of its own.
@@ -44,6 +44,11 @@ impl<'c> Db<'c> {
         self.seen(self.connection.prepare_cached(sql)?.execute(params))
     }
 
+    /// Runs a statement that is used once, such as one that changes the schema.
+    pub(crate) fn script(&self, sql: &str) -> DbResult<()> {
+        self.seen(self.connection.execute_batch(sql))
+    }
+
     /// Runs a statement that gives at most one row.
     pub(crate) fn one<T>(
         &self,
@@ -79,7 +84,7 @@ impl<'c> Db<'c> {
     fn seen<T>(&self, result: rusqlite::Result<T>) -> DbResult<T> {
         result.map_err(|error| {
             let fault = Fault::from(error);
-            self.is_damaged.set(self.is_damaged.get() || is_torn(&fault));
+            self.is_damaged.set(self.is_damaged.get() || is_torn_for_good(&fault));
             fault
         })
     }

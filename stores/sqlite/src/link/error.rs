@@ -126,9 +126,30 @@ pub(crate) fn is_damage(error: &ProviderError) -> bool {
     error.kind == ProviderErrorKind::Corrupt || driver_error(error).is_some_and(is_io)
 }
 
-/// Tells whether a fault is a page that is torn.
+/// Tells whether a fault is a page that cannot be read: it is torn, or the disk does not return it.
 pub(crate) fn is_torn(fault: &Fault) -> bool {
+    is_torn_for_good(fault) || may_pass(fault)
+}
+
+/// Tells whether a fault is a page that is torn.
+pub(crate) fn is_torn_for_good(fault: &Fault) -> bool {
     matches!(fault, Fault::Sqlite(error) if kind_of(error) == ProviderErrorKind::Corrupt)
+}
+
+/// Tells whether a fault is a page that the disk does not return, which may pass: a failed read. A failed
+/// write or sync is not: it says nothing about what is stored.
+pub(crate) fn may_pass(fault: &Fault) -> bool {
+    use rusqlite::ffi::{
+        SQLITE_IOERR_CORRUPTFS, SQLITE_IOERR_DATA, SQLITE_IOERR_READ, SQLITE_IOERR_SHORT_READ,
+    };
+    let Fault::Sqlite(Error::SqliteFailure(failure, _)) = fault else { return false };
+    [SQLITE_IOERR_READ, SQLITE_IOERR_SHORT_READ, SQLITE_IOERR_CORRUPTFS, SQLITE_IOERR_DATA]
+        .contains(&failure.extended_code)
+}
+
+/// Tells whether an error is that of a torn page, met by a statement that does not say which row.
+pub(crate) fn is_of_torn_page(error: &ProviderError) -> bool {
+    driver_error(error).is_some_and(|error| error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt))
 }
 
 fn is_damaged(error: &Error) -> bool {
@@ -200,6 +221,21 @@ mod tests {
             assert_eq!(kind(code), ProviderErrorKind::Unavailable, "{code}");
         }
         assert_eq!(kind_of(&Error::InvalidQuery), ProviderErrorKind::Unavailable);
+    }
+
+    /// G6: a row that the disk does not return is kept from the others like one on a torn page. The error of a
+    /// failed write is no such row's.
+    #[test]
+    fn a_failed_read_is_a_row_that_cannot_be_read_and_may_pass() {
+        let fault = |code| Fault::from(Error::SqliteFailure(ffi::Error::new(code), None));
+        for code in [ffi::SQLITE_IOERR_READ, ffi::SQLITE_IOERR_SHORT_READ, ffi::SQLITE_IOERR_DATA] {
+            assert!(is_torn(&fault(code)) && may_pass(&fault(code)), "{code}");
+            assert_eq!(kind(code), ProviderErrorKind::Unavailable, "a call without such a row tries again");
+        }
+        assert!(is_torn(&fault(ffi::SQLITE_CORRUPT)) && !may_pass(&fault(ffi::SQLITE_CORRUPT)));
+        for code in [ffi::SQLITE_IOERR_WRITE, ffi::SQLITE_IOERR_FSYNC, ffi::SQLITE_IOERR, ffi::SQLITE_FULL] {
+            assert!(!is_torn(&fault(code)), "{code}");
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::ErrorCode;
 
 use crate::link::connection::Location;
+use crate::link::error::REMEDY;
 
 /// Why a store cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -36,10 +37,20 @@ pub enum OpenError {
         #[source]
         source: rusqlite::Error,
     },
-    /// The file is no SQLite database.
-    #[error("{} is no SQLite database", path.display())]
+    /// The file is no SQLite database: it does not begin like one, because it never was one or because its
+    /// first page is damaged.
+    #[error("{} is no SQLite database, or its first page is damaged", path.display())]
     NotADatabase {
         /// The path of the file that is no database.
+        path: PathBuf,
+        /// The error as SQLite reported it.
+        #[source]
+        source: rusqlite::Error,
+    },
+    /// A part of the file is damaged that is needed to open it. A store with damage elsewhere opens.
+    #[error("a part of {} is damaged; {REMEDY}", path.display())]
+    Damaged {
+        /// The path of the database file.
         path: PathBuf,
         /// The error as SQLite reported it.
         #[source]
@@ -138,11 +149,20 @@ impl OpenError {
         Self::Driver(error)
     }
 
+    /// Names the place of an error that SQLite gave without one.
+    pub(crate) fn at(self, place: &Location) -> Self {
+        match self {
+            Self::Driver(source) => place.explain(source),
+            other => other,
+        }
+    }
+
     /// Makes the error for a file that SQLite could not open, by SQLite's code.
     pub(crate) fn file(path: &Path, source: rusqlite::Error) -> Self {
         let path = path.to_path_buf();
         match source.sqlite_error_code() {
-            Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => Self::NotADatabase { path, source },
+            Some(ErrorCode::NotADatabase) => Self::NotADatabase { path, source },
+            Some(ErrorCode::DatabaseCorrupt) => Self::Damaged { path, source },
             Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => Self::ReadOnly { path, source },
             Some(ErrorCode::CannotOpen) => Self::ReadOnly { path, source },
             Some(ErrorCode::DiskFull) => Self::Full { path, source },

@@ -33,7 +33,7 @@ pub(crate) fn apply(
         // migrates.
         let transaction = connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
-            .map_err(|error| explain(place, error))?;
+            .map_err(|error| place.explain(error))?;
         check_owner(&transaction, place)?;
         transaction.execute_batch(sql!("schema/ledger")).map_err(OpenError::driver)?;
         let applied = check_ledger(&transaction, place, migrations)?;
@@ -53,7 +53,7 @@ pub(crate) fn apply(
 
 /// Refuses a database that another program made.
 fn check_owner(connection: &Connection, place: &Location) -> Result<(), OpenError> {
-    let tables = tables_of(connection).map_err(|error| explain(place, error))?;
+    let tables = tables_of(connection).map_err(|error| place.explain(error))?;
     let has = |name: &str| tables.iter().any(|table| table == name);
     if tables.is_empty() || has("steadfast_migrations") {
         return Ok(());
@@ -89,11 +89,4 @@ fn check_ledger(connection: &Connection, place: &Location, migrations: &[&str]) 
 
 fn hash(migration: &str) -> String {
     Sha256::digest(migration.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn explain(place: &Location, error: rusqlite::Error) -> OpenError {
-    match place {
-        Location::Memory => OpenError::driver(error),
-        Location::File(path) => OpenError::file(path, error),
-    }
 }

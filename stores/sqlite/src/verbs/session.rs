@@ -381,8 +381,8 @@ impl Db<'_> {
     fn close_session(&self, key: &SessionKey) -> DbResult<()> {
         if let Some(id) = self.known_session(key)? {
             self.check_work_of_session(id)?;
-            self.give_up_torn_work_of(id)?;
             self.remember_withdrawn_of(id)?;
+            self.give_up_torn_work_of(id)?;
             self.remove_rows(&OF_CLOSED, [id])?;
             self.run(sql!("session/head/drop_all"), [id])?;
             self.run(sql!("session/close"), [id])?;

@@ -10,6 +10,7 @@ use steadfast_store::{MAX_PAGE, NewWork, Queue, SetAside};
 use crate::link::db::{Db, sql, time, unsigned};
 use crate::link::error::DbResult;
 use crate::verbs::message::MessageRow;
+use crate::verbs::torn::rebuild::TORN_TEXT;
 
 /// A row that was set aside, with all that it had. What an older build did not keep is `None`.
 struct Aside {
@@ -36,12 +37,13 @@ impl Db<'_> {
         reason: &UnreadableText,
     ) -> DbResult<()> {
         let (id, attempts) = (self.next()?, row.attempts.saturating_add(1));
-        tell(id, Queue::Orchestrator, Some(instance), reason, attempts);
+        let reason = reason_of(&row.item, reason);
+        tell(id, Queue::Orchestrator, Some(instance), &reason, attempts);
         let columns = params![
             id,
             instance,
             row.item,
-            reason.to_string(),
+            reason,
             attempts,
             self.now,
             row.traceparent,
@@ -61,10 +63,9 @@ impl Db<'_> {
         reason: &UnreadableText,
         attempts: u32,
     ) -> DbResult<()> {
-        let id = self.next()?;
-        tell(id, Queue::Worker, instance, reason, attempts);
-        let columns =
-            params![id, instance, payload, reason.to_string(), attempts, self.now, seq, traceparent];
+        let (id, reason) = (self.next()?, reason_of(payload, reason));
+        tell(id, Queue::Worker, instance, &reason, attempts);
+        let columns = params![id, instance, payload, reason, attempts, self.now, seq, traceparent];
         self.run(sql!("set_aside/work"), columns)?;
         Ok(())
     }
@@ -125,6 +126,11 @@ impl Db<'_> {
             _ => Ok(()),
         }
     }
+}
+
+/// Returns why a text cannot be read. One that stands in the place of a torn row says so itself.
+fn reason_of(text: &str, reason: &UnreadableText) -> String {
+    if text == TORN_TEXT { TORN_TEXT.to_owned() } else { reason.to_string() }
 }
 
 pub(crate) fn tell(

@@ -1,4 +1,6 @@
-//! Rows of the queues that the database cannot read, because a page of the file is torn (S15).
+//! Rows of the queues that the database cannot read, because a page of the file is torn (S15), or because the
+//! disk does not return it, again and again. What is said here of torn rows holds for both, except that a row
+//! that the disk does not return keeps its place for good, because it may be readable again.
 //!
 //! SQLite can neither change nor remove such a row, so it is listed beside its table, and every statement
 //! leaves out the rows that are listed. A listed row is counted, held back and read again like any other that
@@ -11,6 +13,10 @@
 //! The rows on the pages beside a torn one can be read and changed, but not always removed: SQLite then moves
 //! rows between these pages. A request that fails to remove one runs again, and gives up the rows that it
 //! removes: they are listed for good, which is the same to every statement.
+//!
+//! What helps neither way, as an insert into a torn leaf, is done after the queue was rebuilt (`rebuild`).
+
+pub(crate) mod rebuild;
 
 use std::sync::atomic::Ordering;
 
@@ -18,8 +24,10 @@ use rusqlite::{Params, params};
 use steadfast_store::{MAX_UNREADABLE_ATTEMPTS, ProviderError, Queue, UNREADABLE_RETRY};
 
 use crate::link::db::{Db, sql};
-use crate::link::error::{DbResult, Fault, REMEDY, TornRow, TornRows, is_stuck, is_torn, torn_rows};
-use crate::store::SqliteProvider;
+use crate::link::error::{
+    DbResult, Fault, REMEDY, TornRow, TornRows, is_of_torn_page, is_stuck, is_torn, may_pass, torn_rows,
+};
+use crate::store::{READ_TRIES, SqliteProvider};
 use crate::verbs::set_aside::{number_of, tell};
 use crate::verbs::turn::SWEEP;
 
@@ -76,6 +84,7 @@ pub(crate) struct PastTorn {
     tries: u32,
     /// True if its next run gives up the rows that it would remove.
     pub(crate) leaves_rows: bool,
+    has_rebuilt: bool,
 }
 
 impl SqliteProvider {
@@ -103,8 +112,8 @@ impl SqliteProvider {
         }
     }
 
-    /// Prepares the next run of a call that has met a torn page: lists the torn rows that the error tells of.
-    /// False if the error tells of no such page, or too often.
+    /// Prepares the next run of a call that has met a torn page: lists the torn rows that the error tells of,
+    /// or rebuilds the queues if it tells of none. False if the error tells of no such page, or too often.
     pub(crate) async fn goes_past_torn(
         &self,
         error: &ProviderError,
@@ -119,7 +128,13 @@ impl SqliteProvider {
             self.tell_of_stuck();
             return Ok(true);
         }
-        let Some(rows) = torn_rows(error) else { return Ok(false) };
+        let Some(rows) = torn_rows(error) else {
+            if past.has_rebuilt || !is_of_torn_page(error) {
+                return Ok(false);
+            }
+            past.has_rebuilt = true;
+            return self.rebuild_torn_queues().await;
+        };
         let rows = rows.to_vec();
         let list = move |db: &Db<'_>| rows.iter().try_for_each(|row| db.hold_back_torn(row));
         self.writer.write("list_torn", list).await?;
@@ -231,7 +246,7 @@ impl Db<'_> {
     fn torn_among(&self, queue: Queue, rows: &[i64], key: Option<i64>) -> DbResult<Vec<TornRow>> {
         let mut torn = Vec::new();
         for row in rows {
-            match self.one(statements(queue).probe, [row], |row| row.get::<_, i64>(2)) {
+            match self.probe(queue, *row) {
                 Err(fault) if is_torn(&fault) => {
                     let place = self.place_of_torn(queue, *row)?;
                     let key = place.as_ref().map(|place| place.key).or(key);
@@ -243,6 +258,17 @@ impl Db<'_> {
             }
         }
         Ok(torn)
+    }
+
+    /// Reads all of a row. A read that the disk fails is tried again, in case that passes.
+    fn probe(&self, queue: Queue, row: i64) -> DbResult<()> {
+        let mut tries = 1;
+        loop {
+            match self.one(statements(queue).probe, [row], |row| row.get::<_, i64>(2)) {
+                Err(fault) if may_pass(&fault) && tries < READ_TRIES => tries += 1,
+                probed => return probed.map(drop),
+            }
+        }
     }
 
     /// Counts a look at a torn row and holds it back; after [`MAX_UNREADABLE_ATTEMPTS`] it is set aside. Of
@@ -309,6 +335,16 @@ impl Db<'_> {
     /// Leaves an activity that is listed where it is, because it is to be removed.
     pub(crate) fn give_up_torn_work(&self, row: i64) -> DbResult<()> {
         self.run(OF_WORK.give_up, [row]).map(drop)
+    }
+
+    /// Gives up messages that a turn has consumed and that are listed.
+    pub(crate) fn give_up_consumed(&self, rows: &[i64]) -> DbResult<()> {
+        for row in rows {
+            if self.run(OF_MESSAGES.give_up, [row])? > 0 {
+                self.run(sql!("torn/forget_aside"), [row])?;
+            }
+        }
+        Ok(())
     }
 
     /// Holds back an activity that is listed for as long as its lease is renewed.

@@ -1,19 +1,17 @@
-//! Turns: leasing an instance, and committing the decisions of its turn.
+//! Turns: leasing an instance for a turn, and what ends its lease.
+
+pub(crate) mod commit;
 
 use rusqlite::params;
 use semver::Version;
 use steadfast_core::{DispatcherCapabilityFilter, Event, EventKind, WorkItem};
-use steadfast_store::rules::{ended_turn_lease, fires_at_ms, no_such_lease, tell_of_strays, to_json};
-use steadfast_store::{
-    Abandon, Attempt, Committed, LeaseToken, MAX_TURN_MESSAGES, Message, ProviderError, Queue, RunId,
-    TurnCommit, WorkerId,
-};
+use steadfast_store::rules::{ended_turn_lease, no_such_lease, tell_of_strays};
+use steadfast_store::{Abandon, Attempt, LeaseToken, MAX_TURN_MESSAGES, Message, Queue, RunId, WorkerId};
 
-use crate::link::db::{Db, sql, text_of, time, unsigned};
-use crate::link::error::{DbResult, is_torn};
+use crate::link::db::{Db, sql, text_of, unsigned};
+use crate::link::error::{DbResult, is_torn, is_torn_for_good};
 use crate::merge::request::Undo;
 use crate::verbs::message::MessageRow;
-use crate::verbs::message::life::ConsumedStarts;
 use crate::verbs::torn::Removal;
 
 /// Bounds the rows that one fetch moves because their time has come; the next fetch moves the next ones.
@@ -22,10 +20,6 @@ pub(crate) const SWEEP: i64 = 256;
 /// The visible messages to an instance that does not exist (S17).
 const STRAYS: Removal =
     Removal { remove: sql!("turn/drop_strays"), give_up: sql!("torn/message/instead/of_strays") };
-
-/// The messages that a lease holds, when its turn is committed (S3).
-const CONSUMED: Removal =
-    Removal { remove: sql!("turn/lease/consume"), give_up: sql!("torn/message/instead/of_lease") };
 
 /// A leased instance, before its history is read.
 #[derive(Debug)]
@@ -60,6 +54,15 @@ pub(crate) struct HeldTurn {
     until: Option<i64>,
     /// The engine version of the instance, or the negative number of its route.
     pub(crate) pin: i64,
+    /// The last lease whose messages were written down, with their places.
+    batch: Option<String>,
+}
+
+/// Returns the places of the messages that the lease of a token holds, as they were written down when it was
+/// granted. None if that was another lease.
+pub(crate) fn places_in(batch: Option<&str>, token: &str) -> Vec<i64> {
+    let places = batch.and_then(|batch| batch.strip_prefix(token)?.strip_prefix(' ')).unwrap_or_default();
+    places.split(' ').filter_map(|place| place.parse().ok()).collect()
 }
 
 /// A ready instance, ordered by its oldest message.
@@ -381,7 +384,12 @@ impl Db<'_> {
     ) -> DbResult<LeasedTurn> {
         let token = format!("turn-{}", self.next()?);
         let until = self.lease_until(lock_timeout)?;
-        self.run(sql!("turn/lease/grant"), params![key, token, until])?;
+        let mut batch = token.clone();
+        for (row, _) in &readable {
+            batch.push(' ');
+            batch.push_str(&row.seq.to_string());
+        }
+        self.run(sql!("turn/lease/grant"), params![key, token, until, batch])?;
         self.moments.borrow_mut().turn.add(until);
         let mut attempt = 0;
         let mut messages = Vec::with_capacity(readable.len());
@@ -409,115 +417,13 @@ impl Db<'_> {
     /// Returns name and version as the history recorded them.
     pub(crate) fn started_as(&self, key: i64, execution: i64) -> DbResult<Option<(String, String)>> {
         let text = match self.one(sql!("history/started"), [key, execution], |row| text_of(row, 0)) {
-            Err(fault) if is_torn(&fault) => None,
+            Err(fault) if is_torn_for_good(&fault) => None,
             text => text?,
         };
         Ok(text.and_then(|text| match serde_json::from_str::<Event>(&text).ok()?.kind {
             EventKind::OrchestrationStarted { name, version, .. } => Some((name, version)),
             _ => None,
         }))
-    }
-
-    /// Commits a turn. An error rolls the whole request back (S3).
-    pub(crate) fn commit_turn(&self, token: &str, commit: &PreparedCommit) -> DbResult<Committed> {
-        let HeldTurn { key, instance, pin, .. } = self.turn_holder("commit_turn", token)?;
-        let starts = self.consumed_starts(key, token, &commit.commit)?;
-        let parent = commit.commit.metadata.parent_instance_id.as_deref();
-        if self.begins_for_former_life(key, parent, &starts)? {
-            return Err(no_such_lease("commit_turn", token).into());
-        }
-        self.remove_rows(&CONSUMED, params![key, token])
-            .map_err(|fault| self.torn_fault_of_instance(key, fault))?;
-        let run = self.record(key, commit, &starts)?;
-        if pin < 0 && !commit.commit.ends_execution() {
-            self.keep_route(key, pin)?;
-        }
-        self.append(
-            "commit_turn",
-            key,
-            &instance,
-            commit.commit.execution_id,
-            &commit.commit.events,
-            &commit.events,
-        )?;
-        self.record_kv(key, &commit.commit.events, commit.commit.ends_execution())?;
-        self.record_sessions(key, &instance, &commit.commit)?;
-        for (work, item) in commit.commit.work.iter().zip(&commit.work) {
-            self.insert_work(work, item)?;
-        }
-        for activity in &commit.commit.cancelled {
-            self.withdraw(activity)?;
-        }
-        for (message, item) in commit.commit.messages.iter().zip(&commit.messages) {
-            let due = fires_at_ms(&message.item).map_or(self.now, time);
-            let life = self.life_of(key, &instance, &message.item, &starts)?;
-            self.insert_message_of(message, item, due, life)?;
-        }
-        for (timer, item) in commit.commit.dropped_timers.iter().zip(&commit.dropped_timers) {
-            let due = fires_at_ms(timer).map_or(self.now, time);
-            self.run(sql!("message/drop_timer"), params![key, due, item])
-                .map_err(|fault| self.torn_fault_of_instance(key, fault))?;
-        }
-        self.free_turn(key, self.now)?;
-        let mut woken = self.woken.borrow_mut();
-        let changed = if commit.commit.ends_instance() { &mut woken.ended } else { &mut woken.instances };
-        changed.push(instance);
-        Ok(Committed { run: Some(run) })
-    }
-
-    /// Updates the rows of the instance and of its execution.
-    fn record(&self, key: i64, prepared: &PreparedCommit, starts: &ConsumedStarts) -> DbResult<RunId> {
-        let commit = &prepared.commit;
-        let metadata = &commit.metadata;
-        let execution = time(commit.execution_id);
-        let change = self.next()?;
-        if let (Some(name), Some(version)) = (&metadata.orchestration_name, &metadata.orchestration_version) {
-            let parent = &metadata.parent_instance_id;
-            let parent_life = starts.life_of_parent(parent.as_deref());
-            self.run(
-                sql!("instance/name_row"),
-                params![key, name, version, parent, self.now, change, execution, parent_life],
-            )?;
-        }
-        self.run(sql!("instance/touch"), params![key, execution, self.now, change])?;
-        if let Some(status) = commit.custom_status() {
-            self.run(sql!("instance/custom_status"), params![key, status])?;
-        }
-        let pinned = metadata.pinned_duroxide_version.as_ref().map(ToString::to_string);
-        if let Some(pinned) = &pinned {
-            self.number(sql!("turn/ready/pin_id"), [pinned])?;
-        }
-        let run = self.next()?;
-        let columns = params![
-            key,
-            execution,
-            run,
-            metadata.status,
-            metadata.output,
-            prepared.failure,
-            pinned,
-            self.now
-        ];
-        let run = self.number(sql!("execution/upsert"), columns)?;
-        self.run(sql!("instance/set_pin"), [key])?;
-        Ok(RunId(unsigned(run)))
-    }
-
-    /// Makes the rows of an execution that is imported from another engine.
-    pub(crate) fn record_import(
-        &self,
-        key: i64,
-        execution: i64,
-        events: &[Event],
-        metadata: &steadfast_core::ExecutionMetadata,
-    ) -> DbResult<()> {
-        let commit = TurnCommit {
-            execution_id: unsigned(execution),
-            events: events.to_vec(),
-            metadata: metadata.clone(),
-            ..TurnCommit::default()
-        };
-        self.record(key, &PreparedCommit::new(commit)?, &ConsumedStarts::default()).map(drop)
     }
 
     pub(crate) fn renew_turn(&self, token: &str, extend_for: std::time::Duration) -> DbResult<()> {
@@ -557,41 +463,10 @@ impl Db<'_> {
 
     fn held_turn(&self, token: &str) -> DbResult<Option<HeldTurn>> {
         self.one(sql!("turn/lease/holder"), [token], |row| {
-            Ok(HeldTurn { key: row.get(0)?, instance: row.get(1)?, until: row.get(2)?, pin: row.get(3)? })
+            let (key, instance, until) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            Ok(HeldTurn { key, instance, until, pin: row.get(3)?, batch: row.get(4)? })
         })
     }
-}
-
-/// A commit with its JSON texts, made by the caller, so that the writer only stores them.
-pub(crate) struct PreparedCommit {
-    pub(crate) commit: TurnCommit,
-    events: Vec<String>,
-    work: Vec<String>,
-    messages: Vec<String>,
-    dropped_timers: Vec<String>,
-    failure: Option<String>,
-}
-
-impl PreparedCommit {
-    pub(crate) fn new(commit: TurnCommit) -> Result<Self, ProviderError> {
-        const OPERATION: &str = "commit_turn";
-        commit.check()?;
-        Ok(Self {
-            events: texts(OPERATION, commit.events.iter())?,
-            work: texts(OPERATION, commit.work.iter().map(|work| &work.item))?,
-            messages: texts(OPERATION, commit.messages.iter().map(|message| &message.item))?,
-            dropped_timers: texts(OPERATION, commit.dropped_timers.iter())?,
-            failure: commit.failure().map(|details| to_json(OPERATION, details)).transpose()?,
-            commit,
-        })
-    }
-}
-
-fn texts<'a, T: serde::Serialize + 'a>(
-    operation: &'static str,
-    items: impl Iterator<Item = &'a T>,
-) -> Result<Vec<String>, ProviderError> {
-    items.map(|item| to_json(operation, item)).collect()
 }
 
 impl LeasedTurn {

@@ -371,7 +371,12 @@ impl Db<'_> {
 
     /// Removes an activity. If it is leased, its holder is told that it was withdrawn.
     pub(crate) fn withdraw_work(&self, seq: i64) -> DbResult<()> {
-        self.remember_withdrawn(seq).map_err(|fault| self.torn_fault(Queue::Worker, &[seq], None, fault))?;
+        let remembered = self
+            .remember_withdrawn(seq)
+            .map_err(|fault| self.torn_fault(Queue::Worker, &[seq], None, fault))?;
+        if !remembered {
+            self.remember_withdrawn_torn(seq)?;
+        }
         self.remove_work(seq)
     }
 

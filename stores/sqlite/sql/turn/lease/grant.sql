@@ -1,2 +1,2 @@
--- Leases an instance (S1).
-UPDATE instances SET turn = 2, head = NULL, token = ?2, locked_until = ?3 WHERE key = ?1
+-- Leases an instance (S1). ?4 is the token with the places of the messages that the lease holds.
+UPDATE instances SET turn = 2, head = NULL, token = ?2, locked_until = ?3, batch = ?4 WHERE key = ?1

@@ -1,2 +1,3 @@
--- Finds the instance that a token holds, until when, and what it is pinned or routed to.
-SELECT key, instance, locked_until, pin FROM instances WHERE token = ?1
+-- Finds the instance that a token holds, until when, what it is pinned or routed to, and the messages that the
+-- lease holds.
+SELECT key, instance, locked_until, pin, batch FROM instances WHERE token = ?1

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use rusqlite::params;
-use steadfast_store::{LeaseToken, WITHDRAWN_KNOWN_FOR};
+use steadfast_store::{LeaseToken, Queue, WITHDRAWN_KNOWN_FOR};
 
 use crate::link::db::{Db, sql};
 use crate::link::error::DbResult;
@@ -45,15 +45,23 @@ impl Db<'_> {
         Ok(())
     }
 
-    /// Remembers that an activity is withdrawn, if it is leased: its holder is told at its next call.
-    pub(crate) fn remember_withdrawn(&self, seq: i64) -> DbResult<()> {
-        self.run(sql!("ended_lease/withdrawn"), params![seq, self.now, known_for()])?;
+    /// Remembers that an activity is withdrawn, if it is leased: its holder is told at its next call. False
+    /// if it is not leased, or cannot be read.
+    pub(crate) fn remember_withdrawn(&self, seq: i64) -> DbResult<bool> {
+        Ok(self.run(sql!("ended_lease/withdrawn"), params![seq, self.now, known_for()])? > 0)
+    }
+
+    /// Remembers that an activity is withdrawn that cannot be read, if an index tells that it is leased.
+    pub(crate) fn remember_withdrawn_torn(&self, seq: i64) -> DbResult<()> {
+        self.run(sql!("torn/work/withdrawn"), params![seq, self.now, known_for()])?;
         Ok(())
     }
 
     /// Remembers that the leased activities of a session are withdrawn.
     pub(crate) fn remember_withdrawn_of(&self, session: i64) -> DbResult<()> {
-        self.run(sql!("ended_lease/withdrawn_of_session"), params![session, self.now, known_for()])?;
+        let columns = params![session, self.now, known_for()];
+        self.run(sql!("ended_lease/withdrawn_of_session"), columns)?;
+        self.run(sql!("torn/work/withdrawn_of_session"), columns)?;
         Ok(())
     }
 
@@ -68,7 +76,11 @@ impl Db<'_> {
             Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?))
         })?;
         for (token, row) in due {
-            if self.run(sql!("ended_lease/drop_useless"), params![token, row])? == 0 {
+            let queue = if token.starts_with("turn-") { Queue::Orchestrator } else { Queue::Worker };
+            let dropped = self
+                .run(sql!("ended_lease/drop_useless"), params![token, row])
+                .map_err(|fault| self.torn_fault(queue, &[row], None, fault))?;
+            if dropped == 0 {
                 self.run(sql!("ended_lease/look_later"), params![token, row, self.after(LOOK_AGAIN)])?;
             }
         }

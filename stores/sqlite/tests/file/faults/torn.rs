@@ -1,8 +1,10 @@
 //! G6, G17: a history that SQLite cannot read is the trouble of its instance alone.
 
 mod beside;
+mod end;
 mod expired;
 mod held;
+mod open;
 mod row;
 mod timer;
 

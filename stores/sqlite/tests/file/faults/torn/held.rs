@@ -92,7 +92,7 @@ async fn g6_a_leased_activity_on_a_torn_leaf_can_be_withdrawn() {
     let commit = TurnCommit { cancelled, ..TurnCommit::empty(1) };
     store.commit_turn(&turn.token, commit).await.expect("it is withdrawn");
     let renewed = store.renew(&lease.token, LONG).await.expect_err("it is gone");
-    assert_eq!(renewed.kind, ProviderErrorKind::LeaseLost);
+    assert_eq!(renewed.kind, ProviderErrorKind::Withdrawn);
     file.clock.advance(3 * LONG);
     assert!(try_work(&store).await.is_none());
     assert_eq!(store.set_aside(None).await.expect("it lists"), [], "it is not wanted");
