@@ -31,6 +31,7 @@ use crate::merge::writer::{OpenFile, Wakes, Writer};
 use crate::schema::migrate::migrate;
 use crate::verbs::admin::retention::RetentionCursor;
 use crate::verbs::message::NewMessage;
+use crate::verbs::torn::rebuild::Rebuilds;
 use crate::verbs::turn::LeasedTurn;
 use crate::verbs::turn::commit::PreparedCommit;
 use crate::verbs::work::LeasedWork;
@@ -58,8 +59,7 @@ pub struct SqliteProvider {
     retention: Arc<RetentionCursor>,
     /// When this process last told that rows cannot be removed, by the time of the file.
     pub(crate) stuck_told: AtomicI64,
-    /// When this process last searched the queues for torn rows and found none.
-    pub(crate) searched_in_vain: AtomicI64,
+    pub(crate) rebuilds: Rebuilds,
 }
 
 impl SqliteProvider {
@@ -111,7 +111,7 @@ impl SqliteProvider {
             alarms,
             retention: Arc::default(),
             stuck_told: AtomicI64::new(0),
-            searched_in_vain: AtomicI64::new(0),
+            rebuilds: Rebuilds::default(),
         })
     }
 

@@ -1,6 +1,6 @@
 -- Removes sessions without a live lease and without work, if they are shared or their instance does not
--- exist: it has no row, no history and no queued start (S13). What was given up where it is, because it cannot
--- be read or removed, does not count.
+-- exist: it has no row, no history and no queued start (S13). What was given up where it is, because it
+-- cannot be read or removed, does not count.
 DELETE FROM sessions
 WHERE is_row = 1
   AND NOT (held = 1 AND locked_until > ?1)

@@ -223,8 +223,8 @@ mod tests {
         assert_eq!(kind_of(&Error::InvalidQuery), ProviderErrorKind::Unavailable);
     }
 
-    /// G6: a row that the disk does not return is kept from the others like one on a torn page. The error of a
-    /// failed write is no such row's.
+    /// G6: a row that the disk does not return is kept from the others like one on a torn page. The error of
+    /// a failed write is no such row's.
     #[test]
     fn a_failed_read_is_a_row_that_cannot_be_read_and_may_pass() {
         let fault = |code| Fault::from(Error::SqliteFailure(ffi::Error::new(code), None));

@@ -79,12 +79,19 @@ pub(crate) struct Removal {
 }
 
 /// What a call has done to go past torn pages.
-#[derive(Default)]
 pub(crate) struct PastTorn {
     tries: u32,
     /// True if its next run gives up the rows that it would remove.
     pub(crate) leaves_rows: bool,
-    has_rebuilt: bool,
+    /// How often this process had rebuilt queues when the call began, or ran again because of that.
+    rebuilds: u64,
+}
+
+impl PastTorn {
+    /// Begins a call, or the next look of one that waits.
+    pub(crate) fn of(store: &SqliteProvider) -> Self {
+        Self { tries: 0, leaves_rows: false, rebuilds: store.rebuilds.count() }
+    }
 }
 
 impl SqliteProvider {
@@ -98,7 +105,7 @@ impl SqliteProvider {
         R: Send + 'static,
         F: Fn(&Db<'_>) -> DbResult<R> + Clone + Send + 'static,
     {
-        let mut past = PastTorn::default();
+        let mut past = PastTorn::of(self);
         loop {
             let (work, leaves_rows) = (work.clone(), past.leaves_rows);
             let run = move |db: &Db<'_>| {
@@ -129,11 +136,7 @@ impl SqliteProvider {
             return Ok(true);
         }
         let Some(rows) = torn_rows(error) else {
-            if past.has_rebuilt || !is_of_torn_page(error) {
-                return Ok(false);
-            }
-            past.has_rebuilt = true;
-            return self.rebuild_torn_queues().await;
+            return if is_of_torn_page(error) { self.rebuild_torn_queues(past).await } else { Ok(false) };
         };
         let rows = rows.to_vec();
         let list = move |db: &Db<'_>| rows.iter().try_for_each(|row| db.hold_back_torn(row));
@@ -254,7 +257,7 @@ impl Db<'_> {
                     let reason = format!("the database cannot read it: {}", fault.of("fetch").message);
                     torn.push(TornRow { queue, row: *row, key, place, reason });
                 }
-                probed => _ = probed?,
+                probed => probed?,
             }
         }
         Ok(torn)

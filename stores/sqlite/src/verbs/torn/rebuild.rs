@@ -1,27 +1,50 @@
 //! Rebuilding a queue that has a torn page in the way of its other rows.
 //!
-//! SQLite adds each new row to the last leaf of a table, and moves rows between leaves when one grows. If that
-//! leaf or one of those is torn, the call fails, whichever instance it is for. So the queue gets a new table,
-//! with all rows that can be read; the old one stays in the file under another name, because SQLite cannot
-//! remove it, and `.recover` may find more in it. In the place of each torn row stands one that has what the
-//! indexes know of it and no text: it is leased, consumed, finished or withdrawn like any other, and one that
-//! is to be delivered is counted, held back and set aside like any text that cannot be read (S15).
+//! SQLite adds each new row to the last leaf of a table, and moves rows between leaves when one grows. If
+//! that leaf or one of those is torn, the call fails, whichever instance it is for. So the queue gets a new
+//! table, with all rows that can be read; the old one stays in the file under another name, because SQLite
+//! cannot remove it, and `.recover` may find more in it. In the place of each torn row stands one that has
+//! what the indexes know of it and no text: it is leased, consumed, finished or withdrawn like any other, and
+//! one that is to be delivered is counted, held back and set aside like any text that cannot be read (S15).
 
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rusqlite::params;
 use rusqlite::types::FromSql;
 use steadfast_store::{ProviderError, Queue};
+use tokio::sync::Mutex;
 
 use crate::link::db::{Db, sql};
 use crate::link::error::{DbResult, Fault, REMEDY, TornRow, TornRows, is_torn_for_good, torn_rows};
 use crate::store::SqliteProvider;
+use crate::verbs::torn::{MOST_TRIES, PastTorn};
 use crate::verbs::turn::places_in;
 
 /// The text of a row that stands in the place of a torn one, and the reason why it is set aside.
 pub(crate) const TORN_TEXT: &str = "the database cannot read it: a page of the file was torn";
+
+/// The rebuilds of queues by one process. One call at a time rebuilds; the others wait for it.
+#[derive(Debug)]
+pub(crate) struct Rebuilds {
+    count: AtomicU64,
+    /// When the queues were last searched for torn rows in vain, by the time of the file.
+    searched_at: Mutex<i64>,
+}
+
+impl Default for Rebuilds {
+    fn default() -> Self {
+        Self { count: AtomicU64::new(0), searched_at: Mutex::new(i64::MIN) }
+    }
+}
+
+impl Rebuilds {
+    pub(crate) fn count(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+}
 
 /// How long after a search that found no torn row the next one may begin: it reads all rows of the queues.
 const SEARCH_EVERY_MS: i64 = 60_000;
@@ -72,40 +95,64 @@ struct IndexedRow {
 }
 
 impl SqliteProvider {
-    /// Rebuilds the queues that have torn rows. False if there are none, or none were found a moment ago: then
-    /// a rebuilt queue does not help.
-    pub(crate) async fn rebuild_torn_queues(&self) -> Result<bool, ProviderError> {
-        let now = self.clock.now_ms();
-        if now.saturating_sub(self.searched_in_vain.load(Ordering::Relaxed)) < SEARCH_EVERY_MS {
+    /// Rebuilds the queues that have torn rows. False if there were none a moment ago: then the call has met
+    /// other damage. A call that has met what another one mends runs again.
+    pub(super) async fn rebuild_torn_queues(&self, past: &mut PastTorn) -> Result<bool, ProviderError> {
+        let mut searched_at = self.rebuilds.searched_at.lock().await;
+        let (now, count) = (self.clock.now_ms(), self.rebuilds.count());
+        if past.rebuilds != count {
+            past.rebuilds = count;
+            return Ok(true);
+        }
+        if now.saturating_sub(*searched_at) < SEARCH_EVERY_MS {
             return Ok(false);
         }
-        let searched_before = self.searched_in_vain.swap(now, Ordering::Relaxed);
+        *searched_at = now;
         let mut has_rebuilt = false;
         for queue in [Queue::Orchestrator, Queue::Worker] {
             has_rebuilt |= self.rebuild_if_torn(queue).await?;
         }
         if has_rebuilt {
-            self.searched_in_vain.store(searched_before, Ordering::Relaxed);
+            *searched_at = i64::MIN;
+            past.rebuilds = self.rebuilds.count.fetch_add(1, Ordering::Relaxed) + 1;
         }
-        Ok(has_rebuilt)
+        // Without torn rows, another process may have rebuilt a queue meanwhile: the call runs once more.
+        Ok(true)
     }
 
     async fn rebuild_if_torn(&self, queue: Queue) -> Result<bool, ProviderError> {
-        const OPERATION: &str = "rebuild_queue";
-        let generation = self.writer.write(OPERATION, move |db| db.generation(queue)).await?;
-        let Err(error) = self.writer.write(OPERATION, move |db| db.find_torn(queue)).await else {
+        let generation = self.write_among_others(move |db| db.generation(queue)).await?;
+        let Err(error) = self.write_among_others(move |db| db.find_torn(queue)).await else {
             return Ok(false);
         };
         let Some(torn) = torn_rows(&error) else { return Err(error) };
-        let torn: HashSet<i64> = torn.iter().map(|row| row.row).collect();
+        let torn: Arc<HashSet<i64>> = Arc::new(torn.iter().map(|row| row.row).collect());
         tracing::warn!(
             target: "steadfast::store",
             ?queue,
             torn = torn.len(),
             "a part of the file is damaged: the queue is rebuilt without what cannot be read; {REMEDY}"
         );
-        self.writer.write(OPERATION, move |db| db.rebuild(queue, generation, &torn)).await?;
+        self.write_among_others(move |db| db.rebuild(queue, generation, &torn)).await?;
         Ok(true)
+    }
+
+    /// Runs a transaction, again if another call that meets the torn page has taken it along.
+    async fn write_among_others<R, F>(&self, work: F) -> Result<R, ProviderError>
+    where
+        R: Send + 'static,
+        F: Fn(&Db<'_>) -> DbResult<R> + Clone + Send + 'static,
+    {
+        let mut tries = 1;
+        loop {
+            match self.writer.write("rebuild_queue", work.clone()).await {
+                // An error of its own has a source.
+                Err(error) if error.is_retryable() && error.source.is_none() && tries < MOST_TRIES => {
+                    tries += 1;
+                }
+                written => return written,
+            }
+        }
     }
 }
 
@@ -116,9 +163,9 @@ impl Db<'_> {
         self.number(sql!("torn/rebuild/generation"), [left_behind])
     }
 
-    /// Fails with the torn rows of a queue, if it has any, listed or not. This reads all of its rows. A row that
-    /// the disk does not return fails it otherwise: such a row may be readable again, and must not be left
-    /// behind.
+    /// Fails with the torn rows of a queue, if it has any, listed or not. This reads all of its rows. A row
+    /// that the disk does not return fails it otherwise: such a row may be readable again, and must not be
+    /// left behind.
     fn find_torn(&self, queue: Queue) -> DbResult<()> {
         let rows: Vec<i64> = self.all(statements(queue).rows, [], |row| row.get(0))?;
         let mut torn = Vec::new();

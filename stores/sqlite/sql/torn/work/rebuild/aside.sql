@@ -1,5 +1,5 @@
--- Lets the activities that were set aside where they are, torn, come back as rows of the rebuilt queue, without
--- their text ?1. What else is known of them is read by an index alone.
+-- Lets the activities that were set aside where they are, torn, come back as rows of the rebuilt queue, with
+-- the text ?1. What else is known of them is read by an index alone.
 UPDATE set_aside
 SET payload = ?1,
     torn = NULL,

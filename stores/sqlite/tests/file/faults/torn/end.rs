@@ -379,3 +379,33 @@ async fn g6_a_queue_that_another_process_rebuilds_is_rebuilt_once() {
     let count = raw(&file.path).query_row(generations, [], |row| row.get::<_, i64>(0));
     assert_eq!(count.expect("it counts"), 1);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn g6_calls_that_meet_a_torn_last_leaf_at_the_same_time_are_all_answered() {
+    const CALLS: usize = 50;
+    let file = Torn::new();
+    let store = file.open().await;
+    store.start(start_with("torn", text(0, 0)).into(), Vec::new()).await.expect("it is started");
+    let store = torn_at(&file, store, &text(0, 0)).await;
+    let calls: Vec<_> = (0..CALLS)
+        .map(|number| {
+            let mine = Arc::clone(&store);
+            tokio::spawn(async move {
+                let ask = || mine.start(start(&format!("i{number}")).into(), Vec::new());
+                loop {
+                    match ask().await {
+                        // It shared a transaction with a call that met the leaf.
+                        Err(error) if error.is_retryable() => {}
+                        answered => return answered,
+                    }
+                }
+            })
+        })
+        .collect();
+    for call in calls {
+        call.await.expect("it returns").expect("it is answered");
+    }
+    let generations = "SELECT count(*) FROM sqlite_schema WHERE name GLOB 'damaged_*'";
+    let count = raw(&file.path).query_row(generations, [], |row| row.get::<_, i64>(0));
+    assert_eq!(count.expect("it counts"), 1);
+}
