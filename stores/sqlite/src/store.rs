@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
+use std::sync::atomic::{AtomicBool, AtomicI64};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -60,6 +60,8 @@ pub struct SqliteProvider {
     /// When this process last told that rows cannot be removed, by the time of the file.
     pub(crate) stuck_told: AtomicI64,
     pub(crate) rebuilds: Rebuilds,
+    /// True once this process has found the last leaf of the histories torn.
+    pub(crate) appends_in_front: AtomicBool,
 }
 
 impl SqliteProvider {
@@ -112,6 +114,7 @@ impl SqliteProvider {
             retention: Arc::default(),
             stuck_told: AtomicI64::new(0),
             rebuilds: Rebuilds::default(),
+            appends_in_front: AtomicBool::new(false),
         })
     }
 
@@ -415,13 +418,14 @@ impl Store for SqliteProvider {
         events: Vec<Event>,
     ) -> Result<(), ProviderError> {
         const OPERATION: &str = "append_history";
-        let instance = instance.to_owned();
         let texts = events.iter().map(|event| to_json(OPERATION, event)).collect::<Result<Vec<_>, _>>()?;
+        let appended = Arc::new((instance.to_owned(), events, texts));
         let append = move |db: &Db<'_>| {
-            let key = db.key_of(&instance)?;
-            db.append(OPERATION, key, &instance, execution_id, &events, &texts)
+            let (instance, events, texts) = &*appended;
+            let key = db.key_of(instance)?;
+            db.append(OPERATION, key, instance, execution_id, events, texts)
         };
-        self.writer.write(OPERATION, append).await
+        self.write_past_torn(OPERATION, append).await
     }
 
     async fn kv_value(&self, instance: &str, key: &str) -> Result<Option<String>, ProviderError> {

@@ -30,13 +30,15 @@ pub(crate) struct Db<'c> {
     /// True if rows of the queues are given up where they are instead of being removed: a page beside one of
     /// them is torn.
     pub(crate) leaves_rows: Cell<bool>,
+    /// True if events are stored in front of all others: the last leaf of the histories is torn.
+    pub(crate) appends_in_front: Cell<bool>,
 }
 
 impl<'c> Db<'c> {
     pub(crate) fn new(connection: &'c Connection, now: i64) -> Self {
         let (woken, moments) = (RefCell::default(), RefCell::default());
-        let (is_damaged, leaves_rows) = (Cell::new(false), Cell::new(false));
-        Self { connection, now, woken, moments, is_damaged, leaves_rows }
+        let (is_damaged, leaves_rows, appends_in_front) = Default::default();
+        Self { connection, now, woken, moments, is_damaged, leaves_rows, appends_in_front }
     }
 
     /// Runs a statement and returns how many rows it changed.

@@ -13,12 +13,20 @@ pub(crate) enum Fault {
     /// A row of a queue cannot be removed, because a page beside it is torn. The request must run again and
     /// leave the rows that it removes where they are.
     Stuck,
+    /// An event cannot be stored behind the others, because the last leaf of the histories is torn. The
+    /// request must run again and store it in front of them.
+    TornEnd,
 }
 
 /// Tells that a row of a queue cannot be removed, because a page beside it is torn.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error("a row of a queue cannot be removed")]
 struct StuckRow;
+
+/// Tells that an event cannot be stored behind the others, because the last leaf of the histories is torn.
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+#[error("an event cannot be stored behind the others")]
+struct TornLastLeaf;
 
 /// Rows of the queues that cannot be read, because a page of the file is torn.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -48,6 +56,11 @@ pub(crate) fn is_stuck(error: &ProviderError) -> bool {
     error.source.as_ref().is_some_and(|source| source.downcast_ref::<StuckRow>().is_some())
 }
 
+/// Tells whether an error is that of an event that cannot be stored behind the others.
+pub(crate) fn is_torn_end(error: &ProviderError) -> bool {
+    error.source.as_ref().is_some_and(|source| source.downcast_ref::<TornLastLeaf>().is_some())
+}
+
 /// The result of a step inside a transaction.
 pub(crate) type DbResult<T> = Result<T, Fault>;
 
@@ -75,6 +88,7 @@ impl Fault {
             Self::Refused(error) => error,
             Self::Torn(rows) => damaged(operation).with_source(rows),
             Self::Stuck => damaged(operation).with_source(StuckRow),
+            Self::TornEnd => damaged(operation).with_source(TornLastLeaf),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Histories: appended in the order of arrival, found by index.
+//! Histories: appended in the order of arrival, found by index. If the last leaf of their table is torn, they
+//! are appended in front of the first one.
 
 use rusqlite::params;
 use steadfast_core::Event;
@@ -6,7 +7,7 @@ use steadfast_store::ProviderErrorKind;
 use steadfast_store::rules::{repeated_event, unstorable_event};
 
 use crate::link::db::{Db, sql, text_of, time};
-use crate::link::error::{DbResult, Fault, kind_of};
+use crate::link::error::{DbResult, Fault, is_torn_for_good, kind_of};
 
 impl Db<'_> {
     /// Appends events; a repeated id is a conflict (S8).
@@ -25,7 +26,10 @@ impl Db<'_> {
                 return Err(unstorable_event(operation, id).into());
             }
             let columns = params![key, time(execution), time(id), event.kind.name(), text];
-            match self.run(sql!("history/insert"), columns) {
+            let in_front = self.appends_in_front.get();
+            let insert = if in_front { sql!("history/insert_in_front") } else { sql!("history/insert") };
+            match self.run(insert, columns) {
+                Err(fault) if is_torn_for_good(&fault) && !in_front => return Err(Fault::TornEnd),
                 Err(Fault::Sqlite(error)) if kind_of(&error) == ProviderErrorKind::Conflict => {
                     return Err(repeated_event(operation, instance, execution, id).into());
                 }

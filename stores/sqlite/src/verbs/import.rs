@@ -1,5 +1,7 @@
 //! Importing a history of another engine.
 
+use std::sync::Arc;
+
 use steadfast_core::{Event, EventKind, ExecutionMetadata};
 use steadfast_store::rules::to_json;
 use steadfast_store::{ProviderError, ProviderErrorKind};
@@ -36,8 +38,8 @@ impl SqliteProvider {
         let metadata = metadata_of(&events).map_err(invalid)?;
         let texts = events.iter().map(|event| to_json(OPERATION, event)).collect::<Result<Vec<_>, _>>()?;
         let instance = instance.to_owned();
-        let import = Import { instance, execution_id, events, texts, metadata };
-        self.writer.write(OPERATION, move |db| db.import(&import)).await
+        let import = Arc::new(Import { instance, execution_id, events, texts, metadata });
+        self.write_past_torn(OPERATION, move |db| db.import(&import)).await
     }
 }
 

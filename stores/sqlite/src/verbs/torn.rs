@@ -25,7 +25,8 @@ use steadfast_store::{MAX_UNREADABLE_ATTEMPTS, ProviderError, Queue, UNREADABLE_
 
 use crate::link::db::{Db, sql};
 use crate::link::error::{
-    DbResult, Fault, REMEDY, TornRow, TornRows, is_of_torn_page, is_stuck, is_torn, may_pass, torn_rows,
+    DbResult, Fault, REMEDY, TornRow, TornRows, is_of_torn_page, is_stuck, is_torn, is_torn_end, may_pass,
+    torn_rows,
 };
 use crate::store::{READ_TRIES, SqliteProvider};
 use crate::verbs::set_aside::{number_of, tell};
@@ -108,8 +109,10 @@ impl SqliteProvider {
         let mut past = PastTorn::of(self);
         loop {
             let (work, leaves_rows) = (work.clone(), past.leaves_rows);
+            let in_front = self.appends_in_front.load(Ordering::Relaxed);
             let run = move |db: &Db<'_>| {
                 db.leaves_rows.set(leaves_rows);
+                db.appends_in_front.set(in_front);
                 work(db)
             };
             match self.writer.write(operation, run).await {
@@ -135,6 +138,12 @@ impl SqliteProvider {
             self.tell_of_stuck();
             return Ok(true);
         }
+        if is_torn_end(error) {
+            if !self.appends_in_front.swap(true, Ordering::Relaxed) {
+                tell_of_torn_end();
+            }
+            return Ok(true);
+        }
         let Some(rows) = torn_rows(error) else {
             return if is_of_torn_page(error) { self.rebuild_torn_queues(past).await } else { Ok(false) };
         };
@@ -157,6 +166,14 @@ impl SqliteProvider {
              stay in the file (`PRAGMA integrity_check` names the pages); {REMEDY}"
         );
     }
+}
+
+fn tell_of_torn_end() {
+    tracing::warn!(
+        target: "steadfast::store",
+        "a part of the file is damaged: the last events of the histories cannot be read, and new ones are \
+         stored elsewhere in the file; {REMEDY}"
+    );
 }
 
 impl Db<'_> {

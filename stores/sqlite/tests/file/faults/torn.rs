@@ -4,6 +4,7 @@ mod beside;
 mod end;
 mod expired;
 mod held;
+mod left;
 mod open;
 mod row;
 mod timer;

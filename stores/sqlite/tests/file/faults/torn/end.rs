@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use steadfast_core::{ScheduledActivityIdentifier, WorkItem};
+use steadfast_core::{EventKind, ScheduledActivityIdentifier, WorkItem};
 use steadfast_sqlite::SqliteProvider;
 use steadfast_store::{
-    Abandon, Attempt, MAX_UNREADABLE_ATTEMPTS, Outcome, ProviderErrorKind, Queue, SetAside, Store,
+    Abandon, Attempt, History, MAX_UNREADABLE_ATTEMPTS, Outcome, ProviderErrorKind, Queue, SetAside, Store,
     TurnCommit, TurnLease, UNREADABLE_RETRY,
 };
 
@@ -408,4 +408,42 @@ async fn g6_calls_that_meet_a_torn_last_leaf_at_the_same_time_are_all_answered()
     let generations = "SELECT count(*) FROM sqlite_schema WHERE name GLOB 'damaged_*'";
     let count = raw(&file.path).query_row(generations, [], |row| row.get::<_, i64>(0));
     assert_eq!(count.expect("it counts"), 1);
+}
+
+/// The events of all instances are added to the last leaf of one table.
+#[tokio::test]
+async fn g6_turns_are_committed_although_the_last_leaf_of_the_histories_is_torn() {
+    const INSTANCES: usize = 40;
+    let file = Torn::new();
+    let store = file.open().await;
+    for number in 0..INSTANCES {
+        begin(&store, &format!("i{number:03}"), text(number, PAGE / 4)).await;
+    }
+    let store = torn_at(&file, store, &text(INSTANCES - 1, 0)).await;
+    let mut unreadable = 0;
+    for round in 0..30 {
+        for number in [0, INSTANCES - 1] {
+            poke(&store, &format!("i{number:03}")).await;
+            let lease = fetched(&store).await;
+            let id = lease.last_event_id + 1;
+            let events = vec![event(&lease.instance, id, None, started_with(text(round, PAGE / 4)))];
+            let commit = TurnCommit { events, ..TurnCommit::empty(1) };
+            store.commit_turn(&lease.token, commit).await.expect("it is committed");
+            unreadable += usize::from(matches!(lease.history, History::Unreadable(_)));
+        }
+    }
+    assert_eq!(unreadable, 30, "the one whose history is torn");
+    let history = store.read_history("i000", None).await.expect("it reads");
+    let ids: Vec<u64> = history.iter().map(|event| event.event_id).collect();
+    assert_eq!(ids, (1..=31).collect::<Vec<_>>(), "in the order of its events");
+    begin(&store, "new", String::new()).await;
+    assert_eq!(store.read_history("new", None).await.expect("it reads").len(), 1);
+}
+
+fn started_with(text: String) -> EventKind {
+    let mut kind = started();
+    if let EventKind::OrchestrationStarted { input, .. } = &mut kind {
+        *input = text;
+    }
+    kind
 }
