@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rusqlite::params;
 use rusqlite::types::FromSql;
-use steadfast_store::{ProviderError, Queue};
+use steadfast_store::{ProviderError, ProviderErrorKind, Queue};
 use tokio::sync::Mutex;
 
 use crate::link::db::{Db, sql};
@@ -107,17 +107,28 @@ impl SqliteProvider {
         if now.saturating_sub(*searched_at) < SEARCH_EVERY_MS {
             return Ok(false);
         }
-        *searched_at = now;
-        let mut has_rebuilt = false;
-        for queue in [Queue::Orchestrator, Queue::Worker] {
-            has_rebuilt |= self.rebuild_if_torn(queue).await?;
+        match self.rebuild_each().await {
+            Ok(true) => {
+                past.rebuilds = self.rebuilds.count.fetch_add(1, Ordering::Relaxed) + 1;
+                Ok(true)
+            }
+            // Another process may have rebuilt a queue meanwhile: the call runs once more.
+            Ok(false) => {
+                *searched_at = now;
+                Ok(true)
+            }
+            // An index is torn: the rows cannot be listed.
+            Err(error) if error.kind == ProviderErrorKind::Corrupt => {
+                *searched_at = now;
+                Ok(false)
+            }
+            Err(error) => Err(error),
         }
-        if has_rebuilt {
-            *searched_at = i64::MIN;
-            past.rebuilds = self.rebuilds.count.fetch_add(1, Ordering::Relaxed) + 1;
-        }
-        // Without torn rows, another process may have rebuilt a queue meanwhile: the call runs once more.
-        Ok(true)
+    }
+
+    async fn rebuild_each(&self) -> Result<bool, ProviderError> {
+        let messages = self.rebuild_if_torn(Queue::Orchestrator).await?;
+        Ok(self.rebuild_if_torn(Queue::Worker).await? || messages)
     }
 
     async fn rebuild_if_torn(&self, queue: Queue) -> Result<bool, ProviderError> {
