@@ -115,7 +115,9 @@ mod tests {
     fn a_claim_whose_release_is_confirmed_is_forgotten_after_a_lease() {
         let mut claims = released(true);
         claims.forget_old(LEASE.saturating_sub(Duration::from_millis(1)));
-        assert!(claims.contains(&chat_at(5)) && claims.contains(&chat_at(4)) && !claims.contains(&chat_at(6)));
+        assert!(
+            claims.contains(&chat_at(5)) && claims.contains(&chat_at(4)) && !claims.contains(&chat_at(6))
+        );
         claims.forget_old(LEASE);
         assert!(!claims.contains(&chat_at(5)));
     }
