@@ -345,6 +345,30 @@ pub const MUTANTS: &[Mutant] = &[
                   for key in &commit.watched {",
     },
     Mutant {
+        name: "a_message_that_cannot_be_read_keeps_the_mark_of_a_refusal",
+        clause: "S21",
+        file: "set_aside.rs",
+        find: "self.messages.remove(&place) else { continue };\n            \
+               row.attempts += 1;\n            \
+               row.visible_at_ms = after(now, Some(UNREADABLE_RETRY));\n            \
+               row.is_refused = false;",
+        replace: "self.messages.remove(&place) else { continue };\n\
+                  row.attempts += 1;\n\
+                  row.visible_at_ms = after(now, Some(UNREADABLE_RETRY));",
+    },
+    Mutant {
+        name: "work_that_cannot_be_read_keeps_the_mark_of_a_refusal",
+        clause: "S21",
+        file: "set_aside.rs",
+        find: "self.work.remove(&place) else { continue };\n            \
+               row.attempts += 1;\n            \
+               row.visible_at_ms = after(now, Some(UNREADABLE_RETRY));\n            \
+               row.is_refused = false;",
+        replace: "self.work.remove(&place) else { continue };\n\
+                  row.attempts += 1;\n\
+                  row.visible_at_ms = after(now, Some(UNREADABLE_RETRY));",
+    },
+    Mutant {
         name: "the_tag_filter_is_ignored",
         clause: "S14",
         file: "work.rs",
