@@ -12,12 +12,13 @@
 //!    table.
 //! 2. `table.rs`: all sessions of the process behind one lock; each method is one event of the machine, or a
 //!    question.
-//! 3. `ask.rs`: what a fetch may ask for, so that the process claims no more than it can serve.
-//! 4. `attach.rs`: from the fetch that claimed a session to the activity that may begin.
-//! 5. `renew.rs`: the task that renews the leases and follows the store's answer.
-//! 6. `detach.rs`: the one procedure that ends every attachment.
-//! 7. `register.rs`: the number of this start of the node, without which no session work is taken.
-//! 8. `hooks.rs`, `handle.rs`, `managed.rs`: what the application sees.
+//! 3. `released.rs`: claims that were given up, whose leases may live on.
+//! 4. `ask.rs`: what a fetch may ask for, so that the process claims no more than it can serve.
+//! 5. `attach.rs`: from the fetch that claimed a session to the activity that may begin.
+//! 6. `renew.rs`: the task that renews the leases and follows the store's answer.
+//! 7. `detach.rs`: the one procedure that ends every attachment.
+//! 8. `register.rs`: the number of this start of the node, without which no session work is taken.
+//! 9. `hooks.rs`, `handle.rs`, `managed.rs`: what the application sees.
 
 mod ask;
 mod attach;
@@ -27,6 +28,7 @@ mod hooks;
 mod local_session;
 mod managed;
 mod register;
+mod released;
 mod renew;
 mod table;
 

@@ -76,6 +76,11 @@ impl Bench {
         &self.clock
     }
 
+    /// Returns the clock of the machine that the kit runs on, if the store goes by it.
+    pub fn machine(&self) -> Option<&VirtualClock> {
+        self.open.subject().goes_by_this_machine().then_some(&self.clock)
+    }
+
     /// Reads the time that the store sees.
     pub fn now_ms(&self) -> u64 {
         self.clock.now_ms()

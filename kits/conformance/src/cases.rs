@@ -42,6 +42,7 @@ pub(crate) const ALL: &[&[Case]] = &[
     send::CASES,
     instance::kv::CASES,
     clock::CASES,
+    clock::sleep::CASES,
     fair::CASES,
     stray::CASES,
     unreadable::CASES,

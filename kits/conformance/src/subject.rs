@@ -52,6 +52,12 @@ pub trait Subject: Send + Sync {
         None
     }
 
+    /// Tells whether the time of the store is that of the machine on which the kit runs, as `Clock::machine`
+    /// tells it. Such a store counts the time for which the machine slept (S16). By default it is not.
+    fn goes_by_this_machine(&self) -> bool {
+        false
+    }
+
     /// Returns how many random walks each of the eight tests of walks takes: 10 by default, fewer for a store
     /// whose calls are slow. `STEADFAST_CASES` in the environment multiplies it.
     fn walks(&self) -> u64 {

@@ -60,6 +60,10 @@ impl Subject for Variant {
         Ok(Arc::new(broken::MemoryStore::with_clock(clock)))
     }
 
+    fn goes_by_this_machine(&self) -> bool {
+        true
+    }
+
     /// Short, because a store in memory answers at once: a call that takes longer is caught.
     fn patience(&self) -> Duration {
         Duration::from_secs(3)

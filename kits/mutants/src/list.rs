@@ -345,6 +345,30 @@ pub const MUTANTS: &[Mutant] = &[
                   for key in &commit.watched {",
     },
     Mutant {
+        name: "a_message_that_cannot_be_read_keeps_the_mark_of_a_refusal",
+        clause: "S21",
+        file: "set_aside.rs",
+        find: "self.messages.remove(&place) else { continue };\n            \
+               row.attempts += 1;\n            \
+               row.visible_at_ms = after(now, Some(UNREADABLE_RETRY));\n            \
+               row.is_refused = false;",
+        replace: "self.messages.remove(&place) else { continue };\n\
+                  row.attempts += 1;\n\
+                  row.visible_at_ms = after(now, Some(UNREADABLE_RETRY));",
+    },
+    Mutant {
+        name: "work_that_cannot_be_read_keeps_the_mark_of_a_refusal",
+        clause: "S21",
+        file: "set_aside.rs",
+        find: "self.work.remove(&place) else { continue };\n            \
+               row.attempts += 1;\n            \
+               row.visible_at_ms = after(now, Some(UNREADABLE_RETRY));\n            \
+               row.is_refused = false;",
+        replace: "self.work.remove(&place) else { continue };\n\
+                  row.attempts += 1;\n\
+                  row.visible_at_ms = after(now, Some(UNREADABLE_RETRY));",
+    },
+    Mutant {
         name: "the_tag_filter_is_ignored",
         clause: "S14",
         file: "work.rs",
@@ -405,8 +429,57 @@ pub const MUTANTS: &[Mutant] = &[
         name: "leases_follow_the_wall_clock",
         clause: "S16",
         file: "lib.rs",
-        find: "self.opened_at_ms.saturating_add(millis(elapsed))",
-        replace: "{ let _ = elapsed; self.clock.now_ms() }",
+        find: "self.opened_at_ms.saturating_add(millis(awake))",
+        replace: "{ let _ = awake; self.clock.now_ms().saturating_sub(state.slept_ms) }",
+    },
+    Mutant {
+        name: "the_time_stands_still_while_the_machine_sleeps",
+        clause: "S16",
+        file: "lease/sleep.rs",
+        find: "millis(slept).saturating_sub(state.slept_ms)",
+        replace: "millis(slept).saturating_sub(u64::MAX)",
+    },
+    Mutant {
+        name: "leases_of_turns_and_work_end_while_the_machine_sleeps",
+        clause: "S16",
+        file: "lease/sleep.rs",
+        find: "lock.until_ms = lock.until_ms.saturating_add(by_ms);",
+        replace: "_ = lock;",
+    },
+    Mutant {
+        name: "sessions_end_while_the_machine_sleeps",
+        clause: "S16",
+        file: "lease/sleep.rs",
+        find: "session.locked_until_ms = session.locked_until_ms.saturating_add(by_ms);",
+        replace: "",
+    },
+    Mutant {
+        name: "a_session_is_idle_while_the_machine_sleeps",
+        clause: "S16",
+        file: "lease/sleep.rs",
+        find: "session.last_activity_at_ms = session.last_activity_at_ms.saturating_add(by_ms);",
+        replace: "",
+    },
+    Mutant {
+        name: "a_sleep_brings_ended_leases_back",
+        clause: "S16",
+        file: "lease/sleep.rs",
+        find: "turns.chain(work).filter(|lock| lock.is_live(now))",
+        replace: "turns.chain(work)",
+    },
+    Mutant {
+        name: "a_sleep_is_counted_again_and_again",
+        clause: "S16",
+        file: "lease/sleep.rs",
+        find: "millis(slept).saturating_sub(state.slept_ms)",
+        replace: "millis(slept)",
+    },
+    Mutant {
+        name: "workers_are_gone_after_a_sleep",
+        clause: "S16",
+        file: "lease/sleep.rs",
+        find: "worker.outlive(now, by_ms);",
+        replace: "_ = worker;",
     },
     Mutant {
         name: "a_stray_holds_up_everything",

@@ -87,8 +87,7 @@ impl ProviderAdmin for MemoryStore {
     }
 
     async fn get_queue_depths(&self) -> Result<QueueDepths, ProviderError> {
-        let now = self.now_ms();
-        let state = self.read();
+        let (state, now) = self.at_now();
         Ok(QueueDepths {
             orchestrator_queue: state
                 .messages

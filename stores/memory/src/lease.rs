@@ -1,5 +1,7 @@
 //! Leases that end without their holder: deliveries that the holder excuses afterwards (S5), and activities
-//! that are withdrawn while they run (S12).
+//! that are withdrawn while they run (S12). In `sleep.rs`: leases while the machine sleeps.
+
+mod sleep;
 
 use steadfast_store::{LeaseToken, WITHDRAWN_KNOWN_FOR};
 

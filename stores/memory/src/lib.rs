@@ -5,7 +5,8 @@
 //! process.
 //!
 //! Its one clock (S16) is the [`Clock`] that it is opened with: the wall time at which the store is opened,
-//! moved on by monotonic time, so that a wall clock that jumps changes nothing.
+//! moved on by monotonic time, so that a wall clock that jumps changes nothing, and by the time for which the
+//! machine sleeps.
 
 mod admin;
 mod execution;
@@ -50,6 +51,8 @@ pub struct MemoryStore {
     clock: Arc<dyn Clock>,
     opened_at_ms: u64,
     opened_at: Duration,
+    /// How long the machine had slept when the store was opened.
+    slept_before: Duration,
 }
 
 impl MemoryStore {
@@ -61,14 +64,15 @@ impl MemoryStore {
     /// Opens an empty store that follows the given clock; with a `VirtualClock` a test decides when time
     /// passes.
     pub fn with_clock(clock: Arc<dyn Clock>) -> Self {
+        let slept_before = clock.machine().slept;
         let (opened_at_ms, opened_at) = (clock.now_ms(), clock.monotonic());
-        Self { state: Mutex::default(), changed: Notify::new(), clock, opened_at_ms, opened_at }
+        let (state, changed) = (Mutex::default(), Notify::new());
+        Self { state, changed, clock, opened_at_ms, opened_at, slept_before }
     }
 
     /// Returns the store's time, in milliseconds since the Unix epoch.
     pub fn now_ms(&self) -> u64 {
-        let elapsed = self.clock.monotonic().saturating_sub(self.opened_at);
-        self.opened_at_ms.saturating_add(millis(elapsed))
+        self.at_now().1
     }
 
     /// Locks the state. A panic under the lock would be a bug of this crate; the state is used as it is then.
@@ -76,10 +80,29 @@ impl MemoryStore {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Locks the state, and returns the store's time with it. A sleep of the machine is counted first.
+    fn at_now(&self) -> (MutexGuard<'_, State>, u64) {
+        let mut state = self.read();
+        let awake = self.clock.monotonic().saturating_sub(self.opened_at);
+        let time = self.opened_at_ms.saturating_add(millis(awake));
+        if let Some(slept_ms) = self.uncounted_sleep_ms(&state) {
+            let before = time.saturating_add(state.slept_ms);
+            state.count_sleep(before, slept_ms);
+            tracing::info!(
+                target: "steadfast::store",
+                slept_ms,
+                "the machine has slept: the time of the store goes on, and live leases last that much longer"
+            );
+        }
+        let now = time.saturating_add(state.slept_ms);
+        (state, now)
+    }
+
     /// Runs one transaction, at one time, and wakes all waiting calls.
     fn change<R>(&self, transaction: impl FnOnce(&mut State, u64) -> R) -> R {
-        let now = self.now_ms();
-        let result = transaction(&mut self.read(), now);
+        let (mut state, now) = self.at_now();
+        let result = transaction(&mut state, now);
+        drop(state);
         self.changed.notify_waiters();
         result
     }

@@ -22,11 +22,10 @@ impl MemoryStore {
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
             changed.as_mut().enable();
-            let now = self.now_ms();
-            let (result, next) = {
-                let mut state = self.read();
+            let (result, next, now) = {
+                let (mut state, now) = self.at_now();
                 let result = look(&mut state, now)?;
-                (result, state.next_moment(now))
+                (result, state.next_moment(now), now)
             };
             if result.is_some() {
                 // A claim may have sent messages, and the new lease has an end that other calls wait for.
@@ -38,10 +37,7 @@ impl MemoryStore {
                 return Ok(None);
             }
             let due = next.map(|at| monotonic.saturating_add(Duration::from_millis(at - now)));
-            tokio::select! {
-                () = changed => {}
-                () = self.clock.sleep_until(due.map_or(deadline, |due| due.min(deadline))) => {}
-            }
+            self.rest(changed, due.map_or(deadline, |due| due.min(deadline)), due.is_some()).await;
         }
     }
 

@@ -41,6 +41,7 @@ impl State {
             let Some(mut row) = self.messages.remove(&place) else { continue };
             row.attempts += 1;
             row.visible_at_ms = after(now, Some(UNREADABLE_RETRY));
+            row.is_refused = false;
             if row.attempts < MAX_UNREADABLE_ATTEMPTS {
                 self.messages.insert(place, row);
             } else {
@@ -60,6 +61,7 @@ impl State {
             let Some(mut row) = self.work.remove(&place) else { continue };
             row.attempts += 1;
             row.visible_at_ms = after(now, Some(UNREADABLE_RETRY));
+            row.is_refused = false;
             if row.attempts < MAX_UNREADABLE_ATTEMPTS {
                 self.work.insert(place, row);
             } else {

@@ -39,6 +39,8 @@ pub(crate) struct State {
     pub(crate) workers: BTreeMap<WorkerId, WorkerRow>,
     /// The handlers that routed instances need (S21).
     pub(crate) routes: BTreeMap<String, NeededHandler>,
+    /// How much of the time for which the machine slept is counted in the time of the store.
+    pub(crate) slept_ms: u64,
     counter: u64,
 }
 

@@ -83,8 +83,8 @@ impl Store for MemoryStore {
     }
 
     async fn workers(&self, after: Option<&WorkerId>) -> Result<Vec<WorkerInfo>, ProviderError> {
-        let now = self.now_ms();
-        Ok(self.read().worker_page(after, now))
+        let (state, now) = self.at_now();
+        Ok(state.worker_page(after, now))
     }
 
     async fn delete_ended(
@@ -218,8 +218,8 @@ impl Store for MemoryStore {
     }
 
     async fn turn_of(&self, instance: &str) -> Result<Option<TurnState>, ProviderError> {
-        let now = self.now_ms();
-        Ok(self.read().turn_of(instance, now))
+        let (state, now) = self.at_now();
+        Ok(state.turn_of(instance, now))
     }
 
     async fn start_of(&self, instance: &str) -> Result<Option<WaitingStart>, ProviderError> {
@@ -227,12 +227,12 @@ impl Store for MemoryStore {
     }
 
     async fn work_of(&self, instance: &str, execution_id: u64) -> Result<Vec<WorkState>, ProviderError> {
-        let now = self.now_ms();
-        Ok(self.read().work_of(instance, execution_id, now))
+        let (state, now) = self.at_now();
+        Ok(state.work_of(instance, execution_id, now))
     }
 
     async fn oldest_waiting(&self) -> Result<OldestWaiting, ProviderError> {
-        let now = self.now_ms();
-        Ok(self.read().oldest_waiting(now))
+        let (state, now) = self.at_now();
+        Ok(state.oldest_waiting(now))
     }
 }

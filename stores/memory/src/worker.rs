@@ -23,6 +23,13 @@ impl WorkerRow {
         is_live_worker(self.report.is_stopped, self.last_seen_ms, now)
     }
 
+    /// Keeps a worker live that is live when the time jumps forward.
+    pub(crate) fn outlive(&mut self, now: u64, by_ms: u64) {
+        if self.is_live(now) {
+            self.last_seen_ms = self.last_seen_ms.saturating_add(by_ms);
+        }
+    }
+
     /// Returns the time that is so long after the last report.
     fn seen_and(&self, time: Duration) -> u64 {
         self.last_seen_ms.saturating_add(millis(time))

@@ -20,6 +20,10 @@ impl Subject for Memory {
         Ok(Arc::new(MemoryStore::with_clock(clock)))
     }
 
+    fn goes_by_this_machine(&self) -> bool {
+        true
+    }
+
     async fn damage(&self, provider: &Arc<dyn Provider>, what: Damage<'_>, text: &str) -> Option<usize> {
         let provider: &dyn Any = &**provider;
         let store = provider.downcast_ref::<MemoryStore>()?;

@@ -70,6 +70,10 @@ impl Subject for File {
         drop(opened);
     }
 
+    fn goes_by_this_machine(&self) -> bool {
+        true
+    }
+
     async fn damage(&self, provider: &Arc<dyn Provider>, what: Damage<'_>, text: &str) -> Option<usize> {
         let folder = Arc::clone(&self.opened().get(&address(provider))?.folder);
         let file = Connection::open(file_of(&folder)).ok()?;

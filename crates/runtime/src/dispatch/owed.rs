@@ -10,6 +10,9 @@
 //! a task of its own, because all slots may be busy. A fetch that waits already may still be faster:
 //! [`RuntimeShared::abandons_miscounted`] finds such a lease.
 //!
+//! A call that is not answered, or whose answer is an error, may have had its effect all the same. So an
+//! excuse that is sent again, and takes nothing off then, counts as one that was taken.
+//!
 //! [`Store::excuse`]: steadfast_store::Store::excuse
 
 use std::collections::VecDeque;
@@ -30,7 +33,8 @@ use crate::runtime::RuntimeShared;
 /// if the store takes no excuse for a very long time; then further deliveries count.
 const MAX_OWED: usize = 10_000;
 
-/// How long a fetch waits until the queue is sent. A store that hangs on it must not keep the slots.
+/// How long a slot waits until the queue is sent, or until a lease is given back. A store that hangs on it
+/// must not keep the slots.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// After so many failures in a row the store is taken for away, and left alone for [`RETRY`]. More than one,
@@ -55,6 +59,19 @@ struct Owed {
     /// What the lease was of, while that is known.
     row: Option<LeasedRow>,
     call: OwedCall,
+    sent: SentBefore,
+    /// A lease of the same row was given back because of this entry.
+    has_delayed: bool,
+}
+
+/// Whether the call that is owed was sent before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SentBefore {
+    No,
+    /// It is under way, or was given up before its answer came.
+    Unanswered,
+    /// The last answer was an error.
+    Failed,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,8 +137,17 @@ impl OwedToStore {
         self.added.notify_one();
     }
 
-    fn first(&self) -> Option<Owed> {
-        self.lock().front().cloned()
+    fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
+    /// Returns the first entry as it was, and notes that its call is under way.
+    fn begin_first(&self) -> Option<Owed> {
+        let mut queue = self.lock();
+        let first = queue.front_mut()?;
+        let before = first.clone();
+        first.sent = SentBefore::Unanswered;
+        Some(before)
     }
 
     fn len(&self) -> usize {
@@ -129,7 +155,16 @@ impl OwedToStore {
     }
 
     fn owes_for(&self, row: &LeasedRow) -> bool {
-        self.lock().iter().any(|owed| owed.row.as_ref() == Some(row))
+        self.lock().iter().any(|owed| owed.is_for(row))
+    }
+
+    /// Tells whether a call for a row has not been answered, once for each entry: the call may have had its
+    /// effect.
+    fn doubts(&self, row: &LeasedRow) -> bool {
+        let mut queue = self.lock();
+        let mut unanswered =
+            queue.iter_mut().filter(|owed| owed.is_for(row) && owed.sent == SentBefore::Unanswered);
+        unanswered.any(|owed| !std::mem::replace(&mut owed.has_delayed, true))
     }
 
     /// Notes what became of the first entry. Only the task that sends takes entries out. An entry that failed
@@ -140,15 +175,28 @@ impl OwedToStore {
         match sent {
             OwedAnswer::Settled => {}
             OwedAnswer::Next(call) => {
-                first.call = call;
+                (first.call, first.sent) = (call, SentBefore::No);
                 queue.push_front(first);
             }
-            OwedAnswer::Later => queue.push_back(first),
+            OwedAnswer::Later => {
+                first.sent = SentBefore::Failed;
+                queue.push_back(first);
+            }
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Owed>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Owed {
+    fn new(token: &LeaseToken, row: Option<LeasedRow>, call: OwedCall) -> Self {
+        Self { token: token.clone(), row, call, sent: SentBefore::No, has_delayed: false }
+    }
+
+    fn is_for(&self, row: &LeasedRow) -> bool {
+        self.row.as_ref() == Some(row)
     }
 }
 
@@ -159,9 +207,13 @@ impl RuntimeShared {
         if self.held.is_charged(token) {
             return self.abandon(token, retry_after).await;
         }
-        let call = OwedCall::Abandon { retry_after, if_lost: self.held.if_lost(token) };
-        let mut owed = Owed { token: token.clone(), row: self.held.row(token), call };
-        match self.send(&owed).await {
+        let mut owed = self.owed_abandon(token, retry_after);
+        let sent = tokio::select! {
+            biased;
+            sent = self.send(&owed) => sent,
+            () = self.plan.clock.sleep(PATIENCE) => OwedAnswer::Later,
+        };
+        match sent {
             OwedAnswer::Settled => {}
             OwedAnswer::Next(OwedCall::Excuse) => self.lose(token),
             OwedAnswer::Next(call @ OwedCall::Abandon { .. }) => {
@@ -170,6 +222,16 @@ impl RuntimeShared {
             }
             OwedAnswer::Later => self.owed.add(owed),
         }
+    }
+
+    /// Gives a lease back uncounted, without waiting for the store: another call hangs there.
+    pub(crate) fn owe_abandon(&self, token: &LeaseToken) {
+        self.owed.add(self.owed_abandon(token, None));
+    }
+
+    fn owed_abandon(&self, token: &LeaseToken, retry_after: Option<Duration>) -> Owed {
+        let call = OwedCall::Abandon { retry_after, if_lost: self.held.if_lost(token) };
+        Owed::new(token, self.held.row(token), call)
     }
 
     /// Notes that a lease has expired while its holder lived. Its delivery is taken off the count, unless the
@@ -183,7 +245,7 @@ impl RuntimeShared {
             Told::Unknown => None,
             Told::Before => return,
         };
-        self.owed.add(Owed { token: token.clone(), row, call: OwedCall::Excuse });
+        self.owed.add(Owed::new(token, row, OwedCall::Excuse));
     }
 
     /// Abandons a lease, uncounted, if its count includes a delivery that this process takes off: a fetch
@@ -204,6 +266,9 @@ impl RuntimeShared {
         }
         let retry_after = if self.owed.excused() != lease.excused {
             None
+        } else if self.owed.doubts(lease.row) {
+            // The store may have taken the excuse. The next fetch is told.
+            Some(RETRY)
         } else if lease.deliveries > self.plan.max_attempts && self.owed.owes_for(lease.row) {
             // The store takes no excuse now. Work that is no poison goes on meanwhile; this would be.
             Some(RETRY)
@@ -217,7 +282,7 @@ impl RuntimeShared {
     /// Sends what is owed before a fetch. Returns when the queue is empty, or the store does not answer, or
     /// after [`PATIENCE`].
     pub(crate) async fn send_owed_before_fetch(&self) {
-        if self.owed.first().is_some() {
+        if !self.owed.is_empty() {
             self.send_owed_patiently(AfterFailure::Wait).await;
         }
     }
@@ -242,7 +307,7 @@ impl RuntimeShared {
         let (mut left, mut failures) = (self.owed.len(), 0);
         while left > 0
             && failures < FAILURES_IN_A_ROW
-            && let Some(owed) = self.owed.first()
+            && let Some(owed) = self.owed.begin_first()
         {
             let sent = self.send(&owed).await;
             self.owed.settle(sent);
@@ -265,7 +330,8 @@ impl RuntimeShared {
             }
             OwedCall::Excuse => self.store.excuse(&owed.token).await.map(|excused| {
                 tracing::debug!(target: "steadfast::runtime", excused, "a delivery that outlived its lease");
-                self.owed.excused.fetch_add(u64::from(excused), Ordering::Release);
+                let is_taken = excused || owed.sent != SentBefore::No;
+                self.owed.excused.fetch_add(u64::from(is_taken), Ordering::Release);
             }),
         };
         let Err(error) = answer else { return OwedAnswer::Settled };
@@ -309,9 +375,9 @@ pub(crate) async fn send_owed(shared: Arc<RuntimeShared>) {
             () = shared.stop.cancelled() => break,
             () = shared.owed.added.notified() => {}
         }
-        while shared.owed.first().is_some() && !shared.stop.is_cancelled() {
+        while !shared.owed.is_empty() && !shared.stop.is_cancelled() {
             shared.send_owed(AfterFailure::Wait).await;
-            if shared.owed.first().is_none() {
+            if shared.owed.is_empty() {
                 backoff.reset();
                 break;
             }
@@ -333,8 +399,7 @@ mod tests {
     fn owing(texts: &[&str]) -> OwedToStore {
         let owed = OwedToStore::default();
         for text in texts {
-            let token = LeaseToken::Work((*text).to_owned());
-            owed.add(Owed { token, row: None, call: OwedCall::Excuse });
+            owed.add(Owed::new(&LeaseToken::Work((*text).to_owned()), None, OwedCall::Excuse));
         }
         owed
     }
@@ -359,7 +424,7 @@ mod tests {
         let next = OwedCall::Abandon { retry_after: None, if_lost: Loss::Counts };
         owed.settle(OwedAnswer::Next(next));
         assert_eq!(
-            (order(&owed), owed.first().map(|first| first.call)),
+            (order(&owed), owed.begin_first().map(|first| first.call)),
             (vec!["a".to_owned(), "b".to_owned()], Some(next))
         );
     }

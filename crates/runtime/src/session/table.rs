@@ -10,6 +10,7 @@ use tokio::sync::{Notify, watch};
 
 use super::ask::SessionAsk;
 use super::local_session::{DetachCause, LocalSession, SessionEffect, SessionEvent, SessionState};
+use super::released::{ReleasedClaim, ReleasedClaims};
 use super::{ActivityInFlight, Session};
 
 /// Bounds how many sessions fetches exclude because of missing handlers: each request carries the list.
@@ -41,9 +42,7 @@ pub(super) struct SessionTable {
     pub(super) reserved: usize,
     /// Sessions that fetches exclude, until a time of the monotonic clock.
     pub(super) excluded: BTreeMap<SessionKey, Duration>,
-    /// Claims that this process has detached: their leases may live on in the store, and the answer to a
-    /// fetch that was under way may still bring one.
-    released: BTreeMap<SessionKey, ReleasedClaim>,
+    released: ReleasedClaims,
     /// The process takes no more session work: it drains, it stops, or a newer process has its node's name.
     pub(super) is_draining: bool,
     uses: u64,
@@ -55,18 +54,6 @@ struct TrackedSession {
     local: LocalSession,
     handle: Session,
     last_use: LastUse,
-}
-
-/// A claim that was released.
-#[derive(Debug, Clone, Copy)]
-struct ReleasedClaim {
-    epoch: u64,
-    since: Duration,
-    /// Until when it is remembered by the monotonic clock, if its release is confirmed.
-    until: Duration,
-    /// The store has confirmed that the lease is gone. Until then the claim is remembered, fetches exclude
-    /// the session, and a renewal that names the claim releases it again.
-    is_confirmed: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -195,7 +182,7 @@ impl LocalSessions {
     pub(super) fn renewed(&self, claim: &SessionRef, proven_until: Duration) -> bool {
         let mut table = self.lock();
         if !table.holds_claim(claim) {
-            return table.is_released(claim);
+            return table.released.contains(claim);
         }
         table.on(&claim.key, SessionEvent::Renew { proven_until }).contains(&SessionEffect::Release)
     }
@@ -205,16 +192,13 @@ impl LocalSessions {
         let table = self.lock();
         match table.tracked.get(&claim.key).filter(|tracked| tracked.local.epoch == claim.epoch) {
             Some(tracked) => tracked.local.state == SessionState::Unproven,
-            None => table.is_released(claim),
+            None => table.released.contains(claim),
         }
     }
 
     /// Notes that the store has released these claims. They are remembered until `until`.
     pub(super) fn confirm_released(&self, claims: &[SessionRef], until: Duration) {
-        let is_changed = self.lock().confirm(until, |key, released| {
-            claims.iter().any(|claim| claim.key == *key && claim.epoch == released.epoch)
-        });
-        if is_changed {
+        if self.lock().released.confirm(claims, until) {
             self.changed();
         }
     }
@@ -222,11 +206,7 @@ impl LocalSessions {
     /// Notes which leases the store has, by its answer to a renewal that was sent at `asked`. The lease of a
     /// claim that was released before, and is not named, is gone. Such claims are remembered until `until`.
     pub(super) fn confirm_unnamed(&self, named: &[SessionRef], asked: Duration, until: Duration) {
-        let is_changed = self.lock().confirm(until, |key, released| {
-            let lives_on = named.iter().any(|claim| claim.key == *key && claim.epoch <= released.epoch);
-            released.since <= asked && !lives_on
-        });
-        if is_changed {
+        if self.lock().released.confirm_unnamed(named, asked, until) {
             self.changed();
         }
     }
@@ -272,7 +252,7 @@ impl LocalSessions {
                 table.on(session.key(), SessionEvent::Detached);
             }
             let released = ReleasedClaim { epoch: session.epoch(), since: now, until, is_confirmed };
-            table.remember_released(session.key(), released);
+            table.released.remember(session.key(), released);
         }
         self.changed();
         self.ended();
@@ -280,7 +260,7 @@ impl LocalSessions {
 
     /// Forgets released claims whose time is over.
     pub(super) fn forget_released(&self, now: Duration) {
-        self.lock().released.retain(|_, released| !released.is_confirmed || released.until > now);
+        self.lock().released.forget_old(now);
     }
 
     /// Forgets the unproven sessions, once the store has answered a renewal.
@@ -440,11 +420,10 @@ impl SessionTable {
         proven_until: Duration,
     ) -> Option<(Session, Option<Detachment>)> {
         let SessionRef { key, epoch } = claim;
-        if self.is_released(claim) {
+        if self.released.contains(claim) {
             return None;
         }
-        // A later claim: the lease of the former one is gone.
-        self.released.remove(key);
+        self.released.forget(key);
         let known = self.tracked.get(key);
         let local = known.map_or(LocalSession::FREE, |known| known.local);
         let (local, effects) = local.on(SessionEvent::Claim { epoch: *epoch, proven_until });
@@ -458,38 +437,6 @@ impl SessionTable {
         self.tracked.insert(key.clone(), tracked);
         *self.in_flight.entry(key.clone()).or_insert(0) += 1;
         Some((handle, replaced))
-    }
-
-    /// Tells whether this claim, or a later one of the same session, was released and is remembered.
-    fn is_released(&self, claim: &SessionRef) -> bool {
-        self.released.get(&claim.key).is_some_and(|released| released.epoch >= claim.epoch)
-    }
-
-    /// Remembers a released claim. A store without epochs gives every claim the same number: there a claim
-    /// that comes again may be a new one.
-    fn remember_released(&mut self, key: &SessionKey, released: ReleasedClaim) {
-        let known = self.released.get(key);
-        if released.epoch > 0 && known.is_none_or(|known| known.epoch <= released.epoch) {
-            self.released.insert(key.clone(), released);
-        }
-    }
-
-    /// Marks the released claims whose leases are gone as confirmed. Returns whether there was one.
-    fn confirm(&mut self, until: Duration, is_gone: impl Fn(&SessionKey, &ReleasedClaim) -> bool) -> bool {
-        let mut is_changed = false;
-        for (key, released) in &mut self.released {
-            if !released.is_confirmed && is_gone(key, released) {
-                released.is_confirmed = true;
-                released.until = until;
-                is_changed = true;
-            }
-        }
-        is_changed
-    }
-
-    /// Lists the sessions whose release the store has not confirmed.
-    fn unconfirmed(&self) -> impl Iterator<Item = &SessionKey> {
-        self.released.iter().filter(|(_, released)| !released.is_confirmed).map(|(key, _)| key)
     }
 
     fn next_use(&mut self, at: Duration) -> LastUse {
@@ -519,7 +466,7 @@ impl SessionTable {
     /// those that were excluded for a while.
     pub(super) fn all_excluded(&self) -> impl Iterator<Item = &SessionKey> {
         let detached = self.tracked.iter().filter(|(_, tracked)| !tracked.local.is_held());
-        let unconfirmed = self.unconfirmed().filter(|key| !self.tracked.contains_key(*key));
+        let unconfirmed = self.released.unconfirmed().filter(|key| !self.tracked.contains_key(*key));
         detached.map(|(key, _)| key).chain(self.excluded.keys()).chain(unconfirmed)
     }
 }
@@ -574,14 +521,6 @@ mod tests {
         assert!(claim(&sessions, 5, later).is_none(), "the answer was under way");
         assert!(claim(&sessions, 4, later).is_none(), "so was this one");
         assert!(claim(&sessions, 6, later).is_some(), "a new claim is served");
-    }
-
-    #[test]
-    fn a_released_claim_is_forgotten_after_a_lease() {
-        let sessions = sessions();
-        claim_and_release(&sessions, 5, Duration::ZERO);
-        sessions.forget_released(LEASE);
-        assert!(sessions.lock().released.is_empty());
     }
 
     #[test]

@@ -288,7 +288,24 @@ impl RuntimeShared {
                 (Abandon { retry_after, attempt: Attempt::Uncounted }, Missing::Parked)
             }
         };
-        match self.store.refuse(token, Refusal { handler, if_unlisted }).await {
+        let lasts = match token {
+            LeaseToken::Turn(_) => self.plan.turn_lease.lasts,
+            LeaseToken::Work(_) => self.plan.work_lease.lasts,
+        };
+        let answer = tokio::select! {
+            biased;
+            answer = self.store.refuse(token, Refusal { handler, if_unlisted }) => answer,
+            () = self.plan.clock.sleep(lasts) => {
+                tracing::warn!(
+                    target: "steadfast::runtime",
+                    ?lasts,
+                    "the store did not answer a refusal within the lease; it is given back uncounted"
+                );
+                self.owe_abandon(token);
+                return unlisted;
+            }
+        };
+        match answer {
             Ok(Refused::Routed) => {
                 if !is_kept {
                     until_stopped(&self.stop, self.plan.clock.sleep(delay)).await;
@@ -304,6 +321,8 @@ impl RuntimeShared {
                 );
                 if error.is_lease_lost() {
                     self.lose(token);
+                } else if unlisted == Missing::Parked {
+                    self.owe_abandon(token);
                 }
                 unlisted
             }

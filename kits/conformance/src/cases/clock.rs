@@ -1,5 +1,7 @@
 //! One clock: the wall clock of the machine may jump, and nothing changes.
 
+pub(super) mod sleep;
+
 use std::time::Duration;
 
 use steadfast_core::TagFilter;

@@ -36,7 +36,7 @@ fn fleet(bench: &Bench) -> Option<Fleet<'_>> {
 }
 
 /// The report of a worker that has no handlers, and leaves work alone that no live worker lists.
-fn worker(id: &str) -> WorkerReport {
+pub(super) fn worker(id: &str) -> WorkerReport {
     WorkerReport {
         id: WorkerId(id.to_owned()),
         process: WorkerProcess::default(),

@@ -10,13 +10,11 @@ pub(crate) fn provider_error(operation: &str, error: tokio_postgres::Error) -> P
     if let Some(raised) = crate::link::exception::raised(operation, &error) {
         return raised;
     }
-    let (kind, remedy) = match meaning(error.code()) {
-        Some(meaning) => meaning,
-        None => {
-            tell_unknown(operation, &error);
-            (ProviderErrorKind::Unavailable, "this store does not know that error; it is tried again")
-        }
-    };
+    let known = meaning(error.code());
+    if known.is_none() {
+        tell_unknown(operation, &error);
+    }
+    let (kind, remedy) = known.unwrap_or(UNKNOWN);
     let said = match error.as_db_error() {
         Some(db) => format!("{} (SQLSTATE {})", db.message(), db.code().code()),
         None => chain(&error),
@@ -97,6 +95,10 @@ fn remedy_without_code(error: &tokio_postgres::Error) -> &'static str {
     }
     "check the connection URL, its password and its sslmode"
 }
+
+/// What an error means that the store cannot name: it is no one's fault as far as the store knows (G8).
+const UNKNOWN: (ProviderErrorKind, &str) =
+    (ProviderErrorKind::Unavailable, "this store does not know that error; it is tried again");
 
 /// Returns the kind of an error of a statement, and what to do if that is not obvious; `None` for an error
 /// that the store cannot name. Only what can never succeed is final: a value that cannot be stored, and an id
@@ -244,8 +246,7 @@ mod tests {
     use super::*;
 
     fn kind(code: &str) -> ProviderErrorKind {
-        let known = meaning(Some(&SqlState::from_code(code)));
-        known.map_or(ProviderErrorKind::Unavailable, |(kind, _)| kind)
+        meaning(Some(&SqlState::from_code(code))).unwrap_or(UNKNOWN).0
     }
 
     #[test]

@@ -14,6 +14,7 @@ use crate::verbs::backend::Backend;
 
 pub(crate) const FUNCTIONS: &[Function] = functions![
     "clock/now_ms",
+    "clock/is_statement_over",
     "clock/after_ms",
     "clock/after_each_ms",
     "message/is_of_former_life",

@@ -86,3 +86,38 @@ async fn a_group_that_meets_a_full_file_is_answered_as_it_is_stored() {
     starting(&store, "small").await.expect("it returns").expect("there is room for a small one");
     assert_sound(&path);
 }
+
+/// Rolls a whole commit back, as an I/O error does, when a message with this text is stored.
+const ROLL_BACK: &str = "CREATE TRIGGER roll_back BEFORE INSERT ON messages WHEN NEW.item LIKE '%poisonous%'
+    BEGIN SELECT RAISE(ROLLBACK, 'told to'); END";
+
+#[tokio::test]
+async fn g8_a_request_that_rolls_its_whole_commit_back_fails_no_other_for_good() {
+    let (_folder, path) = place();
+    let store = open(&path, options(None)).await;
+    let other = rusqlite::Connection::open(&path).expect("opens");
+    other.execute_batch(ROLL_BACK).expect("there is such a table");
+    drop(other);
+    let (hold, first) = Hold::take(&path, &store).await;
+    let mut calls: Vec<(String, Starting)> = vec![("first".to_owned(), first)];
+    for number in 0..40 {
+        let instance = format!("i{number}");
+        let input = if number == 20 { "poisonous" } else { "healthy" };
+        calls.push((instance.clone(), starting_with(&store, &instance, input.to_owned())));
+    }
+    Hold::gather().await;
+    hold.end();
+    let mut taken_along = 0;
+    for (instance, call) in calls {
+        let answer = call.await.expect("it returns");
+        assert_eq!(answer.is_ok(), is_there(&path, &instance), "{instance}: {answer:?}");
+        if let Err(error) = answer
+            && instance != "i20"
+        {
+            assert_eq!(error.kind, ProviderErrorKind::Unavailable, "{instance}: {error:?}");
+            taken_along += 1;
+            starting(&store, &instance).await.expect("it returns").expect("it may be tried again");
+        }
+    }
+    assert!(taken_along > 0, "others were in its commit");
+}

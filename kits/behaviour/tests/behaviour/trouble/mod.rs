@@ -7,4 +7,5 @@ mod full_disk;
 mod outage;
 mod outlived;
 mod set_aside;
+mod unanswered;
 mod unnamed;

@@ -20,7 +20,7 @@ const KINDS: [&str; 3] = ["plain", "cancellable", "session"];
 
 /// Registers `Long`, which waits at the gate and does not look at its cancellation, and `Polite`, which stops
 /// when it is told.
-fn long(gate: &Gate) -> ActivityRegistryBuilder {
+pub(super) fn long(gate: &Gate) -> ActivityRegistryBuilder {
     let (long, polite) = (gate.clone(), gate.clone());
     activities()
         .register("Long", move |ctx: ActivityContext, _| {
@@ -41,7 +41,7 @@ fn long(gate: &Gate) -> ActivityRegistryBuilder {
         })
 }
 
-fn calls() -> OrchestrationRegistryBuilder {
+pub(super) fn calls() -> OrchestrationRegistryBuilder {
     orchestrations().register("Call", |ctx: OrchestrationContext, kind: String| async move {
         match kind.as_str() {
             "plain" => ctx.schedule_activity("Long", "").await,
@@ -52,7 +52,7 @@ fn calls() -> OrchestrationRegistryBuilder {
 }
 
 /// One slot each: what is leased again is leased by the slot that had it.
-fn one_slot(stage: &Stage) -> RuntimeOptions {
+pub(super) fn one_slot(stage: &Stage) -> RuntimeOptions {
     RuntimeOptions {
         worker_concurrency: 1,
         orchestration_concurrency: 1,

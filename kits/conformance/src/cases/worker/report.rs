@@ -2,14 +2,14 @@
 
 use semver::Version;
 use steadfast_core::{SessionKey, TagFilter};
-use steadfast_store::{Abandon, Attempt, Refused, WorkerReport};
+use steadfast_store::{Abandon, Attempt, Refused, TurnCommit, UNREADABLE_RETRY, WorkerReport};
 
 use super::{
     BACKOFF, capable, counting, eager, engines_up_to, fleet, listed, needed, the_orchestration, worker,
 };
-use crate::Verdict;
 use crate::bench::{Bench, Commit, DAWN_MS, LEASE, TICK, activity, activity_with, ok, raise, timer};
 use crate::case::{cases, need};
+use crate::{Damage, Verdict};
 
 cases![
     s21_a_report_makes_a_refused_turn_runnable_at_once,
@@ -24,6 +24,8 @@ cases![
     s21_a_report_makes_no_timer_run_early,
     s21_a_report_ends_no_delay_but_that_of_a_refusal,
     s21_a_report_makes_much_refused_work_runnable,
+    s21_a_report_does_not_end_the_delay_of_a_refused_message_that_could_not_be_read,
+    s21_a_report_does_not_end_the_delay_of_refused_work_that_could_not_be_read,
 ];
 
 async fn s21_a_report_makes_a_refused_turn_runnable_at_once(bench: Bench) -> Verdict {
@@ -198,5 +200,48 @@ async fn s21_a_report_makes_much_refused_work_runnable(bench: Bench) -> Verdict 
         work += 1;
     }
     assert_eq!((turns, work), (MANY, MANY), "all of it, in however many steps");
+    Verdict::Kept
+}
+
+async fn s21_a_report_does_not_end_the_delay_of_a_refused_message_that_could_not_be_read(
+    bench: Bench,
+) -> Verdict {
+    let fleet = need!(fleet(&bench), "Store");
+    fleet.report(eager("old")).await;
+    bench.begun("a").await;
+    bench.send(raise("a", "1")).await;
+    assert_eq!(fleet.refuse_turn("old").await, Refused::Unlisted);
+    let messages = Damage::Messages { instance: "a" };
+    need!(bench.damage(messages).await, "damage");
+    bench.advance(BACKOFF);
+    bench.send(raise("a", "2")).await;
+    let turn = fleet.turn_as(None).await.expect("one message can be read");
+    assert_eq!(turn.messages.len(), 1, "the other one is held back");
+    assert_eq!(fleet.refuse(&turn.token, counting(the_orchestration())).await, Refused::Unlisted);
+    bench.repair(messages, &raise("a", "1")).await;
+    fleet.report(capable("new")).await;
+    let turn = fleet.turned("new").await;
+    assert_eq!(turn.messages.len(), 1, "the delivery before has ended the mark of the other one");
+    ok(fleet.store.commit_turn(&turn.token, TurnCommit::empty(1)).await);
+    assert!(fleet.turn("new").await.is_none(), "it is still held back");
+    bench.advance(UNREADABLE_RETRY);
+    assert!(fleet.turn("new").await.is_some(), "its own delay is over");
+    Verdict::Kept
+}
+
+async fn s21_a_report_does_not_end_the_delay_of_refused_work_that_could_not_be_read(bench: Bench) -> Verdict {
+    let fleet = need!(fleet(&bench), "Store");
+    fleet.report(eager("old")).await;
+    bench.enqueue(activity("a", 2)).await;
+    assert_eq!(fleet.refuse_work("old").await, Refused::Unlisted);
+    let work = Damage::Work { instance: "a" };
+    need!(bench.damage(work).await, "damage");
+    bench.advance(BACKOFF);
+    assert!(fleet.work("old").await.is_none(), "it is held back");
+    bench.repair(work, &activity("a", 2)).await;
+    fleet.report(capable("new")).await;
+    assert!(fleet.work("new").await.is_none(), "that delivery has ended the mark of the refusal");
+    bench.advance(UNREADABLE_RETRY);
+    assert!(fleet.work("new").await.is_some(), "its own delay is over");
     Verdict::Kept
 }

@@ -11,7 +11,10 @@ use steadfast_store::{
     Abandon, Attempt, Cold, History, NewWork, Queue, Store, TurnCommit, TurnLease, TurnRequest, WorkRequest,
 };
 
-use crate::{connect, execute, quiet, server, start_of};
+use tokio_postgres::NoTls;
+use tokio_postgres::error::SqlState;
+
+use crate::{connect, execute, number, quiet, server, start_of, until_ok};
 
 const LEASE: Duration = Duration::from_secs(30);
 
@@ -219,6 +222,7 @@ async fn g6_an_activity_that_the_database_cannot_read_is_held_back_and_then_set_
 /// and its messages.
 async fn fetched_by_name(schema: &Schema) -> Vec<(String, Vec<String>, Vec<String>)> {
     let client = connect(server().url()).await;
+    client.batch_execute("SET statement_timeout = 1000").await.unwrap();
     let call = "SELECT * FROM {name}.fetch_orchestration_item(NULL, 30000)".replace("{name}", schema.name());
     let mut found = Vec::new();
     while let Some(row) = client.query_opt(&call, &[]).await.unwrap() {
@@ -238,6 +242,93 @@ async fn g6_the_compatible_function_reports_a_history_that_the_database_cannot_r
     let (_, history, messages) = found.iter().find(|turn| turn.0 == "damaged").expect("it is leased");
     crate::says(&history.concat(), &["the database cannot read"]);
     assert_eq!((history.len(), messages.len()), (1, 1), "what stands for the history is no event");
+}
+
+#[tokio::test]
+async fn g6_the_compatible_function_reports_a_history_that_takes_too_long_to_read() {
+    let schema = server().schema("slow_by_name");
+    let store = opened(&schema).await;
+    one_and_others(&store).await;
+    execute(&connect(server().url()).await, SLOW, schema.name()).await;
+    let found = fetched_by_name(&schema).await;
+    assert_eq!(found.len(), OTHERS + 1);
+    let (_, history, messages) = found.iter().find(|turn| turn.0 == "damaged").expect("it is leased");
+    crate::says(&history.concat(), &["the database cannot read", "statement_timeout"]);
+    assert_eq!((history.len(), messages.len()), (1, 1), "what stands for the history is no event");
+}
+
+/// A person who ends the statement is not taken for a read that takes too long.
+#[tokio::test]
+async fn a_compatible_fetch_that_is_cancelled_leases_nothing() {
+    let schema = server().schema("cancelled_by_name");
+    let store = opened(&schema).await;
+    one_and_others(&store).await;
+    execute(&connect(server().url()).await, SLOW, schema.name()).await;
+    let client = connect(server().url()).await;
+    let cancel = client.cancel_token();
+    let call = "SELECT * FROM {name}.fetch_orchestration_item(NULL, 30000)".replace("{name}", schema.name());
+    let asked = tokio::spawn(async move { client.query_opt(&call, &[]).await });
+    let watcher = connect(server().url()).await;
+    let sleeps = format!(
+        "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND query LIKE '%{}%'",
+        schema.name()
+    );
+    until_ok(async || match number(&watcher, &sleeps, "").await {
+        1 => Ok(()),
+        _ => Err("it does not read yet"),
+    })
+    .await;
+    cancel.cancel_query(NoTls).await.unwrap();
+    let error = asked.await.unwrap().expect_err("it was cancelled");
+    assert_eq!(error.code(), Some(&SqlState::QUERY_CANCELED));
+    let leased = "SELECT count(*) FROM {name}.instance_locks WHERE lock_token IS NOT NULL";
+    assert_eq!(number(&watcher, leased, schema.name()).await, 0);
+}
+
+/// Makes the lease of the damaged instance and of its activity take longer than the statement may, as a text
+/// does that is slow to read.
+const SLOW_ROWS: &str = "
+    CREATE FUNCTION {name}.slowly_leased() RETURNS TRIGGER LANGUAGE plpgsql AS $do$
+    BEGIN
+        IF NEW.instance_id = 'damaged' AND NEW.lock_token IS NOT NULL
+            AND clock_timestamp() < statement_timestamp() + '1s'
+        THEN
+            PERFORM pg_sleep(60);
+        END IF;
+        RETURN NEW;
+    END
+    $do$;
+    CREATE TRIGGER slowly BEFORE UPDATE ON {name}.instance_locks
+        FOR EACH ROW EXECUTE FUNCTION {name}.slowly_leased();
+    CREATE TRIGGER slowly BEFORE UPDATE ON {name}.worker_queue
+        FOR EACH ROW EXECUTE FUNCTION {name}.slowly_leased()";
+
+#[tokio::test]
+async fn g6_the_compatible_functions_hold_back_what_takes_too_long_to_read_and_lose_nothing() {
+    let schema = server().schema("slow_rows_by_name");
+    let store = opened(&schema).await;
+    one_and_others(&store).await;
+    store.enqueue_work(activity("damaged", String::new())).await.unwrap();
+    store.enqueue_work(activity("healthy", String::new())).await.unwrap();
+    let client = connect(server().url()).await;
+    execute(&client, SLOW_ROWS, schema.name()).await;
+    client.batch_execute("SET statement_timeout = 1000").await.unwrap();
+    for (call, wanted) in [
+        ("SELECT * FROM {name}.fetch_orchestration_item(NULL, 30000)", OTHERS),
+        ("SELECT * FROM {name}.fetch_work_item(NULL, 30000)", 1),
+    ] {
+        let call = call.replace("{name}", schema.name());
+        let mut leased = 0;
+        for _ in 0..=wanted {
+            leased += client.query(&call, &[]).await.unwrap().len();
+        }
+        assert_eq!(leased, wanted, "{call}");
+    }
+    let held_back = "SELECT (SELECT count(*) FROM {name}.orchestrator_queue
+            WHERE instance_id = 'damaged' AND state = 0 AND attempt_count = 1)
+        + (SELECT count(*) FROM {name}.worker_queue
+            WHERE instance_id = 'damaged' AND state = 0 AND attempt_count = 1)";
+    assert_eq!(number(&client, held_back, schema.name()).await, 2);
 }
 
 #[tokio::test]

@@ -8,7 +8,8 @@
 -- out_messages (in the order of S2), out_lock_token, out_attempt_count (the highest delivery count of the
 -- messages), out_kv_snapshot (key, value and last_updated_at_ms as earlier executions left them). Raises
 -- SF013 if p_lock_timeout_ms is NULL.
--- Messages that the database cannot read are passed over (S15).
+-- Messages that the database cannot read are passed over (S15). A read that takes longer than
+-- `statement_timeout` is one that the database cannot do: the function returns although its time is up.
 -- Locks: those of fetch_readable_turn: `instance_locks`, skipping locked rows.
 CREATE OR REPLACE FUNCTION {schema}.fetch_orchestration_item(
     p_now_ms BIGINT, p_lock_timeout_ms BIGINT,
@@ -65,6 +66,12 @@ BEGIN
     EXCEPTION WHEN data_corrupted OR index_corrupted THEN
         -- An error would undo the lease, and the instance would be the oldest for every fetch (S15).
         out_history := ARRAY['the database cannot read the history: ' || SQLERRM];
+        out_kv_snapshot := '[]';
+    WHEN query_canceled THEN
+        IF NOT {schema}.is_statement_over() THEN
+            RAISE;
+        END IF;
+        out_history := ARRAY['the database cannot read the history: it takes longer than statement_timeout'];
         out_kv_snapshot := '[]';
     END;
     SELECT named.name, named.version INTO out_orchestration_name, out_orchestration_version

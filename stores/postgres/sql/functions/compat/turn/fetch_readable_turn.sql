@@ -13,7 +13,9 @@ DECLARE
     -- The most leases that it looks at.
     v_passes CONSTANT INTEGER := 16;
     v_retry_ms CONSTANT BIGINT := 5000;
-    v_max_attempts CONSTANT INTEGER := 10;
+    v_max_attempts INTEGER := 10;
+    -- Messages that were not read are not set aside: others may have taken the time.
+    v_never CONSTANT INTEGER := 2147483647;
     v_reason CONSTANT TEXT := 'the database cannot read its text: it is damaged';
     v_is_careful BOOLEAN := false;
     v_turn RECORD;
@@ -31,6 +33,14 @@ BEGIN
             END IF;
             v_is_careful := true;
             CONTINUE;
+        WHEN query_canceled THEN
+            -- A message took all the time: the next fetch leases it without reading any text.
+            IF v_is_careful OR NOT {schema}.is_statement_over() THEN
+                RAISE;
+            END IF;
+            v_is_careful := true;
+            v_max_attempts := v_never;
+            CONTINUE;
         END;
         IF v_turn.token IS NULL THEN
             RETURN;
@@ -46,6 +56,8 @@ BEGIN
                 v_turn.token, v_lost, array_fill(v_reason, ARRAY[cardinality(v_lost)]), v_retry_ms,
                 v_max_attempts, p_now_ms, array_fill(true, ARRAY[cardinality(v_lost)])
             );
+            -- Without time no other text can be read either.
+            EXIT WHEN v_max_attempts = v_never;
             CONTINUE WHEN items IS NULL;
             IF v_turn.name IS NULL AND v_turn.last_event_id = 0 AND (
                 SELECT 1 FROM unnest(items) AS m (item)

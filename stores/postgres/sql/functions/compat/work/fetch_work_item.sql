@@ -3,7 +3,8 @@
 -- without an owner, which it then claims for p_session_lock_timeout_ms (NULL: as long as the work is leased).
 -- p_tags: the accepted tags, '' for work without a tag; NULL accepts all.
 -- Columns: out_work_item, out_lock_token, out_attempt_count. Raises SF013 if p_lock_timeout_ms is NULL. Work
--- that the database cannot read is passed over (S15).
+-- that the database cannot read is passed over (S15), also if the read takes longer than
+-- `statement_timeout`: the function returns although its time is up.
 -- Locks: those of fetch_work_items, all skipping locked rows, and those of pass_over_work.
 CREATE OR REPLACE FUNCTION {schema}.fetch_work_item(
     p_now_ms BIGINT, p_lock_timeout_ms BIGINT, p_owner_id TEXT DEFAULT NULL,
@@ -19,7 +20,9 @@ DECLARE
     -- The most leases that it looks at.
     v_passes CONSTANT INTEGER := 16;
     v_retry_ms CONSTANT BIGINT := 5000;
-    v_max_attempts CONSTANT INTEGER := 10;
+    v_max_attempts INTEGER := 10;
+    -- Work that was not read is not set aside: it may be slow to read, and whole.
+    v_never CONSTANT INTEGER := 2147483647;
     v_reason CONSTANT TEXT := 'the database cannot read its text: it is damaged';
     v_is_careful BOOLEAN := false;
     v_work RECORD;
@@ -50,6 +53,14 @@ BEGIN
             END IF;
             v_is_careful := true;
             CONTINUE;
+        WHEN query_canceled THEN
+            -- The work took all the time: the next fetch leases it without reading its text.
+            IF v_is_careful OR NOT {schema}.is_statement_over() THEN
+                RAISE;
+            END IF;
+            v_is_careful := true;
+            v_max_attempts := v_never;
+            CONTINUE;
         END;
         IF v_work.token IS NULL THEN
             RETURN;
@@ -60,6 +71,8 @@ BEGIN
         END IF;
         PERFORM {schema}.pass_over_work(v_work.token, v_reason, v_retry_ms, v_max_attempts,
             (v_work.claim <> 'held') IS TRUE, p_now_ms, true);
+        -- Without time no other text can be read either.
+        EXIT WHEN v_max_attempts = v_never;
     END LOOP;
 END
 $function$

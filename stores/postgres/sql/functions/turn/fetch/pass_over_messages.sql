@@ -1,7 +1,8 @@
 -- Takes unreadable messages out of a lease (S15). Each waits for p_retry_ms before its next delivery, or is
 -- set aside with the reason once it was delivered p_max_attempts times. p_lost: whether the database cannot
 -- read the text of the message; what is set aside then has an empty payload. A lease without remaining
--- messages ends. Returns one row per message; `aside` is the id in `set_aside`, NULL if it waits.
+-- messages ends. The mark of a refusal ends with this delivery (S21). Returns one row per message; `aside` is
+-- the id in `set_aside`, NULL if it waits.
 -- Locks: `instance_locks` of the instance.
 CREATE OR REPLACE FUNCTION {schema}.pass_over_messages(
     p_token TEXT, p_ids BIGINT[], p_reasons TEXT[], p_retry_ms BIGINT, p_max_attempts INTEGER,
@@ -63,7 +64,12 @@ BEGIN
     IF cardinality(v_leased) = 0 THEN
         PERFORM {schema}.free_turns(ARRAY[v_instance], v_now);
     ELSE
-        UPDATE {schema}.instance_locks AS l SET leased = v_leased WHERE l.instance_id = v_instance;
+        UPDATE {schema}.instance_locks AS l
+        SET leased = v_leased,
+            refused = CASE WHEN l.refused IS NOT NULL THEN nullif(ARRAY(
+                SELECT r.id FROM unnest(l.refused) AS r (id) WHERE r.id <> ALL (v_ids)
+            ), '{}') END
+        WHERE l.instance_id = v_instance;
     END IF;
 END
 $function$

@@ -1,10 +1,14 @@
 -- Returns a stored text, or NULL if the database cannot read it: a page of it is damaged, or a part of it is
--- missing (S15). Each call is a subtransaction, so only fetches use it that have met such a text.
+-- missing (S15), or the time of the statement is up, which a text has used up. Each call is a subtransaction,
+-- so only fetches use it that have met such a text.
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.text_or_null(p_text TEXT) RETURNS TEXT
 LANGUAGE plpgsql
 AS $function$
 BEGIN
+    IF {schema}.is_statement_over() THEN
+        RETURN NULL;
+    END IF;
     -- Counting characters reads the whole text.
     PERFORM length(p_text);
     RETURN p_text;
