@@ -1,0 +1,161 @@
+//! What clients do in a world.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use steadfast::{Client, ClientError, OrchestrationStatus, SessionKey, providers::Provider};
+use steadfast_clock::Clock;
+use steadfast_testing::program::ast::{Name, names};
+
+use crate::{
+    code,
+    journal::{Fact, Journal, Told},
+};
+
+/// What a client works with.
+#[derive(Clone)]
+pub struct Desk {
+    /// The client itself.
+    pub client: Client,
+    /// The store below it.
+    pub provider: Arc<dyn Provider>,
+    /// The clock of its host.
+    pub clock: Arc<dyn Clock>,
+    /// Where answers are noted.
+    pub journal: Journal,
+}
+
+/// Returns the id of an instance of the story.
+pub fn id(number: usize) -> String {
+    format!("i{number}")
+}
+
+/// Starts an instance.
+pub fn start(desk: &Desk, number: usize) -> impl Future<Output = ()> + Send + 'static + use<> {
+    let desk = desk.clone();
+    async move {
+        let answer = desk.client.start_orchestration(id(number), code::orchestration(number), "x").await;
+        desk.tell(answer, Told::Started(id(number)));
+    }
+}
+
+/// Asks an instance to cancel.
+pub fn cancel(desk: &Desk, number: usize) -> impl Future<Output = ()> + Send + 'static + use<> {
+    let desk = desk.clone();
+    async move {
+        let answer = desk.client.cancel_instance(id(number), "no longer wanted").await;
+        desk.tell(answer, Told::Cancelled(id(number)));
+    }
+}
+
+/// Terminates an instance.
+pub fn terminate(desk: &Desk, number: usize) -> impl Future<Output = ()> + Send + 'static + use<> {
+    let desk = desk.clone();
+    async move {
+        let answer = desk.client.terminate_instance(&id(number), "enough").await;
+        desk.tell(answer, Told::Terminated(id(number)));
+    }
+}
+
+/// Deletes an instance by force and starts it again.
+pub fn start_anew(desk: &Desk, number: usize) -> impl Future<Output = ()> + Send + 'static + use<> {
+    let desk = desk.clone();
+    async move {
+        let answer = desk.client.delete_instance(&id(number), true).await;
+        desk.tell(answer.map(|_| ()), Told::Deleted(id(number)));
+        start(&desk, number).await;
+    }
+}
+
+/// Raises an event.
+pub fn raise(desk: &Desk, number: usize, name: Name) -> impl Future<Output = ()> + Send + 'static + use<> {
+    let desk = desk.clone();
+    async move { desk.raise(&id(number), name).await }
+}
+
+/// Sends a message.
+pub fn enqueue(desk: &Desk, number: usize, name: Name) -> impl Future<Output = ()> + Send + 'static + use<> {
+    let desk = desk.clone();
+    async move { desk.enqueue(&id(number), name).await }
+}
+
+/// Releases a shared session.
+pub fn release(desk: &Desk, session: Name) -> impl Future<Output = ()> + Send + 'static + use<> {
+    let desk = desk.clone();
+    async move {
+        // There may be no such session.
+        let _answer = desk.client.release_session(&SessionKey::shared(session)).await;
+    }
+}
+
+/// A task that tells when it has found what it waits for.
+pub struct Watch<F> {
+    /// Runs on a client.
+    pub task: F,
+    /// True when all instances have ended.
+    pub flag: Arc<AtomicBool>,
+}
+
+/// How long a client waits between two rounds of messages.
+const ROUND: Duration = Duration::from_secs(20);
+
+/// Sends every instance that waits what it may wait for, again and again, until all have ended.
+pub fn nudge(desk: &Desk, _from: Duration) -> Watch<impl Future<Output = ()> + Send + 'static + use<>> {
+    let flag = Arc::new(AtomicBool::new(false));
+    let (desk, ended) = (desk.clone(), Arc::clone(&flag));
+    let task = async move {
+        loop {
+            desk.clock.sleep(ROUND).await;
+            if desk.nudge_all().await {
+                ended.store(true, Ordering::Relaxed);
+                return;
+            }
+        }
+    };
+    Watch { task, flag }
+}
+
+impl Desk {
+    fn tell(&self, answer: Result<(), ClientError>, told: Told) {
+        if answer.is_ok() {
+            self.journal.note(Fact::Told(told));
+        }
+    }
+
+    async fn raise(&self, instance: &str, name: Name) {
+        let data = format!("{name}@{:?}", self.clock.monotonic());
+        let answer = self.client.raise_event(instance, name, data.as_str()).await;
+        self.tell(answer, Told::Raised(instance.to_owned(), name.to_owned(), data));
+    }
+
+    async fn enqueue(&self, instance: &str, name: Name) {
+        let data = format!("{name}@{:?}", self.clock.monotonic());
+        let answer = self.client.enqueue_event(instance, name, data.as_str()).await;
+        self.tell(answer, Told::Enqueued(instance.to_owned(), name.to_owned(), data));
+    }
+
+    /// Sends messages to the instances that run. Returns whether all have ended.
+    async fn nudge_all(&self) -> bool {
+        let Ok(all) = self.client.list_all_instances().await else { return false };
+        let mut ended = true;
+        for instance in all {
+            let status = self.client.get_orchestration_status(&instance).await;
+            if matches!(status, Ok(OrchestrationStatus::Completed { .. } | OrchestrationStatus::Failed { .. })) {
+                continue;
+            }
+            ended = false;
+            for name in names::EVENTS {
+                self.raise(&instance, name).await;
+            }
+            for name in names::QUEUES {
+                self.enqueue(&instance, name).await;
+            }
+        }
+        ended
+    }
+}

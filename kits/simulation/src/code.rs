@@ -1,0 +1,102 @@
+//! The code of the application in a world: activities that take time and may fail, and random orchestrations.
+
+use std::{sync::Arc, time::Duration};
+
+use steadfast::{
+    ActivityContext, OrchestrationContext,
+    runtime::registry::{ActivityRegistry, OrchestrationRegistry},
+};
+use steadfast_clock::Clock;
+use steadfast_testing::program::{Program, ast::names, dice::Dice, interpret, journal};
+
+use crate::{
+    journal::{Fact, Journal, Run},
+    process::Life,
+    story::{Story, Worker},
+};
+
+/// Where an activity runs.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The name of the process.
+    pub process: String,
+    /// Its life.
+    pub life: Life,
+    /// The clock of its host.
+    pub clock: Arc<dyn Clock>,
+    /// Where runs are noted.
+    pub journal: Journal,
+    /// Decides how long activities take and how they end.
+    pub seed: u64,
+}
+
+/// Registers the activities that a worker has.
+pub fn activities(place: &Place, worker: &Worker) -> ActivityRegistry {
+    let mut builder = ActivityRegistry::builder();
+    for name in names::ACTIVITIES.iter().filter(|name| !worker.lacks.contains(name)) {
+        let place = place.clone();
+        builder = builder.register(*name, move |ctx, _input: String| run(place.clone(), ctx));
+    }
+    builder.build()
+}
+
+/// Registers the orchestrations of a story: one for each instance, and the children.
+pub fn orchestrations(story: &Story) -> OrchestrationRegistry {
+    let mut builder = OrchestrationRegistry::builder();
+    let instances =
+        story.instances.iter().enumerate().map(|(n, instance)| (orchestration(n), &instance.program));
+    let children = names::CHILDREN.iter().map(|name| (*name).to_owned()).zip(&story.children);
+    for (name, program) in instances.chain(children) {
+        let program = Arc::clone(program);
+        builder = builder.register(name, move |ctx, input| interpreted(ctx, input, Arc::clone(&program)));
+    }
+    builder.build()
+}
+
+/// Returns the name of the orchestration of an instance.
+pub fn orchestration(number: usize) -> String {
+    format!("Main-{number}")
+}
+
+async fn interpreted(
+    ctx: OrchestrationContext,
+    input: String,
+    program: Arc<Program>,
+) -> Result<String, String> {
+    interpret::run(ctx, input, program, journal::Journal::default()).await
+}
+
+async fn run(place: Place, ctx: ActivityContext) -> Result<String, String> {
+    if place.life.has_ended() {
+        return std::future::pending().await;
+    }
+    let run = place.journal.begin(&place.process, &ctx);
+    let (takes, outcome) = decide(place.seed, &run);
+    let mut wait = place.clock.sleep(takes);
+    let outcome = tokio::select! {
+        biased;
+        () = &mut wait => outcome,
+        () = ctx.cancelled() => Err("cancelled".to_owned()),
+    };
+    if !place.life.has_ended() {
+        place.journal.note(Fact::Ended(run, outcome.clone()));
+    }
+    outcome
+}
+
+/// Decides how long a run takes and how it ends. All runs of an activity end alike.
+fn decide(seed: u64, run: &Run) -> (Duration, Result<String, String>) {
+    let text = format!("{}/{}/{}", run.instance, run.execution, run.id);
+    let hash = text.bytes().fold(seed, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3).rotate_left(5)
+    });
+    let mut dice = Dice::new(hash);
+    let longest = if dice.chance(150) { 50_000 } else { 40 };
+    let takes = Duration::from_millis(dice.roll() % longest);
+    let outcome = if dice.chance(200) {
+        Err(format!("{} fails", run.name))
+    } else {
+        Ok(format!("{}-{}", run.name, dice.roll() % 1_000))
+    };
+    (takes, outcome)
+}
