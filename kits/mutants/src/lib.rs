@@ -35,6 +35,13 @@ pub fn whole() -> Arc<dyn Subject> {
     Arc::new(Variant { mutant: "none" })
 }
 
+/// Opens the copy of the store with one mutant, or with none for `none`, in memory of its own. The thread
+/// runs that mutant until another one is opened on it.
+pub fn open(mutant: &'static str, clock: Arc<dyn Clock>) -> Arc<dyn steadfast_store::Store> {
+    RUNNING.set(mutant);
+    Arc::new(broken::MemoryStore::with_clock(clock))
+}
+
 thread_local! {
     static RUNNING: Cell<&'static str> = const { Cell::new("none") };
 }

@@ -56,7 +56,19 @@ const RESTART: Duration = Duration::from_secs(2);
 ///
 /// What the operating system says if it cannot give descriptors to a process.
 pub fn play(story: &Story) -> std::io::Result<Played> {
-    let mut world = World::new(story)?;
+    play_on(story, |clock| Arc::new(MemoryStore::with_clock(clock)))
+}
+
+/// Plays a story on a store that is made for it.
+///
+/// # Errors
+///
+/// As [`play`].
+pub fn play_on(
+    story: &Story,
+    open: impl FnOnce(Arc<dyn steadfast_clock::Clock>) -> Arc<dyn Store>,
+) -> std::io::Result<Played> {
+    let mut world = World::new(story, open)?;
     world.begin()?;
     let calm = world.play_events()?;
     world.heal()?;
@@ -127,7 +139,10 @@ enum Act {
 }
 
 impl<'a> World<'a> {
-    fn new(story: &'a Story) -> std::io::Result<Self> {
+    fn new(
+        story: &'a Story,
+        open: impl FnOnce(Arc<dyn steadfast_clock::Clock>) -> Arc<dyn Store>,
+    ) -> std::io::Result<Self> {
         let time = WorldTime::default();
         let journal = Journal::new(&time);
         let store_clock: Arc<dyn steadfast_clock::Clock> = Arc::new(HostTime(HostClock::new(&time, 0, 0)));
@@ -143,7 +158,7 @@ impl<'a> World<'a> {
         Ok(Self {
             story,
             dice: Dice::new(story.seed),
-            store: Arc::new(MemoryStore::with_clock(store_clock)),
+            store: open(store_clock),
             journal,
             seats: seats.collect(),
             client: Process::new()?,
