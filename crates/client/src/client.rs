@@ -12,10 +12,13 @@ use crate::{ClientError, InstanceHandle};
 /// Starts, signals, waits for, inspects and manages orchestrations. Cheap to clone.
 ///
 /// ```
+/// # mod steadfast {
+/// #     pub use steadfast_client::Client;
+/// #     pub mod providers { pub use steadfast_memory as memory; }
+/// # }
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// use std::sync::Arc;
-/// use steadfast_client::Client;
-/// use steadfast_memory::MemoryStore;
+/// use steadfast::{Client, providers::memory::MemoryStore};
 ///
 /// let client = Client::new(Arc::new(MemoryStore::new()));
 /// client.start_orchestration("order-1", "Order", "{}").await?;

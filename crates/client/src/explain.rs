@@ -26,8 +26,16 @@ pub struct Explanation {
     /// The start that waits for the first turn of an execution, if the instance has not begun or continues as
     /// new. `None` also if the store cannot tell.
     pub start: Option<WaitingStart>,
+    /// A turn or an activity waits for a worker, and no worker is live: none has reported within the last
+    /// minute without stopping since. What is registered is not known then: [`unregistered`] is `None`, and
+    /// [`is_unregistered`] is `false`. `false` also if the store keeps no rows of workers.
+    ///
+    /// [`unregistered`]: Self::unregistered
+    /// [`is_unregistered`]: WaitingActivity::is_unregistered
+    pub no_worker_is_live: bool,
     /// The orchestration that a turn needs and that no live worker has registered. `None` if a live worker
-    /// has it, if no message waits for a turn, or if the store keeps no rows of workers.
+    /// has it, if no worker is live, if no message waits for a turn, or if the store keeps no rows of
+    /// workers.
     pub unregistered: Option<NeededHandler>,
     /// The operations that the current execution waits for, in the order in which the code asked for them, at
     /// most [`MAX_PAGE`]; after them the sessions whose next move it asked for.
@@ -35,8 +43,8 @@ pub struct Explanation {
     /// How many operations there are beyond [`MAX_PAGE`].
     pub more: usize,
     /// The instance runs and waits for no operation: its code awaits a future that is not durable, so no
-    /// message can ever continue it. Cancel it. This is judged by the history, so it becomes true only after
-    /// timers that the code does not await any more have fired.
+    /// message can ever continue it. Cancel it. If the store cannot tell which timers the code has dropped,
+    /// this becomes true only after those have fired.
     pub stuck: bool,
     /// The time of the explanation in milliseconds since the Unix epoch, as all times here: the store's time
     /// if the store tells it, else the client's.
@@ -115,8 +123,9 @@ pub struct WaitingActivity {
     pub session_info: Option<SessionInfo>,
     /// Which worker runs the activity, or why it waits.
     pub place: Place,
-    /// No live worker that accepts the tag has the activity registered. `false` also while a worker runs it,
-    /// or if the store keeps no rows of workers.
+    /// No live worker that accepts the tag, and serves sessions if the activity is on one, has the activity
+    /// registered. `false` also while a worker runs it, if no worker is live, or if the store keeps no rows
+    /// of workers.
     pub is_unregistered: bool,
 }
 
@@ -141,7 +150,8 @@ impl Client {
     /// turn of it is leased, how many messages wait for it, and whether it is [stuck](Explanation::stuck).
     ///
     /// The operations come from the history. Details that the store cannot tell are `None`. A timer that the
-    /// code does not await any more is listed until it fires.
+    /// code does not await any more is left out if the store knows it: not on a store that cannot tell what
+    /// waits, and not if an earlier version of this library ran the turn that dropped it.
     ///
     /// # Errors
     /// `InstanceNotFound`, or `Provider` if the store fails or cannot read the history.
@@ -175,7 +185,8 @@ impl Client {
         let (mut waiting, mut more, mut stuck) = (Vec::new(), 0, false);
         if let Some(running) = running {
             let history = self.store.read_history(instance, Some(running.execution_id)).await?;
-            (waiting, more) = self.waits(running, &history).await?;
+            let dropped = turn.as_ref().map_or(&[][..], |turn| &turn.dropped_timers);
+            (waiting, more) = self.waits(running, &history, dropped).await?;
             let watched = turn.iter().flat_map(|turn| &turn.watched).cloned();
             waiting.extend(watched.map(|session| Waiting::SessionMove { session }));
             stuck = waiting.is_empty() && !history.iter().any(Event::is_terminal);
@@ -188,14 +199,24 @@ impl Client {
             Some(_) => None,
         };
         let instance = instance.to_owned();
-        let unregistered = None;
-        let mut told =
-            Explanation { instance, state, turn, start, unregistered, waiting, more, stuck, now_ms };
+        let mut told = Explanation {
+            instance,
+            state,
+            turn,
+            start,
+            no_worker_is_live: false,
+            unregistered: None,
+            waiting,
+            more,
+            stuck,
+            now_ms,
+        };
         self.name_unregistered(&mut told).await?;
         Ok(told)
     }
 
-    /// Notes which handlers no live worker lists. The workers are read only if something waits for one.
+    /// Notes that no worker is live, or else which handlers no live worker lists. The workers are read only
+    /// if a turn or an activity waits for one.
     async fn name_unregistered(&self, told: &mut Explanation) -> Result<(), ClientError> {
         let needed = told.needed();
         let waits = told.waiting.iter().any(|wait| matches!(wait, Waiting::Activity(work) if work.waits()));
@@ -205,25 +226,33 @@ impl Client {
         let Some(workers) = known_to(self.workers().await)? else { return Ok(()) };
         let live: Vec<&WorkerReport> =
             workers.iter().filter(|worker| worker.is_live).map(|worker| &worker.report).collect();
+        if live.is_empty() {
+            told.no_worker_is_live = true;
+            return Ok(());
+        }
         told.unregistered =
-            needed.filter(|needed| !live.iter().any(|worker| lists_orchestration(worker, needed)));
+            needed.filter(|needed| !live.iter().any(|worker| lists_orchestration(worker, needed, None)));
         for wait in &mut told.waiting {
             let Waiting::Activity(activity) = wait else { continue };
             let needed = NeededHandler { name: activity.name.clone(), version: None };
             let tag = activity.tag.as_deref();
-            let has_it = live.iter().any(|worker| lists_activity(worker, &needed, tag));
+            let is_on_session = activity.session.is_some();
+            let has_it = live.iter().any(|worker| lists_activity(worker, &needed, tag, is_on_session));
             activity.is_unregistered = activity.waits() && !has_it;
         }
         Ok(())
     }
 
-    /// Returns what an execution waits for, and how many operations are beyond `MAX_PAGE`.
+    /// Returns what an execution waits for, and how many operations are beyond `MAX_PAGE`. `dropped` are the
+    /// timers that the code does not await any more, by rising id.
     async fn waits(
         &self,
         running: &InstanceState,
         history: &[Event],
+        dropped: &[u64],
     ) -> Result<(Vec<Waiting>, usize), ClientError> {
-        let open = open_operations(&running.instance, history);
+        let mut open = open_operations(&running.instance, history);
+        open.retain(|operation| dropped.binary_search(&operation.event_id).is_err());
         let more = open.len().saturating_sub(MAX_PAGE);
         let has_work = open.iter().any(|operation| matches!(operation.kind, OpenKind::Activity { .. }));
         let work = match has_work {

@@ -92,7 +92,10 @@ impl Client {
         Ok(self.admin()?.get_system_metrics().await?)
     }
 
-    /// Counts the messages that wait for a turn and the work that waits for a worker, in the whole store.
+    /// Counts the messages and the work of the whole store that are not leased, those that are not due
+    /// included: a timer counts until it fires, also after its instance has ended. So a depth does not tell
+    /// how long anything has waited; `Runtime::health` does, in `oldest_message_waits` and
+    /// `oldest_work_waits`.
     ///
     /// # Errors
     /// `ManagementNotAvailable`, or `Provider` if the store fails.

@@ -54,6 +54,12 @@ pub trait Clock: Debug + Send + Sync {
         MachineTime { awake: self.monotonic(), slept: Duration::ZERO, boot: None }
     }
 
+    /// Tells whether time passes without being told, as it does by default. Threads that measure how long the
+    /// process stood still are of use only then.
+    fn passes_by_itself(&self) -> bool {
+        true
+    }
+
     /// Waits until [`monotonic`](Clock::monotonic) reads `deadline` or more; a deadline in the past is ready
     /// at once.
     ///

@@ -17,6 +17,6 @@ pub struct MachineTime {
     pub boot: Option<BootId>,
 }
 
-/// Names one run of a machine, from one start to the next.
+/// Names one run of a machine, from one start to the next, as processes see it whose clocks have one origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BootId(pub u128);

@@ -19,7 +19,8 @@ use crate::{Clock, MachineTime, Sleep};
 /// has the origin of the process.
 ///
 /// ```
-/// use steadfast_clock::{Clock, SystemClock};
+/// # mod steadfast { pub use steadfast_clock as runtime; }
+/// use steadfast::runtime::{Clock, SystemClock};
 ///
 /// let before = SystemClock.monotonic();
 /// assert!(SystemClock.monotonic() >= before);
@@ -112,13 +113,22 @@ mod kernel {
         slept
     }
 
-    /// Reads the name that the kernel gave to this run of the machine.
+    /// Reads the name that the kernel gave to this run of the machine, and the time namespace of the process.
     fn boot() -> Option<BootId> {
         static BOOT: OnceLock<Option<BootId>> = OnceLock::new();
         *BOOT.get_or_init(|| {
-            let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-            u128::from_str_radix(&text.trim().replace('-', ""), 16).ok().map(BootId)
+            let run = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+            let namespace = std::fs::read_link("/proc/self/ns/time").ok();
+            boot_of(&run, namespace.as_ref().and_then(|link| link.to_str()))
         })
+    }
+
+    /// Names a run of the machine as the processes of one time namespace see it: a container may have an
+    /// origin of the machine's clocks of its own. A kernel that knows no time namespaces has one for all.
+    pub(super) fn boot_of(run: &str, namespace: Option<&str>) -> Option<BootId> {
+        let run = u128::from_str_radix(&run.trim().replace('-', ""), 16).ok()?;
+        let number = |link: &str| link.strip_prefix("time:[")?.strip_suffix(']')?.parse::<u64>().ok();
+        Some(BootId(run ^ u128::from(namespace.and_then(number).unwrap_or(0))))
     }
 }
 
@@ -185,6 +195,18 @@ mod tests {
         // The file counts in hundredths of a second.
         assert!((awake + slept).as_secs_f64() >= uptime - 0.01, "{awake:?} {slept:?} {uptime}");
         assert_eq!((boot.is_some(), boot), (true, SystemClock.machine().boot));
+    }
+
+    /// G2: the clocks of a container may have another origin, although the machine is the same.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn processes_of_different_time_namespaces_are_not_taken_for_readers_of_one_clock() {
+        const RUN: &str = "0a4c5f6e-1111-2222-3333-444455556666\n";
+        let boot = |namespace| kernel::boot_of(RUN, namespace).unwrap();
+        let all = [Some("time:[4026531834]"), Some("time:[4026532281]"), None].map(boot);
+        assert!(all[0] != all[1] && all[0] != all[2] && all[1] != all[2], "{all:?}");
+        assert_eq!(all[0], boot(Some("time:[4026531834]")));
+        assert_eq!(kernel::boot_of("no name", None), None);
     }
 
     #[cfg(target_os = "linux")]

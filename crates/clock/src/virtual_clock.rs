@@ -17,7 +17,8 @@ use crate::{Clock, MachineTime, Sleep};
 ///
 /// ```
 /// use std::time::Duration;
-/// use steadfast_clock::{Clock, VirtualClock};
+/// # mod steadfast { pub use steadfast_clock as runtime; }
+/// use steadfast::runtime::{Clock, VirtualClock};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
@@ -69,7 +70,8 @@ impl VirtualClock {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use steadfast_clock::{Clock, VirtualClock};
+    /// # mod steadfast { pub use steadfast_clock as runtime; }
+    /// use steadfast::runtime::{Clock, VirtualClock};
     ///
     /// let clock = VirtualClock::new(0);
     /// clock.suspend(Duration::from_secs(3600));
@@ -88,7 +90,8 @@ impl VirtualClock {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use steadfast_clock::{Clock, VirtualClock};
+    /// # mod steadfast { pub use steadfast_clock as runtime; }
+    /// use steadfast::runtime::{Clock, VirtualClock};
     ///
     /// let clock = VirtualClock::new(50_000);
     /// clock.advance(Duration::from_secs(1));
@@ -123,6 +126,10 @@ impl Clock for VirtualClock {
     fn machine(&self) -> MachineTime {
         let time = lock(&self.shared);
         MachineTime { awake: time.monotonic, slept: time.slept, boot: None }
+    }
+
+    fn passes_by_itself(&self) -> bool {
+        false
     }
 
     fn sleep_until(&self, deadline: Duration) -> Sleep {

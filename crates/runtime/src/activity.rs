@@ -17,7 +17,9 @@ pub(crate) use context::{ActivityCancellation, ActivityInfo};
 pub use context::{ActivityContext, CancelReason};
 
 use crate::dispatch::backoff::Backoff;
+use crate::dispatch::held::LeasedRow;
 use crate::dispatch::lease::Keeper;
+use crate::dispatch::owed::CountedLease;
 use crate::dispatch::{Lane, LaneSlot};
 use crate::runtime::RuntimeShared;
 use crate::session::{self, Session, SessionAsk, WorkSession};
@@ -40,10 +42,11 @@ pub(crate) struct Activities {
     pub(crate) shared: Arc<RuntimeShared>,
 }
 
-/// Leased work, and the request for sessions that the fetch made.
+/// Leased work, the request for sessions that the fetch made, and how many deliveries had been excused then.
 pub(crate) struct FetchedWork {
     lease: WorkLease,
     ask: SessionAsk,
+    excused: u64,
 }
 
 /// The fields of [`WorkItem::ActivityExecute`].
@@ -64,6 +67,11 @@ impl ScheduledActivity {
             return None;
         };
         Some(Self { instance, execution_id, id, name, input, session_id, tag })
+    }
+
+    fn row(&self) -> LeasedRow {
+        let (instance, execution_id, id) = (self.instance.clone(), self.execution_id, self.id);
+        LeasedRow::Work { instance, execution_id, id }
     }
 
     /// Makes the message that tells the orchestration the result of the activity.
@@ -88,11 +96,12 @@ impl Lane for Activities {
         let plan = &self.shared.plan;
         self.shared.worker_row.until_answered().await;
         loop {
+            let excused = self.shared.owed.excused();
             let mut ask = self.shared.sessions.ask(plan.session_lease.lasts, plan.clock.monotonic());
             let request = WorkRequest {
                 worker_id: self.shared.worker_id(slot.index),
                 lock_timeout: plan.work_lease.lasts,
-                poll_timeout: plan.poll,
+                poll_timeout: if ask.request.is_some() { plan.session_poll() } else { plan.poll },
                 tags: plan.tags.clone(),
                 session: ask.request.clone(),
                 worker: Some(self.shared.worker_row.id.clone()),
@@ -115,12 +124,12 @@ impl Lane for Activities {
             if lease.is_some() {
                 self.shared.metrics().record_worker_dispatcher_items_fetched(1);
             }
-            return Ok(lease.map(|lease| FetchedWork { lease, ask }));
+            return Ok(lease.map(|lease| FetchedWork { lease, ask, excused }));
         }
     }
 
     async fn process(&self, slot: &LaneSlot, leased: FetchedWork) {
-        let FetchedWork { lease, ask } = leased;
+        let FetchedWork { lease, ask, excused } = leased;
         let _busy = self.shared.worker_row.busy_with_activity();
         let Some(scheduled) = ScheduledActivity::of(lease.item.clone()) else {
             tracing::error!(
@@ -129,6 +138,8 @@ impl Lane for Activities {
             );
             return self.shared.abandon(&lease.token, Some(NOT_AN_ACTIVITY_DELAY)).await;
         };
+        let row = scheduled.row();
+        let _held = self.shared.held.enter(&lease.token, row.clone(), self.shared.plan.work_lease.lasts);
         let on_session = match session::claim(&self.shared, &lease, scheduled.session_id.as_deref(), ask) {
             WorkSession::None => None,
             WorkSession::Here(on_session) => Some(on_session),
@@ -138,7 +149,10 @@ impl Lane for Activities {
             WorkSession::Late => return self.shared.abandon_uncounted(&lease.token, None).await,
         };
         let session = on_session.as_ref().map(|on_session| on_session.session.clone());
-        if lease.attempt > self.shared.plan.max_attempts {
+        let counted = CountedLease { token: &lease.token, row: &row, deliveries: lease.attempt, excused };
+        if self.shared.abandons_miscounted(counted).await {
+            // The next fetch is told the right count.
+        } else if lease.attempt > self.shared.plan.max_attempts {
             self.poison(&lease, &scheduled).await;
         } else {
             match self.shared.activities.resolve_handler(&scheduled.name) {
@@ -258,7 +272,7 @@ impl RuntimeShared {
                     %error,
                     "the lease of the activity was lost before it ended; its result is not used"
                 );
-                self.excuse(token);
+                self.lose(token);
                 return Handed::Lost;
             }
             let tried = clock.monotonic().saturating_sub(began);

@@ -1,8 +1,10 @@
 //! The one loop: a slot fetches, processes, and fetches again. Two lanes use it, turns and activities.
 
 pub(crate) mod backoff;
+pub(crate) mod held;
 pub(crate) mod lease;
 pub(crate) mod owed;
+pub(crate) mod pulse;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -22,7 +22,8 @@ pub struct RuntimeOptions {
     /// It matters only for a store that answers at once instead of waiting for work. Shorter asks such a
     /// store more often; longer delays new work by up to this time.
     pub dispatcher_min_poll_interval: Duration,
-    /// How long one fetch may wait in the store for a turn or for work. Default: 30 s.
+    /// How long one fetch may wait in the store for a turn or for work. Default: 30 s. A fetch that may bring
+    /// work of a session waits for less than half of `session_lock_timeout`.
     ///
     /// Shorter costs more fetches of an idle runtime. Longer saves little: work that becomes available ends
     /// the wait in a store that has wake-ups.
@@ -247,7 +248,8 @@ impl RuntimeOptions {
     /// instance.
     ///
     /// ```
-    /// use steadfast_runtime::{OnMissingHandler, RuntimeOptions};
+    /// # mod steadfast { pub use steadfast_runtime as runtime; }
+    /// use steadfast::runtime::{OnMissingHandler, RuntimeOptions};
     ///
     /// let options = RuntimeOptions {
     ///     worker_node_id: Some("worker-3".to_owned()),

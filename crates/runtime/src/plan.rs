@@ -89,6 +89,12 @@ impl Plan {
     pub(crate) fn session_proof(&self) -> Duration {
         self.session_lease.lasts.saturating_sub(self.session_lease.lasts / 10)
     }
+
+    /// How long a fetch that may bring work of sessions waits: half of that time, because the lease of a
+    /// session that it brings is counted from the moment at which the fetch was sent.
+    pub(crate) fn session_poll(&self) -> Duration {
+        self.poll.min(self.session_proof() / 2)
+    }
 }
 
 /// How long a lease lasts, and the time between two renewals.

@@ -127,21 +127,42 @@ impl<H: ?Sized> Registry<H> {
         NeededHandler { name: name.to_owned(), version }
     }
 
-    /// Returns a hint for a name that is not registered: the registered names, the nearest spelling first.
+    /// Returns a hint for a handler that is not registered: the registered versions of its name, the newest
+    /// first, or else the registered names, the nearest spelling first. A name that differs by more than a
+    /// typing error is not offered as what was meant.
     pub(crate) fn instead_of(&self, name: &str) -> String {
-        let mut names: Vec<&String> = self.handlers.keys().filter(|known| !known.starts_with("__")).collect();
+        let mut names: Vec<&str> = self.own_names().collect();
         if names.is_empty() {
             return "nothing is registered".to_owned();
         }
+        if names.contains(&name) {
+            let versions = self.list_versions(name);
+            let newest: Vec<String> =
+                versions.iter().rev().take(NAMES_SHOWN).map(Version::to_string).collect();
+            return format!("registered versions of '{name}': {}", newest.join(", "));
+        }
         names.sort_by_key(|known| distance(name, known));
-        let nearest = names.first().map(|nearest| nearest.as_str()).unwrap_or_default();
-        let all: Vec<&str> = names.iter().take(NAMES_SHOWN).map(|known| known.as_str()).collect();
-        format!("did you mean '{nearest}'? registered: {}", all.join(", "))
+        let nearest = names.first().filter(|nearest| is_near(name, nearest));
+        let guess = nearest.map(|nearest| format!("did you mean '{nearest}'? ")).unwrap_or_default();
+        names.truncate(NAMES_SHOWN);
+        format!("{guess}registered: {}", names.join(", "))
+    }
+
+    /// Lists the names that the application registered, without those of the engine.
+    fn own_names(&self) -> impl Iterator<Item = &str> {
+        self.handlers.keys().map(String::as_str).filter(|known| !known.starts_with("__"))
     }
 }
 
-/// Bounds the registered names in a log line.
+/// Bounds the registered names, or versions of a name, in a log line.
 const NAMES_SHOWN: usize = 20;
+
+/// Tells whether one name may be a typing error of the other: at most a third of the letters of the longer
+/// one differ, and one letter always may.
+fn is_near(one: &str, other: &str) -> bool {
+    let letters = one.chars().count().max(other.chars().count());
+    distance(one, other) <= (letters / 3).max(1)
+}
 
 /// The Levenshtein distance of two names: how many letters must change to make one of the other.
 fn distance(one: &str, other: &str) -> usize {
@@ -238,5 +259,43 @@ impl<H: ?Sized> RegistryBuilder<H> {
 
     pub(crate) fn insert(&mut self, name: String, version: Version, handler: Arc<H>) {
         self.handlers.entry(name).or_default().insert(version, handler);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hint(registered: &[&str], missing: &str) -> String {
+        let handler = |_: crate::ActivityContext, text: String| async move { Ok(text) };
+        let builder = ActivityRegistry::builder();
+        let add = |builder: ActivityRegistryBuilder, name: &&str| builder.register(*name, handler);
+        registered.iter().fold(builder, add).build().instead_of(missing)
+    }
+
+    #[test]
+    fn a_name_that_looks_like_a_typing_error_is_offered() {
+        for typed in ["charge", "Chrage", "Charge2", "Chargee", "Carge"] {
+            let text = hint(&["Charge", "Pack"], typed);
+            assert_eq!(text, "did you mean 'Charge'? registered: Charge, Pack", "{typed}");
+        }
+        assert_eq!(hint(&["Pay"], "Say"), "did you mean 'Pay'? registered: Pay");
+    }
+
+    #[test]
+    fn a_name_that_is_far_from_all_others_is_answered_without_a_guess() {
+        assert_eq!(hint(&["Pack", "Ship"], "Charge"), "registered: Pack, Ship");
+        assert_eq!(hint(&["Ok"], "Go"), "registered: Ok");
+        assert_eq!(hint(&[], "Charge"), "nothing is registered");
+    }
+
+    #[test]
+    fn a_version_that_is_missing_is_answered_with_the_versions_that_are_there() {
+        let handler = |_: steadfast_core::OrchestrationContext, text: String| async move { Ok(text) };
+        let flows = OrchestrationRegistry::builder()
+            .register_versioned("Flow", "1.0.0", handler)
+            .register_versioned("Flow", "2.0.0", handler)
+            .build();
+        assert_eq!(flows.instead_of("Flow"), "registered versions of 'Flow': 2.0.0, 1.0.0");
     }
 }

@@ -13,7 +13,9 @@ use crate::activity::Activities;
 use crate::activity::builtin::with_builtins;
 use crate::activity::panic::watch_panics;
 use crate::activity::running::RunningActivities;
+use crate::dispatch::held::HeldLeases;
 use crate::dispatch::owed::{self, OwedToStore};
+use crate::dispatch::pulse::Pulse;
 use crate::dispatch::{self, SlotsAlive};
 use crate::instrumented::InstrumentedProvider;
 use crate::invocations::Invocations;
@@ -36,12 +38,17 @@ use crate::upkeep::{gauges, retention};
 /// [`shutdown`](Self::shutdown).
 ///
 /// ```
+/// # mod steadfast {
+/// #     pub use steadfast_core::OrchestrationContext;
+/// #     pub use steadfast_runtime::{self as runtime, OrchestrationRegistry};
+/// #     pub mod providers { pub use steadfast_memory as memory; }
+/// # }
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use std::{sync::Arc, time::Duration};
-/// use steadfast_core::OrchestrationContext;
-/// use steadfast_memory::MemoryStore;
-/// use steadfast_runtime::{OrchestrationRegistry, Runtime, registry::ActivityRegistry};
+/// use steadfast::providers::memory::MemoryStore;
+/// use steadfast::runtime::{Runtime, registry::ActivityRegistry};
+/// use steadfast::{OrchestrationContext, OrchestrationRegistry};
 ///
 /// let activities = ActivityRegistry::builder()
 ///     .register("Greet", |_, name| async move { Ok(format!("Hello, {name}!")) });
@@ -86,6 +93,8 @@ pub(crate) struct RuntimeShared {
     pub(crate) slots_alive: SlotsAlive,
     pub(crate) running_activities: Arc<RunningActivities>,
     pub(crate) sessions: Arc<LocalSessions>,
+    /// The leases that this process holds.
+    pub(crate) held: Arc<HeldLeases>,
     /// What this process owes the store for leases that ended without an outcome.
     pub(crate) owed: OwedToStore,
     pub(crate) worker_row: WorkerRow,
@@ -220,6 +229,8 @@ impl Runtime {
         let random = uuid::Uuid::new_v4();
         let owner = session::first_owner(&*typed, &*clock, plan.node_id.as_deref(), random).await;
         let sessions = Arc::new(LocalSessions::new(owner, plan.max_sessions));
+        let shortest_lease = plan.turn_lease.lasts.min(plan.work_lease.lasts);
+        let pulse = Pulse::start(Arc::clone(&clock), shortest_lease);
         let activities = with_builtins(&activities, clock);
         let row_id = random.simple().to_string();
         let worker_row = WorkerRow::new(row_id, &plan, &orchestrations, &activities);
@@ -237,6 +248,7 @@ impl Runtime {
             slots_alive: SlotsAlive::default(),
             running_activities: Arc::default(),
             sessions,
+            held: Arc::new(HeldLeases::new(pulse)),
             owed: OwedToStore::default(),
             worker_row,
             tasks: TaskTracker::new(),
@@ -277,6 +289,7 @@ impl Runtime {
         // activities.
         shared.warm.clear();
         shared.measure_warm();
+        shared.held.pulse().stop();
     }
 
     /// Releases all sessions, for a deployment: another process claims them at once. The runtime takes no

@@ -67,6 +67,7 @@ impl<S: Store> Provider for S {
             metadata,
             cancelled: cancelled_activities,
             watched: Vec::new(),
+            dropped_timers: Vec::new(),
         };
         self.commit_turn(&LeaseToken::Turn(lock_token.to_owned()), commit).await.map(drop)
     }

@@ -19,7 +19,8 @@ pub use history::{events_of, history_after, holds_run, unreadable_history, unsto
 pub use instance::instance_page;
 pub use life::{CarriedLife, answers_start, bearer_of_life, carried_life};
 pub use message::{
-    UNKNOWN, check_message, check_start, fires_at_ms, is_start, needs_no_code, started_by, to_json,
+    UNKNOWN, check_message, check_start, check_timer, fires_at_ms, is_start, needs_no_code, started_by,
+    timers_of, to_json,
 };
 pub use session::{is_same_owner, lost_claims, session_key, stored_scope, superseded};
 pub use stray::{tell_of_former_lives, tell_of_strays};
@@ -27,7 +28,7 @@ pub use tag::{stored_tag, stored_tags, tag_of};
 pub use unreadable::{UnreadableText, read_text};
 pub use wait::InstanceWait;
 pub use work::{WorkTimes, check_completion, check_work, ended_work_lease, withdrawn_work};
-pub use worker::{is_live_worker, lists_activity, lists_orchestration};
+pub use worker::{is_live_worker, lists_activity, lists_orchestration, runs_engine};
 
 use steadfast_core::ErrorDetails;
 

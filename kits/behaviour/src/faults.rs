@@ -19,8 +19,8 @@ pub struct Faults {
 struct Trouble {
     rules: Vec<Rule>,
     calls: BTreeMap<&'static str, u64>,
-    /// The calls to abandon or refuse a lease that were answered.
-    given_back: u64,
+    /// Counts the calls to abandon or refuse a lease that were answered.
+    abandoned: u64,
 }
 
 #[derive(Debug)]
@@ -102,7 +102,7 @@ impl Faults {
     /// Counts the calls so far that gave a lease back (abandoned or refused) and were answered, those with a
     /// fault included. A call under way does not count: its lease is still held, and ends if time passes.
     pub fn abandoned(&self) -> u64 {
-        self.lock().given_back
+        self.lock().abandoned
     }
 
     fn add(&self, operation: Option<&'static str>, fault: Fault, times: u64) {
@@ -158,7 +158,7 @@ impl Faulty {
             Some(Fault::Panic) => panic!("'{}' was told to panic", call.method()),
         };
         if matches!(call.method(), "abandon" | "refuse") {
-            self.faults.lock().given_back += 1;
+            self.faults.lock().abandoned += 1;
         }
         answer
     }

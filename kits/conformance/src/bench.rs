@@ -13,6 +13,7 @@ use steadfast_store::{
 };
 use tokio::task::JoinHandle;
 
+use crate::clause::Clause;
 use crate::subject::OpenStore;
 use crate::{BoxError, Damage, Subject};
 
@@ -44,9 +45,13 @@ pub struct Turning {
 }
 
 impl Bench {
-    pub(crate) async fn open(subject: Arc<dyn Subject>) -> Result<Self, BoxError> {
+    pub(crate) async fn open(subject: Arc<dyn Subject>, clause: Clause) -> Result<Self, BoxError> {
         let clock = VirtualClock::new(DAWN_MS);
-        let open = OpenStore::new(&subject, Arc::new(clock.clone())).await?;
+        let told = Arc::new(clock.clone());
+        let open = match clause {
+            Clause::S20 => OpenStore::to_count(&subject, told).await?,
+            _ => OpenStore::new(&subject, told).await?,
+        };
         let store = Arc::clone(open.provider()).into_store();
         Ok(Self { open, store, clock })
     }

@@ -111,7 +111,7 @@ fn run(subject: &Arc<dyn Subject>, case: Case) -> Result<Verdict, String> {
     let found = catch_unwind(AssertUnwindSafe(|| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let end = runtime.block_on(async {
-            let bench = Bench::open(Arc::clone(subject)).await?;
+            let bench = Bench::open(Arc::clone(subject), clause).await?;
             let limit = 6 * subject.patience();
             let end = tokio::time::timeout(limit, case.run(bench)).await;
             end.map_err(|_| crate::BoxError::from(format!("it has not ended in {limit:?}")))

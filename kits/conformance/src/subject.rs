@@ -20,6 +20,12 @@ pub trait Subject: Send + Sync {
     /// Opens a fresh, empty store whose only clock is `clock`.
     async fn open(&self, clock: Arc<dyn Clock>) -> Result<Arc<dyn Provider>, BoxError>;
 
+    /// Opens a fresh, empty store for a case that counts its cost: no other program may add to it. By default
+    /// it is one that `open` makes.
+    async fn open_to_count(&self, clock: Arc<dyn Clock>) -> Result<Arc<dyn Provider>, BoxError> {
+        self.open(clock).await
+    }
+
     /// Opens the store again that `open` made, as after a restart of the process: nothing in memory is kept.
     /// `None` for a store that has nothing to open again.
     async fn reopen(
@@ -70,6 +76,15 @@ pub(crate) struct OpenStore {
 impl OpenStore {
     pub(crate) async fn new(subject: &Arc<dyn Subject>, clock: Arc<dyn Clock>) -> Result<Self, BoxError> {
         let provider = subject.open(clock).await?;
+        Ok(Self { subject: Arc::clone(subject), provider: Some(provider) })
+    }
+
+    /// Opens a store whose cost is counted.
+    pub(crate) async fn to_count(
+        subject: &Arc<dyn Subject>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, BoxError> {
+        let provider = subject.open_to_count(clock).await?;
         Ok(Self { subject: Arc::clone(subject), provider: Some(provider) })
     }
 

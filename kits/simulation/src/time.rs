@@ -205,6 +205,10 @@ impl Clock for HostTime {
         MachineTime { awake: self.monotonic(), slept: self.0.lock().slept, boot: None }
     }
 
+    fn passes_by_itself(&self) -> bool {
+        false
+    }
+
     fn sleep_until(&self, deadline: Duration) -> Sleep {
         Box::pin(HostClock::wait(Arc::clone(&self.0), deadline))
     }

@@ -246,5 +246,6 @@ fn commit_of(turn: Turn, execution_id: u64) -> TurnCommit {
             .collect(),
         metadata,
         cancelled: effects.cancelled_activities,
+        dropped_timers: effects.dropped_timers,
     }
 }

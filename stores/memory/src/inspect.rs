@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use steadfast_core::{SessionKey, WorkItem};
+use steadfast_store::rules::timers_of;
 use steadfast_store::{MAX_PAGE, OldestWaiting, TurnState, WaitingStart, WorkPhase, WorkState};
 
 use crate::state::{MessageRow, State, Stored, WorkRow};
@@ -16,6 +17,7 @@ impl State {
         let mut turns = TurnState {
             leased_until_ms: lock.map(|lock| lock.until_ms),
             watched: self.watched_by(instance),
+            dropped_timers: self.dropped_timers(instance),
             now_ms: now,
             ..TurnState::default()
         };
@@ -23,13 +25,22 @@ impl State {
             if self.is_message_leased(message, now) {
                 turns.leased += 1;
             } else if message.visible_at_ms > now {
-                turns.delayed += 1;
+                turns.delayed += u64::from(!message.is_dropped);
             } else {
                 turns.waiting += 1;
                 turns.oldest_ms = turns.oldest_ms.into_iter().chain([message.visible_at_ms]).min();
             }
         }
         Some(turns)
+    }
+
+    fn dropped_timers(&self, instance: &str) -> Vec<u64> {
+        let own = self.messages.values().filter(|row| row.instance == instance && row.is_dropped);
+        let items = own.filter_map(|row| match &row.item {
+            Stored::Readable(item) => Some(item.clone()),
+            Stored::Unreadable { .. } => None,
+        });
+        timers_of(self.latest_execution(instance), items.take(MAX_PAGE))
     }
 
     pub(crate) fn start_of(&self, instance: &str) -> Option<WaitingStart> {

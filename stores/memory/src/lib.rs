@@ -34,8 +34,10 @@ use state::State;
 /// A store in memory. It is empty when it is opened, and its content is lost when it is dropped.
 ///
 /// ```
-/// use steadfast_memory::MemoryStore;
-/// use steadfast_store::Store;
+/// # mod steadfast {
+/// #     pub mod providers { pub use {steadfast_memory as memory, steadfast_store::Store}; }
+/// # }
+/// use steadfast::providers::{Store, memory::MemoryStore};
 ///
 /// let store = MemoryStore::new();
 /// assert_eq!(store.name(), "memory");

@@ -5,7 +5,7 @@ pub(crate) mod life;
 use std::time::Duration;
 
 use steadfast_core::{ScheduledActivityIdentifier, WorkItem};
-use steadfast_store::rules::{check_message, check_start, is_start, needs_no_code};
+use steadfast_store::rules::{check_message, check_start, is_start};
 use steadfast_store::{Envelope, Message, NewWork, ProviderError, Started};
 
 use crate::millis;
@@ -19,6 +19,7 @@ impl State {
         for Envelope { message, delay } in messages {
             self.push_message(message, after(now, delay));
         }
+        self.open_terminated(now);
         Ok(())
     }
 
@@ -42,9 +43,6 @@ impl State {
 
     /// Queues a message that becomes visible at the moment at which it is due.
     pub(crate) fn push_message_of(&mut self, message: Message, due_ms: u64, life: Option<u64>) {
-        if needs_no_code(&message.item) {
-            self.routes.remove(message.item.instance());
-        }
         let row = MessageRow {
             instance: message.item.instance().to_owned(),
             starts: is_start(&message.item),
@@ -57,6 +55,7 @@ impl State {
             token: None,
             expired: Vec::new(),
             is_refused: false,
+            is_dropped: false,
         };
         let place = self.next();
         self.messages.insert(place, row);

@@ -72,6 +72,8 @@ pub(crate) struct MessageRow {
     pub(crate) expired: Vec<String>,
     /// Whether a worker refused the message at its last delivery, and no live worker listed the handler.
     pub(crate) is_refused: bool,
+    /// Whether it is the message of a timer that the code does not await any more.
+    pub(crate) is_dropped: bool,
 }
 
 /// The row of an activity, queued or leased.

@@ -3,9 +3,10 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-use steadfast_core::{DispatcherCapabilityFilter, KvEntry};
+use semver::Version;
+use steadfast_core::{DispatcherCapabilityFilter, KvEntry, WorkItem};
 use steadfast_store::rules::{
-    ended_turn_lease, fires_at_ms, holds_run, no_such_lease, started_by, tell_of_strays,
+    ended_turn_lease, fires_at_ms, holds_run, no_such_lease, runs_engine, started_by, tell_of_strays,
 };
 use steadfast_store::{
     Abandon, Attempt, Committed, LeaseToken, MAX_TURN_MESSAGES, Message, ProviderError, RunId, TurnCommit,
@@ -23,6 +24,7 @@ impl State {
     /// Leases the instance with the oldest visible message that the caller can run (S1, S2, S18).
     pub(crate) fn fetch_turn(&mut self, request: TurnRequest<'_>, now: u64) -> Option<TurnLease> {
         self.pass_over_unreadable_messages(request, now);
+        self.open_terminated(now);
         while let Some(instance) = self.next_instance(request.filter, request.worker, now) {
             if self.settle_former_lives(&instance, now) {
                 continue;
@@ -65,12 +67,13 @@ impl State {
 
     /// Tells whether the caller can run the current execution. An execution that has not begun runs anywhere.
     pub(crate) fn is_compatible(&self, instance: &str, filter: Option<&DispatcherCapabilityFilter>) -> bool {
-        let Some(filter) = filter else { return true };
-        if filter.supported_duroxide_versions.is_empty() {
-            return false;
-        }
+        runs_engine(filter, self.pinned(instance))
+    }
+
+    /// Returns the engine version that the current execution is pinned to; `None` before it has begun.
+    pub(crate) fn pinned(&self, instance: &str) -> Option<&Version> {
         let execution = self.executions.get(&(instance.to_owned(), self.current_execution(instance)));
-        execution.and_then(|row| row.pinned.as_ref()).is_none_or(|pinned| filter.is_compatible(pinned))
+        execution.and_then(|row| row.pinned.as_ref())
     }
 
     /// Tells whether the messages of an instance wait for its start, which is not visible yet.
@@ -191,7 +194,7 @@ impl State {
         if commit.ends_execution() {
             self.routes.remove(&instance);
         }
-        let TurnCommit { execution_id, events, work, messages, cancelled, .. } = commit;
+        let TurnCommit { execution_id, events, work, messages, cancelled, dropped_timers, .. } = commit;
         self.append(&instance, execution_id, events);
         for new in work {
             self.push_work(new, now);
@@ -202,8 +205,21 @@ impl State {
             let life = self.life_of(&instance, &message.item, &starts);
             self.push_message_of(message, visible_at_ms, life);
         }
+        self.mark_dropped(&instance, &dropped_timers);
+        self.open_terminated(now);
         self.end_turn(&instance, now);
         Ok(Committed { run: Some(run) })
+    }
+
+    /// Marks the messages of timers of this instance that its code does not await any more. They fire all the
+    /// same.
+    fn mark_dropped(&mut self, instance: &str, timers: &[WorkItem]) {
+        if timers.is_empty() {
+            return;
+        }
+        for row in self.messages.values_mut().filter(|row| row.instance == instance) {
+            row.is_dropped |= matches!(&row.item, Stored::Readable(item) if timers.contains(item));
+        }
     }
 
     /// Updates the rows of the instance and of its execution.

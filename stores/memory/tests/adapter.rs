@@ -52,6 +52,8 @@ fn report() -> WorkerReport {
         orchestrations: vec![ListedHandler { name: "Order".to_owned(), versions: vec!["1.0.0".to_owned()] }],
         activities: Vec::new(),
         tags: TagFilter::DefaultOnly,
+        serves_sessions: true,
+        engines: None,
         takes_unlisted: false,
         slots: WorkerSlots::default(),
         sessions: 0,

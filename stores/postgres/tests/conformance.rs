@@ -5,22 +5,46 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use steadfast_clock::Clock;
-use steadfast_cluster::{Schema, Server};
+use steadfast_cluster::{Database, Schema, Server};
 use steadfast_conformance::{BoxError, Damage, Subject, async_trait};
 use steadfast_memory::MemoryStore;
 use steadfast_postgres::{Counts, PostgresOptions, PostgresProvider};
 use steadfast_store::Provider;
 use tokio_postgres::NoTls;
 
-/// Opens each store in a schema of its own, which lives as long as the store.
+/// Opens each store in a schema of its own, which lives as long as the store; one whose blocks are counted in
+/// a database of its own, because rows that were deleted are read for as long as a transaction in the same
+/// database may see them.
 #[derive(Default)]
 struct Postgres {
     opened: Mutex<BTreeMap<usize, Opened>>,
 }
 
 struct Opened {
-    schema: Arc<Schema>,
+    place: Arc<Place>,
     counts: Arc<Counts>,
+}
+
+/// Where a store is.
+enum Place {
+    Shared(Schema),
+    Alone(Database),
+}
+
+impl Place {
+    fn url(&self) -> Result<&str, BoxError> {
+        match self {
+            Self::Shared(_) => Ok(server()?.url()),
+            Self::Alone(database) => Ok(database.url()),
+        }
+    }
+
+    fn schema(&self) -> &str {
+        match self {
+            Self::Shared(schema) => schema.name(),
+            Self::Alone(database) => database.name(),
+        }
+    }
 }
 
 /// Returns the server of this process, which the first case joins.
@@ -31,11 +55,7 @@ fn server() -> Result<&'static Server, BoxError> {
 }
 
 impl Postgres {
-    async fn open_in(
-        &self,
-        schema: Arc<Schema>,
-        clock: Arc<dyn Clock>,
-    ) -> Result<Arc<dyn Provider>, BoxError> {
+    async fn open_in(&self, place: Arc<Place>, clock: Arc<dyn Clock>) -> Result<Arc<dyn Provider>, BoxError> {
         let counts = Arc::new(Counts { with_blocks: true, ..Counts::default() });
         let options = PostgresOptions {
             clock: Some(clock),
@@ -44,10 +64,9 @@ impl Postgres {
             counts: Some(Arc::clone(&counts)),
             ..PostgresOptions::default()
         };
-        let opened =
-            PostgresProvider::new_with_options(server()?.url(), Some(schema.name()), options).await?;
+        let opened = PostgresProvider::new_with_options(place.url()?, Some(place.schema()), options).await?;
         let provider: Arc<dyn Provider> = Arc::new(opened);
-        self.opened().insert(address(&provider), Opened { schema, counts });
+        self.opened().insert(address(&provider), Opened { place, counts });
         Ok(provider)
     }
 
@@ -63,7 +82,11 @@ impl Subject for Postgres {
     }
 
     async fn open(&self, clock: Arc<dyn Clock>) -> Result<Arc<dyn Provider>, BoxError> {
-        self.open_in(Arc::new(server()?.schema("conformance")), clock).await
+        self.open_in(Arc::new(Place::Shared(server()?.schema("conformance"))), clock).await
+    }
+
+    async fn open_to_count(&self, clock: Arc<dyn Clock>) -> Result<Arc<dyn Provider>, BoxError> {
+        self.open_in(Arc::new(Place::Alone(server()?.database("counted")?)), clock).await
     }
 
     async fn reopen(
@@ -71,9 +94,9 @@ impl Subject for Postgres {
         provider: Arc<dyn Provider>,
         clock: Arc<dyn Clock>,
     ) -> Option<Result<Arc<dyn Provider>, BoxError>> {
-        let schema = self.opened().remove(&address(&provider))?.schema;
+        let place = self.opened().remove(&address(&provider))?.place;
         drop(provider);
-        Some(self.open_in(schema, clock).await)
+        Some(self.open_in(place, clock).await)
     }
 
     fn close(&self, provider: Arc<dyn Provider>) {
@@ -83,10 +106,10 @@ impl Subject for Postgres {
     }
 
     async fn damage(&self, provider: &Arc<dyn Provider>, what: Damage<'_>, text: &str) -> Option<usize> {
-        let schema = Arc::clone(&self.opened().get(&address(provider))?.schema);
-        let (client, connection) = tokio_postgres::connect(server().ok()?.url(), NoTls).await.ok()?;
+        let place = Arc::clone(&self.opened().get(&address(provider))?.place);
+        let (client, connection) = tokio_postgres::connect(place.url().ok()?, NoTls).await.ok()?;
         let connection = tokio::spawn(connection);
-        let schema = schema.name();
+        let schema = place.schema();
         let changed = match what {
             Damage::Messages { instance } => {
                 let sql = format!(

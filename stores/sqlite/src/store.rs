@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use steadfast_core::{Event, SessionKey, SystemStats, TagFilter};
 use steadfast_store::rules::{
     InstanceWait, UNKNOWN, check_completion, check_start, check_work, events_of, history_after, holds_run,
-    to_json, unreadable_history,
+    started_by, to_json, unreadable_history,
 };
 use steadfast_store::{
     Abandon, Committed, DeleteInstanceResult, Envelope, Gauges, History, InstancePage, InstanceQuery,
@@ -46,8 +46,10 @@ const READ_TRIES: u32 = 3;
 /// none.
 #[derive(Debug)]
 pub struct SqliteProvider {
-    pub(crate) writer: Writer,
+    /// Closed before the writer: the last connection of a file writes its log back and removes it, and one
+    /// that only reads cannot.
     reader: Reader,
+    pub(crate) writer: Writer,
     pub(crate) clock: FileClock,
     pub(crate) waiters: Arc<Waiters>,
     pub(crate) alarms: Arc<Alarms>,
@@ -157,11 +159,16 @@ impl SqliteProvider {
             }
             Err(error) => return Err(error),
         };
+        let named = match &leased.named {
+            Some(named) => Some(named.clone()),
+            None => self.read("fetch_turn", move |db| db.started_as(key, execution)).await?,
+        };
+        let (name, version) = named.unwrap_or_else(|| started_by(&leased.messages));
         Ok(TurnLease {
             token: leased.lease_token(),
             instance: leased.instance.clone(),
-            name: leased.name.clone(),
-            version: leased.version.clone(),
+            name,
+            version,
             execution_id: unsigned(execution),
             run: leased.run,
             last_event_id: leased.last_event_id,
@@ -199,7 +206,9 @@ impl Store for SqliteProvider {
             self.writer
                 .take("fetch_turn", move |db| db.fetch_turn(lock_timeout, filter.as_ref(), worker.as_ref()))
         };
-        let Some(taken) = self.until(request.poll_timeout, Interest::Turn, fetch).await? else {
+        let Some(taken) =
+            self.until(request.poll_timeout, (Interest::Turn, request.worker.cloned()), fetch).await?
+        else {
             return Ok(None);
         };
         let Some(leased) = taken.get().and_then(|fetched| fetched.lease.as_ref()) else { return Ok(None) };
@@ -209,8 +218,9 @@ impl Store for SqliteProvider {
     }
 
     async fn commit_turn(&self, lease: &LeaseToken, commit: TurnCommit) -> Result<Committed, ProviderError> {
-        let (token, prepared) = (lease.as_str().to_owned(), PreparedCommit::new(commit)?);
-        self.writer.write("commit_turn", move |db| db.commit_turn(&token, &prepared)).await
+        let committed = Arc::new((lease.as_str().to_owned(), PreparedCommit::new(commit)?));
+        let commit = move |db: &Db<'_>| db.commit_turn(&committed.0, &committed.1);
+        self.write_past_torn("commit_turn", commit).await
     }
 
     async fn fetch_work(&self, request: WorkRequest) -> Result<Option<WorkLease>, ProviderError> {
@@ -223,7 +233,7 @@ impl Store for SqliteProvider {
             let request = Arc::clone(&request);
             self.writer.take("fetch_work", move |db| db.fetch_work(&request))
         };
-        let taken = self.until(request.poll_timeout, interest, fetch).await?;
+        let taken = self.until(request.poll_timeout, (interest, request.worker.clone()), fetch).await?;
         Ok(taken.and_then(|taken| taken.keep()).and_then(|fetched| fetched.lease).map(work_lease))
     }
 
@@ -291,7 +301,8 @@ impl Store for SqliteProvider {
     }
 
     async fn renew_sessions(&self, request: RenewSessions) -> Result<SessionsRenewed, ProviderError> {
-        self.writer.write("renew_sessions", move |db| db.renew_sessions(&request)).await
+        let request = Arc::new(request);
+        self.write_past_torn("renew_sessions", move |db| db.renew_sessions(&request)).await
     }
 
     async fn release_sessions(
@@ -421,13 +432,22 @@ impl Store for SqliteProvider {
         ended_for: Duration,
         limit: u32,
     ) -> Result<DeleteInstanceResult, ProviderError> {
+        let mut walk = self.retention.begin();
         loop {
             let (cursor, before) = (Arc::clone(&self.retention), self.retention.left_out());
-            let delete = move |db: &Db<'_>| db.delete_ended(ended_for, limit, &cursor);
-            match self.writer.write("delete_ended", delete).await {
+            let delete = move |db: &Db<'_>| db.delete_ended(ended_for, limit, &cursor, walk);
+            match self.write_past_torn("delete_ended", delete).await {
                 // It met an instance that cannot be deleted, and leaves that out from here on.
                 Err(_) if self.retention.left_out() > before => {}
-                result => return result,
+                Err(error) => return Err(error),
+                Ok((deleted, next)) => {
+                    walk = next;
+                    // A caller takes a call that deletes nothing for the end (S16), so it looks at all.
+                    if limit == 0 || deleted.instances_deleted > 0 || walk.has_seen_all() {
+                        self.retention.end(&walk);
+                        return Ok(deleted);
+                    }
+                }
             }
         }
     }
@@ -452,7 +472,7 @@ impl Store for SqliteProvider {
     }
 
     async fn oldest_waiting(&self) -> Result<OldestWaiting, ProviderError> {
-        self.writer.write("oldest_waiting", |db| db.oldest_waiting()).await
+        self.write_past_torn("oldest_waiting", |db| db.oldest_waiting()).await
     }
 }
 
@@ -461,7 +481,7 @@ impl Db<'_> {
         self.sweep_turns()?;
         let found = self.number(sql!("turn/ready/any"), [])? == 1;
         if !found {
-            self.note_next_turn()?;
+            self.note_next_turn(self.end_silence()?)?;
         }
         Ok(found)
     }
@@ -470,7 +490,7 @@ impl Db<'_> {
         self.sweep_work()?;
         let found = self.number(sql!("work/ready/any"), [])? == 1;
         if !found {
-            self.note_next_work()?;
+            self.note_next_work(self.end_silence()?)?;
         }
         Ok(found)
     }

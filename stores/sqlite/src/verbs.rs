@@ -12,6 +12,7 @@ pub(crate) mod message;
 mod poll;
 mod session;
 mod set_aside;
+pub(crate) mod torn;
 pub(crate) mod turn;
 pub(crate) mod work;
 pub(crate) mod worker;

@@ -31,6 +31,9 @@ impl fmt::Display for Explanation {
         if let Some(turn) = self.turn.as_ref().filter(|_| !self.has_ended()) {
             turn_text(f, turn, now)?;
         }
+        if self.no_worker_is_live {
+            write!(f, "\nno worker is live")?;
+        }
         if let Some(needed) = &self.unregistered {
             let version = needed.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
             write!(f, "\nnot registered: no live worker has orchestration '{}'{version}", needed.name)?;
@@ -238,6 +241,50 @@ fn span(ms: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use steadfast_store::WorkState;
+
+    fn told(phase: WorkPhase) -> Explanation {
+        let work = WorkState {
+            activity_id: 2,
+            name: Some("Pay".to_owned()),
+            tag: None,
+            session: None,
+            attempts: 0,
+            phase,
+        };
+        let activity = WaitingActivity {
+            event_id: 2,
+            queued_at_ms: 1_000,
+            name: "Pay".to_owned(),
+            tag: None,
+            session: None,
+            session_info: None,
+            place: Place::Queued(work),
+            is_unregistered: false,
+        };
+        Explanation {
+            instance: "a".to_owned(),
+            state: None,
+            turn: None,
+            start: None,
+            no_worker_is_live: false,
+            unregistered: None,
+            waiting: vec![Waiting::Activity(Box::new(activity))],
+            more: 0,
+            stuck: false,
+            now_ms: 6_000,
+        }
+    }
+
+    #[test]
+    fn g31_that_no_worker_is_live_is_a_line_of_its_own_before_what_waits() {
+        let told = Explanation { no_worker_is_live: true, ..told(WorkPhase::Waiting { since_ms: 1_000 }) };
+        assert_eq!(
+            told.to_string(),
+            "a: not begun\nno worker is live\nwaits for activity 'Pay' (event 2), queued 5 s ago; \
+             nobody has taken it, for 5 s (0 attempts); a worker that takes untagged work may"
+        );
+    }
 
     #[test]
     fn a_length_of_time_is_told_in_its_two_largest_units() {

@@ -22,7 +22,8 @@
 //!    [`close`](Operation::close) takes it out of what is open, and [`settle`](Operation::settle) answers the
 //!    future.
 //! 4. *drop*: the code drops the future instead. `conclude` records the event of its
-//!    [`cancellation`](Operation::cancellation) and [`stop`](Operation::stop) withdraws the work.
+//!    [`cancellation`](Operation::cancellation) and [`stop`](Operation::stop) withdraws the work. The drop of
+//!    a timer is no event: [`note_drop`](Operation::note_drop) tells it beside the history.
 //! 5. *explain*: while it is open, [`explain`](Operation::explain) describes it to operators.
 
 pub(crate) mod activity;
@@ -328,6 +329,13 @@ pub(crate) trait Operation: Sync {
 
     /// Stops the operation of schedule `id`, whose cancellation this turn recorded.
     fn stop(&self, _id: u64, _site: &Site<'_>, _draft: &mut Draft) {}
+
+    /// Notes that the code dropped the open operation of schedule `id` in this turn. Called for kinds without
+    /// a [`cancellation`](Self::cancellation), whose drop no event records.
+    fn note_drop(&self, _id: u64, _site: &Site<'_>, _draft: &mut Draft) {}
+
+    /// Notes that the instance goes on in a new execution and leaves the open operations of this kind behind.
+    fn leave_behind(&self, _site: &Site<'_>, _draft: &mut Draft) {}
 
     /// Returns when the end of an execution records the cancellation of the [unanswered](Self::unanswered)
     /// operations.

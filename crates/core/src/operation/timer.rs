@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::{AnswerLabels, Effect, Kind, Operation, Record, Site};
 use crate::replay::Identity;
 use crate::replay::admit::{Judgement, Reply};
+use crate::replay::decide::Draft;
 use crate::replay::ledger::{Answer, Ledger};
 use crate::replay::outline::Outline;
 use crate::replay::play::Next;
@@ -24,13 +25,7 @@ impl Operation for TimerRules {
 
     fn send(&self, action: Action, event: &Event, site: &Site<'_>) -> Option<Effect> {
         let Action::CreateTimer { fire_at_ms, .. } = action else { return None };
-        let Identity { instance, execution_id, .. } = site.identity;
-        Some(Effect::Message(WorkItem::TimerFired {
-            instance: instance.clone(),
-            execution_id: *execution_id,
-            id: event.event_id,
-            fire_at_ms,
-        }))
+        Some(Effect::Message(message(site.identity, event.event_id, fire_at_ms)))
     }
 
     /// Timers match by position alone: the recorded time counts, whatever the code computes now.
@@ -40,6 +35,9 @@ impl Operation for TimerRules {
 
     fn open(&self, event: &Event, _identity: &Identity, outline: &mut Outline) {
         outline.schedule(event.event_id, Kind::Timer);
+        if let EventKind::TimerCreated { fire_at_ms } = event.kind {
+            outline.timers.insert(event.event_id, fire_at_ms);
+        }
     }
 
     fn admit(&self, message: WorkItem, site: &Site<'_>) -> Judgement {
@@ -61,12 +59,35 @@ impl Operation for TimerRules {
         outline.close(event.source_event_id);
     }
 
-    /// History has no cancellation of a timer, so one that the code dropped is listed until it fires.
+    fn closed(&self, id: u64, outline: &mut Outline) {
+        outline.timers.remove(&id);
+    }
+
+    fn note_drop(&self, id: u64, site: &Site<'_>, draft: &mut Draft) {
+        let fire_at_ms = site.outline.timers.get(&id);
+        draft.dropped_timers.extend(fire_at_ms.map(|fire_at_ms| message(site.identity, id, *fire_at_ms)));
+    }
+
+    /// The timers of this turn are left out: the end of an execution sends none of them.
+    fn leave_behind(&self, site: &Site<'_>, draft: &mut Draft) {
+        let sent = site.outline.timers.range(..draft.first_event_id);
+        draft.dropped_timers =
+            sent.map(|(id, fire_at_ms)| message(site.identity, *id, *fire_at_ms)).collect();
+    }
+
+    /// History has no cancellation of a timer, so one that the code dropped is among the open ones until it
+    /// fires. The store knows which ones those are.
     fn explain(&self, event: &Event, _instance: &str, outline: &Outline) -> Option<OpenKind> {
         let EventKind::TimerCreated { fire_at_ms } = event.kind else { return None };
         outline.open_schedule(event.event_id, Kind::Timer)?;
         Some(OpenKind::Timer { fire_at_ms })
     }
+}
+
+/// The message that a timer sends to its own instance when it fires.
+fn message(identity: &Identity, id: u64, fire_at_ms: u64) -> WorkItem {
+    let Identity { instance, execution_id, .. } = identity;
+    WorkItem::TimerFired { instance: instance.clone(), execution_id: *execution_id, id, fire_at_ms }
 }
 
 /// The time at which a timer of `delay` fires; the sum saturates at `u64::MAX`.

@@ -90,7 +90,8 @@ impl Closing<'_> {
             self.draft.notices.push(Notice::LongHistory { events: self.outline.events });
         }
         effects.cancelled_activities = self.cancelled_activities();
-        let Draft { events, notices, answered, .. } = self.draft;
+        let Draft { events, notices, answered, dropped_timers, .. } = self.draft;
+        effects.dropped_timers = dropped_timers;
         Turn { events, effects, verdict, notices, answered }
     }
 

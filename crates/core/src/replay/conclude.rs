@@ -25,6 +25,7 @@ impl Execution {
         {
             ending = Ending::Failed(Cause::Engine, broken);
         }
+        self.note_unrecorded(&ending, &mut draft);
         let watched = self.scope.lock().migrations.take_watched();
         // The store ends the watches of an execution with the execution, so an execution that has ended adds
         // no watch.
@@ -76,6 +77,23 @@ impl Execution {
             for id in unreported {
                 self.record_cancellation(*kind, id, DROPPED_FUTURE, draft);
             }
+        }
+    }
+
+    /// Tells which operations the code does not await any more, of kinds whose drop no event records. An
+    /// instance that ends awaits none, so nothing is told of it.
+    fn note_unrecorded(&mut self, ending: &Ending, draft: &mut Draft) {
+        let unrecorded = self.scope.lock().take_unrecorded();
+        match ending {
+            Ending::Waiting { .. } => {
+                for (kind, id) in unrecorded.into_iter().filter(|(_, id)| self.outline.is_open(*id)) {
+                    kind.rules().note_drop(id, &self.site(), draft);
+                }
+            }
+            Ending::ContinuedAsNew(_) => {
+                Kind::ALL.iter().for_each(|kind| kind.rules().leave_behind(&self.site(), draft));
+            }
+            Ending::Completed(_) | Ending::Failed(..) | Ending::Cancelled(_) => {}
         }
     }
 

@@ -9,7 +9,7 @@ use super::{AnsweredChild, Execution, Identity, Notice, SessionChange};
 use crate::limits::MAX_DECISION_POLLS;
 use crate::operation::continue_as_new::Continuation;
 use crate::operation::{Effect, Kind, Role, session};
-use crate::{Event, EventKind};
+use crate::{Event, EventKind, WorkItem};
 
 /// A turn that is being decided.
 pub(crate) struct Draft {
@@ -27,6 +27,8 @@ pub(crate) struct Draft {
     pub(super) continuation: Option<Continuation>,
     /// The ids of the events that scheduled the activities to withdraw.
     pub(crate) withdrawn: BTreeSet<u64>,
+    /// The messages of the timers that the code does not await any more.
+    pub(crate) dropped_timers: Vec<WorkItem>,
     pub(super) sessions: Vec<SessionChange>,
     pub(super) notices: Vec<Notice>,
     pub(super) answered: Vec<AnsweredChild>,
@@ -50,6 +52,7 @@ impl Draft {
             effects: Vec::new(),
             continuation: None,
             withdrawn: BTreeSet::new(),
+            dropped_timers: Vec::new(),
             sessions: Vec::new(),
             notices: Vec::new(),
             answered: Vec::new(),

@@ -123,6 +123,8 @@ pub(crate) struct Ledger {
     /// them.
     waiting: BTreeMap<u64, Token>,
     dropped: BTreeMap<Kind, Dropped>,
+    /// The operations that the code dropped in this turn, of kinds whose drop no event records.
+    unrecorded: BTreeSet<(Kind, u64)>,
     /// The event ids of the dequeues whose messages the code has read since the last
     /// [`take_read`](Self::take_read).
     read: Vec<u64>,
@@ -152,6 +154,7 @@ impl Ledger {
             entries: BTreeMap::new(),
             waiting: BTreeMap::new(),
             dropped: BTreeMap::new(),
+            unrecorded: BTreeSet::new(),
             read: Vec::new(),
             misuse: None,
         }
@@ -266,6 +269,8 @@ impl Ledger {
 
     pub(crate) fn begin_turn(&mut self) {
         self.calls_this_turn = self.calls.len();
+        // What a replay drops, an earlier turn has dropped and told.
+        self.unrecorded.clear();
     }
 
     /// Ends a poll: the options of its calls cannot be changed after it.
@@ -340,6 +345,11 @@ impl Ledger {
         self.dropped.entry(kind).or_default()
     }
 
+    /// Takes the operations that the code dropped in this turn, of kinds whose drop no event records.
+    pub(crate) fn take_unrecorded(&mut self) -> BTreeSet<(Kind, u64)> {
+        std::mem::take(&mut self.unrecorded)
+    }
+
     /// Notes that the code has read the message of the dequeue `taker`.
     pub(crate) fn note_read(&mut self, taker: u64) {
         self.read.push(taker);
@@ -357,6 +367,7 @@ impl Ledger {
 
     fn note_dropped(&mut self, kind: Kind, event_id: u64) {
         if kind.rules().cancellation().is_none() {
+            self.unrecorded.insert((kind, event_id));
             return;
         }
         let dropped = self.dropped.entry(kind).or_default();

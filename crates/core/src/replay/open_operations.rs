@@ -56,9 +56,10 @@ pub enum OpenKind {
 /// Lists the open operations of an execution, oldest first. The list is empty for an execution that has
 /// ended.
 ///
-/// An operation that was asked to stop is left out: its answer changes nothing. A timer cannot be asked to
-/// stop, so one whose future the code dropped is listed until it fires. Whether the history is valid is not
-/// checked.
+/// An operation that was asked to stop is left out: its answer changes nothing. No event records that the
+/// code dropped the future of a timer, so such a timer is listed until it fires; a turn tells it beside its
+/// history ([`Effects::dropped_timers`](crate::replay::Effects::dropped_timers)). Whether the history is
+/// valid is not checked.
 pub fn open_operations(instance: &str, history: &[Event]) -> Vec<OpenOperation> {
     // Of the identity only the instance matters here: the ids of children follow from it.
     let identity = Identity {

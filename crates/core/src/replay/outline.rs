@@ -26,6 +26,8 @@ pub(crate) struct Outline {
     pub(crate) queues: Queues,
     pub(crate) sessions: Sessions,
     pub(crate) signals: Signals,
+    /// The open timers by the ids of their events, with the times at which they fire.
+    pub(crate) timers: BTreeMap<u64, u64>,
     /// How many events the history has.
     pub(crate) events: usize,
     /// The name of the event that ended the execution.
@@ -59,7 +61,7 @@ impl Outline {
 
     /// Estimates the memory that the outline holds.
     pub(crate) fn estimated_bytes(&self) -> usize {
-        let named = self.open.len() + self.signals.len() + self.queues.takers();
+        let named = self.open.len() + self.timers.len() + self.signals.len() + self.queues.takers();
         self.schedules.capacity() * size_of::<(u64, Kind)>()
             + named * BYTES_PER_ENTRY
             + self.queues.estimated_bytes()

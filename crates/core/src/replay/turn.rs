@@ -41,6 +41,10 @@ pub struct Effects {
     pub messages: Vec<WorkItem>,
     /// The activities to withdraw, whether they are queued or already run.
     pub cancelled_activities: Vec<ScheduledActivityIdentifier>,
+    /// The messages of the timers whose future the code dropped in this turn, by rising id of their events,
+    /// and of all open timers when the instance goes on in a new execution. They still fire and change
+    /// nothing: a store marks them, so that people are not told of a wait that has ended.
+    pub dropped_timers: Vec<WorkItem>,
     /// The sessions to open, close and watch, in the order of the calls.
     pub sessions: Vec<SessionChange>,
     /// The outcome for the parent; `None` while the execution goes on, and for an instance without a parent.

@@ -1,5 +1,6 @@
 //! One run of an activity: its code on a task of its own, while a keeper renews the lease.
 
+use std::future::poll_fn;
 use std::sync::Arc;
 
 use steadfast_client::Client;
@@ -138,7 +139,13 @@ impl<'a> ActivityRun<'a> {
     fn invoke(&self, handler: Arc<dyn ActivityHandler>) -> Invocation {
         let context = ActivityContext::new(Arc::clone(&self.info), self.cancellation.clone(), self.client());
         let input = self.scheduled.input.clone();
-        let call = Caught::new(async move { handler.invoke(context, input).await }).in_current_span();
+        let mut call = Box::pin(Caught::new(async move { handler.invoke(context, input).await }));
+        let (held, token) = (Arc::clone(&self.shared.held), self.token.clone());
+        let call = poll_fn(move |task| {
+            let _running = held.run_code(&token);
+            call.as_mut().poll(task)
+        })
+        .in_current_span();
         let name = format!("{} ({})", self.scheduled.name, self.scheduled.instance);
         self.shared.invocations.spawn(name, call)
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use steadfast_store::{Abandon, Attempt, LeaseToken, ProviderErrorKind};
+use steadfast_store::{Abandon, Attempt, LeaseToken, ProviderError, ProviderErrorKind};
 use tokio::task::JoinHandle;
 
 use crate::plan::LeasePlan;
@@ -87,38 +87,40 @@ pub(crate) struct Bound {
 /// Renews the lease, and returns when it is lost or its bound is reached.
 async fn keep(shared: &RuntimeShared, token: &LeaseToken, plan: LeasePlan, bound: Option<Bound>) -> LeaseEnd {
     let clock = &shared.plan.clock;
-    let mut began = clock.monotonic();
-    let mut bound = bound;
-    let mut ends = began.saturating_add(plan.lasts);
+    let mut bound = bound.map(|bound| RunningBound::start(shared, bound));
+    let mut ends = clock.monotonic().saturating_add(plan.lasts);
     let mut wait = plan.renew_every;
     loop {
         let due = clock.monotonic().saturating_add(wait);
-        if let Some(reached) = bound.take_if(|bound| began.saturating_add(bound.limit) <= due) {
-            let limit = began.saturating_add(reached.limit);
-            clock.sleep_until(limit).await;
-            if clock.monotonic().saturating_sub(limit) > plan.lasts {
-                // This task runs late by more than a lease: the whole process was paused. The time of the
-                // pause is not the holder's, which gets its time again.
-                began = clock.monotonic();
-                bound = Some(reached);
-            } else if (reached.is_reached)() {
-                return LeaseEnd::Bound;
+        if let Some(running) = bound.take_if(|bound| bound.deadline <= due) {
+            clock.sleep_until(running.deadline).await;
+            match running.reach(shared, plan) {
+                Reached::Stop => return LeaseEnd::Bound,
+                Reached::GoOn => {}
+                Reached::NotYet(again) => bound = Some(again),
             }
         }
         clock.sleep_until(due).await;
-        let asked = clock.monotonic();
+        let (asked, asked_at) = (clock.monotonic(), shared.held.pulse().lived());
         let renewed = tokio::select! {
             biased;
-            renewed = shared.store.renew(token, plan.lasts) => renewed,
-            () = clock.sleep_until(ends.max(asked.saturating_add(RETRY))) => return LeaseEnd::Unproven,
+            renewed = watch(shared, token, shared.store.renew(token, plan.lasts)) => renewed,
+            () = clock.sleep_until(ends.max(asked.saturating_add(RETRY))) => {
+                shared.held.lose(token);
+                return LeaseEnd::Unproven;
+            }
         };
         match renewed {
-            Ok(()) => {
+            Ok(waited) => {
+                shared.held.renewed(token, asked_at);
+                // If this lease is lost before its next renewal, the store was slow to answer.
+                shared.held.waited(token, waited);
                 ends = asked.saturating_add(plan.lasts);
                 wait = plan.renew_every;
             }
             Err(error) if error.is_lease_lost() => {
                 tracing::debug!(target: "steadfast::runtime", %error, "the lease is lost");
+                shared.held.lose(token);
                 let is_withdrawn = error.kind == ProviderErrorKind::Withdrawn;
                 return if is_withdrawn { LeaseEnd::Withdrawn } else { LeaseEnd::Lost };
             }
@@ -129,11 +131,83 @@ async fn keep(shared: &RuntimeShared, token: &LeaseToken, plan: LeasePlan, bound
                     "a lease could not be renewed; trying again"
                 );
                 wait = RETRY.min(plan.renew_every);
+                shared.held.waited(token, wait);
                 if clock.monotonic().saturating_add(wait) >= ends {
+                    shared.held.lose(token);
                     return LeaseEnd::Unproven;
                 }
             }
         }
+    }
+}
+
+/// Waits for the answer of the store to a renewal, and notes for how long: tick by tick, because code that
+/// holds the thread of this task keeps the answer from it too, and that time is not the store's. Returns the
+/// time of an answer that renews the lease.
+async fn watch(
+    shared: &RuntimeShared,
+    token: &LeaseToken,
+    renewal: impl Future<Output = Result<(), ProviderError>>,
+) -> Result<Duration, ProviderError> {
+    let (clock, pulse) = (&shared.plan.clock, shared.held.pulse());
+    let Some(tick) = pulse.tick() else { return renewal.await.map(|()| Duration::ZERO) };
+    tokio::pin!(renewal);
+    let mut waited = Duration::ZERO;
+    loop {
+        let before = pulse.lived();
+        let answer = tokio::select! {
+            biased;
+            answer = &mut renewal => Some(answer),
+            () = clock.sleep(tick) => None,
+        };
+        let passed = pulse.lived_since(before).unwrap_or_default();
+        // A task that runs late was held up here, and what it waited for may have been there before.
+        let passed = if passed > tick.saturating_add(tick / 8) { Duration::ZERO } else { passed };
+        shared.held.waited(token, passed);
+        waited = waited.saturating_add(passed);
+        if let Some(answer) = answer {
+            return answer.map(|()| waited);
+        }
+    }
+}
+
+/// The bound of a lease, and when it is reached unless the process is paused.
+struct RunningBound {
+    bound: Bound,
+    deadline: Duration,
+    /// The reading of the pulse at the start.
+    began: Option<Duration>,
+}
+
+/// What follows from the deadline of a bound.
+enum Reached {
+    /// The lease is renewed no more.
+    Stop,
+    /// The holder needs its lease for something else than its code.
+    GoOn,
+    /// The process was paused meanwhile: its holder has had less time than that.
+    NotYet(RunningBound),
+}
+
+impl RunningBound {
+    fn start(shared: &RuntimeShared, bound: Bound) -> Self {
+        let deadline = shared.plan.clock.monotonic().saturating_add(bound.limit);
+        Self { bound, deadline, began: shared.held.pulse().lived() }
+    }
+
+    fn reach(self, shared: &RuntimeShared, plan: LeasePlan) -> Reached {
+        let now = shared.plan.clock.monotonic();
+        let had = match shared.held.pulse().lived_since(self.began) {
+            Some(lived) => lived,
+            // Without a pulse, a task that runs late by more than a lease was paused for all of its time.
+            None if now.saturating_sub(self.deadline) > plan.lasts => Duration::ZERO,
+            None => self.bound.limit,
+        };
+        let left = self.bound.limit.saturating_sub(had);
+        if !left.is_zero() {
+            return Reached::NotYet(Self { deadline: now.saturating_add(left), ..self });
+        }
+        if (self.bound.is_reached)() { Reached::Stop } else { Reached::GoOn }
     }
 }
 

@@ -1,14 +1,19 @@
 //! Deliveries that must not count, although their leases ended without an outcome (G38).
 //!
-//! Poison counts the deliveries during which a process died. A holder that outlives its lease (the process
-//! was paused, or the store was away) takes its delivery off the count with [`Store::excuse`]; a holder that
+//! Poison counts the deliveries that a process died of, or whose code kept the lease from being renewed
+//! (`dispatch/held.rs` decides that). A holder that outlives its lease for another reason (the process was
+//! paused, or the store was away) takes its delivery off the count with [`Store::excuse`]; a holder that
 //! gives its lease back uncounted and does not reach the store tries again. Both are owed to the store, and
 //! wait in one queue until the store answers or the runtime ends.
 //!
 //! The queue is sent before each fetch, so that a process does not lease again what it still owes for, and by
-//! a task of its own, because all slots may be busy.
+//! a task of its own, because all slots may be busy. A fetch that waits already may still be faster:
+//! [`RuntimeShared::abandons_miscounted`] finds such a lease.
+//!
+//! [`Store::excuse`]: steadfast_store::Store::excuse
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -16,6 +21,7 @@ use steadfast_store::{Abandon, Attempt, LeaseToken, ProviderError, ProviderError
 use tokio::sync::Notify;
 
 use super::backoff::Backoff;
+use super::held::{LeasedRow, Loss, Told};
 use super::lease::RETRY;
 use super::until_abandon_deadline;
 use crate::runtime::RuntimeShared;
@@ -27,6 +33,10 @@ const MAX_OWED: usize = 10_000;
 /// How long a fetch waits until the queue is sent. A store that hangs on it must not keep the slots.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// After so many failures in a row the store is taken for away, and left alone for [`RETRY`]. More than one,
+/// because the trouble may be that of one entry.
+const FAILURES_IN_A_ROW: usize = 3;
+
 /// The queue of what this process owes the store.
 #[derive(Debug, Default)]
 pub(crate) struct OwedToStore {
@@ -34,19 +44,23 @@ pub(crate) struct OwedToStore {
     /// Held by the task that sends.
     sending: tokio::sync::Mutex<LastSent>,
     added: Notify,
+    /// How many deliveries the store has taken off the count.
+    excused: AtomicU64,
 }
 
 /// One lease that ended without an outcome, and the call that is owed for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Owed {
     token: LeaseToken,
+    /// What the lease was of, while that is known.
+    row: Option<LeasedRow>,
     call: OwedCall,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OwedCall {
-    /// Abandon the lease uncounted: it may live on.
-    Abandon { retry_after: Option<Duration> },
+    /// Abandon the lease uncounted: it may live on. If it was lost meanwhile, its delivery may count.
+    Abandon { retry_after: Option<Duration>, if_lost: Loss },
     /// Take the delivery off the count: the lease has expired.
     Excuse,
 }
@@ -58,6 +72,7 @@ struct LastSent {
 }
 
 /// What became of one entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OwedAnswer {
     Settled,
     /// Another call is owed for the lease now.
@@ -66,8 +81,31 @@ enum OwedAnswer {
     Later,
 }
 
+/// When a queue is sent whose store failed a moment ago.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AfterFailure {
+    /// The store is left alone for [`RETRY`], however many slots ask.
+    Wait,
+    /// The store has answered since, or there is no later because the runtime ends.
+    TryAgain,
+}
+
+/// A lease as it was fetched, with its count.
+pub(crate) struct CountedLease<'a> {
+    pub(crate) token: &'a LeaseToken,
+    pub(crate) row: &'a LeasedRow,
+    pub(crate) deliveries: u32,
+    /// [`OwedToStore::excused`] when the lease was asked for.
+    pub(crate) excused: u64,
+}
+
 impl OwedToStore {
-    fn add(&self, token: &LeaseToken, call: OwedCall) {
+    /// Counts the deliveries that the store has taken off the count so far.
+    pub(crate) fn excused(&self) -> u64 {
+        self.excused.load(Ordering::Acquire)
+    }
+
+    fn add(&self, owed: Owed) {
         let mut queue = self.lock();
         if queue.len() >= MAX_OWED {
             tracing::warn!(
@@ -77,7 +115,7 @@ impl OwedToStore {
             );
             return;
         }
-        queue.push_back(Owed { token: token.clone(), call });
+        queue.push_back(owed);
         drop(queue);
         self.added.notify_one();
     }
@@ -86,17 +124,26 @@ impl OwedToStore {
         self.lock().front().cloned()
     }
 
-    /// Notes what became of the first entry. Only the task that sends takes entries out.
-    fn settle(&self, sent: &OwedAnswer) {
+    fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    fn owes_for(&self, row: &LeasedRow) -> bool {
+        self.lock().iter().any(|owed| owed.row.as_ref() == Some(row))
+    }
+
+    /// Notes what became of the first entry. Only the task that sends takes entries out. An entry that failed
+    /// goes behind the others: its trouble may be its own.
+    fn settle(&self, sent: OwedAnswer) {
         let mut queue = self.lock();
+        let Some(mut first) = queue.pop_front() else { return };
         match sent {
-            OwedAnswer::Settled => drop(queue.pop_front()),
+            OwedAnswer::Settled => {}
             OwedAnswer::Next(call) => {
-                if let Some(first) = queue.front_mut() {
-                    first.call = *call;
-                }
+                first.call = call;
+                queue.push_front(first);
             }
-            OwedAnswer::Later => {}
+            OwedAnswer::Later => queue.push_back(first),
         }
     }
 
@@ -107,61 +154,118 @@ impl OwedToStore {
 
 impl RuntimeShared {
     /// Gives a lease back uncounted: the turn or the work can be leased again, after `retry_after` if that is
-    /// given. If the store cannot be reached this is owed.
+    /// given. If the store cannot be reached this is owed. A lease that is charged counts all the same.
     pub(crate) async fn abandon_uncounted(&self, token: &LeaseToken, retry_after: Option<Duration>) {
-        let call = OwedCall::Abandon { retry_after };
-        match self.send(&Owed { token: token.clone(), call }).await {
+        if self.held.is_charged(token) {
+            return self.abandon(token, retry_after).await;
+        }
+        let call = OwedCall::Abandon { retry_after, if_lost: self.held.if_lost(token) };
+        let mut owed = Owed { token: token.clone(), row: self.held.row(token), call };
+        match self.send(&owed).await {
             OwedAnswer::Settled => {}
-            OwedAnswer::Next(call) => self.owed.add(token, call),
-            OwedAnswer::Later => self.owed.add(token, call),
+            OwedAnswer::Next(OwedCall::Excuse) => self.lose(token),
+            OwedAnswer::Next(call @ OwedCall::Abandon { .. }) => {
+                owed.call = call;
+                self.owed.add(owed);
+            }
+            OwedAnswer::Later => self.owed.add(owed),
         }
     }
 
-    /// Takes the delivery of a lease off the count that has expired while its holder lived.
-    pub(crate) fn excuse(&self, token: &LeaseToken) {
-        self.owed.add(token, OwedCall::Excuse);
+    /// Notes that a lease has expired while its holder lived. Its delivery is taken off the count, unless the
+    /// code of this process kept the lease from being renewed.
+    pub(crate) fn lose(&self, token: &LeaseToken) {
+        if self.held.lose(token) == Loss::Counts {
+            return;
+        }
+        let row = match self.held.tell(token) {
+            Told::First(row) => Some(row),
+            Told::Unknown => None,
+            Told::Before => return,
+        };
+        self.owed.add(Owed { token: token.clone(), row, call: OwedCall::Excuse });
+    }
+
+    /// Abandons a lease, uncounted, if its count includes a delivery that this process takes off: a fetch
+    /// that waits is given expired work before the excuse for it is there. The next fetch is told the right
+    /// count. Returns whether it was abandoned.
+    ///
+    /// A first delivery costs nothing here.
+    pub(crate) async fn abandons_miscounted(&self, lease: CountedLease<'_>) -> bool {
+        if lease.deliveries <= 1 {
+            return false;
+        }
+        for earlier in self.held.earlier_on(lease.row, lease.token) {
+            self.lose(&earlier);
+        }
+        if self.owed.owes_for(lease.row) {
+            // The store has just answered a fetch.
+            self.send_owed_patiently(AfterFailure::TryAgain).await;
+        }
+        let retry_after = if self.owed.excused() != lease.excused {
+            None
+        } else if lease.deliveries > self.plan.max_attempts && self.owed.owes_for(lease.row) {
+            // The store takes no excuse now. Work that is no poison goes on meanwhile; this would be.
+            Some(RETRY)
+        } else {
+            return false;
+        };
+        self.abandon_uncounted(lease.token, retry_after).await;
+        true
     }
 
     /// Sends what is owed before a fetch. Returns when the queue is empty, or the store does not answer, or
     /// after [`PATIENCE`].
     pub(crate) async fn send_owed_before_fetch(&self) {
-        if self.owed.first().is_none() {
-            return;
+        if self.owed.first().is_some() {
+            self.send_owed_patiently(AfterFailure::Wait).await;
         }
+    }
+
+    async fn send_owed_patiently(&self, after_failure: AfterFailure) {
         tokio::select! {
             biased;
-            () = self.send_owed() => {}
+            () = self.send_owed(after_failure) => {}
             () = self.plan.clock.sleep(PATIENCE) => {}
         }
     }
 
-    /// Sends the queue until it is empty or the store does not answer. After a failure the store is left
-    /// alone for [`RETRY`], however many slots ask.
-    async fn send_owed(&self) {
+    /// Sends each entry of the queue at most once, until the queue is empty or the store does not answer.
+    async fn send_owed(&self, after_failure: AfterFailure) {
         let clock = &self.plan.clock;
         let mut last = self.owed.sending.lock().await;
-        if last.failed_at.is_some_and(|failed| clock.monotonic() < failed.saturating_add(RETRY)) {
+        let waits = last.failed_at.is_some_and(|failed| clock.monotonic() < failed.saturating_add(RETRY));
+        if waits && after_failure == AfterFailure::Wait {
             return;
         }
         last.failed_at = None;
-        while let Some(owed) = self.owed.first() {
+        let (mut left, mut failures) = (self.owed.len(), 0);
+        while left > 0
+            && failures < FAILURES_IN_A_ROW
+            && let Some(owed) = self.owed.first()
+        {
             let sent = self.send(&owed).await;
-            self.owed.settle(&sent);
-            if matches!(sent, OwedAnswer::Later) {
-                last.failed_at = Some(clock.monotonic());
-                return;
+            self.owed.settle(sent);
+            match sent {
+                OwedAnswer::Settled => (left, failures) = (left - 1, 0),
+                OwedAnswer::Next(_) => failures = 0,
+                OwedAnswer::Later => {
+                    last.failed_at = Some(clock.monotonic());
+                    (left, failures) = (left - 1, failures + 1);
+                }
             }
         }
     }
 
     async fn send(&self, owed: &Owed) -> OwedAnswer {
         let answer = match owed.call {
-            OwedCall::Abandon { retry_after } => {
+            OwedCall::Abandon { retry_after, .. } => {
                 let how = Abandon { retry_after, attempt: Attempt::Uncounted };
                 self.store.abandon(&owed.token, how).await
             }
             OwedCall::Excuse => self.store.excuse(&owed.token).await.map(|excused| {
                 tracing::debug!(target: "steadfast::runtime", excused, "a delivery that outlived its lease");
+                self.owed.excused.fetch_add(u64::from(excused), Ordering::Release);
             }),
         };
         let Err(error) = answer else { return OwedAnswer::Settled };
@@ -169,7 +273,9 @@ impl RuntimeShared {
         match owed.call {
             // Work that was withdrawn has no count any more.
             _ if error.kind == ProviderErrorKind::Withdrawn => OwedAnswer::Settled,
-            OwedCall::Abandon { .. } if error.is_lease_lost() => OwedAnswer::Next(OwedCall::Excuse),
+            OwedCall::Abandon { if_lost: Loss::Excused, .. } if error.is_lease_lost() => {
+                OwedAnswer::Next(OwedCall::Excuse)
+            }
             _ if is_worth_another_try(&error) => OwedAnswer::Later,
             OwedCall::Abandon { .. } | OwedCall::Excuse => OwedAnswer::Settled,
         }
@@ -204,7 +310,7 @@ pub(crate) async fn send_owed(shared: Arc<RuntimeShared>) {
             () = shared.owed.added.notified() => {}
         }
         while shared.owed.first().is_some() && !shared.stop.is_cancelled() {
-            shared.send_owed().await;
+            shared.send_owed(AfterFailure::Wait).await;
             if shared.owed.first().is_none() {
                 backoff.reset();
                 break;
@@ -215,7 +321,46 @@ pub(crate) async fn send_owed(shared: Arc<RuntimeShared>) {
     shared.slots.wait().await;
     tokio::select! {
         biased;
-        () = shared.send_owed() => {}
+        () = shared.send_owed(AfterFailure::TryAgain) => {}
         () = until_abandon_deadline(&shared) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owing(texts: &[&str]) -> OwedToStore {
+        let owed = OwedToStore::default();
+        for text in texts {
+            let token = LeaseToken::Work((*text).to_owned());
+            owed.add(Owed { token, row: None, call: OwedCall::Excuse });
+        }
+        owed
+    }
+
+    fn order(owed: &OwedToStore) -> Vec<String> {
+        owed.lock().iter().map(|owed| owed.token.as_str().to_owned()).collect()
+    }
+
+    #[test]
+    fn an_entry_that_fails_goes_behind_the_others() {
+        let owed = owing(&["a", "b", "c"]);
+        owed.settle(OwedAnswer::Later);
+        assert_eq!(order(&owed), ["b", "c", "a"]);
+        owed.settle(OwedAnswer::Settled);
+        owed.settle(OwedAnswer::Settled);
+        assert_eq!(order(&owed), ["a"]);
+    }
+
+    #[test]
+    fn an_entry_that_has_a_next_call_stays_the_first() {
+        let owed = owing(&["a", "b"]);
+        let next = OwedCall::Abandon { retry_after: None, if_lost: Loss::Counts };
+        owed.settle(OwedAnswer::Next(next));
+        assert_eq!(
+            (order(&owed), owed.first().map(|first| first.call)),
+            (vec!["a".to_owned(), "b".to_owned()], Some(next))
+        );
     }
 }

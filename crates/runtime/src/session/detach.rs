@@ -59,15 +59,17 @@ async fn detach(shared: &Arc<RuntimeShared>, detachments: Vec<Detachment>, cause
     for detachment in &detachments {
         detachment.session.drop_state();
     }
+    let mut is_released = false;
     if cause.releases(shared.plan.release_on_shutdown) {
         let claims: Vec<SessionRef> =
             detachments.iter().map(|detachment| detachment.session.reference()).collect();
-        release(shared, &claims).await;
+        is_released = release(shared, &claims).await;
     }
     // An answer that was under way when a claim was released may bring it for as long as a lease lasts.
-    let until = shared.plan.clock.monotonic().saturating_add(shared.plan.session_lease.lasts);
+    let now = shared.plan.clock.monotonic();
+    let until = now.saturating_add(shared.plan.session_lease.lasts);
     for detachment in &detachments {
-        shared.sessions.detached(&detachment.session, until);
+        shared.sessions.detached(&detachment.session, now, until, is_released);
         log(shared, detachment);
     }
     shared.metrics().set_attached_sessions(shared.sessions.count());
@@ -75,12 +77,13 @@ async fn detach(shared: &Arc<RuntimeShared>, detachments: Vec<Detachment>, cause
 
 /// Releases leases in the store, so that other processes need not wait for them to expire. Waits for the
 /// store at most as long as a lease lasts: a store that hangs must not keep the process, and the leases
-/// expire by themselves.
-pub(super) async fn release(shared: &RuntimeShared, claims: &[SessionRef]) {
+/// expire by themselves. Returns whether the store has confirmed it. If not, the leases may live on, and
+/// fetches exclude the sessions until an answer to a renewal tells.
+pub(super) async fn release(shared: &RuntimeShared, claims: &[SessionRef]) -> bool {
     if claims.is_empty() {
-        return;
+        return true;
     }
-    let Some(owner) = shared.sessions.owner() else { return };
+    let Some(owner) = shared.sessions.owner() else { return false };
     let lease = shared.plan.session_lease.lasts;
     let unanswered = || Err(ProviderError::retryable("release_sessions", "the store did not answer"));
     let released = tokio::select! {
@@ -89,11 +92,12 @@ pub(super) async fn release(shared: &RuntimeShared, claims: &[SessionRef]) {
         () = shared.plan.clock.sleep(lease) => unanswered(),
         () = until_abandon_deadline(shared) => unanswered(),
     };
+    let is_confirmed = released.is_ok();
     if let Err(error) = released {
-        // The leases may live on in the store. Fetches exclude these sessions until the leases have expired,
-        // because a fetch would bring the claim that was released here.
+        // A store without epochs does not name the claims that it renews. Its sessions are excluded until
+        // their leases have expired.
         let until = shared.plan.clock.monotonic().saturating_add(lease);
-        for claim in claims {
+        for claim in claims.iter().filter(|claim| claim.epoch == 0) {
             shared.sessions.exclude(&claim.key, until);
         }
         tracing::warn!(
@@ -103,6 +107,7 @@ pub(super) async fn release(shared: &RuntimeShared, claims: &[SessionRef]) {
             "sessions could not be released; their leases will end"
         );
     }
+    is_confirmed
 }
 
 fn log(shared: &RuntimeShared, detachment: &Detachment) {

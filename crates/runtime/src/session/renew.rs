@@ -167,13 +167,21 @@ async fn follow(shared: &Arc<RuntimeShared>, answer: SessionsRenewed, held: &[Se
             revived.push(claim.clone());
         }
     }
+    let named: Vec<SessionRef> = renewed.iter().chain(&idle).chain(&untaken).cloned().collect();
+    // A claim that is not among them has no lease any more, however the release of it went.
+    let known = asked.saturating_add(plan.session_lease.lasts);
+    sessions.confirm_unnamed(&named, asked, known);
+    revived.extend(idle.iter().chain(&untaken).filter(|claim| sessions.has_detached(claim)).cloned());
     detach::start(shared, &idle, DetachCause::Idle);
     detach::start(shared, &sessions.idle_without_epoch(plan.session_idle, asked), DetachCause::Idle);
     detach::start(shared, &untaken, DetachCause::Untaken);
     // From here on this function waits for the store and may be dropped; the answer to the next renewal then
     // names these sessions again. A renewed lease of a session that was detached here would block other
     // processes, so it is released. Fetches exclude the session until then.
-    detach::release(shared, &revived).await;
+    if detach::release(shared, &revived).await {
+        let until = plan.clock.monotonic().saturating_add(plan.session_lease.lasts);
+        sessions.confirm_released(&revived, until);
+    }
     sessions.settle_unproven();
     for claim in lost {
         let cause = if is_closed(shared, &claim).await { DetachCause::Closed } else { DetachCause::Lost };

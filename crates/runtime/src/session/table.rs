@@ -41,7 +41,8 @@ pub(super) struct SessionTable {
     pub(super) reserved: usize,
     /// Sessions that fetches exclude, until a time of the monotonic clock.
     pub(super) excluded: BTreeMap<SessionKey, Duration>,
-    /// Claims that were released: the answer to a fetch that was under way may still bring one.
+    /// Claims that this process has detached: their leases may live on in the store, and the answer to a
+    /// fetch that was under way may still bring one.
     released: BTreeMap<SessionKey, ReleasedClaim>,
     /// The process takes no more session work: it drains, it stops, or a newer process has its node's name.
     pub(super) is_draining: bool,
@@ -56,11 +57,16 @@ struct TrackedSession {
     last_use: LastUse,
 }
 
-/// A claim that was released, and until when it is remembered by the monotonic clock.
+/// A claim that was released.
 #[derive(Debug, Clone, Copy)]
 struct ReleasedClaim {
     epoch: u64,
+    since: Duration,
+    /// Until when it is remembered by the monotonic clock, if its release is confirmed.
     until: Duration,
+    /// The store has confirmed that the lease is gone. Until then the claim is remembered, fetches exclude
+    /// the session, and a renewal that names the claim releases it again.
+    is_confirmed: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -101,6 +107,18 @@ impl LocalSessions {
     /// Returns the owner of this process's sessions. `None` until the node is registered.
     pub(crate) fn owner(&self) -> Option<&Owner> {
         self.owner.get()
+    }
+
+    /// Tells whether this process takes activities of sessions: its limit allows some, its node is
+    /// registered, and it does not drain.
+    pub(crate) fn serves(&self) -> bool {
+        self.limit > 0 && self.owner().is_some() && !self.is_draining()
+    }
+
+    /// Waits until the node is registered.
+    pub(crate) async fn until_registered(&self) {
+        let mut changes = self.changes.subscribe();
+        while self.owner().is_none() && changes.changed().await.is_ok() {}
     }
 
     /// Returns the name of the owner for log lines.
@@ -172,14 +190,45 @@ impl LocalSessions {
         }
     }
 
-    /// Notes that the store has extended a lease. Returns whether the session must be released there: this
-    /// process has detached it, because the lease was not renewed in time.
+    /// Notes that the store has extended a lease. Returns whether the session must be released there, because
+    /// this process has detached it: the lease was not renewed in time, or the release did not arrive.
     pub(super) fn renewed(&self, claim: &SessionRef, proven_until: Duration) -> bool {
         let mut table = self.lock();
         if !table.holds_claim(claim) {
-            return false;
+            return table.is_released(claim);
         }
         table.on(&claim.key, SessionEvent::Renew { proven_until }).contains(&SessionEffect::Release)
+    }
+
+    /// Tells whether this process has detached a claim whose lease the store has all the same.
+    pub(super) fn has_detached(&self, claim: &SessionRef) -> bool {
+        let table = self.lock();
+        match table.tracked.get(&claim.key).filter(|tracked| tracked.local.epoch == claim.epoch) {
+            Some(tracked) => tracked.local.state == SessionState::Unproven,
+            None => table.is_released(claim),
+        }
+    }
+
+    /// Notes that the store has released these claims. They are remembered until `until`.
+    pub(super) fn confirm_released(&self, claims: &[SessionRef], until: Duration) {
+        let is_changed = self.lock().confirm(until, |key, released| {
+            claims.iter().any(|claim| claim.key == *key && claim.epoch == released.epoch)
+        });
+        if is_changed {
+            self.changed();
+        }
+    }
+
+    /// Notes which leases the store has, by its answer to a renewal that was sent at `asked`. The lease of a
+    /// claim that was released before, and is not named, is gone. Such claims are remembered until `until`.
+    pub(super) fn confirm_unnamed(&self, named: &[SessionRef], asked: Duration, until: Duration) {
+        let is_changed = self.lock().confirm(until, |key, released| {
+            let lives_on = named.iter().any(|claim| claim.key == *key && claim.epoch <= released.epoch);
+            released.since <= asked && !lives_on
+        });
+        if is_changed {
+            self.changed();
+        }
     }
 
     /// Begins to detach one claim of a session. `None` if this process does not hold it, or if it is busy and
@@ -214,15 +263,16 @@ impl LocalSessions {
         expired
     }
 
-    /// Forgets a session whose detach procedure has ended, and remembers until `until` that this claim of it
-    /// was released.
-    pub(super) fn detached(&self, session: &Session, until: Duration) {
+    /// Forgets a session whose detach procedure has ended, and remembers that this claim of it was released:
+    /// until `until`, and until the store has confirmed it.
+    pub(super) fn detached(&self, session: &Session, now: Duration, until: Duration, is_confirmed: bool) {
         {
             let mut table = self.lock();
             if table.current(session).is_some() {
                 table.on(session.key(), SessionEvent::Detached);
             }
-            table.remember_released(&session.reference(), until);
+            let released = ReleasedClaim { epoch: session.epoch(), since: now, until, is_confirmed };
+            table.remember_released(session.key(), released);
         }
         self.changed();
         self.ended();
@@ -230,7 +280,7 @@ impl LocalSessions {
 
     /// Forgets released claims whose time is over.
     pub(super) fn forget_released(&self, now: Duration) {
-        self.lock().released.retain(|_, released| released.until > now);
+        self.lock().released.retain(|_, released| !released.is_confirmed || released.until > now);
     }
 
     /// Forgets the unproven sessions, once the store has answered a renewal.
@@ -390,9 +440,11 @@ impl SessionTable {
         proven_until: Duration,
     ) -> Option<(Session, Option<Detachment>)> {
         let SessionRef { key, epoch } = claim;
-        if self.was_released(claim, now) {
+        if self.is_released(claim) {
             return None;
         }
+        // A later claim: the lease of the former one is gone.
+        self.released.remove(key);
         let known = self.tracked.get(key);
         let local = known.map_or(LocalSession::FREE, |known| known.local);
         let (local, effects) = local.on(SessionEvent::Claim { epoch: *epoch, proven_until });
@@ -408,21 +460,36 @@ impl SessionTable {
         Some((handle, replaced))
     }
 
-    /// Tells whether this claim, or a later one of the same session, was released a short time ago.
-    fn was_released(&self, claim: &SessionRef, now: Duration) -> bool {
-        let released = self.released.get(&claim.key);
-        released.is_some_and(|released| released.epoch >= claim.epoch && released.until > now)
+    /// Tells whether this claim, or a later one of the same session, was released and is remembered.
+    fn is_released(&self, claim: &SessionRef) -> bool {
+        self.released.get(&claim.key).is_some_and(|released| released.epoch >= claim.epoch)
     }
 
     /// Remembers a released claim. A store without epochs gives every claim the same number: there a claim
     /// that comes again may be a new one.
-    fn remember_released(&mut self, claim: &SessionRef, until: Duration) {
-        if claim.epoch == 0 {
-            return;
+    fn remember_released(&mut self, key: &SessionKey, released: ReleasedClaim) {
+        let known = self.released.get(key);
+        if released.epoch > 0 && known.is_none_or(|known| known.epoch <= released.epoch) {
+            self.released.insert(key.clone(), released);
         }
-        let released = self.released.entry(claim.key.clone()).or_insert(ReleasedClaim { epoch: 0, until });
-        released.epoch = released.epoch.max(claim.epoch);
-        released.until = released.until.max(until);
+    }
+
+    /// Marks the released claims whose leases are gone as confirmed. Returns whether there was one.
+    fn confirm(&mut self, until: Duration, is_gone: impl Fn(&SessionKey, &ReleasedClaim) -> bool) -> bool {
+        let mut is_changed = false;
+        for (key, released) in &mut self.released {
+            if !released.is_confirmed && is_gone(key, released) {
+                released.is_confirmed = true;
+                released.until = until;
+                is_changed = true;
+            }
+        }
+        is_changed
+    }
+
+    /// Lists the sessions whose release the store has not confirmed.
+    fn unconfirmed(&self) -> impl Iterator<Item = &SessionKey> {
+        self.released.iter().filter(|(_, released)| !released.is_confirmed).map(|(key, _)| key)
     }
 
     fn next_use(&mut self, at: Duration) -> LastUse {
@@ -452,7 +519,8 @@ impl SessionTable {
     /// those that were excluded for a while.
     pub(super) fn all_excluded(&self) -> impl Iterator<Item = &SessionKey> {
         let detached = self.tracked.iter().filter(|(_, tracked)| !tracked.local.is_held());
-        detached.map(|(key, _)| key).chain(self.excluded.keys())
+        let unconfirmed = self.unconfirmed().filter(|key| !self.tracked.contains_key(*key));
+        detached.map(|(key, _)| key).chain(self.excluded.keys()).chain(unconfirmed)
     }
 }
 
@@ -491,7 +559,7 @@ mod tests {
         let reference = on_session.session.reference();
         drop(on_session);
         let detachment = sessions.detach(&reference, DetachCause::Idle).expect("is held");
-        sessions.detached(&detachment.session, now + LEASE);
+        sessions.detached(&detachment.session, now, now + LEASE, true);
     }
 
     fn sessions() -> Arc<LocalSessions> {
@@ -514,6 +582,30 @@ mod tests {
         claim_and_release(&sessions, 5, Duration::ZERO);
         sessions.forget_released(LEASE);
         assert!(sessions.lock().released.is_empty());
+    }
+
+    #[test]
+    fn g10_a_claim_whose_release_is_not_confirmed_is_excluded_and_released_again() {
+        let sessions = sessions();
+        let on_session = claim(&sessions, 5, Duration::ZERO).expect("is served");
+        let reference = on_session.session.reference();
+        drop(on_session);
+        let detachment = sessions.detach(&reference, DetachCause::Idle).expect("is held");
+        sessions.detached(&detachment.session, Duration::ZERO, LEASE, false);
+        let much_later = 10 * LEASE;
+        sessions.forget_released(much_later);
+        assert!(claim(&sessions, 5, much_later).is_none(), "its lease may live on");
+        let excluded = |sessions: &Arc<LocalSessions>| {
+            sessions.ask(LEASE, much_later).request.expect("is registered").leave_out.len()
+        };
+        assert_eq!(excluded(&sessions), 1);
+        assert!(sessions.has_detached(&reference) && sessions.renewed(&reference, much_later + LEASE));
+        sessions.confirm_unnamed(std::slice::from_ref(&reference), much_later, much_later + LEASE);
+        assert_eq!(excluded(&sessions), 1, "the store has it");
+        sessions.confirm_unnamed(&[], much_later, much_later + LEASE);
+        assert_eq!(excluded(&sessions), 0);
+        assert!(claim(&sessions, 5, much_later).is_none(), "an answer may be under way");
+        assert!(claim(&sessions, 6, much_later).is_some());
     }
 
     #[test]

@@ -99,6 +99,7 @@ impl RuntimeShared {
             metadata,
             cancelled: effects.cancelled_activities,
             watched,
+            dropped_timers: effects.dropped_timers,
         }
     }
 
@@ -176,16 +177,14 @@ impl RuntimeShared {
         }
     }
 
-    /// Takes the delivery of a lost turn off the count: this process lives, so it was paused, or the store
-    /// was away (G38). A lease that was lost to `max_turn_time` counts.
+    /// Takes the delivery of a lost turn off the count if this process was paused, or the store was away
+    /// (G38). A lease that was lost to `max_turn_time` counts (G16).
     fn lose_turn(&self, token: &LeaseToken, error: &ProviderError) {
         tracing::warn!(
             target: "steadfast::runtime",
             %error,
             "the lease of the turn was lost; what it decided is not used"
         );
-        if !self.running_turns.was_lost_to_time(token) {
-            self.excuse(token);
-        }
+        self.lose(token);
     }
 }

@@ -1,18 +1,13 @@
 //! The turns whose code runs, and which of them run longer than `max_turn_time`: this process runs no other
 //! turn of such an instance, so that it does not take one slot after another.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-use steadfast_store::LeaseToken;
 
 /// The instances whose code runs in this process now, and whether each is overdue.
 #[derive(Debug, Default)]
 pub(crate) struct RunningTurns {
     turns: Mutex<BTreeMap<String, TurnTime>>,
-    /// The texts of the leases that were not renewed because their code took too long, until their code has
-    /// returned. Such a lease is the code's fault: its delivery counts (G16).
-    lost: Mutex<BTreeSet<String>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,24 +23,13 @@ impl RunningTurns {
         RunningTurn { all: Arc::clone(self), instance: instance.to_owned() }
     }
 
-    /// Marks the code of an instance as overdue, and its lease as lost to that. `false` if its code does not
-    /// run: then the turn waits for the store, and its lease is still renewed.
-    pub(super) fn mark_overdue(&self, instance: &str, token: &LeaseToken) -> bool {
+    /// Marks the code of an instance as overdue. `false` if its code does not run: then the turn waits for
+    /// the store, and its lease is still renewed.
+    pub(super) fn mark_overdue(&self, instance: &str) -> bool {
         let mut turns = self.lock();
         let Some(time) = turns.get_mut(instance) else { return false };
         *time = TurnTime::Overdue;
-        self.lock_lost().insert(token.as_str().to_owned());
         true
-    }
-
-    /// Tells whether the lease was lost because its code took longer than `max_turn_time`.
-    pub(super) fn was_lost_to_time(&self, token: &LeaseToken) -> bool {
-        self.lock_lost().contains(token.as_str())
-    }
-
-    /// Forgets a lease whose turn has ended.
-    pub(super) fn forget(&self, token: &LeaseToken) {
-        self.lock_lost().remove(token.as_str());
     }
 
     pub(super) fn is_overdue(&self, instance: &str) -> bool {
@@ -54,10 +38,6 @@ impl RunningTurns {
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, TurnTime>> {
         self.turns.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn lock_lost(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.lost.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -8,7 +8,9 @@ use std::time::Duration;
 use semver::Version;
 use steadfast_core::{Event, KvEntry, WorkItem, kind_of};
 use steadfast_store::rules::lists_orchestration;
-use steadfast_store::{History, LeaseToken, Message, NeededHandler, RunId, TurnCommit, TurnLease};
+use steadfast_store::{
+    History, LeaseToken, MAX_PAGE, Message, NeededHandler, RunId, TurnCommit, TurnLease, WorkerId, WorkerInfo,
+};
 
 use super::commit::CommitEnd;
 use super::standing::Standing;
@@ -179,29 +181,43 @@ impl TurnProcess {
             }
         };
         match why {
-            Wait::Incompatible { version } if self.is_run_elsewhere(version).await => {
+            Wait::Incompatible { version } if self.may_run_elsewhere(version).await => {
                 self.shared.abandon_uncounted(&self.token, Some(delay)).await;
             }
             _ => self.shared.abandon(&self.token, Some(delay)).await,
         }
     }
 
-    /// Tells whether another live worker has the code of this execution and an engine that is new enough.
-    async fn is_run_elsewhere(&self, engine: &str) -> bool {
+    /// Tells whether another live worker has the code of this execution and an engine that is new enough. A
+    /// store that does not answer now may have one.
+    async fn may_run_elsewhere(&self, engine: &str) -> bool {
         let (Some(started), Ok(engine)) = (&self.standing.started, Version::parse(engine)) else {
             return false;
         };
         let needed = NeededHandler { name: started.name.clone(), version: started.version.clone() };
         let own = &self.shared.worker_row.id;
-        let workers = self.shared.store.workers(None).await.unwrap_or_default();
-        workers.iter().any(|worker| {
+        let can_run = |worker: &WorkerInfo| {
             let is_new_enough =
                 Version::parse(&worker.report.process.version).is_ok_and(|version| version >= engine);
             worker.is_live
                 && worker.report.id != *own
                 && is_new_enough
-                && lists_orchestration(&worker.report, &needed)
-        })
+                && lists_orchestration(&worker.report, &needed, Some(&engine))
+        };
+        let mut after: Option<WorkerId> = None;
+        loop {
+            let page = match self.shared.store.workers(after.as_ref()).await {
+                Ok(page) => page,
+                Err(error) => return error.is_retryable(),
+            };
+            if page.iter().any(can_run) {
+                return true;
+            }
+            match page.last() {
+                Some(last) if page.len() >= MAX_PAGE => after = Some(last.report.id.clone()),
+                _ => return false,
+            }
+        }
     }
 }
 

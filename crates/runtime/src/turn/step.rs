@@ -1,18 +1,22 @@
 //! The step of a turn: the code of the orchestration runs on, until it waits again.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use semver::Version;
 use steadfast_core::WorkItem;
 use steadfast_core::current_build_version;
 use steadfast_core::replay::{Execution, Identity, Setup, Start, Turn};
+use steadfast_store::LeaseToken;
 use tracing::Instrument;
 
 use super::process::{KnownExecution, TurnProcess};
 use super::standing::{RecordedEnding, RecordedStart, Standing};
 use super::triage::Run;
+use crate::dispatch::held::CodeOnThread;
 use crate::handler::OrchestrationHandler;
 use crate::observe::span;
+use crate::runtime::RuntimeShared;
 use crate::upkeep::worker::Missing;
 
 /// A turn whose code has run and that is not committed yet.
@@ -72,6 +76,7 @@ impl TurnProcess {
         // The keeper of the lease, on a task of its own, marks the entry as overdue if the code takes too
         // long. The entry, and with it the mark, is removed when the code returns.
         let _running = self.shared.running_turns.enter(&self.instance);
+        let _time = CodeTime::start(&self.shared, &self.token);
         // A turn must not depend on what else ran on this task: no cooperative budget interrupts it.
         tokio::task::unconstrained(async move {
             let (mut execution, visited) = match (known, start.clone()) {
@@ -140,6 +145,30 @@ impl TurnProcess {
                 missing.text(self.shared.plan.max_attempts, self.deliveries),
                 self.shared.orchestrations.instead_of(name),
             );
+        }
+    }
+}
+
+/// Measures how long the code of a turn runs, and charges the lease if that is longer than `max_turn_time`.
+/// The keeper of the lease cannot tell if the code holds the thread that the keeper would run on (G16).
+struct CodeTime<'a> {
+    shared: &'a RuntimeShared,
+    token: &'a LeaseToken,
+    began: Option<Duration>,
+    _running: CodeOnThread<'a>,
+}
+
+impl<'a> CodeTime<'a> {
+    fn start(shared: &'a RuntimeShared, token: &'a LeaseToken) -> Self {
+        Self { shared, token, began: shared.held.pulse().lived(), _running: shared.held.run_code(token) }
+    }
+}
+
+impl Drop for CodeTime<'_> {
+    fn drop(&mut self) {
+        let took = self.shared.held.pulse().lived_since(self.began);
+        if took.is_some_and(|took| took > self.shared.plan.max_turn_time) {
+            self.shared.held.charge(self.token);
         }
     }
 }

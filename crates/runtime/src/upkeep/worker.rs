@@ -131,7 +131,7 @@ async fn keep_row(shared: &RuntimeShared) {
     let mut backoff = Backoff::new(shared.seed);
     let mut warned = false;
     while !shared.stop.is_cancelled() {
-        let is_fenced = shared.fenced.is_cancelled();
+        let (is_fenced, is_registered) = (shared.fenced.is_cancelled(), shared.sessions.owner().is_some());
         let answer = tokio::select! {
             biased;
             () = shared.stop.cancelled() => break,
@@ -159,7 +159,7 @@ async fn keep_row(shared: &RuntimeShared) {
                 wait
             }
         };
-        until_stopped(&shared.stop, next_report(shared, wait, is_fenced)).await;
+        until_stopped(&shared.stop, next_report(shared, wait, is_fenced, is_registered)).await;
     }
     let answers = report_in_time(shared, WorkerPhase::Stops).await;
     shared.tasks.wait().await;
@@ -168,12 +168,13 @@ async fn keep_row(shared: &RuntimeShared) {
     }
 }
 
-/// Waits until the next report is due: after a time, or when the node is replaced and that is not reported
-/// yet.
-async fn next_report(shared: &RuntimeShared, wait: Duration, is_fenced: bool) {
+/// Waits until the next report is due: after a time, or when the node is replaced or registered and that is
+/// not reported yet.
+async fn next_report(shared: &RuntimeShared, wait: Duration, is_fenced: bool, is_registered: bool) {
     tokio::select! {
         biased;
         () = shared.fenced.cancelled(), if !is_fenced => {}
+        () = shared.sessions.until_registered(), if !is_registered => {}
         () = shared.plan.clock.sleep(wait) => {}
     }
 }
@@ -224,6 +225,8 @@ fn report_of(shared: &RuntimeShared, phase: WorkerPhase) -> WorkerReport {
         orchestrations: listed(turns, &|| shared.orchestrations.listed()),
         activities: listed(activities, &|| shared.activities.listed_names()),
         tags: plan.tags.clone(),
+        serves_sessions: shared.sessions.serves(),
+        engines: Some(plan.filter.clone()),
         takes_unlisted: plan.on_missing_handler == OnMissingHandler::Fail,
         // A task that was replaced because it does not return is still busy, but it is no slot.
         slots: WorkerSlots {
@@ -300,7 +303,7 @@ impl RuntimeShared {
                     "a lease could not be refused; it will end (S5)"
                 );
                 if error.is_lease_lost() {
-                    self.excuse(token);
+                    self.lose(token);
                 }
                 unlisted
             }

@@ -4,7 +4,7 @@ use steadfast_core::{ErrorDetails, Event, EventKind, SessionConcurrency};
 
 use crate::{ProviderError, TurnCommit};
 
-use super::{check_message, check_work};
+use super::{check_message, check_timer, check_work};
 
 /// A change that an event of a commit makes to the sessions of its instance (S13).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,14 +44,16 @@ impl<'a> SessionEffect<'a> {
 }
 
 impl TurnCommit {
-    /// Refuses a commit that sends work as a message, or queues a message as work (S3).
+    /// Refuses a commit that sends work as a message, queues a message as work, or drops a timer that is none
+    /// (S3).
     ///
     /// # Errors
     /// `Invalid`.
     pub fn check(&self) -> Result<(), ProviderError> {
         const OPERATION: &str = "commit_turn";
         self.messages.iter().try_for_each(|message| check_message(OPERATION, &message.item))?;
-        self.work.iter().try_for_each(|work| check_work(OPERATION, &work.item))
+        self.work.iter().try_for_each(|work| check_work(OPERATION, &work.item))?;
+        self.dropped_timers.iter().try_for_each(|item| check_timer(OPERATION, item))
     }
 
     /// Tells whether the instance ends with this commit, so that callers who wait for the end are woken. An

@@ -1,5 +1,7 @@
 //! Messages: which ones can be sent, and which ones start an execution.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 use steadfast_core::{WorkItem, kind_of};
 
@@ -35,6 +37,30 @@ pub fn check_start(item: &WorkItem) -> Result<(), ProviderError> {
             Err(ProviderError::new(ProviderErrorKind::Invalid, "start", text))
         }
     }
+}
+
+/// Refuses a message of a dropped timer that is not a `TimerFired`.
+///
+/// # Errors
+/// `Invalid`, naming the operation.
+pub fn check_timer(operation: &str, item: &WorkItem) -> Result<(), ProviderError> {
+    match item {
+        WorkItem::TimerFired { .. } => Ok(()),
+        other => {
+            let text = format!("{} is not the message of a timer", kind_of(other));
+            Err(ProviderError::new(ProviderErrorKind::Invalid, operation, text))
+        }
+    }
+}
+
+/// Returns the ids of the timers of an execution whose messages these are, by rising id.
+pub fn timers_of(execution_id: u64, items: impl IntoIterator<Item = WorkItem>) -> Vec<u64> {
+    let own = items.into_iter().filter_map(|item| match item {
+        WorkItem::TimerFired { execution_id: execution, id, .. } if execution == execution_id => Some(id),
+        _ => None,
+    });
+    let ids: BTreeSet<u64> = own.collect();
+    ids.into_iter().collect()
 }
 
 /// Tells whether a message starts an execution. A start is part of the next turn even if more messages than

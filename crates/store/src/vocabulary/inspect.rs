@@ -12,7 +12,7 @@ pub struct TurnState {
     /// there are none.
     pub oldest_ms: Option<u64>,
     /// The number of messages that are not visible yet: timers, delayed messages, messages to be retried
-    /// later.
+    /// later. Timers that the code dropped are not counted.
     pub delayed: u64,
     /// The number of messages that the live lease holds.
     pub leased: u64,
@@ -21,6 +21,9 @@ pub struct TurnState {
     /// The sessions that the current execution watches: it gets a message when a worker claims one anew. In
     /// the order of keys.
     pub watched: Vec<SessionKey>,
+    /// The ids of the events that created timers of the current execution which the code does not await any
+    /// more and whose messages are queued, in rising order, at most [`MAX_PAGE`](crate::MAX_PAGE).
+    pub dropped_timers: Vec<u64>,
     /// The store's time, in milliseconds since the Unix epoch.
     pub now_ms: u64,
 }

@@ -147,6 +147,10 @@ pub struct TurnCommit {
     /// The sessions that the execution watches from now on: it gets a message when a process claims one of
     /// them anew.
     pub watched: Vec<SessionKey>,
+    /// The messages of timers that the code does not await any more, each a `TimerFired`; messages that this
+    /// commit sends may be among them. They stay queued and fire, and [`turn_of`](crate::Store::turn_of)
+    /// tells them apart.
+    pub dropped_timers: Vec<WorkItem>,
 }
 
 impl TurnCommit {

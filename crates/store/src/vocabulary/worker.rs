@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use steadfast_core::TagFilter;
+use steadfast_core::{DispatcherCapabilityFilter, TagFilter};
 
 use crate::Abandon;
 
@@ -30,6 +30,11 @@ pub struct WorkerReport {
     pub activities: Vec<ListedHandler>,
     /// The tags that it accepts.
     pub tags: TagFilter,
+    /// Whether it takes activities of sessions. A worker that serves none does not list them for such work.
+    pub serves_sessions: bool,
+    /// The engine versions whose executions it runs; `None` means all. It lists its orchestrations for these
+    /// executions only.
+    pub engines: Option<DispatcherCapabilityFilter>,
     /// Whether it takes work whose handler no live worker lists, to refuse it and count the delivery. A
     /// worker that parks such work leaves it alone.
     pub takes_unlisted: bool,

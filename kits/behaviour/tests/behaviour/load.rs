@@ -262,6 +262,8 @@ fn assert_nothing_left(path: &Path, left: &Remains) {
         ("heads", 0),
         ("watchers", 0),
         ("set_aside", 0),
+        ("torn_messages", 0),
+        ("torn_work", 0),
         ("nodes", 0),
         ("routes", 0),
         // The workers have stopped; a row is kept for a day, and a lease is remembered with what it held.
@@ -304,6 +306,7 @@ fn assert_nothing_left(path: &Path, left: &Remains) {
                   AND name NOT LIKE 'sqlite_%' ORDER BY name)";
     let tables: String = file.query_row(tables, [], |row| row.get(0)).expect("lists");
     let known = "clock counter ended_leases executions heads history instances kv messages nodes pins routes \
-                 sessions set_aside steadfast_migrations watchers work worker_handlers workers";
+                 sessions set_aside steadfast_migrations torn_messages torn_work watchers work \
+                 worker_handlers workers";
     assert_eq!(tables, known, "a table that nobody looks at here");
 }

@@ -7,6 +7,7 @@
 
 mod clock;
 mod file;
+mod fleet;
 mod outlived;
 mod server;
 mod session;

@@ -11,7 +11,8 @@ pub(super) mod wake;
 
 use std::time::Duration;
 
-use steadfast_core::{SessionKey, TagFilter, WorkItem};
+use semver::Version;
+use steadfast_core::{DispatcherCapabilityFilter, SemverRange, SessionKey, TagFilter, WorkItem};
 use steadfast_store::{
     Abandon, Attempt, Cold, LeaseToken, ListedHandler, NeededHandler, NewWork, Owner, ProviderError, Refusal,
     Refused, SessionRequest, SessionScope, Store, TurnLease, TurnRequest, WORKER_LIVE_FOR, WorkLease,
@@ -42,6 +43,8 @@ fn worker(id: &str) -> WorkerReport {
         orchestrations: Vec::new(),
         activities: Vec::new(),
         tags: TagFilter::DefaultOnly,
+        serves_sessions: true,
+        engines: None,
         takes_unlisted: false,
         slots: WorkerSlots::default(),
         sessions: 0,
@@ -61,6 +64,12 @@ fn capable(id: &str) -> WorkerReport {
 /// The report of a worker that has no handlers, and takes work that no live worker lists.
 fn eager(id: &str) -> WorkerReport {
     WorkerReport { takes_unlisted: true, ..worker(id) }
+}
+
+/// The engine versions up to one.
+fn engines_up_to(major: u64) -> DispatcherCapabilityFilter {
+    let range = SemverRange::new(Version::new(0, 0, 0), Version::new(major, 0, 0));
+    DispatcherCapabilityFilter { supported_duroxide_versions: vec![range] }
 }
 
 fn listed(name: &str, versions: &[&str]) -> ListedHandler {

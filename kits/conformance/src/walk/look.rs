@@ -127,6 +127,7 @@ impl Side {
         let mut seen = Vec::new();
         for instance in INSTANCES {
             seen.push(format!("for '{instance}' {}", plain(store.turn_of(instance).await)));
+            seen.push(format!("to start '{instance}' {}", plain(store.start_of(instance).await)));
             for execution in 1..=MOST_EXECUTIONS {
                 let work = plain(store.work_of(instance, execution).await);
                 seen.push(format!("of '{instance}' in execution {execution} {work}"));

@@ -215,6 +215,9 @@ impl Draft {
             id: self.last_event_id,
             fire_at_ms,
         };
+        if self.last_event_id.is_multiple_of(2) {
+            self.commit.dropped_timers.push(item.clone());
+        }
         self.commit.messages.push(item.into());
     }
 

@@ -113,6 +113,8 @@ fn report(id: &str, lists: Listed, takes_unlisted: bool, is_stopped: bool) -> Wo
         orchestrations: listed("Orchestration", &["1.0.0"]),
         activities: listed("Activity", &[]),
         tags: TagFilter::DefaultOnly,
+        serves_sessions: !takes_unlisted,
+        engines: None,
         takes_unlisted,
         slots: WorkerSlots::default(),
         sessions: 0,

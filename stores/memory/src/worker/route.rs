@@ -1,12 +1,14 @@
 //! Routes: work that a worker refused because it lacks the handler goes to workers that have it (S21).
 
+use std::collections::BTreeSet;
+
 use steadfast_store::rules::{lists_activity, lists_orchestration, needs_no_code};
 use steadfast_store::{
     Abandon, Attempt, LeaseToken, NeededHandler, ProviderError, Refusal, Refused, WORKER_LIVE_FOR, WorkerId,
     WorkerReport,
 };
 
-use crate::state::{State, Stored, WorkRow};
+use crate::state::{MessageRow, State, Stored, WorkRow};
 
 /// How a lease is abandoned that a live worker can do better with.
 const ROUTED: Abandon = Abandon { retry_after: None, attempt: Attempt::Uncounted };
@@ -26,21 +28,22 @@ impl State {
 
     fn refuse_turn(&mut self, token: &str, refusal: Refusal, now: u64) -> Result<Refused, ProviderError> {
         let instance = self.leased_instance("refuse", token, now)?;
-        let is_listed = self.is_listed(now, |worker| lists_orchestration(worker, &refusal.handler));
+        let pinned = self.pinned(&instance);
+        let is_listed = self.is_listed(now, |worker| lists_orchestration(worker, &refusal.handler, pinned));
         let leased = self.messages.values_mut().filter(|message| message.token.as_deref() == Some(token));
         leased.for_each(|message| message.is_refused = !is_listed);
         self.abandon_turn(token, if is_listed { ROUTED } else { refusal.if_unlisted }, now)?;
-        if !self.has_termination(&instance) {
-            self.routes.insert(instance, refusal.handler);
-        }
+        self.routes.insert(instance, refusal.handler);
+        self.open_terminated(now);
         Ok(if is_listed { Refused::Routed } else { Refused::Unlisted })
     }
 
     fn refuse_work(&mut self, token: &str, refusal: Refusal, now: u64) -> Result<Refused, ProviderError> {
         let place = self.leased_work("refuse", token, now)?;
-        let tag = self.work.get(&place).and_then(|row| row.tag.clone());
-        let is_listed =
-            self.is_listed(now, |worker| lists_activity(worker, &refusal.handler, tag.as_deref()));
+        let is_listed = self
+            .work
+            .get(&place)
+            .is_some_and(|row| self.is_listed(now, |worker| row.is_listed_by(worker, &refusal.handler)));
         self.abandon_work(token, if is_listed { ROUTED } else { refusal.if_unlisted }, now)?;
         if let Some(row) = self.work.get_mut(&place) {
             row.is_refused = !is_listed;
@@ -49,26 +52,41 @@ impl State {
         Ok(if is_listed { Refused::Routed } else { Refused::Unlisted })
     }
 
-    /// Tells whether a termination waits for the instance: any worker can take that turn.
-    fn has_termination(&self, instance: &str) -> bool {
-        self.messages.values().any(|message| {
-            message.instance == instance
-                && matches!(&message.item, Stored::Readable(item) if needs_no_code(item))
-        })
+    /// Ends the routes of instances whose termination is visible. Messages that a refusal delays become
+    /// visible: one of them may be the start that the termination waits for.
+    pub(crate) fn open_terminated(&mut self, now: u64) {
+        let terminated: BTreeSet<String> = self
+            .messages
+            .values()
+            .filter(|message| message.terminates(now) && self.routes.contains_key(&message.instance))
+            .map(|message| message.instance.clone())
+            .collect();
+        for instance in &terminated {
+            self.routes.remove(instance);
+            for message in self.messages.values_mut() {
+                if message.instance == *instance && message.is_refused {
+                    message.is_refused = false;
+                    message.visible_at_ms = message.visible_at_ms.min(now);
+                }
+            }
+        }
     }
 
     /// Makes refused messages and activities visible whose handler the worker lists.
     pub(super) fn free_refused(&mut self, worker: &WorkerReport, now: u64) {
+        let routes = self.routes.iter();
+        let listed: BTreeSet<String> = routes
+            .filter(|(instance, needed)| lists_orchestration(worker, needed, self.pinned(instance)))
+            .map(|(instance, _)| instance.clone())
+            .collect();
         for message in self.messages.values_mut().filter(|message| message.is_refused) {
-            let needed = self.routes.get(&message.instance);
-            if needed.is_some_and(|needed| lists_orchestration(worker, needed)) {
+            if listed.contains(&message.instance) {
                 message.is_refused = false;
                 message.visible_at_ms = message.visible_at_ms.min(now);
             }
         }
         for row in self.work.values_mut().filter(|row| row.is_refused) {
-            let needed = row.route.as_ref();
-            if needed.is_some_and(|needed| lists_activity(worker, needed, row.tag.as_deref())) {
+            if row.route.as_ref().is_some_and(|needed| row.is_listed_by(worker, needed)) {
                 row.is_refused = false;
                 row.visible_at_ms = row.visible_at_ms.min(now);
             }
@@ -79,15 +97,17 @@ impl State {
     /// not exist need no handler (S17).
     pub(crate) fn may_take_turn(&self, worker: Option<&WorkerId>, instance: &str, now: u64) -> bool {
         let needed = self.routes.get(instance).filter(|_| self.exists(instance));
-        needed.is_none_or(|needed| self.may_take(worker, now, |report| lists_orchestration(report, needed)))
+        let pinned = self.pinned(instance);
+        needed.is_none_or(|needed| {
+            self.may_take(worker, now, |report| lists_orchestration(report, needed, pinned))
+        })
     }
 
     /// Tells whether a worker may be given an activity.
     pub(crate) fn may_take_work(&self, worker: Option<&WorkerId>, row: &WorkRow, now: u64) -> bool {
-        let lists = |report: &WorkerReport, needed: &NeededHandler| {
-            lists_activity(report, needed, row.tag.as_deref())
-        };
-        row.route.as_ref().is_none_or(|needed| self.may_take(worker, now, |report| lists(report, needed)))
+        row.route
+            .as_ref()
+            .is_none_or(|needed| self.may_take(worker, now, |report| row.is_listed_by(report, needed)))
     }
 
     /// Tells whether a worker may be given routed work. A caller without a row accepts all.
@@ -105,5 +125,18 @@ impl State {
     pub(crate) fn ends_of_workers(&self) -> impl Iterator<Item = u64> {
         let is_routed = !self.routes.is_empty() || self.work.values().any(|row| row.route.is_some());
         self.workers.values().filter(move |_| is_routed).map(|row| row.seen_and(WORKER_LIVE_FOR))
+    }
+}
+
+impl MessageRow {
+    /// Tells whether it is a visible message that any worker can act on, whatever handlers it has.
+    fn terminates(&self, now: u64) -> bool {
+        self.visible_at_ms <= now && matches!(&self.item, Stored::Readable(item) if needs_no_code(item))
+    }
+}
+
+impl WorkRow {
+    fn is_listed_by(&self, worker: &WorkerReport, needed: &NeededHandler) -> bool {
+        lists_activity(worker, needed, self.tag.as_deref(), self.session.is_some())
     }
 }

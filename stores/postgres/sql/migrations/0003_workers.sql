@@ -1,21 +1,28 @@
 -- Workers, routes, and leases that ended without a commit.
 --
 -- A route is the handler that refused work needs. Instances keep it in their pin: a routed pin is below -1 and
--- stands for an engine version together with a handler. Work keeps it in its tag: a routed tag is '@', the 32
--- characters of the handler's key, and the plain tag; plain tags are '' or begin with ':', which is less. The
--- key of a handler is a hash of its name, made by the caller.
+-- stands for an engine version together with a handler. Work keeps it in its tag: a routed tag is '@' ('A' for
+-- work on a session), the 32 characters of the handler's key, and the plain tag; plain tags are '' or begin
+-- with ':', which is less. The key of a handler is a hash of its name, made by the caller.
 
 -- The rows that runtimes keep about themselves.
 CREATE TABLE {schema}.workers (
     worker_id      TEXT COLLATE "C" PRIMARY KEY,
     -- the stored forms of the tags that it accepts; NULL for all
     tags           TEXT[],
+    -- whether it takes work of sessions
+    serves_sessions BOOLEAN NOT NULL DEFAULT true,
+    -- the lowest and the highest pins of the engine versions that it runs; NULL for all
+    engine_lo      BIGINT[],
+    engine_hi      BIGINT[],
     takes_unlisted BOOLEAN NOT NULL,
     is_stopped     BOOLEAN NOT NULL,
     since_ms       BIGINT NOT NULL,
     last_seen_ms   BIGINT NOT NULL,
     -- whether its handlers count as those of a live worker; clean-up clears it for a silent one
     is_listed      BOOLEAN NOT NULL,
+    -- a hash of everything in the report by which work is routed; NULL: not known
+    listing        TEXT,
     -- the whole report, as JSON
     report         TEXT NOT NULL
 );
@@ -60,7 +67,9 @@ CREATE TABLE {schema}.routes (
     handler TEXT COLLATE "C" NOT NULL,
     plain   TEXT COLLATE "C" NOT NULL,
     -- the name of the handler, for people
-    name    TEXT NOT NULL
+    name    TEXT NOT NULL,
+    -- whether its work is on sessions
+    on_session BOOLEAN NOT NULL DEFAULT false
 );
 
 ALTER TABLE {schema}.worker_queue

@@ -24,7 +24,8 @@ use crate::link::open::OpenError;
 ///
 /// ```
 /// use std::time::Duration;
-/// use steadfast_postgres::PostgresOptions;
+/// # mod steadfast { pub mod providers { pub use steadfast_postgres as postgres; } }
+/// use steadfast::providers::postgres::PostgresOptions;
 ///
 /// let through_pgbouncer =
 ///     PostgresOptions { poll_interval: Duration::from_millis(200), ..PostgresOptions::default() };

@@ -21,6 +21,7 @@ pub(crate) const FUNCTIONS: &[Function] = functions![
     "compat/turn/messages_of_items",
     "compat/work/activities_of_json",
     "compat/turn/name_of_turn",
+    "compat/turn/fetch_readable_turn",
     "compat/turn/fetch_orchestration_item",
     "compat/turn/ack_orchestration_item",
     "compat/turn/abandon_orchestration_item",

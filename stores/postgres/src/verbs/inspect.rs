@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use steadfast_core::WorkItem;
-use steadfast_store::rules::WorkTimes;
+use steadfast_store::rules::{WorkTimes, timers_of};
 use steadfast_store::{MAX_PAGE, OldestWaiting, ProviderError, TurnState, WaitingStart, WorkState};
 use tokio_postgres::Row;
 
@@ -65,6 +65,7 @@ impl Db {
         let scopes: Vec<String> = column(OPERATION, &row, "watched_scopes")?;
         let sessions: Vec<String> = column(OPERATION, &row, "watched_sessions")?;
         Ok(Some(TurnState {
+            dropped_timers: self.dropped_timers(instance).await?,
             waiting: number("waiting")?,
             oldest_ms: maybe("oldest_ms")?,
             delayed: number("delayed")?,
@@ -73,6 +74,20 @@ impl Db {
             watched: scopes.into_iter().zip(sessions).map(|(scope, id)| read_key(scope, id)).collect(),
             now_ms: number("now_ms")?,
         }))
+    }
+
+    /// Lists the timers of the latest execution that its code does not await any more, by rising id.
+    async fn dropped_timers(&self, instance: &str) -> Result<Vec<u64>, ProviderError> {
+        const OPERATION: &str = "turn_of";
+        let page = i64::try_from(MAX_PAGE).unwrap_or(i64::MAX);
+        let params = params![escape(instance), page];
+        let rows = self.rows(OPERATION, Statement::of(sql!("waiting/dropped_timers"), params)).await?;
+        let Some(first) = rows.first() else { return Ok(Vec::new()) };
+        let execution: i64 = column(OPERATION, first, "execution")?;
+        let texts: Vec<&str> =
+            rows.iter().map(|row| column(OPERATION, row, "work_item")).collect::<Result<_, _>>()?;
+        let items = texts.into_iter().filter_map(|text| serde_json::from_str(text).ok());
+        Ok(timers_of(unsigned(execution), items))
     }
 
     /// Describes the first message of an instance that starts an execution.

@@ -54,6 +54,7 @@ pub(crate) const FUNCTIONS: &[Function] = functions![
     "turn/lease/renew_turns",
     "turn/lease/abandon_turns",
     "turn/commit/look_at_commits",
+    "turn/commit/drop_timers",
     "turn/commit/judge_commits",
     "turn/commit/record_commits",
     "turn/commit/lives_of_messages",
@@ -544,7 +545,7 @@ pub(crate) fn read_item(item: Option<&str>) -> Result<WorkItem, String> {
 }
 
 /// Returns the ranges of pins that a filter accepts: the lowest pins, and the highest.
-fn pins_of(filter: &DispatcherCapabilityFilter) -> (Vec<i64>, Vec<i64>) {
+pub(crate) fn pins_of(filter: &DispatcherCapabilityFilter) -> (Vec<i64>, Vec<i64>) {
     filter.supported_duroxide_versions.iter().map(|range| (pin_of(&range.min), pin_of(&range.max))).unzip()
 }
 

@@ -30,11 +30,12 @@ impl PostgresProvider {
     /// Sends messages inside a transaction of yours, on the database that holds the store.
     ///
     /// ```
+    /// # mod steadfast { pub use steadfast_store as client; }
     /// # async fn example(
     /// #     pool: deadpool_postgres::Pool,
     /// #     store: steadfast_postgres::PostgresProvider,
     /// # ) -> Result<(), Box<dyn std::error::Error>> {
-    /// use steadfast_store::{Outbox, Envelope};
+    /// use steadfast::client::{Envelope, Outbox};
     ///
     /// let mut connection = pool.get().await?;
     /// let transaction = connection.transaction().await?;

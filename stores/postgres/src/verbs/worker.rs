@@ -17,9 +17,11 @@ use crate::link::escape::{escape, unescape};
 use crate::link::statement::{Statement, calls, params, sql};
 use crate::schema::functions::{Function, functions};
 use crate::verbs::backend::Backend;
+use crate::verbs::turn::pins_of;
 use crate::verbs::worker::report::{read_report, write_report};
 
 pub(crate) const FUNCTIONS: &[Function] = functions![
+    "worker/accepts",
     "worker/is_listed",
     "worker/takes_route",
     "worker/next_silence",
@@ -63,6 +65,10 @@ calls! {
         now_ms: Option<i64>,
         notify: Option<String>,
         me: &'a str,
+        serves_sessions: bool,
+        /// The lowest and the highest pins of the engine versions that it runs; `None` for all.
+        engine_lo: Option<Vec<i64>>,
+        engine_hi: Option<Vec<i64>>,
     }
 
     /// Forgets leases that no call can ask for any more.
@@ -83,6 +89,7 @@ impl Backend {
     /// (S21). Each call releases a bounded number, so that it is repeated while more is left.
     pub(crate) async fn report_worker(&self, report: &WorkerReport) -> Result<(), ProviderError> {
         const OPERATION: &str = "report_worker";
+        let (engine_lo, engine_hi) = report.engines.as_ref().map(pins_of).unzip();
         let mut call = ReportWorker {
             worker: escape(&report.id.0),
             tags: stored_tags(&report.tags)
@@ -97,6 +104,9 @@ impl Backend {
             now_ms: self.db.now(),
             notify: self.payload(&all_fetches()),
             me: &self.me,
+            serves_sessions: report.serves_sessions,
+            engine_lo,
+            engine_hi,
         };
         call.list(HandlerKind::Orchestration, &report.orchestrations);
         call.list(HandlerKind::Activity, &report.activities);

@@ -213,7 +213,7 @@ async fn g21_every_waiting_fetch_knows_the_next_moment_that_one_of_them_has_lear
     let fetch = || {
         let store = Arc::clone(&process.store);
         tokio::spawn(async move {
-            let (lock_timeout, poll_timeout) = (LONG, PATIENCE);
+            let (lock_timeout, poll_timeout) = (LONG, LONG);
             let request = TurnRequest { lock_timeout, poll_timeout, filter: None, warm: &Cold, worker: None };
             store.fetch_turn(request).await.unwrap().map(|lease| lease.instance)
         })
@@ -226,8 +226,8 @@ async fn g21_every_waiting_fetch_knows_the_next_moment_that_one_of_them_has_lear
         steadfast_store::Envelope { message: start_of("later").into(), delay: Some(Duration::from_secs(2)) };
     process.store.start(later, Vec::new()).await.unwrap();
     process.store.start(start_of("now").into(), Vec::new()).await.unwrap();
-    let (first, second) = (one.await.unwrap(), other.await.unwrap());
-    let mut found = [first, second].map(|found| found.expect("a fetch was not woken in time"));
+    let both = tokio::time::timeout(PATIENCE, async { [one.await.unwrap(), other.await.unwrap()] });
+    let mut found = both.await.expect("a fetch was not woken in time").map(Option::unwrap);
     found.sort();
     assert_eq!(found, ["later", "now"]);
 }

@@ -14,6 +14,9 @@ CREATE INDEX messages_starts_order ON messages (key, state, coalesce(due, visibl
 ALTER TABLE messages ADD COLUMN life INTEGER;
 ALTER TABLE instances ADD COLUMN parent_life INTEGER;
 
+-- 1 for the message of a timer that the code does not await any more: it fires, and is not told of.
+ALTER TABLE messages ADD COLUMN dropped INTEGER NOT NULL DEFAULT 0;
+
 -- How many fetches have used the last claim of a session, the claiming one included, without those that were
 -- dropped before they returned. A claim that only dropped fetches have used is released.
 ALTER TABLE sessions ADD COLUMN uses INTEGER NOT NULL DEFAULT 1;

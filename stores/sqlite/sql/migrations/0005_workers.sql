@@ -9,8 +9,8 @@ CREATE TABLE workers (
     takes_unlisted INTEGER NOT NULL,
     -- 1 while its handlers are in `worker_handlers`: a worker that stopped or fell silent has none there
     is_listed      INTEGER NOT NULL,
-    -- the tags that it accepts, its handlers, and the rest of its report, as JSON
-    tags           TEXT NOT NULL,
+    -- what it accepts (tags, sessions, engine versions), its handlers, and the rest of its report, as JSON
+    accepts        TEXT NOT NULL,
     handlers       TEXT NOT NULL,
     report         TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
@@ -29,7 +29,8 @@ CREATE TABLE worker_handlers (
 CREATE INDEX worker_handlers_of ON worker_handlers (worker);
 
 -- The handlers that refused work needs: few, so that a fetch can look for each. kind 0: turns, 1: work.
--- `pin` is the engine version that the routed instances are pinned to, `tag` the stored tag of routed work.
+-- `pin` is the engine version that the routed instances are pinned to, of work 1 if it is on a session; `tag`
+-- is the stored tag of routed work.
 --
 -- Routed rows stand where a build without this table does not look. A routed instance has the negative number
 -- of its route as `pin`; routed work without a session has it as `session`; routed work on a session has '>'
@@ -59,6 +60,16 @@ ALTER TABLE messages ADD COLUMN refused INTEGER NOT NULL DEFAULT 0;
 -- 0 for a termination, which any worker can carry out
 ALTER TABLE messages ADD COLUMN needs_code INTEGER NOT NULL DEFAULT 1;
 CREATE INDEX messages_terminations ON messages (key, state) WHERE needs_code = 0;
+-- A termination that an older build writes, which knows neither `due` nor routes, ends the route of its
+-- instance too, and the delays of the refusal with it.
+CREATE TRIGGER message_of_older_build AFTER INSERT ON messages
+WHEN NEW.due IS NULL AND substr(NEW.item, 1, 20) = '{"TerminateInstance"' BEGIN
+    UPDATE messages SET needs_code = 0 WHERE seq = NEW.seq;
+    UPDATE messages SET state = 1, visible_at = min(visible_at, NEW.visible_at), refused = 0
+    WHERE key = NEW.key AND state = 0 AND refused = 1 AND NEW.state = 1;
+    UPDATE instances SET refused = 0, pin = coalesce((SELECT pin FROM routes WHERE id = -instances.pin), 0)
+    WHERE key = NEW.key AND pin < 0 AND NEW.state = 1;
+END;
 ALTER TABLE work ADD COLUMN route INTEGER;
 ALTER TABLE work ADD COLUMN refused INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX work_routed ON work (route) WHERE route IS NOT NULL;
@@ -74,3 +85,24 @@ CREATE TABLE ended_leases (
     PRIMARY KEY (token, row)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX ended_leases_look ON ended_leases (look_at);
+
+-- Rows of `messages` and `work` that the database cannot read, because a page of the file is torn. Such a row
+-- can neither be changed nor removed, so every statement leaves out the rows that are listed here. `key` is
+-- the instance, NULL if it is not known. A row is read again at `until`; NULL if it is given up: it was set
+-- aside, or removed as far as that is possible.
+CREATE TABLE torn_messages (
+    row      INTEGER PRIMARY KEY,
+    key      INTEGER,
+    attempts INTEGER NOT NULL,
+    until    INTEGER
+) STRICT;
+CREATE INDEX torn_messages_until ON torn_messages (until) WHERE until IS NOT NULL;
+CREATE TABLE torn_work (
+    row      INTEGER PRIMARY KEY,
+    key      INTEGER,
+    attempts INTEGER NOT NULL,
+    until    INTEGER
+) STRICT;
+CREATE INDEX torn_work_until ON torn_work (until) WHERE until IS NOT NULL;
+-- the row of `messages` or `work`, if it could not be removed when it was set aside
+ALTER TABLE set_aside ADD COLUMN torn INTEGER;

@@ -10,4 +10,5 @@ WHERE is_row = 1
             OR EXISTS (SELECT 1 FROM history WHERE history.key = instances.key)
             OR EXISTS (SELECT 1 FROM messages WHERE messages.key = instances.key AND starts = 1))
   ))
-  AND NOT EXISTS (SELECT 1 FROM work WHERE work.session = sessions.id)
+  AND NOT EXISTS (SELECT 1 FROM work WHERE work.session = sessions.id
+      AND work.seq NOT IN (SELECT row FROM torn_work))

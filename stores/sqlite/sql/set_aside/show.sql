@@ -1,4 +1,4 @@
 -- Reads a row that was set aside, with all that it had.
 SELECT queue, instance, payload, traceparent, starts, due, life, execution, activity, tag, session_scope,
-    session_id
+    session_id, torn
 FROM set_aside WHERE id = ?1

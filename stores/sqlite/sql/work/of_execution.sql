@@ -4,5 +4,5 @@ SELECT work.activity, work.item, coalesce(routes.tag, work.tag), sessions.instan
 FROM work
 LEFT JOIN sessions ON sessions.id = work.session
 LEFT JOIN routes ON routes.id = work.route
-WHERE work.key = ?1 AND work.execution = ?2
+WHERE work.key = ?1 AND work.execution = ?2 AND work.seq NOT IN (SELECT row FROM torn_work)
 ORDER BY work.activity LIMIT ?3

@@ -63,6 +63,12 @@ impl Moment {
 /// A difference of two clocks that is worth a warning.
 const NOTABLE_MS: i64 = 1_000;
 
+/// A jump of the time of a file to the wall clock that is worth a warning: it cannot be taken back.
+const FAR_MS: i64 = 3_600_000;
+
+/// The same for a file that an earlier run of the machine used last, which may have been long ago.
+const FAR_AFTER_RESTART_MS: i64 = 366 * 86_400_000;
+
 /// How much two clocks differ that are read one after the other and in milliseconds.
 const ROUNDING_MS: i64 = 2;
 
@@ -100,6 +106,11 @@ impl FileClock {
                     |(anchor, boot)| Setting::of(&anchor, boot, machine, wall_ms),
                 );
                 tell_of_difference(place, wall_ms.saturating_sub(set.to_ms), "its time does not go back");
+                if let Some((anchor, boot)) = &found
+                    && let Some(reached_ms) = anchor.far_behind(*boot, machine, set.to_ms)
+                {
+                    tell_of_jump(place, reached_ms, set.to_ms);
+                }
                 let anchor = Anchor::new(set.to_ms, machine);
                 match found {
                     Some((kept, boot)) if boot == machine.boot && kept.agrees_with(&anchor) => {
@@ -245,6 +256,19 @@ impl Anchor {
         Some(slept_ns).filter(|slept_ns| *slept_ns >= SHORTEST_SLEEP_NS)
     }
 
+    /// Returns the time that the file has reached, if a time is far ahead of it: more than a wall clock that
+    /// is right can be.
+    fn far_behind(&self, boot: Option<BootId>, machine: MachineTime, to_ms: i64) -> Option<i64> {
+        let is_exact = Run::of(boot, machine.boot) == Run::This && self.is_readable_by(machine);
+        let (reached_ms, far_ms) = if is_exact {
+            let slept_ns = self.uncounted_sleep(machine, Offset::default()).unwrap_or(0);
+            (self.time_at(machine, Offset::default()).saturating_add(slept_ns / NS_PER_MS), FAR_MS)
+        } else {
+            (self.noted_ms, FAR_AFTER_RESTART_MS)
+        };
+        Some(reached_ms).filter(|reached_ms| to_ms.saturating_sub(*reached_ms) > far_ms)
+    }
+
     /// Tells whether this process reads the same time awake as the one that wrote the anchor: its reading is
     /// not behind the anchor, and gives no time that is behind one that the file has reached.
     fn is_readable_by(&self, machine: MachineTime) -> bool {
@@ -352,6 +376,8 @@ impl Setting {
             anchor.noted_ms,
             boot.map_or_else(String::new, |BootId(id)| format!("{id:032x}"))
         ])?;
+        // No process is seen later than now, whatever the clock was by which it reported.
+        connection.prepare_cached(sql!("clock/unsee_workers"))?.execute([self.to_ms])?;
         Ok(())
     }
 }
@@ -365,6 +391,17 @@ fn tell_of_difference(place: &Location, ahead_ms: i64, why: &str) {
              the time of the file"
         );
     }
+}
+
+fn tell_of_jump(place: &Location, from_ms: i64, to_ms: i64) {
+    tracing::warn!(
+        target: "steadfast::store",
+        from_ms,
+        to_ms,
+        "the wall clock is far ahead of the time of {place}, which jumps to it and will not go back: if the \
+         wall clock is wrong, stop all processes, set it right, and remove the time of the file (DELETE FROM \
+         clock)"
+    );
 }
 
 fn read(connection: &Connection) -> rusqlite::Result<Option<(Anchor, Option<BootId>)>> {
@@ -398,4 +435,32 @@ const NS_PER_MS: i64 = 1_000_000;
 
 fn nanos(duration: Duration) -> i64 {
     i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOON_MS: i64 = 1_700_000_000_000;
+
+    fn machine(awake: u64, slept: u64, boot: u128) -> MachineTime {
+        let seconds = Duration::from_secs;
+        MachineTime { awake: seconds(awake), slept: seconds(slept), boot: Some(BootId(boot)) }
+    }
+
+    #[test]
+    fn g2_a_jump_is_told_if_it_is_larger_than_a_right_clock_makes() {
+        let anchor = Anchor::new(NOON_MS, machine(100, 0, 1));
+        let far = |then, to_ms| anchor.far_behind(Some(BootId(1)), then, to_ms);
+        // A day has passed, awake or asleep.
+        for then in [machine(86_500, 0, 1), machine(100, 86_400, 1)] {
+            let day_later = NOON_MS + 86_400_000;
+            assert_eq!(far(then, day_later + FAR_MS), None);
+            assert_eq!(far(then, day_later + FAR_MS + 1), Some(day_later));
+        }
+        // After a restart it is not known how long the machine was off.
+        let restarted = machine(5, 0, 2);
+        assert_eq!(far(restarted, NOON_MS + FAR_AFTER_RESTART_MS), None);
+        assert_eq!(far(restarted, NOON_MS + FAR_AFTER_RESTART_MS + 1), Some(NOON_MS));
+    }
 }

@@ -1,12 +1,12 @@
 //! One transaction as the code in `verbs` sees it: statements by name, one time, and a list of the turns and
 //! work that it makes runnable.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use rusqlite::{Connection, OptionalExtension, Params, Row};
 use steadfast_store::Woken;
 
-use crate::link::error::DbResult;
+use crate::link::error::{DbResult, Fault, is_torn};
 use crate::merge::alarm::NextMoments;
 
 /// Returns the text of a statement, which has a file of its own.
@@ -25,16 +25,19 @@ pub(crate) struct Db<'c> {
     pub(crate) woken: RefCell<Woken>,
     /// The moments at which rows of this transaction become runnable by themselves.
     pub(crate) moments: RefCell<NextMoments>,
+    /// True after a statement has met a torn page: SQLite writes nothing more in this transaction.
+    pub(crate) is_damaged: Cell<bool>,
 }
 
 impl<'c> Db<'c> {
     pub(crate) fn new(connection: &'c Connection, now: i64) -> Self {
-        Self { connection, now, woken: RefCell::default(), moments: RefCell::default() }
+        let (woken, moments) = (RefCell::default(), RefCell::default());
+        Self { connection, now, woken, moments, is_damaged: Cell::new(false) }
     }
 
     /// Runs a statement and returns how many rows it changed.
     pub(crate) fn run(&self, sql: &str, params: impl Params) -> DbResult<usize> {
-        Ok(self.connection.prepare_cached(sql)?.execute(params)?)
+        self.seen(self.connection.prepare_cached(sql)?.execute(params))
     }
 
     /// Runs a statement that gives at most one row.
@@ -44,12 +47,12 @@ impl<'c> Db<'c> {
         params: impl Params,
         read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
     ) -> DbResult<Option<T>> {
-        Ok(self.connection.prepare_cached(sql)?.query_row(params, read).optional()?)
+        self.seen(self.connection.prepare_cached(sql)?.query_row(params, read).optional())
     }
 
     /// Runs a statement that gives one number.
     pub(crate) fn number(&self, sql: &str, params: impl Params) -> DbResult<i64> {
-        Ok(self.connection.prepare_cached(sql)?.query_row(params, |row| row.get(0))?)
+        self.seen(self.connection.prepare_cached(sql)?.query_row(params, |row| row.get(0)))
     }
 
     /// Runs a statement that gives one number, NULL or no row; the latter two are `None`.
@@ -64,8 +67,17 @@ impl<'c> Db<'c> {
         read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
     ) -> DbResult<Vec<T>> {
         let mut statement = self.connection.prepare_cached(sql)?;
-        let rows = statement.query_map(params, read)?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+        let rows = self.seen(statement.query_map(params, read))?;
+        self.seen(rows.collect::<rusqlite::Result<_>>())
+    }
+
+    /// Takes note of a torn page.
+    fn seen<T>(&self, result: rusqlite::Result<T>) -> DbResult<T> {
+        result.map_err(|error| {
+            let fault = Fault::from(error);
+            self.is_damaged.set(self.is_damaged.get() || is_torn(&fault));
+            fault
+        })
     }
 
     /// Returns a number that was never given before.

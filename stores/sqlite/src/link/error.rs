@@ -1,13 +1,38 @@
 //! Errors: the conversion of SQLite's codes to [`ProviderErrorKind`].
 
 use rusqlite::{Error, ErrorCode};
-use steadfast_store::{ProviderError, ProviderErrorKind};
+use steadfast_store::{ProviderError, ProviderErrorKind, Queue};
 
 /// A failure inside a transaction: an error of SQLite, or a refusal by the rules of the store.
 #[derive(Debug)]
 pub(crate) enum Fault {
     Sqlite(Error),
     Refused(ProviderError),
+    /// Rows of the queues cannot be read. They must be listed, and the request run again.
+    Torn(TornRows),
+}
+
+/// Rows of the queues that cannot be read, because a page of the file is torn.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("rows of the queues cannot be read")]
+pub(crate) struct TornRows(pub(crate) Vec<TornRow>);
+
+/// A row of a queue that cannot be read.
+#[derive(Debug, Clone)]
+pub(crate) struct TornRow {
+    pub(crate) queue: Queue,
+    pub(crate) row: i64,
+    /// The key of its instance, if it is known.
+    pub(crate) key: Option<i64>,
+    /// The session and the tag of an activity, if they can be read.
+    pub(crate) place: Option<(Option<i64>, String)>,
+    pub(crate) reason: String,
+}
+
+/// Returns the torn rows that an error tells of.
+pub(crate) fn torn_rows(error: &ProviderError) -> Option<&[TornRow]> {
+    let TornRows(rows) = error.source.as_ref()?.downcast_ref()?;
+    Some(rows)
 }
 
 /// The result of a step inside a transaction.
@@ -35,6 +60,10 @@ impl Fault {
         match self {
             Self::Sqlite(error) => provider_error(operation, error),
             Self::Refused(error) => error,
+            Self::Torn(rows) => {
+                let text = format!("a part of the file is damaged; {REMEDY}");
+                ProviderError::new(ProviderErrorKind::Corrupt, operation, text).with_source(rows)
+            }
         }
     }
 }
@@ -91,6 +120,14 @@ pub(crate) fn is_torn(fault: &Fault) -> bool {
     matches!(fault, Fault::Sqlite(error) if kind_of(error) == ProviderErrorKind::Corrupt)
 }
 
+fn is_damaged(error: &Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+}
+
+/// What helps a file with a torn page.
+const REMEDY: &str = "stop all processes, and restore a backup or make a new file of what can be read with \
+                      `sqlite3 damaged.db .recover | sqlite3 new.db`";
+
 fn driver_error(error: &ProviderError) -> Option<&Error> {
     error.source.as_ref()?.downcast_ref()
 }
@@ -110,6 +147,9 @@ pub(crate) fn provider_error(operation: &str, error: Error) -> ProviderError {
             format!("another process is writing to the file, and went on for too long: {error}")
         }
         ProviderErrorKind::Full => format!("there is no room left for the file: {error}"),
+        ProviderErrorKind::Corrupt if is_damaged(&error) => {
+            format!("{error}: a part of the file is damaged; {REMEDY}")
+        }
         _ => error.to_string(),
     };
     ProviderError::new(kind, operation, text).with_source(error)

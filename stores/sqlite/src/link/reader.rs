@@ -1,6 +1,7 @@
 //! Reading beside the writer, on connections of its own, so that a read never delays a commit.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rusqlite::Connection;
 use steadfast_store::{ProviderError, ProviderErrorKind};
@@ -17,8 +18,54 @@ use crate::merge::writer::Writer;
 /// Reads a database on its own connections, or through the writer if there can be no second connection.
 #[derive(Debug)]
 pub(crate) enum Reader {
-    Own { idle: Arc<Mutex<Vec<Connection>>>, free: Arc<Semaphore>, clock: FileClock },
+    Own { connections: Connections, free: Arc<Semaphore>, clock: FileClock },
     ThroughWriter,
+}
+
+/// The connections of a reader. Dropping them closes them all, those too that are in use.
+#[derive(Debug)]
+pub(crate) struct Connections {
+    shared: Arc<SharedConnections>,
+    count: usize,
+}
+
+#[derive(Debug)]
+struct SharedConnections {
+    idle: Mutex<Vec<Connection>>,
+    returned: Condvar,
+}
+
+impl SharedConnections {
+    /// Locks the idle connections. Each is whole, so a poisoned lock is still good.
+    fn idle(&self) -> MutexGuard<'_, Vec<Connection>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Bounds the wait for reads whose callers are gone, when a store is closed. A read that takes longer closes
+/// its connection later, and the log of the file may stay.
+const LAST_READS: Duration = Duration::from_secs(1);
+
+impl Drop for Connections {
+    fn drop(&mut self) {
+        let idle = self.shared.idle();
+        let waited =
+            self.shared.returned.wait_timeout_while(idle, LAST_READS, |idle| idle.len() < self.count);
+        waited.unwrap_or_else(PoisonError::into_inner).0.clear();
+    }
+}
+
+/// A connection that is in use, and is returned when this is dropped.
+struct Lent {
+    connection: Option<Connection>,
+    from: Arc<SharedConnections>,
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        self.from.idle().extend(self.connection.take());
+        self.from.returned.notify_one();
+    }
 }
 
 impl Reader {
@@ -30,11 +77,9 @@ impl Reader {
         let Location::File(path) = place else { return Ok(Self::ThroughWriter) };
         let count = options.readers.max(1);
         let connections = (0..count).map(|_| open_reader(path, options)).collect::<Result<Vec<_>, _>>()?;
-        Ok(Self::Own {
-            idle: Arc::new(Mutex::new(connections)),
-            free: Arc::new(Semaphore::new(count)),
-            clock,
-        })
+        let shared = SharedConnections { idle: Mutex::new(connections), returned: Condvar::new() };
+        let connections = Connections { shared: Arc::new(shared), count };
+        Ok(Self::Own { connections, free: Arc::new(Semaphore::new(count)), clock })
     }
 
     /// Runs a function on the last committed state.
@@ -48,16 +93,20 @@ impl Reader {
         R: Send + 'static,
         F: FnOnce(&Db<'_>) -> DbResult<R> + Send + 'static,
     {
-        let Self::Own { idle, free, clock } = self else { return writer.write(operation, look).await };
+        let Self::Own { connections, free, clock } = self else {
+            return writer.write(operation, look).await;
+        };
         let closed = || ProviderError::new(ProviderErrorKind::Unavailable, operation, "the store is closed");
         let permit = Arc::clone(free).acquire_owned().await.map_err(|_| closed())?;
-        let connection = idle.lock().unwrap_or_else(PoisonError::into_inner).pop().ok_or_else(closed)?;
-        let (idle, clock) = (Arc::clone(idle), clock.clone());
+        let connection = connections.shared.idle().pop();
+        let lent = Lent { connection, from: Arc::clone(&connections.shared) };
+        let clock = clock.clone();
         let (reply, answer) = oneshot::channel();
         // A statement can take as long as the disk does, so it runs on a blocking thread.
         let job = move || {
-            let result = in_one_view(&connection, &clock, look);
-            idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+            let Some(connection) = &lent.connection else { return };
+            let result = in_one_view(connection, &clock, look);
+            drop(lent);
             drop(permit);
             // The caller may have been dropped; a read changes nothing.
             drop(reply.send(result.map_err(|fault| fault.of(operation))));

@@ -173,7 +173,7 @@ const MOST_WOKEN: i64 = 64;
 
 impl Db<'_> {
     /// Looks for what other processes may have made runnable, and for changes of the instances that calls of
-    /// this process wait for. Notes the next moments.
+    /// this process wait for. Notes the next moments. Only reads: it runs in no transaction.
     pub(crate) fn made_by_others(&self, waited: &[String], seen: &mut SeenChanges) -> DbResult<Woken> {
         let mut woken = Woken::default();
         let turns = self.number(sql!("turn/ready/count"), params![self.now, MOST_WOKEN])?;
@@ -189,8 +189,9 @@ impl Db<'_> {
         }
         // Which process may take the work of a session is decided by the fetch.
         woken.any_work = self.number(sql!("work/ready/any_other"), [self.now])? == 1;
-        self.note_next_turn()?;
-        self.note_next_work()?;
+        let silence = self.next_silence()?;
+        self.note_next_turn(silence)?;
+        self.note_next_work(silence)?;
         seen.retain(|id, _| waited.contains(id));
         for id in waited {
             let found = self.change_of(id)?;

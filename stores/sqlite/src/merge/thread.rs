@@ -151,58 +151,68 @@ impl WriterThread {
         if group.is_empty() && !self.clock.has_slept() {
             return Vec::new();
         }
-        let (committed, news) = self.transaction(&mut group, inbox);
+        let (committed, news, later) = self.transaction(&mut group, inbox);
         let is_committed = committed.is_ok();
         if is_committed {
             // Before the answers: a call that found nothing waits for the moment that its look has noted.
             self.wakes.alarms.apply(news.moments);
         }
-        let undone = group.into_iter().filter_map(|request| request.answer(&committed)).collect();
+        let undone = group.into_iter().filter_map(|request| request.answer(&committed));
+        let next = undone.chain(later).collect();
         if is_committed {
             self.wakes.waiters.wake(&news.woken);
         }
-        undone
+        next
     }
 
     /// Runs a group in one transaction, with the requests that arrive meanwhile, up to `max_group` requests
-    /// together. Returns whether it was committed, and which waiting calls to wake.
+    /// together. Returns whether it was committed, which waiting calls to wake, and requests that did not
+    /// run: after one that met a torn page, SQLite neither writes more in the transaction nor commits it.
     fn transaction(
         &self,
         group: &mut Vec<Box<dyn Request>>,
         inbox: &mut Inbox,
-    ) -> (Result<(), ProviderError>, News) {
-        let mut news = News::default();
+    ) -> (Result<(), ProviderError>, News, Vec<Box<dyn Request>>) {
+        let (mut news, mut later) = (News::default(), Vec::new());
         // More requests join before the transaction begins, so that all of them wait together for another
         // process that writes.
         self.gather(group, inbox);
         if let Err(error) = self.execute("BEGIN IMMEDIATE") {
-            return (Err(of_group(provider_error("begin", error), group.len())), news);
+            return (Err(of_group(provider_error("begin", error), group.len())), news, later);
         }
         let mut moment = match self.clock.begin(&self.connection) {
             Ok(moment) => moment,
-            Err(error) => return (Err(of_group(self.roll_back(error), group.len())), news),
+            Err(error) => return (Err(of_group(self.roll_back(error), group.len())), news, later),
         };
         self.gather(group, inbox);
-        let (mut number, mut kept_any) = (0, moment.moves());
+        let (mut number, mut kept_any, mut is_damaged) = (0, moment.moves(), false);
         while number < group.len() {
             // A single request needs no savepoint: if it fails, all is rolled back.
             let alone = group.len() == 1 && !moment.moves();
-            let kept = match self.run_one(&mut group[number], &moment, alone) {
-                Ok(kept) => kept,
-                Err(error) => return (Err(of_group(error, group.len())), News::default()),
+            let (kept, met_damage) = match self.run_one(&mut group[number], &moment, alone) {
+                Ok(ran) => ran,
+                Err(error) => return (Err(of_group(error, group.len())), News::default(), later),
             };
             // No request can join a transaction that will be rolled back.
             let is_shared = !alone || kept.is_some();
             kept_any |= kept.is_some();
             news.absorb(kept.unwrap_or_default());
             number += 1;
-            if number == group.len() && is_shared {
+            is_damaged |= met_damage;
+            if is_damaged {
+                later = group.split_off(number);
+            } else if number == group.len() && is_shared {
                 self.gather(group, inbox);
             }
         }
-        match self.end(kept_any, &mut moment) {
-            Ok(()) => (Ok(()), news),
-            Err(error) => (Err(of_group(self.roll_back(error), group.len())), News::default()),
+        let ended = match is_damaged {
+            true => self.execute("ROLLBACK").map(|()| !kept_any),
+            false => self.end(kept_any, &mut moment).map(|()| true),
+        };
+        match ended {
+            Ok(true) => (Ok(()), news, later),
+            Ok(false) => (Err(taken_along()), News::default(), later),
+            Err(error) => (Err(of_group(self.roll_back(error), group.len())), News::default(), later),
         }
     }
 
@@ -227,13 +237,14 @@ impl WriterThread {
     }
 
     /// Runs one request of a group. Returns the turns and work that it made runnable, or `None` if it failed
-    /// and was rolled back; an error if the whole transaction was rolled back.
+    /// and was rolled back, and whether it met a torn page; an error if the whole transaction was rolled
+    /// back.
     fn run_one(
         &self,
         request: &mut Box<dyn Request>,
         moment: &Moment,
         alone: bool,
-    ) -> Result<Option<News>, ProviderError> {
+    ) -> Result<(Option<News>, bool), ProviderError> {
         let db = Db::new(&self.connection, self.clock.at(moment));
         if !alone {
             self.execute("SAVEPOINT request").map_err(|error| self.roll_back(error))?;
@@ -242,17 +253,15 @@ impl WriterThread {
         // A full disk or an I/O error may have rolled back everything: then nothing of the group is
         // committed. The request that met it keeps its own error.
         if self.connection.is_autocommit() {
-            let kind = ProviderErrorKind::Unavailable;
-            let text =
-                "a request of the same commit failed, and took the commit with it; nothing was changed";
-            return Err(ProviderError::new(kind, "commit", text));
+            return Err(taken_along());
         }
         if !alone {
             let undone = if outcome { Ok(()) } else { self.execute("ROLLBACK TO request") };
             undone.and_then(|()| self.execute("RELEASE request")).map_err(|error| self.roll_back(error))?;
         }
+        let is_damaged = db.is_damaged.get();
         let news = News { woken: db.woken.into_inner(), moments: db.moments.into_inner() };
-        Ok(outcome.then_some(news))
+        Ok((outcome.then_some(news), is_damaged))
     }
 
     /// Looks once, for all waiting calls, for what other processes have made runnable or changed. A look that
@@ -305,4 +314,10 @@ fn of_group(error: ProviderError, size: usize) -> ProviderError {
         return error;
     }
     ProviderError { kind: ProviderErrorKind::Unavailable, retryable: true, ..error }
+}
+
+/// Makes the error for requests whose commit another request has failed: they may try again.
+fn taken_along() -> ProviderError {
+    let text = "a request of the same commit failed, and took the commit with it; nothing was changed";
+    ProviderError::new(ProviderErrorKind::Unavailable, "commit", text)
 }

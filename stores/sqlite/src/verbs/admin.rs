@@ -134,14 +134,15 @@ impl ProviderAdmin for SqliteProvider {
             db.check_delete(&ids, force)?;
             db.delete(&ids)
         };
-        self.writer.write("delete_instances", delete).await
+        self.write_past_torn("delete_instances", delete).await
     }
 
     async fn delete_instance_bulk(
         &self,
         filter: InstanceFilter,
     ) -> Result<DeleteInstanceResult, ProviderError> {
-        self.writer.write("delete_instance_bulk", move |db| db.delete_bulk(&filter)).await
+        let filter = std::sync::Arc::new(filter);
+        self.write_past_torn("delete_instance_bulk", move |db| db.delete_bulk(&filter)).await
     }
 
     async fn prune_executions(
@@ -188,7 +189,11 @@ impl Db<'_> {
     /// Tells whether an instance has not ended: its current execution runs, or the start of its next one
     /// waits.
     fn is_alive(&self, instance: &str) -> DbResult<bool> {
-        Ok(self.number(sql!("admin/is_alive"), [instance])? == 1)
+        if self.number(sql!("admin/is_alive"), [instance])? == 1 {
+            return Ok(true);
+        }
+        let key = self.maybe(sql!("instance/key"), [instance])?;
+        key.map_or(Ok(false), |key| self.is_asked_for(key))
     }
 
     fn check_delete(&self, ids: &BTreeSet<String>, force: bool) -> DbResult<()> {
@@ -233,6 +238,8 @@ impl Db<'_> {
             let key = [key];
             result.executions_deleted += self.run_for_each(sql!("admin/delete/executions"), &key)?;
             result.events_deleted += self.run_for_each(sql!("admin/delete/history"), &key)?;
+            self.check_messages(key[0])?;
+            self.give_up_torn_messages(key[0])?;
             result.queue_messages_deleted += self.run_for_each(sql!("admin/delete/messages"), &key)?;
             for seq in self.all(sql!("admin/delete/work"), key, |row| row.get::<_, i64>(0))? {
                 self.withdraw_work(seq)?;

@@ -2,7 +2,7 @@
 
 use rusqlite::params;
 use steadfast_core::WorkItem;
-use steadfast_store::rules::{WorkTimes, session_key, tag_of};
+use steadfast_store::rules::{WorkTimes, session_key, tag_of, timers_of};
 use steadfast_store::{MAX_PAGE, OldestWaiting, TurnState, WaitingStart, WorkState};
 
 use crate::link::db::{Db, sql, text_of, time, unsigned};
@@ -26,14 +26,23 @@ impl Db<'_> {
                 delayed: unsigned(row.get(3)?),
                 leased_until_ms: until.map(unsigned),
                 watched: Vec::new(),
+                dropped_timers: Vec::new(),
                 now_ms: unsigned(self.now),
             })
         })?;
-        let columns = [key, self.latest_execution(key)?];
-        let watched = self.all(sql!("session/watch/watched_by"), columns, |row| {
+        let execution = self.latest_execution(key)?;
+        let watched = self.all(sql!("session/watch/watched_by"), [key, execution], |row| {
             Ok(session_key(row.get(0)?, row.get(1)?))
         })?;
-        Ok(turns.map(|turns| TurnState { watched, ..turns }))
+        let dropped_timers = self.dropped_timers(key, execution)?;
+        Ok(turns.map(|turns| TurnState { watched, dropped_timers, ..turns }))
+    }
+
+    fn dropped_timers(&self, key: i64, execution: i64) -> DbResult<Vec<u64>> {
+        let page = i64::try_from(MAX_PAGE).unwrap_or(i64::MAX);
+        let texts = self.all(sql!("turn/dropped_timers"), [key, page], |row| text_of(row, 0))?;
+        let items = texts.iter().filter_map(|text| serde_json::from_str(text).ok());
+        Ok(timers_of(unsigned(execution), items))
     }
 
     pub(crate) fn start_of(&self, instance: &str) -> DbResult<Option<WaitingStart>> {

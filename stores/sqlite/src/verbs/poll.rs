@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use steadfast_store::{InstanceWait, Interest, ProviderError, Store, Waited, Waiter};
+use steadfast_store::{InstanceWait, Interest, ProviderError, Store, Waited, Waiter, WorkerId};
 
 use crate::link::db::{Db, sql};
 use crate::link::error::DbResult;
@@ -26,7 +26,7 @@ impl SqliteProvider {
     pub(crate) async fn until<L, F, Fut>(
         &self,
         timeout: Duration,
-        interest: Interest,
+        (interest, worker): (Interest, Option<WorkerId>),
         mut fetch: F,
     ) -> Result<Option<Taken<Fetched<L>>>, ProviderError>
     where
@@ -36,11 +36,14 @@ impl SqliteProvider {
     {
         let deadline = self.clock.clock().monotonic().saturating_add(timeout);
         let alarm = self.alarm_of(&interest);
-        let waiter = self.waiters.sit(interest);
-        let mut due = None;
+        let waiter = self.waiters.sit_as(interest, worker);
+        let (mut due, mut torn) = (None, 0);
         loop {
             let looking = waiter.look();
-            let fetched = fetch().await?;
+            let fetched = match fetch().await {
+                Err(error) if self.has_listed_torn(&error, &mut torn).await? => continue,
+                fetched => fetched?,
+            };
             looking.answered();
             if fetched.get().is_some_and(|fetched| fetched.lease.is_some()) {
                 return Ok(Some(fetched));
@@ -69,7 +72,7 @@ impl SqliteProvider {
         let mut due = None;
         loop {
             let looking = waiter.look();
-            let found = self.writer.write("wait", look).await?;
+            let found = self.write_past_torn("wait", look).await?;
             looking.answered();
             if found {
                 return Ok(Waited::Woken);
@@ -161,19 +164,19 @@ enum Rested<'a> {
 }
 
 impl Db<'_> {
-    /// Notes the next time at which a turn becomes runnable by itself.
-    pub(crate) fn note_next_turn(&self) -> DbResult<()> {
+    /// Notes the next time at which a turn becomes runnable by itself, or at which a worker counts as gone.
+    /// Only reads.
+    pub(crate) fn note_next_turn(&self, silence: Option<i64>) -> DbResult<()> {
         let next = self.maybe(sql!("turn/ready/next_moment"), [self.now])?;
-        let next = earlier(next, self.next_silence()?);
-        self.moments.borrow_mut().turn.know(next);
+        self.moments.borrow_mut().turn.know(earlier(next, silence));
         Ok(())
     }
 
-    /// Notes the next time at which an activity becomes runnable by itself.
-    pub(crate) fn note_next_work(&self) -> DbResult<()> {
+    /// Notes the next time at which an activity becomes runnable by itself, or at which a worker counts as
+    /// gone. Only reads.
+    pub(crate) fn note_next_work(&self, silence: Option<i64>) -> DbResult<()> {
         let next = self.maybe(sql!("work/ready/next_moment"), [self.now])?;
-        let next = earlier(next, self.next_silence()?);
-        self.moments.borrow_mut().work.know(next);
+        self.moments.borrow_mut().work.know(earlier(next, silence));
         Ok(())
     }
 }

@@ -375,6 +375,8 @@ impl Db<'_> {
     /// one learns of it at its next call.
     fn close_session(&self, key: &SessionKey) -> DbResult<()> {
         if let Some(id) = self.known_session(key)? {
+            self.check_work_of_session(id)?;
+            self.give_up_torn_work_of(id)?;
             self.remember_withdrawn_of(id)?;
             self.run(sql!("session/drop_work"), [id])?;
             self.run(sql!("session/head/drop_all"), [id])?;

@@ -24,6 +24,8 @@ struct Aside {
     identity: Option<(i64, i64)>,
     tag: Option<String>,
     session: Option<SessionKey>,
+    /// The row itself, if it could not be removed because it is torn.
+    torn: Option<i64>,
 }
 
 impl Db<'_> {
@@ -79,6 +81,9 @@ impl Db<'_> {
             .one(sql!("set_aside/show"), [time(id)], Aside::read)?
             .ok_or_else(|| no_such_row("retry_set_aside", id))?;
         self.run(sql!("set_aside/delete"), [time(id)])?;
+        if let Some(torn) = row.torn {
+            return self.retry_torn_aside(row.queue, torn);
+        }
         match row.queue {
             Queue::Orchestrator => self.return_message(&row),
             Queue::Worker => self.return_work(&row),
@@ -122,7 +127,13 @@ impl Db<'_> {
     }
 }
 
-fn tell(id: i64, queue: Queue, instance: Option<&str>, reason: &UnreadableText, attempts: u32) {
+pub(crate) fn tell(
+    id: i64,
+    queue: Queue,
+    instance: Option<&str>,
+    reason: &dyn std::fmt::Display,
+    attempts: u32,
+) {
     tracing::warn!(
         target: "steadfast::store",
         id, ?queue, instance, %reason, attempts,
@@ -150,7 +161,16 @@ impl Aside {
             identity: execution.zip(row.get(8)?),
             tag: row.get(9)?,
             session: session.zip(row.get(11)?).map(|(scope, id)| session_key(scope, id)),
+            torn: row.get(12)?,
         })
+    }
+}
+
+/// Returns the stored number of a queue.
+pub(crate) fn number_of(queue: Queue) -> i64 {
+    match queue {
+        Queue::Orchestrator => 0,
+        Queue::Worker => 1,
     }
 }
 

@@ -3,12 +3,10 @@
 use rusqlite::params;
 use semver::Version;
 use steadfast_core::{DispatcherCapabilityFilter, Event, EventKind, WorkItem};
-use steadfast_store::rules::{
-    ended_turn_lease, fires_at_ms, no_such_lease, started_by, tell_of_strays, to_json,
-};
+use steadfast_store::rules::{ended_turn_lease, fires_at_ms, no_such_lease, tell_of_strays, to_json};
 use steadfast_store::{
-    Abandon, Attempt, Committed, LeaseToken, MAX_TURN_MESSAGES, Message, ProviderError, RunId, TurnCommit,
-    WorkerId,
+    Abandon, Attempt, Committed, LeaseToken, MAX_TURN_MESSAGES, Message, ProviderError, Queue, RunId,
+    TurnCommit, WorkerId,
 };
 
 use crate::link::db::{Db, sql, text_of, time, unsigned};
@@ -26,8 +24,8 @@ pub(crate) struct LeasedTurn {
     pub(crate) key: i64,
     pub(crate) token: String,
     pub(crate) instance: String,
-    pub(crate) name: String,
-    pub(crate) version: String,
+    /// The name and version of its row; `None` for an instance without one, whose history tells them.
+    pub(crate) named: Option<(String, String)>,
     pub(crate) execution: i64,
     pub(crate) run: Option<RunId>,
     pub(crate) last_event_id: u64,
@@ -99,7 +97,7 @@ impl Db<'_> {
             lease = self.lease_oldest(lock_timeout, filter, asks)?;
         }
         if lease.is_none() {
-            self.note_next_turn()?;
+            self.note_next_turn(self.end_silence()?)?;
         }
         Ok(Fetched { lease })
     }
@@ -138,13 +136,16 @@ impl Db<'_> {
     /// Moves the rows that became runnable by time: messages whose time has come, and instances whose lease
     /// has ended.
     pub(crate) fn sweep_turns(&self) -> DbResult<()> {
-        let due = self.all(sql!("turn/ready/due_messages"), params![self.now, SWEEP], |row| {
-            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?, row.get::<_, bool>(3)?))
-        })?;
+        self.retry_torn(Queue::Orchestrator)?;
         let mut touched: Vec<(i64, i64)> = Vec::new();
         let mut terminated = Vec::new();
-        for (seq, key, visible_at, needs_code) in due {
-            self.run(sql!("turn/ready/make_message"), [seq])?;
+        for (seq, key, visible_at) in self.due_messages()? {
+            let needs_code = match self.number(sql!("turn/ready/make_message"), [seq]) {
+                Err(fault) if is_torn(&fault) => {
+                    return Err(self.torn_fault(Queue::Orchestrator, &[seq], Some(key), fault));
+                }
+                made => made? == 1,
+            };
             touched.push((key, visible_at));
             terminated.extend((!needs_code).then_some(key));
         }
@@ -161,6 +162,21 @@ impl Db<'_> {
             self.free_turn(key, self.now)?;
         }
         Ok(())
+    }
+
+    /// Lists delayed messages whose time has come: the place of each, its instance, and its time.
+    fn due_messages(&self) -> DbResult<Vec<(i64, i64, i64)>> {
+        let due = self.all(sql!("turn/ready/due_messages"), params![self.now, SWEEP], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        });
+        due.or_else(|fault| {
+            if !is_torn(&fault) {
+                return Err(fault);
+            }
+            let rows: Vec<i64> =
+                self.all(sql!("torn/message/due_rows"), params![self.now, SWEEP], |row| row.get(0))?;
+            Err(self.torn_fault(Queue::Orchestrator, &rows, None, fault))
+        })
     }
 
     /// Ends the lease of a token if its time has come, as a sweep does.
@@ -235,9 +251,16 @@ impl Db<'_> {
         filter: Option<&DispatcherCapabilityFilter>,
     ) -> DbResult<bool> {
         let (Some(filter), true) = (filter, pin != 0) else { return Ok(true) };
+        Ok(self.pinned_version(pin)?.is_none_or(|version| filter.is_compatible(&version)))
+    }
+
+    /// Returns the engine version of a number; `None` for 0, which stands for none.
+    pub(crate) fn pinned_version(&self, pin: i64) -> DbResult<Option<Version>> {
+        if pin == 0 {
+            return Ok(None);
+        }
         let version = self.one(sql!("turn/ready/pin_version"), [pin], |row| row.get::<_, String>(0))?;
-        let version = version.and_then(|text| Version::parse(&text).ok());
-        Ok(version.is_none_or(|version| filter.is_compatible(&version)))
+        Ok(version.and_then(|text| Version::parse(&text).ok()))
     }
 
     /// Leases an instance that has ready messages. `None` if it has nothing to deliver after all: the
@@ -256,7 +279,10 @@ impl Db<'_> {
                 return Ok(None);
             }
         }
-        let rows = self.batch(key)?;
+        let rows = match self.batch(key) {
+            Err(fault) if is_torn(&fault) => return Err(self.torn_fault_of_instance(key, fault)),
+            rows => rows?,
+        };
         let count = rows.len();
         let readable = self.pass_over_unreadable_messages(&instance, rows)?;
         let readable = self.settle_former_lives(&instance, readable)?;
@@ -276,7 +302,8 @@ impl Db<'_> {
         if begun || self.number(sql!("turn/has_start"), [key, 1])? == 1 {
             return Ok(Footing::Firm);
         }
-        let start_to_come = self.number(sql!("turn/has_start"), [key, 0])? == 1;
+        let start_to_come =
+            self.number(sql!("turn/has_start"), [key, 0])? == 1 || self.has_torn_start(key)?;
         Ok(if start_to_come { Footing::WaitsForStart } else { Footing::Stray })
     }
 
@@ -309,7 +336,7 @@ impl Db<'_> {
         for seq in self.all(sql!("turn/ready/due_of_instance"), params![key, self.now, bound], |row| {
             row.get::<_, i64>(0)
         })? {
-            self.run(sql!("turn/ready/make_message"), [seq])?;
+            self.number(sql!("turn/ready/make_message"), [seq])?;
         }
         let mut rows = self.all(sql!("turn/lease/batch"), params![key, bound], MessageRow::read)?;
         if let (true, Some(last)) = (rows.len() >= MAX_TURN_MESSAGES, rows.last()) {
@@ -324,6 +351,7 @@ impl Db<'_> {
     }
 
     fn settle_strays(&self, key: i64, instance: &str) -> DbResult<()> {
+        self.check_messages(key)?;
         let dropped = self.run(sql!("turn/drop_strays"), [key])?;
         tell_of_strays(instance, dropped as u64);
         self.end_route(key)?;
@@ -336,7 +364,7 @@ impl Db<'_> {
         &self,
         key: i64,
         instance: String,
-        row: Option<(String, String)>,
+        named: Option<(String, String)>,
         execution: i64,
         readable: Vec<(MessageRow, WorkItem)>,
         lock_timeout: std::time::Duration,
@@ -352,18 +380,13 @@ impl Db<'_> {
             attempt = attempt.max(row.attempts + 1);
             messages.push(Message { item, traceparent: row.traceparent });
         }
-        let (name, version) = match row {
-            Some(named) => named,
-            None => self.started_as(key, execution)?.unwrap_or_else(|| started_by(&messages)),
-        };
         let run = self.maybe(sql!("execution/run"), [key, execution])?;
         let last = self.maybe(sql!("history/last_event"), [key, execution])?;
         Ok(LeasedTurn {
             key,
             token,
             instance,
-            name,
-            version,
+            named,
             execution,
             run: run.map(|run| RunId(unsigned(run))),
             last_event_id: last.map_or(0, unsigned),
@@ -418,6 +441,10 @@ impl Db<'_> {
             let due = fires_at_ms(&message.item).map_or(self.now, time);
             let life = self.life_of(key, &instance, &message.item, &starts)?;
             self.insert_message_of(message, item, due, life)?;
+        }
+        for (timer, item) in commit.commit.dropped_timers.iter().zip(&commit.dropped_timers) {
+            let due = fires_at_ms(timer).map_or(self.now, time);
+            self.run(sql!("message/drop_timer"), params![key, due, item])?;
         }
         self.free_turn(key, self.now)?;
         let mut woken = self.woken.borrow_mut();
@@ -529,6 +556,7 @@ pub(crate) struct PreparedCommit {
     events: Vec<String>,
     work: Vec<String>,
     messages: Vec<String>,
+    dropped_timers: Vec<String>,
     failure: Option<String>,
 }
 
@@ -540,6 +568,7 @@ impl PreparedCommit {
             events: texts(OPERATION, commit.events.iter())?,
             work: texts(OPERATION, commit.work.iter().map(|work| &work.item))?,
             messages: texts(OPERATION, commit.messages.iter().map(|message| &message.item))?,
+            dropped_timers: texts(OPERATION, commit.dropped_timers.iter())?,
             failure: commit.failure().map(|details| to_json(OPERATION, details)).transpose()?,
             commit,
         })

@@ -6,12 +6,12 @@ use steadfast_store::rules::{
     UnreadableText, ended_work_lease, no_such_lease, read_text, stored_tags, tag_of, withdrawn_work,
 };
 use steadfast_store::{
-    Abandon, Attempt, ClaimedSession, MAX_UNREADABLE_ATTEMPTS, ProviderError, SessionRequest, SessionScope,
-    UNREADABLE_RETRY, WorkRequest,
+    Abandon, Attempt, ClaimedSession, MAX_UNREADABLE_ATTEMPTS, ProviderError, Queue, SessionRequest,
+    SessionScope, UNREADABLE_RETRY, WorkRequest,
 };
 
 use crate::link::db::{Db, sql, text_of, text_or_none, time};
-use crate::link::error::DbResult;
+use crate::link::error::{DbResult, is_torn};
 use crate::merge::request::Undo;
 use crate::verbs::message::NewMessage;
 use crate::verbs::turn::{Fetched, SWEEP};
@@ -74,7 +74,7 @@ impl Db<'_> {
             lease = self.lease_oldest_work(request)?;
         }
         if lease.is_none() {
-            self.note_next_work()?;
+            self.note_next_work(self.end_silence()?)?;
         }
         Ok(Fetched { lease })
     }
@@ -101,6 +101,18 @@ impl Db<'_> {
 
     /// Moves the rows that became runnable by time: activities whose time has come, or whose lease has ended.
     pub(crate) fn sweep_work(&self) -> DbResult<()> {
+        self.retry_torn(Queue::Worker)?;
+        self.move_due_work().or_else(|fault| {
+            if !is_torn(&fault) {
+                return Err(fault);
+            }
+            let rows: Vec<i64> =
+                self.all(sql!("torn/work/due_rows"), params![self.now, SWEEP], |row| row.get(0))?;
+            Err(self.torn_fault(Queue::Worker, &rows, None, fault))
+        })
+    }
+
+    fn move_due_work(&self) -> DbResult<()> {
         let due = self.all(sql!("work/ready/due"), params![self.now, SWEEP], became_ready)?;
         self.make_work_ready(due)?;
         let ended = self.all(sql!("work/lease/ended"), params![self.now, SWEEP], became_ready)?;
@@ -233,7 +245,13 @@ impl Db<'_> {
 
     /// Leases an activity. One that cannot be read is counted and delayed, and in the end set aside (S15).
     fn try_lease_work(&self, seq: i64, request: &WorkRequest) -> DbResult<Option<LeasedWork>> {
-        let Some(row) = self.one(sql!("work/show"), [seq], read)? else { return Ok(None) };
+        let row = match self.one(sql!("work/show"), [seq], read) {
+            Err(fault) if is_torn(&fault) => {
+                return Err(self.torn_fault(Queue::Worker, &[seq], None, fault));
+            }
+            row => row?,
+        };
+        let Some(row) = row else { return Ok(None) };
         let item = match read_text::<WorkItem>(&row.item) {
             Ok(item) => item,
             Err(error) => {
@@ -343,7 +361,16 @@ impl Db<'_> {
     }
 
     pub(crate) fn remove_work(&self, seq: i64) -> DbResult<()> {
-        let place = self.one(sql!("work/place"), [seq], |row| Ok((row.get(0)?, row.get::<_, String>(1)?)))?;
+        let place = self.one(sql!("work/place"), [seq], |row| Ok((row.get(0)?, row.get::<_, String>(1)?)));
+        let place = match place {
+            Err(fault) if is_torn(&fault) => {
+                return Err(self.torn_fault(Queue::Worker, &[seq], None, fault));
+            }
+            place => place?,
+        };
+        if place.is_none() {
+            return self.give_up_torn_work(seq);
+        }
         self.run(sql!("work/delete"), [seq])?;
         match place {
             Some((Some(session), tag)) => self.refresh_head(session, &tag),

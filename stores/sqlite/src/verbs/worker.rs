@@ -6,14 +6,14 @@ pub(crate) mod route;
 mod stored_report;
 
 use rusqlite::params;
-use steadfast_core::TagFilter;
-use steadfast_store::rules::is_live_worker;
+use semver::Version;
+use steadfast_store::rules::{is_live_worker, runs_engine};
 use steadfast_store::{
     ListedHandler, MAX_PAGE, NeededHandler, ProviderError, ProviderErrorKind, WORKER_KEPT_FOR,
     WORKER_LIVE_FOR, WorkerId, WorkerInfo, WorkerReport,
 };
 
-use self::stored_report::{StoredHandlers, StoredReport, StoredTags};
+use self::stored_report::{StoredAccepts, StoredHandlers, StoredReport};
 use crate::link::db::{Db, sql, unsigned};
 use crate::link::error::DbResult;
 use crate::verbs::turn::SWEEP;
@@ -28,7 +28,7 @@ pub(crate) enum HandlerKind {
 /// A report with its JSON texts, made by the caller, so that the writer only stores them.
 pub(crate) struct PreparedReport {
     pub(crate) report: WorkerReport,
-    tags: String,
+    accepts: String,
     handlers: String,
     text: String,
 }
@@ -36,7 +36,7 @@ pub(crate) struct PreparedReport {
 impl PreparedReport {
     pub(crate) fn new(report: &WorkerReport) -> Result<Self, ProviderError> {
         Ok(Self {
-            tags: StoredTags::of(&report.tags).to_text()?,
+            accepts: StoredAccepts::of(report).to_text()?,
             handlers: StoredHandlers::of(report).to_text()?,
             text: StoredReport::of(report).to_text()?,
             report: report.clone(),
@@ -49,18 +49,39 @@ struct WorkerRow {
     takes_unlisted: bool,
     is_listed: bool,
     is_stopped: bool,
-    tags: String,
+    accepts: String,
     handlers: String,
+}
+
+/// What a turn or an activity requires of a worker beside its handler.
+pub(crate) enum Requirement<'a> {
+    Turn {
+        /// The engine version that the execution is pinned to.
+        pinned: Option<Version>,
+    },
+    Work {
+        tag: Option<&'a str>,
+        is_on_session: bool,
+    },
+}
+
+impl Requirement<'_> {
+    fn kind(&self) -> HandlerKind {
+        match self {
+            Self::Turn { .. } => HandlerKind::Orchestration,
+            Self::Work { .. } => HandlerKind::Activity,
+        }
+    }
 }
 
 impl Db<'_> {
     /// Writes the row of a worker, and cleans up in bounded batches: rows of workers that are gone, routes
     /// that are not used, ended leases that are of no use.
     pub(crate) fn report_worker(&self, prepared: &PreparedReport) -> DbResult<()> {
-        let PreparedReport { report, tags, handlers, text } = prepared;
+        let PreparedReport { report, accepts, handlers, text } = prepared;
         let id = &report.id.0;
         let known = self.worker_row(&report.id)?;
-        let is_same = known.as_ref().is_some_and(|row| row.tags == *tags && row.handlers == *handlers);
+        let is_same = known.as_ref().is_some_and(|row| row.accepts == *accepts && row.handlers == *handlers);
         let is_listed = !report.is_stopped;
         let was_listed = known.as_ref().is_some_and(|row| row.is_listed);
         if !is_same || was_listed != is_listed {
@@ -70,8 +91,8 @@ impl Db<'_> {
                 self.list_handlers(id, HandlerKind::Activity, &report.activities)?;
             }
         }
-        let columns =
-            params![id, self.now, report.is_stopped, report.takes_unlisted, is_listed, tags, handlers, text];
+        let (is_stopped, takes_unlisted) = (report.is_stopped, report.takes_unlisted);
+        let columns = params![id, self.now, is_stopped, takes_unlisted, is_listed, accepts, handlers, text];
         self.run(sql!("worker/put"), columns)?;
         let as_before = known.is_some_and(|row| {
             row.is_stopped == report.is_stopped && row.takes_unlisted == report.takes_unlisted
@@ -128,14 +149,23 @@ impl Db<'_> {
     }
 
     /// Returns the next time at which a live worker counts as gone unless it reports, if anything is routed:
-    /// what is left to it may then be given to others. Those that are gone already are not listed any more.
+    /// what is left to it may then be given to others. That of a worker that is gone and still listed has
+    /// passed: the look of a waiting fetch takes its handlers off the listed ones.
     pub(crate) fn next_silence(&self) -> DbResult<Option<i64>> {
-        let mut last_seen = self.maybe(sql!("worker/next_silence"), [])?;
-        if last_seen.is_some_and(|at| at <= self.silent_since()) {
-            self.unlist_silent()?;
-            last_seen = self.maybe(sql!("worker/next_silence"), [])?;
-        }
+        let last_seen = self.maybe(sql!("worker/next_silence"), [])?;
         Ok(last_seen.map(|at| at.saturating_add(self.now.saturating_sub(self.silent_since()))))
+    }
+
+    /// Takes the handlers of workers that fell silent off the listed ones, if anything is routed. Returns the
+    /// next silence, which has not passed.
+    pub(crate) fn end_silence(&self) -> DbResult<Option<i64>> {
+        match self.next_silence()? {
+            Some(at) if at <= self.now => {
+                self.unlist_silent()?;
+                self.next_silence()
+            }
+            next => Ok(next),
+        }
     }
 
     fn worker_row(&self, id: &WorkerId) -> DbResult<Option<WorkerRow>> {
@@ -144,7 +174,7 @@ impl Db<'_> {
                 takes_unlisted: row.get(0)?,
                 is_listed: row.get(1)?,
                 is_stopped: row.get(2)?,
-                tags: row.get(3)?,
+                accepts: row.get(3)?,
                 handlers: row.get(4)?,
             })
         })
@@ -156,16 +186,15 @@ impl Db<'_> {
     fn takes(
         &self,
         asks: Option<&WorkerId>,
-        kind: HandlerKind,
         needed: &NeededHandler,
-        tag: Option<&str>,
+        required: &Requirement<'_>,
     ) -> DbResult<bool> {
         let Some(id) = asks else { return Ok(true) };
         let Some(row) = self.worker_row(id)? else { return Ok(true) };
-        if self.row_lists(id, &row, kind, needed, tag)? {
+        if self.row_lists(id, &row, needed, required)? {
             return Ok(true);
         }
-        Ok(row.takes_unlisted && !self.is_listed(kind, needed, tag)?)
+        Ok(row.takes_unlisted && !self.is_listed(needed, required)?)
     }
 
     /// Tells whether the report of a worker lists a handler. Those of a worker that fell silent are in its
@@ -174,11 +203,11 @@ impl Db<'_> {
         &self,
         id: &WorkerId,
         row: &WorkerRow,
-        kind: HandlerKind,
         needed: &NeededHandler,
-        tag: Option<&str>,
+        required: &Requirement<'_>,
     ) -> DbResult<bool> {
-        if kind == HandlerKind::Activity && !accepts(&row.tags, tag) {
+        let kind = required.kind();
+        if !accepts(&row.accepts, required) {
             return Ok(false);
         }
         if !row.is_listed {
@@ -188,12 +217,12 @@ impl Db<'_> {
         Ok(self.number(sql!("worker/lists"), columns)? == 1)
     }
 
-    /// Tells whether a live worker lists a handler and, for an activity, accepts its tag.
-    fn is_listed(&self, kind: HandlerKind, needed: &NeededHandler, tag: Option<&str>) -> DbResult<bool> {
+    /// Tells whether a live worker lists a handler and accepts what needs it.
+    fn is_listed(&self, needed: &NeededHandler, required: &Requirement<'_>) -> DbResult<bool> {
         let version = stored_version(needed.version.as_deref());
-        let columns = params![kind as i64, needed.name, version, self.silent_since()];
+        let columns = params![required.kind() as i64, needed.name, version, self.silent_since()];
         let listing = self.all(sql!("worker/listing"), columns, |row| row.get::<_, String>(0))?;
-        Ok(listing.iter().any(|tags| kind == HandlerKind::Orchestration || accepts(tags, tag)))
+        Ok(listing.iter().any(|accepted| accepts(accepted, required)))
     }
 
     pub(crate) fn workers(&self, after: Option<&WorkerId>) -> DbResult<Vec<WorkerInfo>> {
@@ -223,16 +252,18 @@ fn report_of(
     id: &str,
     is_stopped: bool,
     takes_unlisted: bool,
-    [tags, handlers, rest]: &[String; 3],
+    [accepts, handlers, rest]: &[String; 3],
 ) -> Option<WorkerReport> {
-    let (tags, handlers) = (StoredTags::read(tags)?, StoredHandlers::read(handlers)?);
+    let (accepts, handlers) = (StoredAccepts::read(accepts)?, StoredHandlers::read(handlers)?);
     let rest = StoredReport::read(rest)?;
     let (orchestrations, activities) = handlers.lists();
     Some(WorkerReport {
         id: WorkerId(id.to_owned()),
         orchestrations,
         activities,
-        tags: tags.filter(),
+        serves_sessions: accepts.serves_sessions,
+        engines: accepts.engines(),
+        tags: accepts.tags.filter(),
         takes_unlisted,
         slots: rest.slots(),
         sessions: rest.sessions,
@@ -246,9 +277,14 @@ fn unreadable_worker(id: &str) -> ProviderError {
     ProviderError::new(ProviderErrorKind::Corrupt, "workers", text)
 }
 
-/// Tells whether stored tags accept a tag; tags that cannot be read accept none.
-fn accepts(tags: &str, tag: Option<&str>) -> bool {
-    StoredTags::read(tags).map(StoredTags::filter).is_some_and(|filter: TagFilter| filter.matches(tag))
+/// Tells whether a worker accepts what needs one of its handlers; a row that cannot be read accepts nothing.
+fn accepts(stored: &str, required: &Requirement<'_>) -> bool {
+    StoredAccepts::read(stored).is_some_and(|accepts| match required {
+        Requirement::Turn { pinned } => runs_engine(accepts.engines().as_ref(), pinned.as_ref()),
+        Requirement::Work { tag, is_on_session } => {
+            (accepts.serves_sessions || !is_on_session) && accepts.tags.filter().matches(*tag)
+        }
+    })
 }
 
 /// Returns the stored form of a version: `''` for none, `':' + version` otherwise.

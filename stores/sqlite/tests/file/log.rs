@@ -8,7 +8,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use rusqlite::backup::Backup;
 use steadfast_sqlite::SqliteOptions;
-use steadfast_store::Store;
+use steadfast_store::{InstanceQuery, Store};
 
 use crate::stage::{assert_sound, open, place, raw, start_with};
 
@@ -50,6 +50,29 @@ async fn the_log_stays_bounded_while_others_read() {
     // A log that is long is emptied at three times its bound; a group may add to that, and so may a reader
     // that is slow.
     assert!(longest <= 6 * u64::from(BOUND) * PAGE, "{} pages", longest / PAGE);
+}
+
+#[tokio::test]
+async fn a_store_that_is_closed_leaves_its_commits_in_the_file_and_no_log() {
+    let (_folder, path) = place();
+    for number in 0..3 {
+        let store = open(&path, SqliteOptions::default()).await;
+        store
+            .start(start_with(&format!("i{number}"), String::new()).into(), Vec::new())
+            .await
+            .expect("starts");
+        store.read_history("i0", None).await.expect("a reader has the file open");
+        // A read that is under way when the store is closed, and whose caller is gone.
+        let query = InstanceQuery::default();
+        let reading = store.instances(&query);
+        drop(tokio::time::timeout(Duration::ZERO, reading).await);
+        drop(store);
+        for beside in ["db-wal", "db-shm"] {
+            assert!(!path.with_extension(beside).exists(), "{beside}");
+        }
+    }
+    let store = open(&path, SqliteOptions::default()).await;
+    assert_eq!(store.gauges().await.expect("it counts").messages, 3);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -18,6 +18,7 @@ mod faults {
     mod former;
     mod others;
     mod retention;
+    mod routed;
     mod torn;
 }
 mod full;

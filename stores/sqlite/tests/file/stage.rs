@@ -129,6 +129,8 @@ pub(crate) fn worker(id: &str, is_capable: bool) -> WorkerReport {
         orchestrations: listed("Chain", vec!["1.0.0".into()]),
         activities: listed("Step", Vec::new()),
         tags: TagFilter::Any,
+        serves_sessions: true,
+        engines: None,
         takes_unlisted: false,
         slots: WorkerSlots::default(),
         sessions: 0,

@@ -73,6 +73,8 @@ pub(super) const TABLE: &[Row] = &[
         ],
         tests_may_use: KITS,
     },
+    // It is compiled with a file of the runtime, whose other parts it does not use.
+    Row { package: "steadfast-model", may_use: &[CORE, STORE], tests_may_use: &[CLOCK, MEMORY] },
     // Its build copies the memory store, so it uses what that uses, and the kit that it proves.
     Row { package: "steadfast-mutants", may_use: &[CORE, CLOCK, STORE, CONFORMANCE], tests_may_use: &[] },
     Row { package: "steadfast-cli", may_use: &[FACADE], tests_may_use: KITS },

@@ -6,7 +6,7 @@ use crate::vocabulary::error::ErrorDetails;
 /// rises with each commit that sets or clears it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OrchestrationStatus {
-    /// The store has no such instance.
+    /// The store has no such instance, or its first turn has not run.
     NotFound,
     /// The instance has not ended.
     Running {

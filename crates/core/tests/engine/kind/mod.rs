@@ -6,3 +6,4 @@ mod queue;
 mod retry;
 mod session;
 mod signal;
+mod timer;

@@ -68,9 +68,9 @@ catalogue! {
     histogram WORK_DURATION = "steadfast_worker_dispatcher_execution_duration_ms", Milliseconds,
         "From the start of an activity to its recorded outcome";
     gauge TURN_QUEUE = "steadfast_orchestrator_queue_depth", Count,
-        "Messages that wait for a turn, in the whole store";
+        "Messages in the whole store, those that are not due included";
     gauge WORK_QUEUE = "steadfast_worker_queue_depth", Count,
-        "Activities that wait for a worker, in the whole store";
+        "Activities that wait for a worker or run, in the whole store";
 
     counter MESSAGES_DROPPED = "steadfast_messages_dropped_total", Count,
         "Messages that were dropped because their instance does not exist or has ended";

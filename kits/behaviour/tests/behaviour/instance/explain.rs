@@ -13,6 +13,8 @@ use steadfast_clock::Clock;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
 const LEASE: Duration = Duration::from_secs(30);
 
 async fn explain(stage: &Stage, instance: &str) -> Explanation {
@@ -57,6 +59,28 @@ fn only_turns(stage: &Stage) -> RuntimeOptions {
 
 fn named(stage: &Stage) -> RuntimeOptions {
     RuntimeOptions { worker_concurrency: 1, worker_node_id: Some("n1".to_owned()), ..stage.options() }
+}
+
+/// Waits for an approval at most a week, then for the shipping, twice.
+fn approving() -> OrchestrationRegistryBuilder {
+    orchestrations().register("Approve", |ctx: OrchestrationContext, round: String| async move {
+        drop(ctx.schedule_timer(7 * DAY));
+        ctx.select2(ctx.schedule_wait("approval"), ctx.schedule_timer(7 * DAY)).await;
+        ctx.schedule_wait("shipped").await;
+        if round == "first" { ctx.continue_as_new("second").await } else { Ok("done".to_owned()) }
+    })
+}
+
+/// The events and timers that instance `a` waits for, by their ids; a timer has no name.
+async fn waits(stage: &Stage) -> Vec<(u64, &'static str)> {
+    let waiting = explain(stage, "a").await.waiting.into_iter();
+    let named = waiting.map(|wait| match wait {
+        Waiting::Event { event_id, name, .. } if name == "approval" => (event_id, "approval"),
+        Waiting::Event { event_id, name, .. } if name == "shipped" => (event_id, "shipped"),
+        Waiting::Timer { event_id, .. } => (event_id, ""),
+        other => panic!("it should wait for no such thing: {other:?}"),
+    });
+    named.collect()
 }
 
 on_every_store! {
@@ -186,8 +210,7 @@ on_every_full_store! {
         assert_eq!((start.orchestration.as_str(), start.version), ("Flow", None));
         assert_eq!(
             explain(&stage, "a").await.to_string(),
-            "a: not begun (Flow)\n1 message waits for a turn, for 1 min\n\
-             not registered: no live worker has orchestration 'Flow'"
+            "a: not begun (Flow)\n1 message waits for a turn, for 1 min\nno worker is live"
         );
     }
 
@@ -218,9 +241,26 @@ on_every_full_store! {
         stage.stop().await;
         assert_eq!(explain(&stage, "a").await.unregistered, None, "it waits for an event and not for a turn");
         stage.client.raise_event("a", "go", "").await.expect("is raised");
+        stage.run(activities(), working()).await;
+        stage.until("it is told", async || explain(&stage, "a").await.unregistered.is_some()).await;
         let text = explain(&stage, "a").await.to_string();
         assert!(text.contains("\nnot registered: no live worker has orchestration 'Wait' 1.0.0\n"), "{text}");
         stage.stop().await;
+    }
+
+    async fn g31_with_no_live_worker_at_all_an_explanation_says_that_and_names_no_handler(stage) {
+        stage.run_with(activities(), working(), only_turns(&stage)).await;
+        stage.start("a", "Work", "").await;
+        stage.has("a", "ActivityScheduled", 1).await;
+        assert!(!explain(&stage, "a").await.no_worker_is_live);
+        stage.stop().await;
+        stage.start("b", "Work", "").await;
+        for instance in ["a", "b"] {
+            let told = explain(&stage, instance).await;
+            assert!(told.no_worker_is_live, "{told:?}");
+            let text = told.to_string();
+            assert!(text.contains("\nno worker is live") && !text.contains("not registered"), "{text}");
+        }
     }
 
     async fn g31_an_activity_that_a_live_worker_has_is_not_called_unregistered(stage) {
@@ -249,6 +289,42 @@ on_every_full_store! {
         stage.client.raise_event("a", "go", "").await.expect("is raised");
         stage.ends("a").await.expect("completes");
         assert_eq!(explain(&stage, "a").await.to_string(), "a: completed (Race 1.0.0, execution 1)");
+        stage.stop().await;
+    }
+
+    async fn g31_a_timer_that_the_code_has_dropped_is_not_shown(stage) {
+        let shown = async || explain(&stage, "a").await.to_string().contains("timer");
+        let delayed = async || explain(&stage, "a").await.turn.map(|turn| turn.delayed);
+        stage.run(activities(), approving()).await;
+        stage.start("a", "Approve", "first").await;
+        stage.has("a", "TimerCreated", 2).await;
+        assert_eq!(waits(&stage).await, [(3, "approval"), (4, "")], "a timer is dropped where it was set");
+        assert_eq!(delayed().await, Some(1));
+
+        stage.client.raise_event("a", "approval", "").await.expect("is raised");
+        stage.has("a", "ExternalSubscribed", 2).await;
+        assert_eq!(waits(&stage).await, [(6, "shipped")], "the code awaits no timer");
+        assert!(!shown().await && delayed().await == Some(0), "{}", explain(&stage, "a").await);
+        stage.stop().await;
+        assert!(!shown().await, "it stays known");
+
+        stage.run(activities(), approving()).await;
+        stage.client.raise_event("a", "shipped", "").await.expect("is raised");
+        stage.until("the second execution", async || waits(&stage).await.len() == 2).await;
+        assert_eq!(waits(&stage).await, [(3, "approval"), (4, "")], "its own timer is awaited");
+        assert_eq!(delayed().await, Some(1), "the timers of the first execution are left behind");
+        stage.stop().await;
+
+        stage.client.raise_event("a", "approval", "").await.expect("is raised");
+        stage.run(activities(), approving()).await;
+        stage.has("a", "ExternalSubscribed", 2).await;
+        assert_eq!(waits(&stage).await, [(6, "shipped")], "a turn from cold tells what it dropped");
+        assert!(!shown().await && delayed().await == Some(0), "{}", explain(&stage, "a").await);
+
+        stage.pass(7 * DAY);
+        stage.has("a", "TimerFired", 2).await;
+        stage.client.raise_event("a", "shipped", "").await.expect("is raised");
+        assert_eq!(stage.ends("a").await, Ok("done".to_owned()), "a dropped timer fires all the same");
         stage.stop().await;
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::workbench::{Gate, SECOND};
 use steadfast::providers::ProviderError;
+use steadfast::runtime::RuntimeOptions;
 use steadfast_behaviour::{Faults, Lines, on_every_full_store};
 
 use super::bench::{node, shown, takes_turn, troubled};
@@ -138,5 +139,62 @@ on_every_full_store! {
             assert_eq!(takes_turn(&stage, &again, &session).await, "A later 2, attempt 1");
             runtime.shutdown(Some(0)).await;
         }
+    }
+
+    async fn g10_a_claim_is_logged_however_long_its_fetch_has_waited(stage) {
+        let (lines, _guard) = Lines::collect();
+        for waits in [5, 12, 14, 26, 28, 29] {
+            let faults = Faults::default();
+            let runtime = troubled(&stage, "A", &Gate::new(), &faults, |_| {}).await;
+            stage.settle().await;
+            stage.pass_slowly(waits * SECOND, SECOND).await;
+            let session = format!("chat {waits}");
+            assert_eq!(takes_turn(&stage, &session, &session).await, "A first 1, attempt 1");
+            let claims = lines.saying("INFO", "session claimed");
+            let claims = claims.iter().filter(|line| line.field("session_id") == session).count();
+            assert_eq!(claims, 1, "after {waits} s");
+            assert_eq!(faults.calls("abandon"), 0, "after {waits} s: the work is not given back as late");
+            runtime.shutdown(Some(0)).await;
+        }
+    }
+
+    async fn g10_a_session_whose_release_failed_is_released_again_and_gets_a_new_epoch(stage) {
+        let (lines, _guard) = Lines::collect();
+        let faults = Faults::default();
+        let options = |options: &mut RuntimeOptions| options.max_attached_sessions = Some(0);
+        let runtime = troubled(&stage, "A", &Gate::new(), &faults, options).await;
+        faults.refuse("release_sessions", 1, ProviderError::retryable("release_sessions", "a failover"));
+        assert_eq!(takes_turn(&stage, "1", "chat").await, "A first 1, attempt 1");
+        stage.until("it is to be released", async || faults.calls("release_sessions") >= 1).await;
+        let before = shown(&stage, "chat").await.epoch;
+        // The lease lives on in the store, and each renewal by its owner would extend it.
+        stage.start("2", "One", "Turn/chat").await;
+        stage.has("2", "ActivityScheduled", 1).await;
+        stage.pass_slowly(45 * SECOND, SECOND).await;
+        assert_eq!(stage.ends("2").await, Ok("A first 1, attempt 1".to_owned()));
+        let claims = lines.saying("INFO", "session claimed");
+        let epochs: Vec<String> = claims.iter().map(|line| line.field("epoch").to_owned()).collect();
+        assert_eq!(epochs.len(), 2, "each attachment is a claim of its own: {epochs:?}");
+        assert!(epochs[0] == before.to_string() && epochs[1] != epochs[0], "{epochs:?}");
+        runtime.shutdown(Some(0)).await;
+    }
+
+    async fn g10_a_claim_whose_answer_comes_late_is_logged_once(stage) {
+        let (lines, _guard) = Lines::collect();
+        let faults = Faults::default();
+        let late = faults.hold_answer("fetch_work");
+        let gate = Gate::new();
+        let runtime = troubled(&stage, "A", &gate, &faults, |options| options.worker_concurrency = 1).await;
+        stage.start("1", "One", "Turn/chat").await;
+        stage.until("it is leased", async || {
+            stage.observer().get_session(&steadfast::SessionKey::shared("chat")).await.expect("reads").is_some()
+        })
+        .await;
+        // Longer than the process serves a session without a renewal, and shorter than the lease.
+        stage.pass(28 * SECOND);
+        late.add_permits(1);
+        assert_eq!(stage.ends("1").await, Ok("A first 1, attempt 1".to_owned()));
+        assert_eq!(lines.saying("INFO", "session claimed").len(), 1);
+        runtime.shutdown(Some(0)).await;
     }
 }

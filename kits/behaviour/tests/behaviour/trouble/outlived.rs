@@ -1,8 +1,8 @@
 //! A process that lives longer than its leases, because it was paused or the store was away, uses up no
 //! attempts (G38). Real processes: `processes/outlived.rs`.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 
 use steadfast::runtime::RuntimeOptions;
 use steadfast::runtime::registry::{ActivityRegistryBuilder, OrchestrationRegistryBuilder};
@@ -105,6 +105,69 @@ on_every_full_store! {
             stage.settle().await;
         })
         .await;
+    }
+
+    async fn g38_each_run_after_twenty_pauses_with_free_slots_is_told_the_first_attempt(stage) {
+        let (gate, seen) = (Gate::new(), Arc::new(Mutex::new(Vec::new())));
+        let (pass, note) = (gate.clone(), Arc::clone(&seen));
+        let long = activities().register("Long", move |ctx: ActivityContext, _| {
+            let gate = pass.clone();
+            note.lock().expect("no holder panics").push(ctx.attempt());
+            async move {
+                gate.pass().await;
+                Ok(String::new())
+            }
+        });
+        // The least that is no poison: a run that were told a second attempt would not be.
+        let options = RuntimeOptions { worker_concurrency: 4, max_attempts: 1, ..one_slot(&stage) };
+        stage.run_with(long, calls(), options).await;
+        for instance in ["a", "b"] {
+            stage.start(instance, "Call", "plain").await;
+            gate.is_entered().await;
+        }
+        for _ in 0..TIMES {
+            stage.pass(60 * SECOND);
+            for _ in ["a", "b"] {
+                stage
+                    .until("it runs again", async || {
+                        stage.pass(SECOND / 4);
+                        stage.settle().await;
+                        gate.waiting() > 0
+                    })
+                    .await;
+                gate.is_entered().await;
+            }
+        }
+        let seen = seen.lock().expect("no holder panics").clone();
+        assert!(seen.len() > 2 * TIMES && seen.iter().all(|attempt| *attempt == 1), "{seen:?}");
+        // Runs that were told to stop may still stand at the gate, ahead of the two that count.
+        (0..2 * TIMES).for_each(|_| gate.open());
+        for instance in ["a", "b"] {
+            assert!(stage.ends_as_time_passes(instance, SECOND / 4).await.is_ok());
+        }
+        stage.stop().await;
+        stage.nothing_waits().await;
+    }
+
+    async fn g38_an_excuse_that_failed_a_moment_before_a_shutdown_is_sent_again_at_its_end(stage) {
+        let gate = Gate::new();
+        stage.run_with(long(&gate), calls(), one_slot(&stage)).await;
+        // It ends as soon as it is told, so no time has to pass.
+        stage.start("a", "Call", "cancellable").await;
+        gate.is_entered().await;
+        stage.faults.refuse("excuse", u64::MAX, down());
+        stage.pass(60 * SECOND);
+        gate.is_entered().await;
+        assert!(stage.faults.calls("excuse") > 0, "it runs again, and its excuse failed");
+        stage.faults.heal();
+        stage.stop_at_once().await;
+        let gate = Gate::new();
+        stage.run_with(long(&gate), calls(), one_slot(&stage)).await;
+        gate.is_entered().await;
+        gate.open();
+        assert_eq!(stage.output("a").await, Ok("attempt 1".to_owned()));
+        stage.stop().await;
+        stage.nothing_waits().await;
     }
 
     async fn g38_a_turn_whose_process_is_paused_counts_nothing(stage) {

@@ -1,14 +1,18 @@
 //! Fetching turns (2.1, 1 and 2): back-off, fetches that wait, and executions of versions that a runtime does
 //! not run.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use semver::Version;
-use steadfast::providers::{ProviderError, SemverRange, WorkItem};
+use steadfast::providers::{ProviderError, SemverRange, TagFilter, WorkItem};
 use steadfast::runtime::RuntimeOptions;
 use steadfast::runtime::registry::OrchestrationRegistryBuilder;
 use steadfast::{Event, EventKind, OrchestrationContext};
-use steadfast_behaviour::{Lines, Stage, activities, on_every_store, orchestrations};
+use steadfast_behaviour::{Lines, Stage, activities, on_every_full_store, on_every_store, orchestrations};
+use steadfast_store::{
+    ListedHandler, MAX_PAGE, WorkerId, WorkerProcess, WorkerReport, WorkerSlots, store_of,
+};
 
 /// `Echo` returns its input, `Wait` what is raised as `Go`.
 fn flows() -> OrchestrationRegistryBuilder {
@@ -47,6 +51,24 @@ async fn plant(stage: &Stage, engine: &str) {
     let (name, data) = ("Go".to_owned(), "x".to_owned());
     let raised = WorkItem::ExternalRaised { instance: "a".to_owned(), name, data };
     stage.inner().enqueue_for_orchestrator(raised, None).await.expect("sends");
+}
+
+/// Makes the row of a worker that has `Wait`, on an engine of that version.
+fn worker(id: &str, engine: &str) -> WorkerReport {
+    let wait = ListedHandler { name: "Wait".to_owned(), versions: vec!["1.0.0".to_owned()] };
+    WorkerReport {
+        id: WorkerId(id.to_owned()),
+        process: WorkerProcess { version: engine.to_owned(), ..WorkerProcess::default() },
+        orchestrations: vec![wait],
+        activities: Vec::new(),
+        tags: TagFilter::Any,
+        serves_sessions: false,
+        engines: None,
+        takes_unlisted: false,
+        slots: WorkerSlots::default(),
+        sessions: 0,
+        is_stopped: false,
+    }
 }
 
 /// Waits until a turn was abandoned for the n-th time.
@@ -149,6 +171,8 @@ on_every_store! {
     async fn r2_1_each_slot_has_one_fetch_that_waits_no_more_and_no_fewer(stage) {
         let options =
             RuntimeOptions { orchestration_concurrency: 3, worker_concurrency: 2, ..stage.options() };
+        // A fetch that may bring work of a session waits for less.
+        let options = RuntimeOptions { max_sessions_per_runtime: 0, ..options };
         stage.run_with(activities(), flows(), options).await;
         let calls = || (stage.faults.calls("fetch_turn"), stage.faults.calls("fetch_work"));
         for polls in 1..=3 {
@@ -228,5 +252,26 @@ on_every_store! {
         assert_eq!(lines.saying("WARN", "incompatible version"), []);
         assert_eq!(lines.saying("WARN", "Invalid pinned version").len(), 1);
         stage.stop().await;
+    }
+}
+
+on_every_full_store! {
+    async fn g5_a_worker_of_a_new_enough_engine_is_found_among_more_workers_than_a_page_has(stage) {
+        plant(&stage, "99.0.0").await;
+        let store = store_of(stage.inner(), Arc::new(stage.clock.clone()));
+        for number in 0..=MAX_PAGE {
+            store.report_worker(&worker(&format!("{number:04}"), "1.0.0")).await.expect("reports");
+        }
+        store.report_worker(&worker("last", "99.0.0")).await.expect("reports");
+        stage.run_with(activities(), flows(), one_turn_slot(&stage)).await;
+        for round in 1..=3 {
+            is_abandoned(&stage, round).await;
+            stage.pass(ms(1_000));
+        }
+        is_abandoned(&stage, 4).await;
+        stage.stop().await;
+        stage.pass(ms(1_000));
+        let leased = stage.inner().fetch_orchestration_item(ms(1_000), ms(0), None).await.expect("fetches");
+        assert_eq!(leased.expect("it waits").2, 1, "nothing was counted: another worker can run it");
     }
 }

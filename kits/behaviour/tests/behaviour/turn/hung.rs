@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
+use steadfast::providers::ProviderError;
 use steadfast::runtime::RuntimeOptions;
 use steadfast::{AppErrorKind, ErrorDetails, OrchestrationContext, PoisonMessageType};
 use steadfast_behaviour::{Stage, StoreKind, activities, orchestrations};
@@ -33,6 +34,10 @@ struct Spinning {
 
 impl Spinning {
     async fn on(kind: StoreKind) -> Self {
+        Self::with_attempts(kind, 3).await
+    }
+
+    async fn with_attempts(kind: StoreKind, max_attempts: u32) -> Self {
         let stage = Stage::new(kind).await;
         let (released, entered) = (Released::default(), Arc::new(AtomicU32::new(0)));
         let (free, count) = (Arc::clone(&released.0), Arc::clone(&entered));
@@ -46,10 +51,11 @@ impl Spinning {
                 Ok("at last".to_owned())
             }
         });
+        let flow = flow.register("Echo", |_, input| async move { Ok(input) });
         let options = RuntimeOptions {
             orchestration_concurrency: 1,
             max_turn_time: Duration::from_secs(2),
-            max_attempts: 3,
+            max_attempts,
             ..stage.options()
         };
         stage.run_with(activities(), flow, options).await;
@@ -82,6 +88,24 @@ async fn g16_a_turn_that_hangs_in_a_single_process_becomes_poison_and_its_code_r
         assert_eq!((attempt_count, max_attempts), (4, 3), "{kind:?}");
         let instance = "spins".to_owned();
         assert_eq!(message_type, PoisonMessageType::Orchestration { instance, execution_id: 1 });
+        spinning.ran_once().await;
+    }
+}
+
+/// The lease has not expired when the code returns, and the store takes no commit.
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn g16_a_turn_that_took_too_long_counts_also_if_its_commit_fails() {
+    for kind in STORES {
+        let spinning = Spinning::with_attempts(kind, 1).await;
+        let stage = &spinning.stage;
+        stage.pass_slowly(Duration::from_secs(3), Duration::from_millis(500)).await;
+        // The only slot serves again: the turn was found to take too long.
+        assert_eq!(stage.ends_after("other", "Echo", "x").await, Ok("x".to_owned()));
+        stage.faults.refuse("commit_turn", 6, ProviderError::retryable("test", "the store is away"));
+        spinning.released.0.store(true, Ordering::Relaxed);
+        let ended = stage.ends_as_time_passes("spins", Duration::from_millis(100)).await;
+        let Err(ErrorDetails::Poison { attempt_count, .. }) = ended else { panic!("{kind:?}: {ended:?}") };
+        assert_eq!(attempt_count, 2, "{kind:?}");
         spinning.ran_once().await;
     }
 }

@@ -18,6 +18,8 @@ cases![
     s16_deletion_by_age_counts_from_the_end_of_the_last_execution,
     s16_deletion_by_age_takes_whole_trees,
     s16_deletion_by_age_takes_no_child_alone,
+    s16_deletion_by_age_takes_a_child_whose_parent_is_gone,
+    s16_deletion_by_age_takes_a_child_whose_parent_was_deleted_before_it_began,
     s16_deletion_by_age_takes_the_oldest_end_first,
     s16_deletion_by_age_is_bounded,
     s16_deletion_by_age_comes_to_its_end_in_some_calls,
@@ -130,6 +132,36 @@ async fn s16_deletion_by_age_takes_no_child_alone(bench: Bench) -> Verdict {
     bench.advance(HOUR);
     assert_eq!(deleted(store, HOUR, 10).await, 0, "its parent may still ask for it");
     assert_eq!(left(&bench).await, ["child", "root"]);
+    Verdict::Kept
+}
+
+async fn s16_deletion_by_age_takes_a_child_whose_parent_is_gone(bench: Bench) -> Verdict {
+    let store = need!(bench.store(), "Store");
+    need!(bench.admin(), "ProviderAdmin");
+    ended_child(&bench, "child", "gone").await;
+    ended_child(&bench, "grandchild", "child").await;
+    child(&bench, "running", "gone").await;
+    bench.ended("root").await;
+    bench.advance(HOUR);
+    assert_eq!(all_deleted(store, 1).await, 3, "the child is a root, and its own child goes with it");
+    assert_eq!(left(&bench).await, ["running"]);
+    Verdict::Kept
+}
+
+async fn s16_deletion_by_age_takes_a_child_whose_parent_was_deleted_before_it_began(bench: Bench) -> Verdict {
+    let store = need!(bench.store(), "Store");
+    let admin = need!(bench.admin(), "ProviderAdmin");
+    bench.ended("parent").await;
+    child(&bench, "child", "parent").await;
+    // The tree of the parent is deleted between the lease and the first commit of another child.
+    bench.start("late").await;
+    let turn = bench.fetched().await;
+    ok(admin.delete_instance("parent", true).await);
+    bench.commit(&turn, Commit::started("late").parent("parent").complete("late", 2, "output")).await;
+    assert_eq!(left(&bench).await, ["late"]);
+    bench.advance(HOUR);
+    assert_eq!(deleted(store, HOUR, 10).await, 1, "its parent cannot ask for it any more");
+    assert!(left(&bench).await.is_empty());
     Verdict::Kept
 }
 

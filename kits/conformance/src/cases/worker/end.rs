@@ -5,7 +5,7 @@ use steadfast_store::Refused;
 
 use super::{capable, counting, eager, fleet, parking, the_orchestration, worker};
 use crate::Verdict;
-use crate::bench::{Bench, Commit, ok, raise};
+use crate::bench::{Bench, Commit, LEASE, TICK, ok, raise};
 use crate::case::{cases, need};
 
 cases![
@@ -16,6 +16,11 @@ cases![
     s21_a_termination_goes_to_any_worker,
     s21_a_termination_that_is_committed_by_another_instance_goes_to_any_worker,
     s21_a_termination_that_arrives_during_the_refused_lease_goes_to_any_worker,
+    s21_a_termination_ends_the_delay_of_a_refused_start,
+    s21_a_refusal_delays_nothing_for_which_a_termination_waits,
+    s21_a_termination_ends_no_delay_but_that_of_refusals,
+    s21_a_delayed_termination_goes_to_any_worker_once_it_is_visible,
+    s21_a_delayed_termination_that_arrives_during_the_refused_lease_is_waited_for,
     s21_a_cancellation_needs_the_code,
 ];
 
@@ -131,6 +136,82 @@ async fn s21_a_termination_that_arrives_during_the_refused_lease_goes_to_any_wor
         fleet.refuse(&lease.token, parking(the_orchestration())).await;
         assert_eq!(fleet.turned(&id).await.instance, id, "a termination needs no code");
     }
+    Verdict::Kept
+}
+
+async fn s21_a_termination_ends_the_delay_of_a_refused_start(bench: Bench) -> Verdict {
+    let fleet = need!(fleet(&bench), "Store");
+    for old in [eager("eager"), worker("parking")] {
+        let id = old.id.0.clone();
+        fleet.report(old).await;
+        bench.start(&id).await;
+        assert_eq!(fleet.refuse_turn(&id).await, Refused::Unlisted);
+        assert!(fleet.turn(&id).await.is_none(), "the refusal delays the start");
+        bench.send(termination(&id)).await;
+        let lease = fleet.turned(&id).await;
+        assert_eq!((lease.instance.as_str(), lease.messages.len()), (id.as_str(), 2), "with its start");
+    }
+    Verdict::Kept
+}
+
+async fn s21_a_refusal_delays_nothing_for_which_a_termination_waits(bench: Bench) -> Verdict {
+    let fleet = need!(fleet(&bench), "Store");
+    fleet.report(eager("old")).await;
+    bench.start("a").await;
+    let lease = fleet.turned("old").await;
+    bench.send(termination("a")).await;
+    let refusal = counting(the_orchestration());
+    assert_eq!(fleet.refuse(&lease.token, refusal).await, Refused::Unlisted);
+    let lease = fleet.turned("old").await;
+    assert_eq!((lease.messages.len(), lease.attempt), (2, 2), "its start counts, and does not wait");
+    Verdict::Kept
+}
+
+async fn s21_a_termination_ends_no_delay_but_that_of_refusals(bench: Bench) -> Verdict {
+    let fleet = need!(fleet(&bench), "Store");
+    fleet.report(eager("old")).await;
+    bench.start("a").await;
+    let lease = fleet.turned("old").await;
+    let delayed = steadfast_store::Abandon {
+        retry_after: Some(super::BACKOFF),
+        attempt: steadfast_store::Attempt::Counts,
+    };
+    ok(fleet.store.abandon(&lease.token, delayed).await);
+    bench.send(termination("a")).await;
+    assert!(fleet.turn("old").await.is_none(), "its start was not refused");
+    bench.advance(super::BACKOFF);
+    assert!(fleet.turn("old").await.is_some(), "both are visible");
+    Verdict::Kept
+}
+
+async fn s21_a_delayed_termination_goes_to_any_worker_once_it_is_visible(bench: Bench) -> Verdict {
+    let fleet = need!(fleet(&bench), "Store");
+    routed(&fleet).await;
+    bench.send_later(termination("a"), LEASE).await;
+    assert!(fleet.turn("old").await.is_none(), "the termination is not visible yet");
+    bench.advance(LEASE - TICK);
+    assert!(fleet.turn("old").await.is_none(), "the termination is not visible yet");
+    bench.advance(TICK);
+    let lease = fleet.turned("old").await;
+    let messages: Vec<_> = lease.messages.into_iter().map(|message| message.item).collect();
+    assert_eq!(messages, [raise("a", "first"), termination("a")], "a termination needs no code");
+    Verdict::Kept
+}
+
+async fn s21_a_delayed_termination_that_arrives_during_the_refused_lease_is_waited_for(
+    bench: Bench,
+) -> Verdict {
+    let fleet = need!(fleet(&bench), "Store");
+    fleet.report(capable("new")).await;
+    fleet.report(eager("old")).await;
+    bench.begun("a").await;
+    bench.send(raise("a", "first")).await;
+    let lease = fleet.turned("old").await;
+    bench.send_later(termination("a"), LEASE).await;
+    assert_eq!(fleet.refuse(&lease.token, parking(the_orchestration())).await, Refused::Routed);
+    assert!(fleet.turn("old").await.is_none(), "the termination is not visible yet");
+    bench.advance(LEASE);
+    assert_eq!(fleet.turned("old").await.messages.len(), 2, "a termination needs no code");
     Verdict::Kept
 }
 

@@ -1,11 +1,12 @@
 //! Refusals: what is counted and held back, and which workers count as having the handler.
 
-use steadfast_core::TagFilter;
-use steadfast_store::{LeaseToken, ProviderErrorKind, Refused, WORKER_LIVE_FOR, WorkerReport};
+use semver::Version;
+use steadfast_core::{SessionKey, TagFilter};
+use steadfast_store::{LeaseToken, ProviderErrorKind, Refused, WORKER_LIVE_FOR, WorkRequest, WorkerReport};
 
 use super::{
-    BACKOFF, capable, counting, eager, fleet, listed, needed, parking, the_activity, the_orchestration,
-    worker,
+    BACKOFF, asking, capable, counting, eager, engines_up_to, fleet, listed, needed, parking, the_activity,
+    the_orchestration, worker,
 };
 use crate::Verdict;
 use crate::bench::{Bench, Commit, LEASE, TICK, activity, activity_with, lost, ok, raise};
@@ -24,6 +25,10 @@ cases![
     s21_a_version_is_listed_if_it_is_named,
     s21_an_activity_is_no_orchestration_of_that_name,
     s21_an_activity_is_listed_only_with_its_tag,
+    s21_work_of_a_session_is_not_left_to_a_worker_that_serves_none,
+    s21_work_without_a_session_is_left_to_a_worker_that_serves_none,
+    s21_a_turn_is_not_left_to_a_worker_that_does_not_run_its_engine_version,
+    s21_a_turn_that_has_not_begun_is_left_to_a_worker_of_any_engine_version,
     s21_a_refusal_touches_only_what_was_leased,
     s21_a_stale_token_refuses_nothing,
     s21_withdrawn_work_cannot_be_refused,
@@ -189,6 +194,67 @@ async fn s21_an_activity_is_listed_only_with_its_tag(bench: Bench) -> Verdict {
         bench.enqueue(activity_with("a", id, None, tag)).await;
         assert_eq!(fleet.refuse_work("old").await, expected, "{tag:?}");
     }
+    Verdict::Kept
+}
+
+async fn s21_work_of_a_session_is_not_left_to_a_worker_that_serves_none(bench: Bench) -> Verdict {
+    let fleet = need!(fleet(&bench), "Store");
+    fleet.report(WorkerReport { serves_sessions: false, ..capable("new") }).await;
+    fleet.report(eager("old")).await;
+    fleet.queue(activity_with("a", 2, Some("S"), None), Some(SessionKey::shared("S"))).await;
+    assert_eq!(fleet.refuse_work("old").await, Refused::Unlisted, "no live worker takes it");
+    bench.advance(BACKOFF);
+    fleet.report(WorkerReport { serves_sessions: false, ..capable("new") }).await;
+    fleet.report(eager("old")).await;
+    assert_eq!(fleet.worked("old").await.attempt, 2, "it is counted until it is poison");
+    Verdict::Kept
+}
+
+async fn s21_work_without_a_session_is_left_to_a_worker_that_serves_none(bench: Bench) -> Verdict {
+    let fleet = need!(fleet(&bench), "Store");
+    fleet.report(WorkerReport { serves_sessions: false, ..capable("new") }).await;
+    fleet.report(eager("old")).await;
+    fleet.queue(activity_with("a", 2, Some("S"), None), Some(SessionKey::shared("S"))).await;
+    bench.enqueue(activity("a", 3)).await;
+    assert_eq!(fleet.refuse_work("old").await, Refused::Unlisted, "the session's comes first");
+    assert_eq!(fleet.refuse_work("old").await, Refused::Routed);
+    assert!(fleet.work("old").await.is_none(), "it lacks the handler");
+    let plain = WorkRequest { session: None, ..asking("new") };
+    let lease = ok(fleet.store.fetch_work(plain).await).expect("it has the handler");
+    assert_eq!((lease.item, lease.attempt), (activity("a", 3), 1));
+    Verdict::Kept
+}
+
+/// Begins an instance that is pinned to engine version 2.0.0, and has a message for it.
+async fn pinned_to_two(bench: &Bench) {
+    bench.start("a").await;
+    let turn = bench.fetched().await;
+    let mut commit = Commit::started("a");
+    commit.metadata.pinned_duroxide_version = Some(Version::new(2, 0, 0));
+    bench.commit(&turn, commit).await;
+    bench.send(raise("a", "data")).await;
+}
+
+async fn s21_a_turn_is_not_left_to_a_worker_that_does_not_run_its_engine_version(bench: Bench) -> Verdict {
+    let fleet = need!(fleet(&bench), "Store");
+    fleet.report(WorkerReport { engines: Some(engines_up_to(1)), ..capable("one") }).await;
+    fleet.report(eager("old")).await;
+    pinned_to_two(&bench).await;
+    assert_eq!(fleet.refuse_turn("old").await, Refused::Unlisted, "no live worker runs it");
+    bench.advance(BACKOFF);
+    fleet.report(WorkerReport { engines: Some(engines_up_to(1)), ..capable("one") }).await;
+    fleet.report(eager("old")).await;
+    assert_eq!(fleet.turned("old").await.attempt, 2, "it is counted until it is poison");
+    Verdict::Kept
+}
+
+async fn s21_a_turn_that_has_not_begun_is_left_to_a_worker_of_any_engine_version(bench: Bench) -> Verdict {
+    let fleet = need!(fleet(&bench), "Store");
+    fleet.report(WorkerReport { engines: Some(engines_up_to(1)), ..capable("one") }).await;
+    fleet.report(eager("old")).await;
+    bench.start("a").await;
+    assert_eq!(fleet.refuse_turn("old").await, Refused::Routed, "it is pinned to no version");
+    assert_eq!(fleet.turned("one").await.attempt, 1);
     Verdict::Kept
 }
 

@@ -1,9 +1,12 @@
 //! Reports: work that was refused while no live worker had the handler becomes runnable when one reports it.
 
-use steadfast_core::TagFilter;
+use semver::Version;
+use steadfast_core::{SessionKey, TagFilter};
 use steadfast_store::{Abandon, Attempt, Refused, WorkerReport};
 
-use super::{BACKOFF, capable, counting, eager, fleet, listed, needed, the_orchestration, worker};
+use super::{
+    BACKOFF, capable, counting, eager, engines_up_to, fleet, listed, needed, the_orchestration, worker,
+};
 use crate::Verdict;
 use crate::bench::{Bench, Commit, DAWN_MS, LEASE, TICK, activity, activity_with, ok, raise, timer};
 use crate::case::{cases, need};
@@ -15,6 +18,8 @@ cases![
     s21_a_report_of_another_handler_makes_nothing_runnable,
     s21_a_report_of_another_version_makes_no_turn_runnable,
     s21_a_report_of_another_tag_makes_no_work_runnable,
+    s21_a_report_of_a_worker_without_sessions_makes_no_work_of_one_runnable,
+    s21_a_report_of_another_engine_version_makes_no_turn_runnable,
     s21_a_report_of_a_stopped_worker_makes_nothing_runnable,
     s21_a_report_makes_no_timer_run_early,
     s21_a_report_ends_no_delay_but_that_of_a_refusal,
@@ -91,6 +96,35 @@ async fn s21_a_report_of_another_tag_makes_no_work_runnable(bench: Bench) -> Ver
     assert!(fleet.work("unknown").await.is_none(), "it is held back as before");
     fleet.report(WorkerReport { tags: TagFilter::tags(["gpu"]), ..capable("new") }).await;
     assert!(fleet.work("new").await.is_some(), "that is the tag");
+    Verdict::Kept
+}
+
+async fn s21_a_report_of_a_worker_without_sessions_makes_no_work_of_one_runnable(bench: Bench) -> Verdict {
+    let fleet = need!(fleet(&bench), "Store");
+    fleet.queue(activity_with("a", 2, Some("S"), None), Some(SessionKey::shared("S"))).await;
+    bench.enqueue(activity("a", 3)).await;
+    fleet.refuse_work("old").await;
+    fleet.refuse_work("old").await;
+    fleet.report(WorkerReport { serves_sessions: false, ..capable("new") }).await;
+    assert_eq!(fleet.worked("unknown").await.item, activity("a", 3), "it is on no session");
+    assert!(fleet.work("old").await.is_none(), "the session's is held back as before");
+    fleet.report(capable("new")).await;
+    assert!(fleet.work("old").await.is_some(), "it serves sessions");
+    Verdict::Kept
+}
+
+async fn s21_a_report_of_another_engine_version_makes_no_turn_runnable(bench: Bench) -> Verdict {
+    let fleet = need!(fleet(&bench), "Store");
+    bench.start("a").await;
+    let turn = bench.fetched().await;
+    let mut commit = Commit::started("a").message(raise("a", "data"));
+    commit.metadata.pinned_duroxide_version = Some(Version::new(2, 0, 0));
+    bench.commit(&turn, commit).await;
+    fleet.refuse_turn("old").await;
+    fleet.report(WorkerReport { engines: Some(engines_up_to(1)), ..capable("new") }).await;
+    assert!(fleet.turn_as(None).await.is_none(), "it is held back as before");
+    fleet.report(WorkerReport { engines: Some(engines_up_to(2)), ..capable("new") }).await;
+    assert!(fleet.turn("new").await.is_some(), "it runs that version");
     Verdict::Kept
 }
 

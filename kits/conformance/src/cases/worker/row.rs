@@ -7,7 +7,7 @@ use steadfast_store::{
     WORKER_KEPT_FOR, WORKER_LIVE_FOR, WorkerId, WorkerInfo, WorkerProcess, WorkerReport, WorkerSlots,
 };
 
-use super::{Fleet, capable, fleet, listed, worker};
+use super::{Fleet, capable, engines_up_to, fleet, listed, worker};
 use crate::Verdict;
 use crate::bench::{Bench, DAWN_MS, TICK, ok};
 use crate::case::{cases, need};
@@ -55,6 +55,8 @@ fn everything() -> WorkerReport {
         orchestrations: vec![listed("Order", &["1.0.0", "2.0.0"]), listed("Refund", &["1.0.0"])],
         activities: vec![listed("Charge", &[]), listed("Ship", &[])],
         tags: TagFilter::default_and(["gpu", "disk"]),
+        serves_sessions: false,
+        engines: Some(engines_up_to(3)),
         takes_unlisted: true,
         slots: WorkerSlots { turns: 2, turns_busy: 1, activities: 100, activities_busy: 99 },
         sessions: 3,

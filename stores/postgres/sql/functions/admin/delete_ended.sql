@@ -1,8 +1,9 @@
 -- Deletes root instances that ended at least p_ended_for_ms ago, oldest end first, each with all its
--- descendants (S16). One call looks at up to 64 roots after the place p_after_ms, p_after_ord, deletes at
--- most p_limit of them, and no further one once it has found 1,000 instances: a caller goes on at the place
--- that it returns, until that is NULL. With p_limit 0 it only returns the place of the first root. A tree
--- that contains an alive instance stays, and so does a tree that changes before it is locked.
+-- descendants (S16). A child whose parent is gone counts as a root. One call looks at up to 64 roots after
+-- the place p_after_ms, p_after_ord, deletes at most p_limit of them, and no further one once it has found
+-- 1,000 instances: a caller goes on at the place that it returns, until that is NULL. With p_limit 0 it only
+-- returns the place of the first root. A tree that contains an alive instance stays, and so does a tree that
+-- changes before it is locked.
 -- Locks: `instance_locks` of all trees to delete in the order of instance_id, then the locks of
 -- erase_instances.
 CREATE OR REPLACE FUNCTION {schema}.delete_ended(
@@ -30,8 +31,8 @@ DECLARE
 BEGIN
     roots := 0;
     FOR v_root IN
-        SELECT i.instance_id, i.ended_ms, i.ord FROM {schema}.instances AS i
-        WHERE i.parent_instance_id IS NULL AND i.ended_ms IS NOT NULL
+        SELECT i.instance_id, i.ended_ms, i.ord, i.parent_instance_id AS parent FROM {schema}.instances AS i
+        WHERE (i.parent_instance_id IS NULL OR i.is_orphan) AND i.ended_ms IS NOT NULL
           AND (i.ended_ms + 0, i.ord) > (p_after_ms, p_after_ord) AND i.ended_ms + 0 <= v_before
         ORDER BY i.ended_ms + 0, i.ord LIMIT v_looks
     LOOP
@@ -40,6 +41,7 @@ BEGIN
         next_ms := v_root.ended_ms;
         next_ord := v_root.ord;
         EXIT WHEN p_limit = 0;
+        CONTINUE WHEN (SELECT 1 FROM {schema}.instances AS p WHERE p.instance_id = v_root.parent) = 1;
         v_tree := ARRAY(SELECT tree.instance_id FROM {schema}.instance_tree(v_root.instance_id) AS tree);
         CONTINUE WHEN EXISTS (SELECT 1 FROM {schema}.alive_instances(v_tree));
         v_roots := v_roots || v_root.instance_id;
@@ -57,7 +59,9 @@ BEGIN
         v_tree := ARRAY(SELECT tree.instance_id FROM {schema}.instance_tree(v_id) AS tree);
         CONTINUE WHEN EXISTS (SELECT unnest(v_tree) EXCEPT SELECT unnest(v_all));
         CONTINUE WHEN (
-            SELECT i.parent_instance_id IS NULL AND i.ended_ms <= v_before FROM {schema}.instances AS i
+            SELECT (i.parent_instance_id IS NULL OR i.is_orphan) AND i.ended_ms <= v_before
+                AND (SELECT 1 FROM {schema}.instances AS p WHERE p.instance_id = i.parent_instance_id) IS NULL
+            FROM {schema}.instances AS i
             WHERE i.instance_id = v_id
         ) IS NOT TRUE;
         CONTINUE WHEN EXISTS (SELECT 1 FROM {schema}.alive_instances(v_tree));

@@ -4,7 +4,7 @@
 -- ready work). A holder whose lease is deleted learns it from its next call: the token is unknown (S4), or
 -- its work was withdrawn (S12). p_now_ms NULL: the time of the database.
 -- Locks: the caller has locked `instance_locks` of all given instances. Then `lines` in the order of their
--- keys, then `worker_queue` in the order of id.
+-- keys, then `worker_queue` in the order of id, then `instances` in the order of instance_id.
 CREATE OR REPLACE FUNCTION {schema}.erase_instances(p_instances TEXT[], p_now_ms BIGINT DEFAULT NULL)
 RETURNS TABLE(instances BIGINT, executions BIGINT, events BIGINT, queued BIGINT)
 LANGUAGE plpgsql
@@ -62,7 +62,13 @@ BEGIN
     DELETE FROM {schema}.watchers AS w WHERE w.instance_id = ANY (p_instances);
     DELETE FROM {schema}.set_aside AS s WHERE s.instance_id = ANY (p_instances);
     DELETE FROM {schema}.ended_leases AS e WHERE e.instance_id = ANY (p_instances);
+    -- The first commit of a child has locked the row of its parent, or finds it gone (see record_commits): a
+    -- child that is not among the given instances is seen when the rows are locked.
+    PERFORM 1 FROM {schema}.instances AS i WHERE i.instance_id = ANY (p_instances) ORDER BY i.instance_id
+        FOR UPDATE;
     DELETE FROM {schema}.instances AS i WHERE i.instance_id = ANY (p_instances);
+    UPDATE {schema}.instances AS i SET is_orphan = true
+    WHERE i.parent_instance_id = ANY (p_instances) AND NOT i.is_orphan;
     DELETE FROM {schema}.instance_locks AS l WHERE l.instance_id = ANY (p_instances);
     RETURN NEXT;
 END

@@ -1,7 +1,8 @@
 -- Queues messages in the order of the arrays; p_starts NULL means that no message is a start. A message
 -- without a visible time, or whose time has passed, is ready and makes its instance ready unless the instance
 -- is leased (S7). Any other message waits for its time (S9).
--- A termination needs no code: its instance has no route any more (S21).
+-- A termination needs no code: once it is visible, its instance has no route any more, and no refusal delays
+-- it (S21).
 -- A message first becomes due at its visible time; one without a delay now, and not before the last ready
 -- message of its instance, so that the clock of the server can be set back and arrivals keep their order
 -- (S2). p_due: the times of messages that were queued before.
@@ -62,10 +63,10 @@ BEGIN
     )
     SELECT (SELECT min(readied.head) FROM readied WHERE readied.head < readied.fresh),
         (SELECT min(queued.visible_ms) FROM queued WHERE queued.state = 0),
-        (SELECT array_agg(queued.instance_id) FROM queued WHERE queued.codeless)
+        (SELECT array_agg(queued.instance_id) FROM queued WHERE queued.codeless AND queued.state = 1)
     INTO v_oldest, v_soonest, v_codeless;
     IF v_codeless IS NOT NULL THEN
-        PERFORM {schema}.open_instances(v_codeless);
+        PERFORM {schema}.open_instances(v_codeless, p_now);
     END IF;
     -- All other ids were drawn in this transaction and are above the floors.
     IF v_oldest IS NOT NULL THEN

@@ -11,7 +11,8 @@ BEGIN
         SELECT coalesce(array_agg(r.tag) FILTER (
             WHERE (p_tags IS NULL OR r.plain = ANY (p_tags))
               AND (p_worker IS NULL
-                  OR {schema}.takes_route(p_worker, 1::smallint, r.handler, NULL, r.plain, p_now))
+                  OR {schema}.takes_route(p_worker, 1::smallint, r.handler, NULL, r.plain, p_now,
+                      r.on_session, NULL))
         ), '{}')
         FROM {schema}.routes AS r
         HAVING count(*) > 0

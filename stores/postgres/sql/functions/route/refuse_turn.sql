@@ -1,8 +1,8 @@
 -- Refuses a leased instance, because the caller lacks its handler (S4, S21). If a live worker lists the
 -- handler, the lease is abandoned uncounted and without a delay, else as p_delay_ms and p_uncounted say, and
 -- the delay ends when a worker lists the handler. From then on the instance has a route, unless a message
--- waits that needs no code. p_handler is the key of the handler, p_handler_version NULL if any version does,
--- p_route a hash of both.
+-- that needs no code is visible; then there is no delay either. p_handler is the key of the handler,
+-- p_handler_version NULL if any version does, p_route a hash of both.
 -- Returns `ok`, `ended` (the lease has expired) or `lost` (the token is unknown), the instance, and whether
 -- the handler is listed.
 -- Locks: `instance_locks` of the instance, then the advisory lock of the
@@ -19,6 +19,8 @@ DECLARE
     v_now BIGINT;
     v_lock {schema}.instance_locks;
     v_pin BIGINT;
+    v_delay_ms BIGINT;
+    v_is_codeless BOOLEAN;
 BEGIN
     SELECT l.* INTO v_lock FROM {schema}.instance_locks AS l WHERE l.lock_token = p_token FOR UPDATE;
     v_now := {schema}.now_ms(p_now_ms);
@@ -30,21 +32,21 @@ BEGIN
         RETURN;
     END IF;
     PERFORM pg_advisory_xact_lock_shared(hashtextextended('{schema}.workers', 0));
-    listed := {schema}.is_listed(0::smallint, p_handler, p_handler_version, NULL, v_now);
-    PERFORM {schema}.abandon_turns(
-        ARRAY[p_token], ARRAY[CASE WHEN NOT listed THEN p_delay_ms END], ARRAY[listed OR p_uncounted], v_now
-    );
     v_pin := coalesce((SELECT p.version FROM {schema}.pins AS p WHERE p.pin = v_lock.pin), v_lock.pin);
-    IF (
+    listed := {schema}.is_listed(0::smallint, p_handler, p_handler_version, NULL, v_now, false, v_pin);
+    v_is_codeless := (
         SELECT 1 FROM {schema}.orchestrator_queue AS q
-        WHERE q.instance_id = v_lock.instance_id AND q.codeless
+        WHERE q.instance_id = v_lock.instance_id AND q.codeless AND q.visible_ms <= v_now
         LIMIT 1
-    ) IS NULL THEN
+    ) IS NOT NULL;
+    v_delay_ms := CASE WHEN NOT listed AND NOT v_is_codeless THEN p_delay_ms END;
+    PERFORM {schema}.abandon_turns(ARRAY[p_token], ARRAY[v_delay_ms], ARRAY[listed OR p_uncounted], v_now);
+    IF NOT v_is_codeless THEN
         v_pin := {schema}.routed_pin(v_pin, p_handler, p_handler_version, p_route);
     END IF;
     UPDATE {schema}.instance_locks AS l
     SET pin = v_pin,
-        refused = CASE WHEN listed OR p_delay_ms IS NULL THEN l.refused ELSE ARRAY(
+        refused = CASE WHEN v_delay_ms IS NULL THEN l.refused ELSE ARRAY(
             SELECT unnest(l.refused) UNION SELECT unnest(v_lock.leased) ORDER BY 1
         ) END
     WHERE l.instance_id = v_lock.instance_id;

@@ -18,6 +18,7 @@ DECLARE
     v_now BIGINT;
     v_work {schema}.worker_queue;
     v_plain TEXT;
+    v_tag TEXT;
 BEGIN
     SELECT w.* INTO v_work FROM {schema}.worker_queue AS w WHERE w.lock_token = p_token;
     IF v_work.session_id IS NOT NULL THEN
@@ -38,10 +39,11 @@ BEGIN
     END IF;
     v_plain := {schema}.plain_tag(v_work.tag);
     PERFORM pg_advisory_xact_lock_shared(hashtextextended('{schema}.workers', 0));
-    listed := {schema}.is_listed(1::smallint, p_handler, NULL, v_plain, v_now);
-    PERFORM {schema}.make_route(p_handler, v_plain, p_name);
+    listed := {schema}.is_listed(1::smallint, p_handler, NULL, v_plain, v_now,
+        v_work.session_id IS NOT NULL, NULL);
+    v_tag := {schema}.make_route(p_handler, v_plain, v_work.session_id IS NOT NULL, p_name);
     UPDATE {schema}.worker_queue AS w
-    SET tag = '@' || p_handler || v_plain, refused = NOT listed AND p_delay_ms IS NOT NULL
+    SET tag = v_tag, refused = NOT listed AND p_delay_ms IS NOT NULL
     WHERE w.id = v_work.id;
     PERFORM {schema}.give_work_back(
         ARRAY[p_token], ARRAY[CASE WHEN NOT listed THEN p_delay_ms END], ARRAY[listed OR p_uncounted], true,

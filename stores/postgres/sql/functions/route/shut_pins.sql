@@ -9,7 +9,8 @@ BEGIN
     RETURN (
         SELECT array_agg(p.pin) FROM {schema}.pins AS p
         WHERE p.pin < -1
-          AND NOT {schema}.takes_route(p_worker, 0::smallint, p.handler, p.handler_version, NULL, p_now)
+          AND NOT {schema}.takes_route(p_worker, 0::smallint, p.handler, p.handler_version, NULL, p_now,
+              false, p.version)
     );
 END
 $function$

@@ -1,6 +1,6 @@
--- Describes the messages of an instance: how many are leased, wait and are delayed, the visible time of the
--- oldest waiting one, when its lease expires, and which sessions its latest execution watches (S2, S5, S9,
--- S17). No row if the instance does not exist.
+-- Describes the messages of an instance: how many are leased, wait and are delayed (without the timers that
+-- its code does not await any more), the visible time of the oldest waiting one, when its lease expires, and
+-- which sessions its latest execution watches (S2, S5, S9, S17). No row if the instance does not exist.
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.turn_of(p_instance TEXT, p_now_ms BIGINT DEFAULT NULL)
 RETURNS TABLE (
@@ -32,7 +32,7 @@ BEGIN
     SELECT count(*) FILTER (WHERE m.held),
         count(*) FILTER (WHERE NOT m.held AND m.visible_ms <= v_now),
         min(m.visible_ms) FILTER (WHERE NOT m.held AND m.visible_ms <= v_now),
-        count(*) FILTER (WHERE NOT m.held AND m.visible_ms > v_now),
+        count(*) FILTER (WHERE NOT m.held AND m.visible_ms > v_now AND NOT m.dropped),
         v_until,
         ARRAY(
             SELECT w.session_scope FROM {schema}.watchers AS w
@@ -46,11 +46,11 @@ BEGIN
         ),
         v_now
     FROM (
-        SELECT q.visible_ms, coalesce(q.id = ANY (v_leased), false) AS held
+        SELECT q.visible_ms, q.dropped, coalesce(q.id = ANY (v_leased), false) AS held
             FROM {schema}.orchestrator_queue AS q
         WHERE q.instance_id = p_instance AND q.state = 1
         UNION ALL
-        SELECT q.visible_ms, false FROM {schema}.orchestrator_queue AS q
+        SELECT q.visible_ms, q.dropped, false FROM {schema}.orchestrator_queue AS q
         WHERE q.instance_id = p_instance AND q.state = 0
     ) AS m;
 END

@@ -21,7 +21,11 @@ BEGIN
             WHERE h.worker_id = p_worker AND h.kind = 0 AND h.handler = p.handler
             OFFSET 0
         ) AS h
+        CROSS JOIN LATERAL (
+            SELECT w.engine_lo, w.engine_hi FROM {schema}.workers AS w WHERE w.worker_id = p_worker OFFSET 0
+        ) AS w
         WHERE p.pin < -1 AND (p.handler_version IS NULL OR p.handler_version = ANY (h.versions))
+          AND {schema}.accepts(NULL, true, w.engine_lo, w.engine_hi, NULL, false, p.version)
     );
     IF cardinality(v_pins) > 0 THEN
         SELECT array_agg(l.instance_id), array_agg(message.id) INTO v_instances, v_messages
@@ -48,9 +52,11 @@ BEGIN
     v_tags := ARRAY(
         SELECT r.tag FROM {schema}.routes AS r
         CROSS JOIN LATERAL (
-            SELECT w.tags FROM {schema}.workers AS w WHERE w.worker_id = p_worker OFFSET 0
+            SELECT w.tags, w.serves_sessions FROM {schema}.workers AS w
+            WHERE w.worker_id = p_worker OFFSET 0
         ) AS w
-        WHERE (w.tags IS NULL OR r.plain = ANY (w.tags)) AND EXISTS (
+        WHERE {schema}.accepts(w.tags, w.serves_sessions, NULL, NULL, r.plain, r.on_session, NULL)
+          AND EXISTS (
             SELECT 1 FROM {schema}.worker_handlers AS h
             WHERE h.worker_id = p_worker AND h.kind = 1 AND h.handler = r.handler
         )

@@ -84,6 +84,10 @@ calls! {
         message_parents: Vec<Option<String>>,
         message_parent_executions: Vec<Option<i64>>,
         message_parent_events: Vec<Option<i64>>,
+        /// Timers that the code does not await any more: the texts of their messages, and when they are due.
+        dropped_of: Vec<i32>,
+        dropped_items: Vec<String>,
+        dropped_due: Vec<i64>,
     }
 }
 
@@ -189,6 +193,11 @@ impl CommitTurns<'_> {
             self.message_parents.push(call.map(|call| stored(call.parent)));
             self.message_parent_executions.push(call.and_then(|call| call.execution).map(time));
             self.message_parent_events.push(call.map(|call| time(call.event)));
+        }
+        for (timer, item) in prepared.commit.dropped_timers.iter().zip(prepared.dropped_timers.drain(..)) {
+            self.dropped_of.push(of);
+            self.dropped_items.push(item);
+            self.dropped_due.push(fires_at_ms(timer).map_or(0, time));
         }
     }
 }

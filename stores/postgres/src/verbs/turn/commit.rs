@@ -26,6 +26,7 @@ pub(crate) struct PreparedCommit {
     pub(crate) commit: TurnCommit,
     pub(crate) work: Vec<String>,
     pub(crate) messages: Vec<String>,
+    pub(crate) dropped_timers: Vec<String>,
     pub(crate) failure: Option<String>,
     /// The custom status, if the commit sets or removes it.
     pub(crate) custom_status: Option<Option<String>>,
@@ -90,6 +91,7 @@ impl PreparedCommit {
             execution: time(commit.execution_id),
             work: commit.work.iter().map(|work| item(&work.item)).collect::<Result<_, _>>()?,
             messages: commit.messages.iter().map(|message| item(&message.item)).collect::<Result<_, _>>()?,
+            dropped_timers: commit.dropped_timers.iter().map(item).collect::<Result<_, _>>()?,
             failure: commit.failure().map(|details| to_json(OPERATION, details)).transpose()?,
             custom_status: commit.custom_status().map(|status| status.map(str::to_owned)),
             kv: KvChanges::of(&commit.events),
@@ -102,7 +104,8 @@ impl PreparedCommit {
 
     /// Counts the bytes of its texts, which are not bounded.
     pub(crate) fn bytes(&self) -> usize {
-        let texts = self.work.iter().chain(&self.messages).chain(&self.failure).map(String::len);
+        let items = self.work.iter().chain(&self.messages).chain(&self.dropped_timers);
+        let texts = items.chain(&self.failure).map(String::len);
         let status = self.custom_status.iter().flatten().map(String::len);
         let output = self.commit.metadata.output.iter().map(String::len);
         texts.chain(status).chain(output).sum::<usize>() + self.events.bytes() + self.kv.bytes()

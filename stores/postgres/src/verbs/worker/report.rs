@@ -1,7 +1,8 @@
 //! The stored form of a worker's report.
 
+use semver::Version;
 use serde::{Deserialize, Serialize};
-use steadfast_core::TagFilter;
+use steadfast_core::{DispatcherCapabilityFilter, SemverRange, TagFilter};
 use steadfast_store::rules::to_json;
 use steadfast_store::{ListedHandler, ProviderError, WorkerId, WorkerProcess, WorkerReport, WorkerSlots};
 
@@ -14,6 +15,9 @@ struct StoredReport {
     orchestrations: Vec<StoredHandler>,
     activities: Vec<StoredHandler>,
     tags: StoredTags,
+    serves_sessions: bool,
+    /// The first and the last version of each range of engine versions; `None` for all.
+    engines: Option<Vec<(String, String)>>,
     takes_unlisted: bool,
     turns: u64,
     turns_busy: u64,
@@ -91,6 +95,8 @@ pub(super) fn write_report(operation: &'static str, report: &WorkerReport) -> Re
         orchestrations: handlers(&report.orchestrations),
         activities: handlers(&report.activities),
         tags: StoredTags::of(&report.tags),
+        serves_sessions: report.serves_sessions,
+        engines: report.engines.as_ref().map(write_engines),
         takes_unlisted: report.takes_unlisted,
         turns,
         turns_busy,
@@ -142,6 +148,8 @@ pub(super) fn read_report(
         orchestrations: handlers(stored.orchestrations),
         activities: handlers(stored.activities),
         tags: stored.tags.into_filter(),
+        serves_sessions: stored.serves_sessions,
+        engines: stored.engines.as_deref().map(read_engines),
         takes_unlisted: stored.takes_unlisted,
         slots: WorkerSlots {
             turns: stored.turns,
@@ -152,6 +160,19 @@ pub(super) fn read_report(
         sessions: stored.sessions,
         is_stopped,
     })
+}
+
+fn write_engines(engines: &DispatcherCapabilityFilter) -> Vec<(String, String)> {
+    let range = |range: &SemverRange| (range.min.to_string(), range.max.to_string());
+    engines.supported_duroxide_versions.iter().map(range).collect()
+}
+
+/// Reads ranges of engine versions; one that cannot be read is left out.
+fn read_engines(ranges: &[(String, String)]) -> DispatcherCapabilityFilter {
+    let range = |(min, max): &(String, String)| {
+        Some(SemverRange::new(Version::parse(min).ok()?, Version::parse(max).ok()?))
+    };
+    DispatcherCapabilityFilter { supported_duroxide_versions: ranges.iter().filter_map(range).collect() }
 }
 
 impl StoredTags {

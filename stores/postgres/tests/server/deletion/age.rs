@@ -7,13 +7,19 @@ use std::time::Duration;
 use steadfast_core::{Event, EventKind, ExecutionMetadata};
 use steadfast_postgres::{Counts, PostgresOptions, PostgresProvider};
 use steadfast_store::{Cold, Store, TurnCommit, TurnRequest};
+use tokio_postgres::Client;
 
-use crate::{connect, execute, number, quiet, server, start_of};
+use crate::{connect, execute, number, quiet, server, start_of, until_ok};
 
 const LEASE: Duration = Duration::from_secs(30);
 
 /// Makes an instance that has ended.
 async fn ended(store: &PostgresProvider, instance: &str) {
+    ended_child(store, instance, None).await;
+}
+
+/// Makes an instance that has a parent and has ended.
+async fn ended_child(store: &PostgresProvider, instance: &str, parent: Option<&str>) {
     store.start(start_of(instance).into(), Vec::new()).await.unwrap();
     let poll_timeout = Duration::ZERO;
     let request = TurnRequest { lock_timeout: LEASE, poll_timeout, filter: None, warm: &Cold, worker: None };
@@ -26,6 +32,7 @@ async fn ended(store: &PostgresProvider, instance: &str) {
             orchestration_name: Some("Order".to_owned()),
             orchestration_version: Some("1.0.0".to_owned()),
             status: Some("Completed".to_owned()),
+            parent_instance_id: parent.map(str::to_owned),
             ..ExecutionMetadata::default()
         },
         ..TurnCommit::default()
@@ -120,6 +127,90 @@ async fn g12_what_is_not_old_enough_costs_a_step_nothing() {
     assert!(many <= few * crate::work::LEVELS, "{many} blocks instead of {few}");
 }
 
+/// Fills the store with children that ended long ago and whose parents run, and with children whose parents
+/// are gone and that run.
+const CHILDREN: &str = "
+    INSERT INTO {name}.instances (instance_id, orchestration_name, orchestration_version, created_at,
+        updated_at, ord, change, parent_instance_id, status, ended_ms)
+    SELECT 'c' || n, 'o', '1', now(), now(), nextval('{name}.numbers'), 1, 'r' || n, 'Completed', 1
+        FROM generate_series(1, 20000) AS n;
+    INSERT INTO {name}.instances (instance_id, orchestration_name, orchestration_version, created_at,
+        updated_at, ord, change, parent_instance_id, is_orphan)
+    SELECT 'o' || n, 'o', '1', now(), now(), nextval('{name}.numbers'), 1, 'gone', true
+        FROM generate_series(1, 20000) AS n";
+
+#[tokio::test]
+async fn g12_children_that_are_not_to_be_deleted_cost_a_step_nothing() {
+    let schema = server().schema("children");
+    let store = opened(schema.name(), &Arc::new(Counts::default())).await;
+    for n in 0..10 {
+        ended_child(&store, &format!("i-{n}"), Some("gone")).await;
+    }
+    let client = connect(server().url()).await;
+    let step = "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, SUMMARY OFF)
+                SELECT * FROM {name}.delete_ended(0, 1, 0, 0)";
+    let (mut few, mut many) = (u64::MAX, u64::MAX);
+    for _ in 0..4 {
+        few = few.min(crate::work::blocks(&client, step, schema.name()).await);
+    }
+    execute(&client, MANY, schema.name()).await;
+    execute(&client, CHILDREN, schema.name()).await;
+    for _ in 0..4 {
+        many = many.min(crate::work::blocks(&client, step, schema.name()).await);
+    }
+    assert_eq!(number(&client, "SELECT count(*) FROM {name}.instances", schema.name()).await, 80_002);
+    assert!(many <= few * crate::work::LEVELS, "{many} blocks instead of {few}");
+}
+
+/// Counts the calls that wait for a commit of another session.
+const COMMITTING: &str = "SELECT count(*) FROM pg_stat_activity
+    WHERE wait_event_type = 'Lock' AND query LIKE '%{name}%' AND query LIKE '%{call}%'";
+
+async fn waits(client: &Client, call: &str, schema: &str) {
+    let count = COMMITTING.replace("{call}", call);
+    until_ok(|| async { if number(client, &count, schema).await > 0 { Ok(()) } else { Err("no wait") } })
+        .await;
+}
+
+#[tokio::test]
+async fn g12_a_child_that_begins_while_its_parent_is_deleted_is_deleted_in_its_time() {
+    let schema = server().schema("orphaned");
+    let store = opened(schema.name(), &Arc::new(Counts::default())).await;
+    let (client, other) = (connect(server().url()).await, connect(server().url()).await);
+    // A transaction that the test keeps open stands for one that takes long.
+    let patient = "ALTER FUNCTION {name}.commit_turns RESET lock_timeout;
+                   ALTER FUNCTION {name}.delete_ended RESET lock_timeout";
+    execute(&client, patient, schema.name()).await;
+    // The deletion is first.
+    ended(&store, "parent").await;
+    execute(&client, "BEGIN; SELECT {name}.delete_instance('parent', false)", schema.name()).await;
+    let committing = async {
+        waits(&other, "commit_turns", schema.name()).await;
+        execute(&client, "COMMIT", schema.name()).await;
+    };
+    tokio::join!(ended_child(&store, "first", Some("parent")), committing);
+    assert_eq!(store.delete_ended(Duration::ZERO, 1).await.unwrap().instances_deleted, 1);
+    // The commit of the child is first.
+    ended(&store, "parent").await;
+    store.start(start_of("second").into(), Vec::new()).await.unwrap();
+    let lease = "SELECT token FROM {name}.fetch_turns(NULL, 30000, 1) WHERE kind = 'turn'";
+    let lease = lease.replace("{name}", schema.name());
+    let token: String = client.query_one(&lease, &[]).await.unwrap().get(0);
+    let commit = "BEGIN; SELECT {name}.ack_orchestration_item('{token}', {name}.now_ms(NULL), 1, '[]', '[]',
+        '[]', '{\"orchestration_name\":\"Order\",\"orchestration_version\":\"1\",
+              \"parent_instance_id\":\"parent\",\"status\":\"Completed\"}', '[]')"
+        .replace("{token}", &token);
+    execute(&client, &commit, schema.name()).await;
+    let committing = async {
+        waits(&other, "delete_ended", schema.name()).await;
+        execute(&client, "COMMIT", schema.name()).await;
+    };
+    let (deleted, ()) = tokio::join!(store.delete_ended(Duration::ZERO, 1), committing);
+    assert_eq!(deleted.unwrap().instances_deleted, 1, "the deletion began before the child existed");
+    assert_eq!(store.delete_ended(Duration::ZERO, 10).await.unwrap().instances_deleted, 1);
+    assert_eq!(number(&client, "SELECT count(*) FROM {name}.instances", schema.name()).await, 0);
+}
+
 /// Counts the rows by which instances are locked.
 const LOCK_ROWS: &str = "SELECT count(*) FROM {name}.instance_locks";
 
@@ -153,4 +244,69 @@ async fn g17_a_finish_that_meets_a_deletion_leaves_no_row_behind() {
     };
     tokio::join!(finishing, deleting);
     assert_eq!(number(&watch, LOCK_ROWS, schema.name()).await, 0);
+}
+
+#[tokio::test]
+async fn g12_a_commit_of_a_child_beside_the_deletion_of_its_parent_is_not_lost() {
+    let schema = server().schema("beside");
+    let store = opened(schema.name(), &Arc::new(Counts::default())).await;
+    let (client, deleter, other) =
+        (connect(server().url()).await, connect(server().url()).await, connect(server().url()).await);
+    let patient = "ALTER FUNCTION {name}.commit_turns RESET lock_timeout;
+                   ALTER FUNCTION {name}.delete_ended RESET lock_timeout";
+    execute(&client, patient, schema.name()).await;
+    ended(&store, "parent").await;
+    store.start(start_of("child").into(), Vec::new()).await.unwrap();
+    let lease = "SELECT token FROM {name}.fetch_turns(NULL, 30000, 1) WHERE kind = 'turn'";
+    let lease = lease.replace("{name}", schema.name());
+    let token: String = client.query_one(&lease, &[]).await.unwrap().get(0);
+    // The first commit of the child.
+    let commit = "BEGIN; SELECT {name}.ack_orchestration_item('{token}', {name}.now_ms(NULL), 1, '[]', '[]',
+        '[]', '{\"orchestration_name\":\"Order\",\"orchestration_version\":\"1\",
+              \"parent_instance_id\":\"parent\",\"status\":\"Running\"}', '[]')"
+        .replace("{token}", &token);
+    execute(&client, &commit, schema.name()).await;
+    // The parent is deleted, and waits for that commit.
+    let committing = async {
+        waits(&other, "delete_instance", schema.name()).await;
+        execute(&client, "COMMIT", schema.name()).await;
+    };
+    tokio::join!(
+        execute(&deleter, "BEGIN; SELECT {name}.delete_instance('parent', false)", schema.name()),
+        committing
+    );
+    // The second commit of the child ends it, before the deletion commits.
+    let poke = steadfast_core::WorkItem::ExternalRaised {
+        instance: "child".into(),
+        name: "go".into(),
+        data: String::new(),
+    };
+    store.send(vec![poke.into()]).await.unwrap();
+    let request = TurnRequest {
+        lock_timeout: LEASE,
+        poll_timeout: Duration::ZERO,
+        filter: None,
+        warm: &Cold,
+        worker: None,
+    };
+    let lease = store.fetch_turn(request).await.unwrap().unwrap();
+    assert_eq!(lease.instance, "child");
+    let completed = EventKind::OrchestrationCompleted { output: String::new() };
+    let commit = TurnCommit {
+        execution_id: 1,
+        events: vec![Event::at(1, 1, lease.instance.clone(), 1, None, completed)],
+        metadata: ExecutionMetadata { status: Some("Completed".to_owned()), ..ExecutionMetadata::default() },
+        ..TurnCommit::default()
+    };
+    let committing = async {
+        waits(&other, "commit_turns", schema.name()).await;
+        execute(&deleter, "COMMIT", schema.name()).await;
+    };
+    let (committed, ()) = tokio::join!(store.commit_turn(&lease.token, commit), committing);
+    committed.unwrap();
+    let row = "SELECT i.status, e.status, i.ended_ms IS NULL, i.is_orphan FROM {name}.instances AS i
+               JOIN {name}.executions AS e USING (instance_id) WHERE instance_id = 'child'";
+    let row = other.query_one(&row.replace("{name}", schema.name()), &[]).await.unwrap();
+    let found: (String, String, bool, bool) = (row.get(0), row.get(1), row.get(2), row.get(3));
+    assert_eq!(found, ("Completed".to_owned(), "Completed".to_owned(), false, true));
 }

@@ -1,8 +1,14 @@
 //! A server whose clock is set back, and a session whose settings a pooler has dropped (G18).
 
+use std::time::Duration;
+
+use steadfast_core::{TagFilter, WorkItem};
+use steadfast_store::{
+    Appetite, NewWork, Owner, RenewSessions, SessionRequest, SessionScope, Store, WorkRequest,
+};
 use tokio_postgres::Client;
 
-use crate::{LEASE_ONE, QUEUE_THREE, connect, execute, number, open, server};
+use crate::{LEASE_ONE, QUEUE_THREE, connect, execute, number, open, server, until_ok};
 
 /// Leases an instance, an activity of a session and the session an hour ahead of the server's time.
 const LEASE_AHEAD: &str = r#"
@@ -55,6 +61,114 @@ async fn g18_a_long_lease_is_not_taken_for_an_impossible_one() {
     assert_eq!(leased(&client, turns, schema.name()).await, 0);
 }
 
+/// Makes the sum of a time and a lease wait for an advisory lock in sessions that say so.
+const WAIT_IN_SUM: &str = "
+    CREATE OR REPLACE FUNCTION {name}.after_ms(p_now BIGINT, p_delay BIGINT) RETURNS BIGINT
+    LANGUAGE plpgsql STABLE AS $do$
+    BEGIN
+        IF current_setting('test.waits', true) = '{name}' THEN
+            PERFORM pg_advisory_xact_lock_shared(hashtext('{name}'));
+        END IF;
+        RETURN p_now + p_delay;
+    END
+    $do$";
+
+/// Counts the calls that wait there.
+const WAITING_IN_SUM: &str = "SELECT count(*) FROM pg_stat_activity
+    WHERE wait_event_type = 'Lock' AND query LIKE '%{name}.end_impossible_leases%'";
+
+/// Counts the leases that last for most of an hour.
+const HOURLY: &str = "
+    SELECT count(*) FROM (
+        SELECT locked_until FROM {name}.worker_queue UNION ALL SELECT locked_until FROM {name}.sessions
+        UNION ALL SELECT locked_until FROM {name}.instance_locks
+    ) AS leases WHERE locked_until > {name}.now_ms(NULL) + 3000000";
+
+#[tokio::test]
+async fn g18_the_first_lease_that_is_longer_than_all_before_it_is_not_taken_for_an_impossible_one() {
+    let schema = server().schema("first_long");
+    open(server().url(), schema.name()).await.unwrap();
+    let (client, idle, gate) =
+        (connect(server().url()).await, connect(server().url()).await, connect(server().url()).await);
+    execute(&client, WAIT_IN_SUM, schema.name()).await;
+    execute(&client, QUEUE_THREE, schema.name()).await;
+    execute(&gate, "SELECT pg_advisory_lock(hashtext('{name}'))", schema.name()).await;
+    // It knows the longest lease so far, and looks for longer ones only when the gate opens.
+    let look = "SET test.waits TO '{name}'; SELECT {name}.end_impossible_leases({name}.now_ms(NULL))";
+    let looking = execute(&idle, look, schema.name());
+    let leasing = async {
+        until_ok(|| async {
+            if number(&gate, WAITING_IN_SUM, schema.name()).await > 0 { Ok(()) } else { Err("no wait") }
+        })
+        .await;
+        let lease = "
+            SELECT {name}.start_instances('{a}', '{x}', '{NULL}', '{NULL}', '{}', '{}', '{}', '{}', '{}',
+                '{}', NULL);
+            SELECT token FROM {name}.fetch_turns(NULL, 3600000, 1);
+            SELECT token FROM {name}.fetch_work_items(2, '{\"\"}', '{w,w}', 3600000, 'node', NULL, 3600000,
+                true)";
+        execute(&client, lease, schema.name()).await;
+        execute(&gate, "SELECT pg_advisory_unlock(hashtext('{name}'))", schema.name()).await;
+    };
+    tokio::join!(looking, leasing);
+    assert_eq!(number(&client, HOURLY, schema.name()).await, 4, "a turn, two activities and a session");
+}
+
+fn session_work(worker: &str) -> WorkRequest {
+    let lock_timeout = Duration::from_secs(30);
+    let owner = Owner::unnamed(worker);
+    WorkRequest {
+        worker_id: worker.to_owned(),
+        lock_timeout,
+        poll_timeout: Duration::ZERO,
+        tags: TagFilter::DefaultOnly,
+        session: Some(SessionRequest {
+            owner,
+            lock_timeout,
+            scope: SessionScope::Claim,
+            leave_out: Vec::new(),
+        }),
+        worker: None,
+    }
+}
+
+fn step(id: u64) -> NewWork {
+    NewWork::from(WorkItem::ActivityExecute {
+        instance: "a".to_owned(),
+        execution_id: 1,
+        id,
+        name: "Step".to_owned(),
+        input: String::new(),
+        session_id: Some("s".to_owned()),
+        tag: None,
+    })
+}
+
+#[tokio::test]
+async fn g18_a_session_that_is_renewed_for_longer_than_any_lease_stays_its_owners() {
+    let schema = server().schema("long_renewal");
+    let store = open(server().url(), schema.name()).await.unwrap();
+    store.enqueue_work(step(1)).await.unwrap();
+    assert!(store.fetch_work(session_work("one")).await.unwrap().is_some());
+    let day = Duration::from_secs(86_400);
+    let renewal = RenewSessions {
+        owner: Owner::unnamed("one"),
+        held: Vec::new(),
+        extend_for: day,
+        idle_timeout: day,
+        untaken_after: day,
+        tags: TagFilter::DefaultOnly,
+        appetite: Appetite::Hungry,
+        worker: None,
+    };
+    store.renew_sessions(renewal).await.unwrap();
+    // A fetch that finds nothing looks for leases that no clock can have granted.
+    assert!(store.fetch_work(session_work("two")).await.unwrap().is_none());
+    store.enqueue_work(step(2)).await.unwrap();
+    assert!(store.fetch_work(session_work("two")).await.unwrap().is_none(), "it has an owner");
+    assert!(store.fetch_work(session_work("one")).await.unwrap().is_some());
+}
+
 /// Counts the functions that programs call and that look for names in the schemas of the session, or wait for
 /// locks for as long as the session says. Those with planner settings are called by processes of the store.
 const WITHOUT_SETTINGS: &str = "
@@ -105,7 +219,8 @@ async fn g18_a_call_gives_up_on_a_lock_although_its_session_has_no_limit() {
                      '{}', NULL";
     execute(&holder, &format!("BEGIN; {start})"), schema.name()).await;
     let call = format!("SET lock_timeout TO 0; {start}, p_me => 'me')").replace("{name}", schema.name());
-    let error = client.batch_execute(&call).await.unwrap_err();
+    let called = tokio::time::timeout(Duration::from_secs(60), client.batch_execute(&call)).await;
+    let error = called.expect("it waits for the lock without a limit").unwrap_err();
     assert_eq!(error.code().map(tokio_postgres::error::SqlState::code), Some("55P03"));
     holder.batch_execute("COMMIT").await.unwrap();
 }

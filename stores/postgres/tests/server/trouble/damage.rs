@@ -214,3 +214,62 @@ async fn g6_an_activity_that_the_database_cannot_read_is_held_back_and_then_set_
     assert_eq!(aside[0].instance.as_deref(), Some("damaged"));
     assert!(aside[0].reason.contains("the database cannot read"), "{}", aside[0].reason);
 }
+
+/// Leases instances through the compatible function until none is ready. Returns for each its id, its history
+/// and its messages.
+async fn fetched_by_name(schema: &Schema) -> Vec<(String, Vec<String>, Vec<String>)> {
+    let client = connect(server().url()).await;
+    let call = "SELECT * FROM {name}.fetch_orchestration_item(NULL, 30000)".replace("{name}", schema.name());
+    let mut found = Vec::new();
+    while let Some(row) = client.query_opt(&call, &[]).await.unwrap() {
+        found.push((row.get("out_instance_id"), row.get("out_history"), row.get("out_messages")));
+    }
+    found
+}
+
+#[tokio::test]
+async fn g6_the_compatible_function_reports_a_history_that_the_database_cannot_read() {
+    let schema = server().schema("torn_by_name");
+    let store = opened(&schema).await;
+    one_and_others(&store).await;
+    tear(server(), &schema, "history").await;
+    let found = fetched_by_name(&schema).await;
+    assert_eq!(found.len(), OTHERS + 1);
+    let (_, history, messages) = found.iter().find(|turn| turn.0 == "damaged").expect("it is leased");
+    crate::says(&history.concat(), &["the database cannot read"]);
+    assert_eq!((history.len(), messages.len()), (1, 1), "what stands for the history is no event");
+}
+
+#[tokio::test]
+async fn g6_the_compatible_functions_pass_over_what_the_database_cannot_read() {
+    let schema = server().schema("torn_rows_by_name");
+    let store = opened(&schema).await;
+    one_and_others(&store).await;
+    store.send(vec![poke("damaged", long_text()).into()]).await.unwrap();
+    store.enqueue_work(activity("damaged", long_text())).await.unwrap();
+    tear(server(), &schema, "orchestrator_queue").await;
+    tear(server(), &schema, "worker_queue").await;
+    store.enqueue_work(activity("healthy", String::new())).await.unwrap();
+    let found = fetched_by_name(&schema).await;
+    assert_eq!(found.len(), OTHERS + 1);
+    let (_, _, messages) = found.iter().find(|turn| turn.0 == "damaged").expect("its other message");
+    assert_eq!(messages.len(), 1);
+
+    let client = connect(server().url()).await;
+    let call =
+        "SELECT out_work_item FROM {name}.fetch_work_item(NULL, 30000)".replace("{name}", schema.name());
+    let leased: Vec<String> = client.query(&call, &[]).await.unwrap().iter().map(|row| row.get(0)).collect();
+    crate::says(&leased.concat(), &["healthy"]);
+    assert!(client.query(&call, &[]).await.unwrap().is_empty());
+    // Both are tried again after their delay, and set aside in the end.
+    let due = "UPDATE {name}.orchestrator_queue SET visible_ms = 1 WHERE state = 0;
+               UPDATE {name}.worker_queue SET visible_ms = 1 WHERE state = 0;
+               UPDATE {name}.instance_locks SET locked_until = 1 WHERE instance_id = 'damaged';
+               UPDATE {name}.floors SET due_messages = 0, due_work = 0, leased_turns = 0";
+    for _ in 0..steadfast_store::MAX_UNREADABLE_ATTEMPTS {
+        execute(&client, due, schema.name()).await;
+        fetched_by_name(&schema).await;
+        assert!(client.query(&call, &[]).await.unwrap().is_empty());
+    }
+    assert_eq!(store.set_aside(None).await.unwrap().len(), 2);
+}

@@ -40,7 +40,10 @@ const ROUTED: &str = "
     FROM generate_series(1, 30000) AS n;
     UPDATE {name}.floors SET turns = -100000, work = -100000, heads = -100000";
 
-/// The blocks that fetches of a turn, of an activity of any tag and of one without a tag read.
+/// The blocks that fetches of a turn, of an activity of any tag and of one without a tag read. Rows that were
+/// deleted are read until no transaction in the database may see them, and definitions are read again after
+/// each change of a definition in the database: so a test that counts has a database of its own, and leaves
+/// its tables to no other vacuum.
 async fn costs(client: &Client, schema: &str, worker: &str) -> [u64; 3] {
     let explain = "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, SUMMARY OFF)";
     let queue = "
@@ -53,7 +56,9 @@ async fn costs(client: &Client, schema: &str, worker: &str) -> [u64; 3] {
         SELECT {name}.withdraw_work('{a,a}', '{1,1}', '{1,2}', 0);
         SELECT {name}.abandon_turns(ARRAY[l.lock_token], '{NULL}', '{true}', NULL)
             FROM {name}.instance_locks AS l WHERE l.instance_id = 'a' AND l.lock_token IS NOT NULL;
-        DELETE FROM {name}.orchestrator_queue; VACUUM {name}.orchestrator_queue";
+        DELETE FROM {name}.orchestrator_queue;
+        VACUUM {name}.orchestrator_queue, {name}.worker_queue, {name}.instance_locks, {name}.ended_leases,
+            {name}.floors, {name}.beneath";
     let work = "fetch_work_items(p_count => 1, p_worker_ids => '{w}', p_lock_ms => 30000, p_owner => 'node',
         p_claim => true";
     let statements = [
@@ -79,12 +84,12 @@ const ONE_LOOK: u64 = 3;
 
 #[tokio::test]
 async fn g5_a_fetch_that_names_its_worker_costs_one_look_more_where_nothing_is_routed() {
-    let schema = server().schema("unrouted");
-    open(server().url(), schema.name()).await.unwrap();
-    let client = connect(server().url()).await;
-    execute(&client, LACKS, schema.name()).await;
-    let without = costs(&client, schema.name(), "NULL").await;
-    let with = costs(&client, schema.name(), "'lacks'").await;
+    let database = server().database("unrouted").unwrap();
+    open(database.url(), "unrouted").await.unwrap();
+    let client = connect(database.url()).await;
+    execute(&client, LACKS, "unrouted").await;
+    let without = costs(&client, "unrouted", "NULL").await;
+    let with = costs(&client, "unrouted", "'lacks'").await;
     for (with, without) in with.into_iter().zip(without) {
         assert!(with <= without + ONE_LOOK, "{with} blocks instead of {without}");
     }
@@ -92,15 +97,15 @@ async fn g5_a_fetch_that_names_its_worker_costs_one_look_more_where_nothing_is_r
 
 #[tokio::test]
 async fn g5_what_is_routed_to_other_workers_costs_a_fetch_nothing_whatever_its_plan() {
-    let schema = server().schema("routed");
-    open(server().url(), schema.name()).await.unwrap();
-    let old = connect(server().url()).await;
-    execute(&old, LACKS, schema.name()).await;
-    let alone = costs(&old, schema.name(), "'lacks'").await;
-    execute(&old, ROUTED, schema.name()).await;
-    let new = connect(server().url()).await;
+    let database = server().database("routed").unwrap();
+    open(database.url(), "routed").await.unwrap();
+    let old = connect(database.url()).await;
+    execute(&old, LACKS, "routed").await;
+    let alone = costs(&old, "routed", "'lacks'").await;
+    execute(&old, ROUTED, "routed").await;
+    let new = connect(database.url()).await;
     let check = async |client: &Client, planned: &str| {
-        let costs = costs(client, schema.name(), "'lacks'").await;
+        let costs = costs(client, "routed", "'lacks'").await;
         for (beside, alone) in costs.into_iter().zip(alone) {
             assert!(beside <= alone * LEVELS, "planned {planned}: {beside} blocks instead of {alone}");
         }
@@ -109,8 +114,8 @@ async fn g5_what_is_routed_to_other_workers_costs_a_fetch_nothing_whatever_its_p
     check(&new, "without statistics").await;
     let analyze =
         "ANALYZE {name}.worker_queue, {name}.heads, {name}.instance_locks, {name}.pins, {name}.routes";
-    execute(&new, analyze, schema.name()).await;
-    check(&connect(server().url()).await, "with statistics").await;
+    execute(&new, analyze, "routed").await;
+    check(&connect(database.url()).await, "with statistics").await;
 }
 
 /// A process with a store that finds nothing by polling.
@@ -196,6 +201,8 @@ fn report(id: &str, has_it: bool) -> WorkerReport {
         orchestrations: listed(&["1.0.0"]),
         activities: listed(&[]),
         tags: TagFilter::DefaultOnly,
+        serves_sessions: true,
+        engines: None,
         takes_unlisted: true,
         slots: WorkerSlots::default(),
         sessions: 0,
@@ -316,6 +323,103 @@ async fn g40_any_number_of_refused_rows_is_released_by_one_report() {
         leased += 1;
     }
     assert_eq!(leased, 600);
+}
+
+/// Locks the workers as a refusal does while it is under way.
+const REFUSING: &str = "
+    BEGIN; SELECT pg_advisory_xact_lock_shared(hashtextextended('\"{name}\".workers', 0))";
+
+/// Counts the calls that wait for that lock.
+const ORDERED: &str = "SELECT count(*) FROM pg_stat_activity
+    WHERE wait_event = 'advisory' AND query LIKE '%{name}.{call}%'";
+
+async fn until_ordered(client: &Client, call: &str, schema: &str) {
+    let count = ORDERED.replace("{call}", call);
+    until_ok(|| async {
+        if number(client, &count, schema).await > 0 { Ok(()) } else { Err("it does not wait") }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn g40_a_report_that_changes_nothing_waits_for_no_refusal() {
+    let schema = server().schema("unchanged");
+    open(server().url(), schema.name()).await.unwrap();
+    let (client, refusing) = (connect(server().url()).await, connect(server().url()).await);
+    let report = async |row: &str, slots: &str| {
+        let call = "SELECT {name}.report_worker(p_report => '{slots}', {row})";
+        let call = call.replace("{slots}", slots).replace("{row}", row).replace("{name}", schema.name());
+        client.batch_execute(&call).await.map_err(|error| error.code().unwrap().code().to_owned())
+    };
+    let row = "p_worker => 'w', p_tags => NULL, p_takes_unlisted => true, p_is_stopped => false,
+        p_kinds => '{1}', p_handlers => '{key}', p_version_of => '{1}', p_versions => '{1.0.0}'";
+    report(row, "free").await.unwrap();
+    execute(&refusing, REFUSING, schema.name()).await;
+    report(row, "busy").await.expect("it waits for no lock");
+
+    // What changes by which reports work is routed, and when, waits.
+    let changes = [
+        ("'w'", "'v'"),
+        ("NULL", "'{:gpu}'"),
+        ("true", "false"),
+        ("p_is_stopped => false", "p_is_stopped => true"),
+        ("'{1}', p_handlers", "'{0}', p_handlers"),
+        ("'{key}'", "'{other}'"),
+        ("1.0.0", "2.0.0"),
+    ];
+    for (before, after) in changes {
+        let changed = report(&row.replacen(before, after, 1), "free").await;
+        assert_eq!(changed, Err("55P03".to_owned()), "{after} waits for the lock");
+    }
+    refusing.batch_execute("ROLLBACK").await.unwrap();
+    let silent = "UPDATE {name}.workers SET last_seen_ms = last_seen_ms - 59000";
+    execute(&refusing, silent, schema.name()).await;
+    execute(&refusing, REFUSING, schema.name()).await;
+    assert_eq!(report(row, "free").await, Err("55P03".to_owned()), "a refusal may take it for silent");
+}
+
+#[tokio::test]
+async fn g40_a_refusal_beside_the_first_report_of_a_capable_worker_is_not_delayed() {
+    let schema = server().schema("refusal_beside_report");
+    let fleet = Fleet::open(schema.name(), 1).await;
+    let (refusing, reporting, watch) =
+        (connect(server().url()).await, connect(server().url()).await, connect(server().url()).await);
+    // A transaction that the test keeps open stands for one that takes long.
+    let patient = "ALTER FUNCTION {name}.report_worker RESET lock_timeout;
+                   ALTER FUNCTION {name}.refuse_work RESET lock_timeout";
+    execute(&watch, patient, schema.name()).await;
+    let first_report = |id: &str| {
+        "BEGIN; SELECT * FROM {name}.report_worker('{id}', NULL, true, false, '{}', '{1}', '{key}', '{}',
+             '{}')"
+            .replace("{id}", id)
+    };
+    let refusal = |lease: &WorkLease| {
+        "BEGIN; SELECT * FROM {name}.refuse_work('{token}', 'key', 'Order', 600000, false)"
+            .replace("{token}", lease.token.as_str())
+    };
+
+    // The refusal is first: the report waits for it, and makes the work visible.
+    fleet.report("old", false).await;
+    fleet.store.enqueue_work(activity()).await.unwrap();
+    let (refuse, report) = (refusal(&fleet.work("old").await.unwrap()), first_report("new"));
+    execute(&refusing, &refuse, schema.name()).await;
+    tokio::join!(execute(&reporting, &report, schema.name()), async {
+        until_ordered(&watch, "report_worker", schema.name()).await;
+        execute(&refusing, "COMMIT", schema.name()).await;
+    });
+    execute(&reporting, "COMMIT", schema.name()).await;
+    let held = fleet.work("new").await.expect("the report made it visible");
+
+    // The report is first: the refusal waits for it, and is routed.
+    fleet.report("new", false).await;
+    let (refuse, report) = (refusal(&held), first_report("newer"));
+    execute(&reporting, &report, schema.name()).await;
+    tokio::join!(execute(&refusing, &refuse, schema.name()), async {
+        until_ordered(&watch, "refuse_work", schema.name()).await;
+        execute(&reporting, "COMMIT", schema.name()).await;
+    });
+    execute(&refusing, "COMMIT", schema.name()).await;
+    assert!(fleet.work("newer").await.is_some(), "the refusal saw that it is listed");
 }
 
 /// Counts the routes that are stored.

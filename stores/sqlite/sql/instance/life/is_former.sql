@@ -7,6 +7,8 @@ SELECT iif(
     NOT ?3
         OR EXISTS (SELECT 1 FROM history WHERE key = (SELECT key FROM instances WHERE instance = ?1))
         OR EXISTS (
-            SELECT 1 FROM messages WHERE key = (SELECT key FROM instances WHERE instance = ?1) AND starts = 1
+            SELECT 1 FROM messages
+            WHERE key = (SELECT key FROM instances WHERE instance = ?1) AND starts = 1
+                AND seq NOT IN (SELECT row FROM torn_messages)
         )
 )

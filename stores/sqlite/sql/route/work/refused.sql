@@ -1,2 +1,3 @@
 -- Lists activities of a route that were refused, in a bounded batch.
-SELECT seq, session, tag, state FROM work WHERE refused = 1 AND route = ?1 LIMIT ?2
+SELECT seq, session, tag, state FROM work
+WHERE refused = 1 AND route = ?1 AND seq NOT IN (SELECT row FROM torn_work) LIMIT ?2

@@ -3,6 +3,7 @@
 INSERT INTO heads (session, tag, head, owner, since)
 VALUES (?1, ?2, ?3, ?4, coalesce(iif(?5,
     (SELECT work.since FROM work WHERE work.seq = ?3),
-    (SELECT min(work.since) FROM work WHERE work.session = ?1 AND work.tag = ?2 AND work.state = 1)
+    (SELECT min(work.since) FROM work WHERE work.session = ?1 AND work.tag = ?2 AND work.state = 1
+        AND work.seq NOT IN (SELECT row FROM torn_work))
 ), 0))
 ON CONFLICT (session, tag) DO UPDATE SET head = excluded.head, owner = excluded.owner, since = excluded.since

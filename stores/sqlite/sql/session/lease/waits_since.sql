@@ -1,2 +1,5 @@
 -- Tells whether a session has an activity of a tag that has been ready since before ?3.
-SELECT EXISTS (SELECT 1 FROM work WHERE session = ?1 AND state = 1 AND tag = ?2 AND since < ?3)
+SELECT EXISTS (
+    SELECT 1 FROM work
+    WHERE session = ?1 AND state = 1 AND tag = ?2 AND since < ?3 AND seq NOT IN (SELECT row FROM torn_work)
+)

@@ -6,4 +6,4 @@ SET token = NULL,
     attempts = max(attempts - ?3, 0),
     state = iif(?4 IS NULL OR ?4 <= ?5, state, 0),
     visible_at = coalesce(?4, visible_at)
-WHERE key = ?1 AND state = 1 AND token = ?2
+WHERE key = ?1 AND state = 1 AND token = ?2 AND seq NOT IN (SELECT row FROM torn_messages)

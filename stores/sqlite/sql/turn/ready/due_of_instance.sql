@@ -2,4 +2,5 @@
 -- due, in a bounded batch.
 SELECT seq FROM messages
 WHERE key = ?1 AND state = 0 AND coalesce(due, visible_at) <= ?2 AND visible_at <= ?2
+  AND seq NOT IN (SELECT row FROM torn_messages)
 ORDER BY coalesce(due, visible_at), seq LIMIT ?3

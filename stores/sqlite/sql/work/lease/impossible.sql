@@ -2,4 +2,5 @@
 -- back since (S16). In a bounded batch.
 SELECT seq, session, tag FROM work
 WHERE state = 2 AND locked_until > ?1 + (SELECT longest_lease FROM counter WHERE id = 1)
+  AND seq NOT IN (SELECT row FROM torn_work)
 ORDER BY locked_until DESC LIMIT ?2

@@ -1,3 +1,4 @@
 -- Finds the lowest tag above ?1 that a ready activity without a session has: one index lookup. Called again
 -- and again, it lists the tags of all ready activities.
 SELECT min(tag) FROM work WHERE state = 1 AND session IS NULL AND tag > ?1
+    AND seq NOT IN (SELECT row FROM torn_work)

@@ -20,6 +20,36 @@ pub(crate) struct RetentionCursor {
     left_out: Mutex<HashSet<String>>,
 }
 
+/// The walk of one call over the roots, and over the children whose parent is gone. Each step of it is a
+/// transaction that looks at a bounded number of instances.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RetentionWalk {
+    roots: Pass,
+    children: Pass,
+}
+
+impl RetentionWalk {
+    /// Tells whether the call has looked at all instances.
+    pub(crate) fn has_seen_all(&self) -> bool {
+        self.roots.ends_left == 0 && self.children.ends_left == 0
+    }
+}
+
+/// How far a walk is in one list.
+#[derive(Debug, Clone, Copy)]
+struct Pass {
+    place: Place,
+    /// How often the walk comes to the end of the list until it has seen all of it: once from the beginning,
+    /// twice from a place in the middle.
+    ends_left: u32,
+}
+
+impl Pass {
+    fn from(place: Place) -> Self {
+        Self { place, ends_left: if place == Place::default() { 1 } else { 2 } }
+    }
+}
+
 /// The end and the key of an instance that was looked at.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Place {
@@ -31,12 +61,16 @@ struct Place {
 const MOST_LOOKED_AT: i64 = 256;
 
 impl RetentionCursor {
-    fn get(&self) -> (Place, Place) {
-        *self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Begins the walk of a call where the last one ended.
+    pub(crate) fn begin(&self) -> RetentionWalk {
+        let (roots, children) = *self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        RetentionWalk { roots: Pass::from(roots), children: Pass::from(children) }
     }
 
-    fn set(&self, roots: Place, children: Place) {
-        *self.places.lock().unwrap_or_else(PoisonError::into_inner) = (roots, children);
+    /// Ends the walk of a call: the next one goes on from there.
+    pub(crate) fn end(&self, walk: &RetentionWalk) {
+        let places = (walk.roots.place, walk.children.place);
+        *self.places.lock().unwrap_or_else(PoisonError::into_inner) = places;
     }
 
     fn is_left_out(&self, root: &str) -> bool {
@@ -59,53 +93,59 @@ impl RetentionCursor {
 }
 
 impl Db<'_> {
-    /// Deletes trees whose root ended at least so long ago, oldest end first, up to `limit`. Looks at a
-    /// bounded number of instances (S20). Children whose parent is gone count as roots.
+    /// Does one step of a walk: deletes trees whose root ended at least so long ago, oldest end first, up to
+    /// `limit`. Looks at a bounded number of instances (S20). Children whose parent is gone count as roots.
+    /// Returns where the next step goes on.
     pub(crate) fn delete_ended(
         &self,
         ended_for: std::time::Duration,
         limit: u32,
         cursor: &RetentionCursor,
-    ) -> DbResult<DeleteInstanceResult> {
+        mut walk: RetentionWalk,
+    ) -> DbResult<(DeleteInstanceResult, RetentionWalk)> {
         let age = i64::try_from(ended_for.as_millis()).unwrap_or(i64::MAX);
         let before = self.now.saturating_sub(age);
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let mut total = DeleteInstanceResult::default();
-        let (roots, children) = cursor.get();
-        let (roots, deleted) =
-            self.delete_behind(sql!("admin/ended/roots"), before, roots, limit, (cursor, &mut total))?;
+        let deleted = self.delete_behind(
+            sql!("admin/ended/roots"),
+            before,
+            &mut walk.roots,
+            limit,
+            (cursor, &mut total),
+        )?;
         let left = limit.saturating_sub(deleted);
-        let (children, _) =
-            self.delete_behind(sql!("admin/ended/children"), before, children, left, (cursor, &mut total))?;
-        cursor.set(roots, children);
-        Ok(total)
+        let statement = sql!("admin/ended/children");
+        self.delete_behind(statement, before, &mut walk.children, left, (cursor, &mut total))?;
+        Ok((total, walk))
     }
 
-    /// Deletes the trees of the roots that a statement lists behind a place. Returns the place where the next
-    /// call goes on, and how many trees were deleted.
+    /// Deletes the trees of the roots that a statement lists behind a place, and moves the place. Returns how
+    /// many trees were deleted.
     fn delete_behind(
         &self,
         statement: &str,
         before: i64,
-        from: Place,
+        pass: &mut Pass,
         limit: usize,
         (cursor, total): (&RetentionCursor, &mut DeleteInstanceResult),
-    ) -> DbResult<(Place, usize)> {
-        if limit == 0 {
-            return Ok((from, 0));
+    ) -> DbResult<usize> {
+        if limit == 0 || pass.ends_left == 0 {
+            return Ok(0);
         }
+        let from = pass.place;
         let bound = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(MOST_LOOKED_AT);
         let found = self.all(statement, params![before, from.ended_at, from.key, bound], |row| {
             let place = Place { ended_at: row.get(0)?, key: row.get(1)? };
             Ok((place, row.get::<_, String>(2)?, row.get::<_, bool>(3)?))
         })?;
         let is_last = i64::try_from(found.len()).is_ok_and(|count| count < bound);
-        let (mut place, mut deleted) = (from, 0);
+        let mut deleted = 0;
         for (looked_at, root, is_root) in found {
             if deleted == limit {
-                return Ok((place, deleted));
+                return Ok(deleted);
             }
-            place = looked_at;
+            pass.place = looked_at;
             if !is_root || cursor.is_left_out(&root) {
                 continue;
             }
@@ -124,6 +164,9 @@ impl Db<'_> {
                 }
             }
         }
-        Ok((if is_last { Place::default() } else { place }, deleted))
+        if is_last {
+            *pass = Pass { place: Place::default(), ends_left: pass.ends_left.saturating_sub(1) };
+        }
+        Ok(deleted)
     }
 }

@@ -4,8 +4,8 @@ use rusqlite::params;
 use steadfast_store::rules::{lists_activity, lists_orchestration, tag_of};
 use steadfast_store::{Abandon, Attempt, LeaseToken, Refusal, Refused, WorkerReport};
 
-use super::HandlerKind;
 use super::route::{routed_tag, session_of};
+use super::{HandlerKind, Requirement};
 use crate::link::db::{Db, sql};
 use crate::link::error::DbResult;
 use crate::verbs::turn::SWEEP;
@@ -20,12 +20,15 @@ impl Db<'_> {
 
     fn refuse_turn(&self, token: &str, refusal: &Refusal) -> DbResult<Refused> {
         let held = self.turn_holder("refuse", token)?;
-        let is_listed = self.is_listed(HandlerKind::Orchestration, &refusal.handler, None)?;
-        let (refused, how) = outcome(is_listed, refusal);
         let mut pin = self.plain_pin(held.pin)?;
-        // A termination that arrived meanwhile needs no code: any worker may be given the instance.
+        let required = Requirement::Turn { pinned: self.pinned_version(pin)? };
+        let is_listed = self.is_listed(&refusal.handler, &required)?;
+        let (refused, mut how) = outcome(is_listed, refusal);
+        // A termination that arrived meanwhile needs no code: any worker may be given the instance, at once.
         if self.number(sql!("route/turn/is_terminated"), [held.key])? == 0 {
             pin = -self.route_number(HandlerKind::Orchestration, &refusal.handler, pin, "")?;
+        } else {
+            how.retry_after = None;
         }
         if refused == Refused::Unlisted {
             self.run(sql!("route/turn/mark_messages"), params![held.key, token])?;
@@ -42,10 +45,13 @@ impl Db<'_> {
         })?;
         let (session, stored) = place.unwrap_or_default();
         let tag = self.plain_tag(stored.clone())?;
-        let is_listed = self.is_listed(HandlerKind::Activity, &refusal.handler, tag_of(&tag))?;
+        let session = session_of(session);
+        let required = Requirement::Work { tag: tag_of(&tag), is_on_session: session.is_some() };
+        let is_listed = self.is_listed(&refusal.handler, &required)?;
         let (refused, how) = outcome(is_listed, refusal);
-        let route = self.route_number(HandlerKind::Activity, &refusal.handler, 0, &tag)?;
-        let (session, routed) = match session_of(session) {
+        let on_session = i64::from(session.is_some());
+        let route = self.route_number(HandlerKind::Activity, &refusal.handler, on_session, &tag)?;
+        let (session, routed) = match session {
             Some(session) => (session, routed_tag(route)),
             None => (-route, tag),
         };
@@ -61,12 +67,14 @@ impl Db<'_> {
     pub(crate) fn end_refusals(&self, report: &WorkerReport) -> DbResult<bool> {
         let mut room = SWEEP;
         for route in self.routes(HandlerKind::Orchestration)? {
-            if room > 0 && lists_orchestration(report, &route.needed) {
+            let pinned = self.pinned_version(route.pin)?;
+            if room > 0 && lists_orchestration(report, &route.needed, pinned.as_ref()) {
                 room -= self.end_refusals_of_turns(-route.id, room)?;
             }
         }
         for route in self.routes(HandlerKind::Activity)? {
-            if room > 0 && lists_activity(report, &route.needed, tag_of(&route.tag)) {
+            let (tag, is_on_session) = (tag_of(&route.tag), route.is_on_session());
+            if room > 0 && lists_activity(report, &route.needed, tag, is_on_session) {
                 room -= self.end_refusals_of_work(route.id, room)?;
             }
         }

@@ -9,10 +9,9 @@ use steadfast_core::DispatcherCapabilityFilter;
 use steadfast_store::rules::tag_of;
 use steadfast_store::{NeededHandler, WorkRequest, WorkerId};
 
-use super::{HandlerKind, stored_version, version_of};
+use super::{HandlerKind, Requirement, stored_version, version_of};
 use crate::link::db::{Db, sql};
 use crate::link::error::DbResult;
-use crate::verbs::work::earlier;
 
 /// The beginning of the stored tag of routed work on a session, and of the stored owner of its head. Plain
 /// tags and owners are empty or begin with ':'.
@@ -22,7 +21,7 @@ pub(crate) const ROUTED: &str = ">";
 pub(super) struct Route {
     pub(super) id: i64,
     pub(super) needed: NeededHandler,
-    /// The engine version that the routed instances are pinned to.
+    /// The engine version that the routed instances are pinned to; of work 1 if it is on a session, else 0.
     pub(super) pin: i64,
     /// The stored tag of the routed work.
     pub(super) tag: String,
@@ -32,6 +31,16 @@ impl Route {
     fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
         let needed = NeededHandler { name: row.get(1)?, version: version_of(&row.get::<_, String>(2)?) };
         Ok(Self { id: row.get(0)?, needed, pin: row.get(3)?, tag: row.get(4)? })
+    }
+
+    /// Tells whether the work of the route is on a session.
+    pub(super) fn is_on_session(&self) -> bool {
+        self.pin != 0
+    }
+
+    /// Returns what the work of the route requires of a worker.
+    fn of_work(&self) -> Requirement<'_> {
+        Requirement::Work { tag: tag_of(&self.tag), is_on_session: self.is_on_session() }
     }
 }
 
@@ -78,8 +87,8 @@ impl Db<'_> {
         asks: Option<&WorkerId>,
     ) -> DbResult<bool> {
         let Some(route) = self.route(route)? else { return Ok(true) };
-        Ok(self.is_compatible(route.pin, filter)?
-            && self.takes(asks, HandlerKind::Orchestration, &route.needed, None)?)
+        let required = Requirement::Turn { pinned: self.pinned_version(route.pin)? };
+        Ok(self.is_compatible(route.pin, filter)? && self.takes(asks, &route.needed, &required)?)
     }
 
     /// Returns the oldest routed activity that the request accepts and that is older than `oldest`: a few
@@ -91,17 +100,18 @@ impl Db<'_> {
     ) -> DbResult<Option<i64>> {
         let mut oldest = oldest;
         for route in self.routes(HandlerKind::Activity)? {
-            let tag = tag_of(&route.tag);
-            if !request.tags.matches(tag) {
+            if !request.tags.matches(tag_of(&route.tag)) {
                 continue;
             }
-            let mut found = self.maybe(sql!("session/head/first_of_tag"), params![-route.id, route.tag])?;
-            if let Some(session) = &request.session {
-                let tags = [routed_tag(route.id)];
-                found = earlier(found, self.oldest_of_sessions(session, Some(&tags), ROUTED)?);
-            }
+            let found = match &request.session {
+                _ if !route.is_on_session() => {
+                    self.maybe(sql!("session/head/first_of_tag"), params![-route.id, route.tag])?
+                }
+                Some(session) => self.oldest_of_sessions(session, Some(&[routed_tag(route.id)]), ROUTED)?,
+                None => None,
+            };
             let is_older = found.is_some_and(|found| oldest.is_none_or(|oldest| found < oldest));
-            if is_older && self.takes(request.worker.as_ref(), HandlerKind::Activity, &route.needed, tag)? {
+            if is_older && self.takes(request.worker.as_ref(), &route.needed, &route.of_work())? {
                 oldest = found;
             }
         }
@@ -111,7 +121,7 @@ impl Db<'_> {
     /// Tells whether a worker takes routed work on a session, by the stored tag of the work.
     pub(crate) fn takes_routed_tag(&self, stored: &str, asks: Option<&WorkerId>) -> DbResult<bool> {
         let Some(route) = self.route_of_tag(stored)? else { return Ok(true) };
-        self.takes(asks, HandlerKind::Activity, &route.needed, tag_of(&route.tag))
+        self.takes(asks, &route.needed, &route.of_work())
     }
 
     /// Returns the plain stored tag of a stored tag.

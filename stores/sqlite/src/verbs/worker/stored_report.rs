@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use semver::Version;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use steadfast_core::TagFilter;
+use steadfast_core::{DispatcherCapabilityFilter, SemverRange, TagFilter};
 use steadfast_store::rules::to_json;
 use steadfast_store::{
     ListedHandler, NeededHandler, ProviderError, WorkerProcess, WorkerReport, WorkerSlots,
@@ -126,6 +127,48 @@ impl StoredHandlers {
     }
 }
 
+/// What a worker accepts beside its handlers.
+#[derive(Serialize, Deserialize)]
+pub(super) struct StoredAccepts {
+    pub(super) tags: StoredTags,
+    pub(super) serves_sessions: bool,
+    /// The first and the last version of each range of engine versions; `None` for all.
+    engines: Option<Vec<(String, String)>>,
+}
+
+impl StoredAccepts {
+    pub(super) fn of(report: &WorkerReport) -> Self {
+        let range = |range: &SemverRange| (range.min.to_string(), range.max.to_string());
+        let ranges = |engines: &DispatcherCapabilityFilter| {
+            engines.supported_duroxide_versions.iter().map(range).collect()
+        };
+        Self {
+            tags: StoredTags::of(&report.tags),
+            serves_sessions: report.serves_sessions,
+            engines: report.engines.as_ref().map(ranges),
+        }
+    }
+
+    pub(super) fn to_text(&self) -> Result<String, ProviderError> {
+        to_json("report_worker", self)
+    }
+
+    pub(super) fn read(text: &str) -> Option<Self> {
+        read(text)
+    }
+
+    /// Returns the engine versions; a range that cannot be read is left out.
+    pub(super) fn engines(&self) -> Option<DispatcherCapabilityFilter> {
+        let range = |(min, max): &(String, String)| {
+            Some(SemverRange::new(Version::parse(min).ok()?, Version::parse(max).ok()?))
+        };
+        let ranges = |ranges: &Vec<_>| ranges.iter().filter_map(range).collect();
+        let supported = self.engines.as_ref().map(ranges);
+        supported
+            .map(|supported_duroxide_versions| DispatcherCapabilityFilter { supported_duroxide_versions })
+    }
+}
+
 /// The tags that a worker accepts, in order, so that the same tags have the same text.
 #[derive(Serialize, Deserialize)]
 pub(super) enum StoredTags {
@@ -145,14 +188,6 @@ impl StoredTags {
             TagFilter::Any => Self::Any,
             TagFilter::None => Self::None,
         }
-    }
-
-    pub(super) fn to_text(&self) -> Result<String, ProviderError> {
-        to_json("report_worker", self)
-    }
-
-    pub(super) fn read(text: &str) -> Option<Self> {
-        read(text)
     }
 
     pub(super) fn filter(self) -> TagFilter {

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use steadfast_clock::{BootId, Clock, VirtualClock};
-use steadfast_store::Store;
+use steadfast_store::{Store, WORKER_LIVE_FOR};
 
 use super::{
     HOUR, HOUR_MS, LEASE, Machine, NOON_MS, TICK, assert_lost, later, now_ms, queue_all, renew_all, take_all,
 };
-use crate::stage::{place, raw, start};
+use crate::stage::{place, raw, start, worker};
 
 #[tokio::test]
 async fn g2_a_process_alone_moves_the_time_to_its_wall_clock_and_live_leases_with_it() {
@@ -122,6 +122,25 @@ async fn a_file_without_a_time_takes_the_wall_clock_and_ends_the_leases_of_one_t
     assert_eq!(now_ms(&second).await, NOON_MS - HOUR_MS);
     assert_eq!(take_all(&second, "second").await.len(), 3);
     assert_eq!(take_all(&second, "third").await, [], "what it holds now is held");
+}
+
+/// The remedy for a wall clock that was far ahead when a file was opened.
+#[tokio::test]
+async fn g2_a_file_whose_time_is_removed_is_set_to_the_wall_clock_and_its_workers_are_gone() {
+    let (machine, (_folder, path)) = (Machine::at_noon(), place());
+    drop(machine.open(&path, 0).await);
+    let first = machine.open(&path, 100 * 365 * 86_400_000).await;
+    first.report_worker(&worker("new", true)).await.expect("it reports");
+    drop(first);
+    let second = machine.open(&path, 0).await;
+    assert!(now_ms(&second).await > NOON_MS + HOUR_MS, "it does not go back by itself");
+    drop(second);
+    raw(&path).execute_batch("DELETE FROM clock").expect("the remedy");
+    let third = machine.open(&path, 0).await;
+    assert_eq!(now_ms(&third).await, NOON_MS);
+    machine.pass(WORKER_LIVE_FOR);
+    let workers = third.workers(None).await.expect("it lists");
+    assert_eq!(workers.iter().filter(|worker| worker.is_live).count(), 0, "{workers:?}");
 }
 
 #[tokio::test]

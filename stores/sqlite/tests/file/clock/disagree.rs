@@ -4,11 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use steadfast_clock::{BootId, VirtualClock};
 use steadfast_core::{DispatcherCapabilityFilter, EventKind, WorkItem};
 use steadfast_sqlite::SqliteProvider;
 use steadfast_store::{Store, TurnCommit};
 
-use super::{HOUR_MS, LEASE, Machine, NOON_MS, TICK, now_ms, queue_all, renew_all, take_all, turn};
+use super::{HOUR, HOUR_MS, LEASE, Machine, NOON_MS, TICK, now_ms, queue_all, renew_all, take_all, turn};
 use crate::stage::{event, named, place, start, started};
 
 const DIFFERENCES_MS: [i64; 7] = [0, 5_000, -5_000, 3_600_000, -3_600_000, 86_400_000, -86_400_000];
@@ -132,6 +133,26 @@ async fn g2_clocks_that_do_not_know_their_machine_agree_by_monotonic_time() {
         let second = machine.open(&path, ahead_ms).await;
         assert_eq!(take_all(&second, "second").await, []);
         assert_eq!(now_ms(&second).await, NOON_MS + 20_000);
+    }
+}
+
+/// A container with a time namespace of its own has another origin of the machine's clocks, and so another
+/// name of the machine's run.
+#[tokio::test]
+async fn g2_a_process_of_another_time_namespace_takes_no_live_leases() {
+    for (hours_ahead, namespace) in [(1, 7), (1_000, 8)] {
+        let (machine, (_folder, path)) = (Machine::at_noon(), place());
+        let holder = machine.open(&path, 0).await;
+        queue_all(&holder, "a").await;
+        let leases = take_all(&holder, "holder").await;
+        assert_eq!(leases.len(), 3);
+        let time = VirtualClock::new(NOON_MS - hours_ahead * HOUR_MS);
+        let inside = Machine { time, boot: Some(BootId(1 ^ namespace)) };
+        inside.pass(HOUR * u32::try_from(hours_ahead).expect("a small number"));
+        let other = inside.open(&path, 0).await;
+        assert_eq!((now_ms(&holder).await, now_ms(&other).await), (NOON_MS, NOON_MS));
+        assert_eq!(take_all(&other, "other").await, []);
+        renew_all(&holder, &leases).await;
     }
 }
 

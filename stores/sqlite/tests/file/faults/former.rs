@@ -50,3 +50,32 @@ async fn a_start_that_outlived_its_parent_is_dropped_when_it_is_leased() {
     let items: Vec<_> = child.messages.into_iter().map(|message| message.item).collect();
     assert_eq!(items, [child_start("new")]);
 }
+
+/// S17: such a start makes no instance exist, so it keeps none alive either.
+#[tokio::test]
+async fn g7_the_queued_start_of_a_former_life_does_not_keep_an_instance_from_being_deleted() {
+    let (_folder, path) = place();
+    let store = open(&path, SqliteOptions::default()).await;
+    store.start(start("child").into(), Vec::new()).await.expect("it is started");
+    let lease = store.fetch_turn(turn_request(LONG, Duration::ZERO)).await.expect("it fetches");
+    let commit = TurnCommit { execution_id: 1, metadata: named("Completed"), ..TurnCommit::default() };
+    store.commit_turn(&lease.expect("a lease").token, commit).await.expect("it ends");
+    store.start(start("parent").into(), Vec::new()).await.expect("it is started");
+    let lease = store.fetch_turn(turn_request(LONG, Duration::ZERO)).await.expect("it fetches");
+    let commit = TurnCommit {
+        execution_id: 1,
+        events: vec![event("parent", 1, None, started())],
+        messages: vec![child_start("old").into()],
+        metadata: named("Running"),
+        ..TurnCommit::default()
+    };
+    store.commit_turn(&lease.expect("a lease").token, commit).await.expect("it is committed");
+    let delete = async |id: &str, force| {
+        let admin = store.admin().expect("it has an admin");
+        admin.delete_instances_atomic(&[id.to_owned()], force).await
+    };
+    delete("child", false).await.expect_err("the start of its next life waits");
+    delete("parent", true).await.expect("it is deleted");
+    store.start(start("parent").into(), Vec::new()).await.expect("it is started anew");
+    delete("child", false).await.expect("it has ended");
+}

@@ -62,25 +62,51 @@ impl Counted {
     }
 }
 
+/// Ends every tree whose number is a multiple of this.
+fn end_every(path: &Path, nth: i64) {
+    let end = "UPDATE executions SET status = 'Completed', completed_at = 1
+        WHERE key > 2000000 AND key < 3000000 AND (key - 2000000) % ?1 = 0";
+    raw(path).execute(end, [nth]).expect("they have ended");
+}
+
 #[tokio::test]
 async fn a_step_of_retention_looks_at_a_bounded_number_of_instances() {
     let (few, many) = (Counted::with(1_000).await, Counted::with(8_000).await);
-    let ((_, usual), (_, cost)) = (few.step().await, many.step().await);
+    for counted in [&few, &many] {
+        end_every(&counted.path, 50);
+    }
+    let ((deleted, usual), (_, cost)) = (few.step().await, many.step().await);
     eprintln!("{usual} steps beside 1000 trees that run, {cost} beside 8000");
+    assert!(deleted > 0, "it finds some among those that it looks at");
     assert!(cost < usual + usual / 4, "{cost} steps instead of {usual}");
+}
+
+/// A caller ends when a call deletes nothing (S16), however many trees that run stand in front.
+#[tokio::test]
+async fn g12_a_call_that_deletes_nothing_means_that_nothing_is_left() {
+    let counted = Counted::with(1_000).await;
+    // The oldest 900 have a child that runs.
+    raw(&counted.path)
+        .execute_batch(
+            "UPDATE executions SET status = 'Completed', completed_at = 1
+             WHERE key > 2000900 AND key < 3000000",
+        )
+        .expect("they have ended");
+    let mut deleted = 0;
+    loop {
+        match counted.step().await.0 {
+            0 => break,
+            more => deleted += more,
+        }
+    }
+    assert_eq!(deleted, 2 * 100, "each with its child");
+    assert_eq!(counted.step().await.0, 0);
 }
 
 #[tokio::test]
 async fn steps_of_retention_reach_every_instance_that_has_ended() {
     let counted = Counted::with(1_000).await;
-    // Every tenth tree has ended.
-    raw(&counted.path)
-        .execute(
-            "UPDATE executions SET status = 'Completed', completed_at = 1 WHERE key > 2000000
-            AND key < 3000000 AND key % 10 = 0",
-            [],
-        )
-        .expect("they have ended");
+    end_every(&counted.path, 10);
     let mut deleted = 0;
     for _ in 0..40 {
         deleted += counted.step().await.0;

@@ -1,5 +1,7 @@
 //! G6, G17: a history that SQLite cannot read is the trouble of its instance alone.
 
+mod row;
+
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -32,7 +34,20 @@ fn tear(path: &Path) {
         .filter(|(_, page)| is_inside(page))
         .map(|(number, _)| number)
         .collect();
-    let page = pages.get(pages.len() / 2).expect("a page of the big value");
+    overwrite(path, *pages.get(pages.len() / 2).expect("a page of the big value"));
+}
+
+/// Overwrites the first leaf of a table that has this text in it. The store must be closed.
+fn tear_leaf(path: &Path, text: &str) {
+    const LEAF_OF_TABLE: u8 = 0x0d;
+    let bytes = std::fs::read(path).expect("the file");
+    let has_text = |page: &[u8]| page.windows(text.len()).any(|window| window == text.as_bytes());
+    let mut pages = bytes.chunks_exact(PAGE);
+    let page = pages.position(|page| page[0] == LEAF_OF_TABLE && has_text(page));
+    overwrite(path, page.expect("a leaf with the text"));
+}
+
+fn overwrite(path: &Path, page: usize) {
     let file = std::fs::OpenOptions::new().write(true).open(path).expect("the file");
     file.write_all_at(&[0xff; PAGE], (page * PAGE) as u64).expect("it is written");
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension, params};
 use sha2::{Digest, Sha256};
 use steadfast_clock::VirtualClock;
-use steadfast_core::TagFilter;
+use steadfast_core::{TagFilter, WorkItem};
 use steadfast_sqlite::{SqliteOptions, SqliteProvider};
 use steadfast_store::{
     LeaseToken, Owner, Refused, SessionRef, SessionRequest, SessionScope, Store, TurnRequest, WorkLease,
@@ -221,5 +221,35 @@ async fn g5_the_statements_of_an_older_build_take_nothing_that_is_routed() {
     assert_eq!(all_work(&store, "new").await.len(), 12, "a worker with the handler is given all");
     for _ in 0..3 {
         assert!(turn_of(&store, "new").await.is_some(), "a worker with the handler is given all");
+    }
+}
+
+#[tokio::test]
+async fn g5_a_termination_that_an_older_build_writes_ends_the_route_of_its_instance() {
+    let (_folder, path) = place();
+    let store = open(&path, SqliteOptions::default()).await;
+    for (id, delay) in [("routed", None), ("delayed", Some(LONG))] {
+        let is_stopped = delay.is_some();
+        store.report_worker(&WorkerReport { is_stopped, ..worker("new", true) }).await.expect("it reports");
+        store.report_worker(&worker("old", false)).await.expect("it reports");
+        store.start(start(id).into(), Vec::new()).await.expect("it is started");
+        let token = turn_of(&store, "old").await.expect("a turn");
+        store.refuse(&token, refusal("Chain", delay)).await.expect("it is refused");
+        assert!(turn_of(&store, "old").await.is_none(), "it is left to another");
+        let end = WorkItem::TerminateInstance { instance: id.to_owned(), reason: "it is over".to_owned() };
+        let end = serde_json::to_string(&end).expect("a message is JSON");
+        let file = raw(&path);
+        let insert = "INSERT INTO messages (key, state, visible_at, starts, item, traceparent)
+            SELECT key, 1, 1, 0, ?1, NULL FROM instances WHERE instance = ?2";
+        file.execute(insert, params![end, id]).expect("a message");
+        // The older build makes the instance ready, unless it is.
+        let ready = "UPDATE instances
+            SET turn = 1, head = (SELECT min(seq) FROM messages WHERE key = instances.key AND state = 1)
+            WHERE instance = ?1 AND turn = 0";
+        file.execute(ready, [id]).expect("it is ready");
+        let old = WorkerId("old".to_owned());
+        let request = TurnRequest { worker: Some(&old), ..turn_request(LONG, Duration::ZERO) };
+        let lease = store.fetch_turn(request).await.expect("it fetches").expect("any worker can end it");
+        assert_eq!((lease.instance.as_str(), lease.messages.len()), (id, 2), "the start is not overtaken");
     }
 }

@@ -33,7 +33,8 @@ CREATE OR REPLACE FUNCTION {schema}.commit_turns(
     p_message_starts BOOLEAN[], p_message_traceparents TEXT[],
     p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL, p_rising BIGINT[] DEFAULT NULL,
     p_message_parents TEXT[] DEFAULT NULL, p_message_parent_executions BIGINT[] DEFAULT NULL,
-    p_message_parent_events BIGINT[] DEFAULT NULL
+    p_message_parent_events BIGINT[] DEFAULT NULL, p_dropped_of INTEGER[] DEFAULT NULL,
+    p_dropped_items TEXT[] DEFAULT NULL, p_dropped_due BIGINT[] DEFAULT NULL
 ) RETURNS TABLE (code TEXT, instance_id TEXT, run_id BIGINT, event_at INTEGER, ready BOOLEAN)
 LANGUAGE plpgsql
 {planner}
@@ -203,6 +204,9 @@ BEGIN
                 p_message_traceparents, v_now, p_message_parents, v_lives, p_message_parent_executions,
                 p_message_parent_events
             );
+        END IF;
+        IF cardinality(p_dropped_of) > 0 THEN
+            PERFORM {schema}.drop_timers(v_instances, p_dropped_of, p_dropped_items, p_dropped_due);
         END IF;
         v_ready := {schema}.free_turns(v_instances, v_now, v_pins);
         IF p_notify IS NOT NULL THEN

@@ -1,8 +1,10 @@
 -- Writes commits into `instances` and `executions`. The first commit of an execution inserts its row; the
 -- first commit that names orchestration and version inserts the row of the instance. The arrays from p_runs
 -- on come from look_at_commits. p_met_...: the starts of children that the commits have consumed; the row of
--- such a child keeps the life of its parent. Returns, by commit, the pin of the instance from now on.
--- Locks: none. The caller has locked the instances.
+-- such a child keeps the life of its parent. A child whose parent is gone is marked as an orphan. Returns, by
+-- commit, the pin of the instance from now on.
+-- Locks: `instances` of the parents of new children in the order of instance_id, shared, so that a deletion
+-- of the parent sees the child. The caller has locked the instances.
 CREATE OR REPLACE FUNCTION {schema}.record_commits(
     p_instances TEXT[], p_executions BIGINT[], p_names TEXT[], p_versions TEXT[], p_parents TEXT[],
     p_statuses TEXT[], p_outputs TEXT[], p_failures TEXT[], p_majors INTEGER[], p_minors INTEGER[],
@@ -18,6 +20,8 @@ AS $function$
 #variable_conflict use_column
 DECLARE
     v_now BIGINT := (extract(epoch FROM p_at) * 1000)::bigint;
+    -- The parents of new children that exist.
+    v_parents TEXT[];
 BEGIN
     IF true = ANY (p_fresh) THEN
         INSERT INTO {schema}.executions (instance_id, execution_id, run_id, status, output, failure,
@@ -81,17 +85,27 @@ BEGIN
     FROM unnest(p_instances, p_named, p_executions, p_names, p_versions, p_thens, p_currents, p_shows,
         p_custom_statuses, p_statuses) AS c (instance_id, row, execution_id, name, version, status, current,
         shows, custom_status, given)
-    WHERE i.ctid = c.row AND c.instance_id IS NOT NULL;
+    -- Not by c.row: the deletion of a parent may have written a new version of the row meanwhile.
+    WHERE i.instance_id = c.instance_id AND i.instance_id = ANY (p_instances) AND c.row IS NOT NULL;
 
     IF true = ANY (p_unnamed) THEN
+        IF cardinality(array_remove(p_parents, NULL)) > 0 THEN
+            v_parents := ARRAY(
+                SELECT i.instance_id FROM {schema}.instances AS i
+                WHERE i.instance_id = ANY (p_parents)
+                ORDER BY i.instance_id
+                FOR KEY SHARE
+            );
+        END IF;
         INSERT INTO {schema}.instances (instance_id, orchestration_name, orchestration_version,
             current_execution_id,
             parent_instance_id, status, custom_status, custom_status_version, created_at, updated_at, ord,
-            change, ended_ms, parent_life)
+            change, ended_ms, is_orphan, parent_life)
         SELECT c.instance_id, c.name, c.version, c.execution_id, c.parent, c.status,
             CASE WHEN c.shows THEN c.custom_status END, c.shows::int, p_at, p_at,
             nextval('{schema}.numbers'), nextval('{schema}.numbers'),
-            CASE WHEN c.status <> 'Running' THEN v_now END, (
+            CASE WHEN c.status <> 'Running' THEN v_now END,
+            c.parent IS NOT NULL AND NOT (c.parent = ANY (v_parents)) IS TRUE, (
                 SELECT met.life FROM unnest(p_met_instances, p_met_parents, p_met_lives)
                     AS met (instance_id, parent, life)
                 WHERE met.instance_id = c.instance_id AND met.parent = c.parent LIMIT 1

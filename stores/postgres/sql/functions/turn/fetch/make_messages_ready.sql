@@ -1,5 +1,5 @@
 -- Makes delayed messages ready whose time has come. Their instances become ready unless they are leased (S7,
--- S9).
+-- S9). One that needs no code ends the route of its instance (S21).
 -- Locks: none. The caller has locked the instances.
 CREATE OR REPLACE FUNCTION {schema}.make_messages_ready(p_ids BIGINT[], p_instances TEXT[], p_now BIGINT)
     RETURNS VOID
@@ -10,6 +10,7 @@ DECLARE
     v_instances TEXT[];
     v_since BIGINT[];
     v_oldest BIGINT;
+    v_codeless TEXT[];
 BEGIN
     WITH moved AS (
         UPDATE {schema}.orchestrator_queue AS q
@@ -18,11 +19,17 @@ BEGIN
           AND q.instance_id = ANY (p_instances)
           AND q.state = 0
           AND q.visible_ms <= p_now
-        RETURNING q.instance_id, q.visible_ms
+        RETURNING q.instance_id, q.visible_ms, q.codeless
     ), earliest AS (
-        SELECT instance_id, min(visible_ms) AS since FROM moved GROUP BY instance_id
+        SELECT instance_id, min(visible_ms) AS since, bool_or(codeless) AS codeless FROM moved
+        GROUP BY instance_id
     )
-    SELECT array_agg(instance_id), array_agg(since) INTO v_instances, v_since FROM earliest;
+    SELECT array_agg(instance_id), array_agg(since), array_agg(instance_id) FILTER (WHERE codeless)
+    INTO v_instances, v_since, v_codeless
+    FROM earliest;
+    IF v_codeless IS NOT NULL THEN
+        PERFORM {schema}.open_instances(v_codeless, p_now);
+    END IF;
 
     WITH readied AS (
         UPDATE {schema}.instance_locks AS l

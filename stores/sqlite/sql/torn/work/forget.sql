@@ -1,0 +1,2 @@
+-- Takes an activity off the list, because it can be read or is gone.
+DELETE FROM torn_work WHERE row = ?1

@@ -1,0 +1,283 @@
+//! Rows of the queues that the database cannot read, because a page of the file is torn (S15).
+//!
+//! SQLite can neither change nor remove such a row, so it is listed beside its table, and every statement
+//! leaves out the rows that are listed. A listed row is counted, held back and read again like any other that
+//! cannot be read, and in the end set aside; it stays where it is.
+//!
+//! After it has met a torn page, SQLite neither writes more in that transaction nor commits it. So a request
+//! that meets one finds out which rows are torn and fails with them; then they are listed in a request of
+//! their own, and the first one runs again.
+
+use rusqlite::params;
+use steadfast_store::{MAX_UNREADABLE_ATTEMPTS, ProviderError, Queue, UNREADABLE_RETRY};
+
+use crate::link::db::{Db, sql};
+use crate::link::error::{DbResult, Fault, TornRow, TornRows, is_torn, torn_rows};
+use crate::store::SqliteProvider;
+use crate::verbs::set_aside::{number_of, tell};
+use crate::verbs::turn::SWEEP;
+
+/// Bounds how often one call finds torn rows and runs again.
+const MOST_TRIES: u32 = 64;
+
+/// The statements about torn rows of one queue.
+struct TornStatements {
+    count: &'static str,
+    give_up: &'static str,
+    retry: &'static str,
+    due: &'static str,
+    forget: &'static str,
+    probe: &'static str,
+}
+
+const OF_MESSAGES: TornStatements = TornStatements {
+    count: sql!("torn/message/count"),
+    give_up: sql!("torn/message/give_up"),
+    retry: sql!("torn/message/retry"),
+    due: sql!("torn/message/due"),
+    forget: sql!("torn/message/forget"),
+    probe: sql!("torn/message/probe"),
+};
+
+const OF_WORK: TornStatements = TornStatements {
+    count: sql!("torn/work/count"),
+    give_up: sql!("torn/work/give_up"),
+    retry: sql!("torn/work/retry"),
+    due: sql!("torn/work/due"),
+    forget: sql!("torn/work/forget"),
+    probe: sql!("torn/work/probe"),
+};
+
+fn statements(queue: Queue) -> &'static TornStatements {
+    match queue {
+        Queue::Orchestrator => &OF_MESSAGES,
+        Queue::Worker => &OF_WORK,
+    }
+}
+
+impl SqliteProvider {
+    /// Runs a transaction. Torn rows that it meets are listed, and it runs again without them.
+    pub(crate) async fn write_past_torn<R, F>(
+        &self,
+        operation: &'static str,
+        work: F,
+    ) -> Result<R, ProviderError>
+    where
+        R: Send + 'static,
+        F: Fn(&Db<'_>) -> DbResult<R> + Clone + Send + 'static,
+    {
+        let mut tries = 0;
+        loop {
+            match self.writer.write(operation, work.clone()).await {
+                Err(error) if self.has_listed_torn(&error, &mut tries).await? => {}
+                written => return written,
+            }
+        }
+    }
+
+    /// Lists the torn rows that an error tells of. False if it tells of none, or too often.
+    pub(crate) async fn has_listed_torn(
+        &self,
+        error: &ProviderError,
+        tries: &mut u32,
+    ) -> Result<bool, ProviderError> {
+        let Some(rows) = torn_rows(error).filter(|_| *tries < MOST_TRIES) else { return Ok(false) };
+        *tries += 1;
+        let rows = rows.to_vec();
+        let list = move |db: &Db<'_>| rows.iter().try_for_each(|row| db.hold_back_torn(row));
+        self.writer.write("list_torn", list).await?;
+        Ok(true)
+    }
+}
+
+impl Db<'_> {
+    /// Reads torn rows again whose time has come, in a bounded batch.
+    pub(crate) fn retry_torn(&self, queue: Queue) -> DbResult<()> {
+        let due = self.all(statements(queue).due, params![self.now, SWEEP], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, Option<i64>>(1)?))
+        })?;
+        if due.is_empty() {
+            return Ok(());
+        }
+        let mut torn = Vec::new();
+        for (row, key) in &due {
+            torn.extend(self.torn_among(queue, &[*row], *key)?);
+        }
+        if !torn.is_empty() {
+            return Err(Fault::Torn(TornRows(torn)));
+        }
+        for (row, key) in due {
+            self.run(statements(queue).forget, [row])?;
+            let place = self.place_of_torn(queue, row)?;
+            self.refresh_place(queue, row, key, place.as_ref())?;
+        }
+        Ok(())
+    }
+
+    /// Returns the fault of a request that met a torn page, with the torn rows among some. The fault itself
+    /// if none of them is torn.
+    pub(crate) fn torn_fault(&self, queue: Queue, rows: &[i64], key: Option<i64>, fault: Fault) -> Fault {
+        match self.torn_among(queue, rows, key) {
+            Ok(torn) if torn.is_empty() => fault,
+            Ok(torn) => Fault::Torn(TornRows(torn)),
+            Err(other) => other,
+        }
+    }
+
+    /// Returns the fault of a request that met a torn message of an instance. This reads all of its messages,
+    /// once for each torn page that a request meets.
+    pub(crate) fn torn_fault_of_instance(&self, key: i64, fault: Fault) -> Fault {
+        match self.all(sql!("torn/message/of_instance"), [key], |row| row.get(0)) {
+            Ok(rows) => self.torn_fault(Queue::Orchestrator, &rows, Some(key), fault),
+            Err(other) => other,
+        }
+    }
+
+    /// Fails with the torn messages of an instance, if there are any that are not listed: a row must not be
+    /// deleted in part.
+    pub(crate) fn check_messages(&self, key: i64) -> DbResult<()> {
+        let rows = self.all(sql!("torn/message/of_instance"), [key], |row| row.get(0))?;
+        self.check(Queue::Orchestrator, &rows, Some(key))
+    }
+
+    /// Fails with the torn activities of a session, if there are any that are not listed.
+    pub(crate) fn check_work_of_session(&self, session: i64) -> DbResult<()> {
+        let rows = self.all(sql!("torn/work/of_session"), [session], |row| row.get(0))?;
+        self.check(Queue::Worker, &rows, None)
+    }
+
+    fn check(&self, queue: Queue, rows: &[i64], key: Option<i64>) -> DbResult<()> {
+        let torn = self.torn_among(queue, rows, key)?;
+        if torn.is_empty() { Ok(()) } else { Err(Fault::Torn(TornRows(torn))) }
+    }
+
+    fn torn_among(&self, queue: Queue, rows: &[i64], key: Option<i64>) -> DbResult<Vec<TornRow>> {
+        let mut torn = Vec::new();
+        for row in rows {
+            match self.one(statements(queue).probe, [row], |row| row.get::<_, i64>(2)) {
+                Err(fault) if is_torn(&fault) => {
+                    let place = self.place_of_torn(queue, *row)?;
+                    let key = place.as_ref().map(|place| place.key).or(key);
+                    let place = place.map(|place| (place.session, place.tag));
+                    let reason = format!("the database cannot read it: {}", fault.of("fetch").message);
+                    torn.push(TornRow { queue, row: *row, key, place, reason });
+                }
+                probed => _ = probed?,
+            }
+        }
+        Ok(torn)
+    }
+
+    /// Counts a look at a torn row and holds it back; after [`MAX_UNREADABLE_ATTEMPTS`] it is set aside.
+    fn hold_back_torn(&self, torn: &TornRow) -> DbResult<()> {
+        let TornRow { queue, row, key, place, reason } = torn;
+        let until = self.after(UNREADABLE_RETRY);
+        let attempts = self.number(statements(*queue).count, params![row, key, until])?;
+        let attempts = u32::try_from(attempts).unwrap_or(u32::MAX);
+        if attempts >= MAX_UNREADABLE_ATTEMPTS {
+            self.put_torn_aside(torn, attempts)?;
+        } else {
+            tracing::debug!(target: "steadfast::store", ?queue, row, reason, "torn row passed over");
+            let mut moments = self.moments.borrow_mut();
+            match queue {
+                Queue::Orchestrator => moments.turn.add(until),
+                Queue::Worker => moments.work.add(until),
+            }
+        }
+        let place = place.clone().map(|(session, tag)| WorkPlace { session, tag, key: 0 });
+        self.refresh_place(*queue, *row, *key, place.as_ref())
+    }
+
+    fn put_torn_aside(&self, torn: &TornRow, attempts: u32) -> DbResult<()> {
+        let TornRow { queue, row, key, reason, .. } = torn;
+        let name = |key| self.one(sql!("instance/name"), [key], |row| row.get::<_, String>(0));
+        let instance = key.map(name).transpose()?.flatten();
+        let id = self.next()?;
+        tell(id, *queue, instance.as_deref(), reason, attempts);
+        let columns = params![id, number_of(*queue), instance, reason, attempts, self.now, row];
+        self.run(sql!("torn/set_aside"), columns)?;
+        self.run(statements(*queue).give_up, [row])?;
+        Ok(())
+    }
+
+    /// Reads a torn row again at once that was set aside, with a count of 0.
+    pub(crate) fn retry_torn_aside(&self, queue: Queue, row: i64) -> DbResult<()> {
+        self.run(statements(queue).retry, params![row, self.now])?;
+        let (mut moments, mut woken) = (self.moments.borrow_mut(), self.woken.borrow_mut());
+        match queue {
+            Queue::Orchestrator => {
+                moments.turn.add(self.now);
+                woken.any_turn = true;
+            }
+            Queue::Worker => {
+                moments.work.add(self.now);
+                woken.any_work = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// Leaves the listed messages of an instance that is deleted where they are.
+    pub(crate) fn give_up_torn_messages(&self, key: i64) -> DbResult<()> {
+        self.run(sql!("torn/message/give_up_all"), [key]).map(drop)
+    }
+
+    /// Leaves the listed activities of a session that is closed where they are.
+    pub(crate) fn give_up_torn_work_of(&self, session: i64) -> DbResult<()> {
+        self.run(sql!("torn/work/give_up_all"), [session]).map(drop)
+    }
+
+    /// Leaves an activity that is listed where it is, because it is to be removed.
+    pub(crate) fn give_up_torn_work(&self, row: i64) -> DbResult<()> {
+        self.run(OF_WORK.give_up, [row]).map(drop)
+    }
+
+    /// Tells whether a start of an instance is held back because it is torn.
+    pub(crate) fn has_torn_start(&self, key: i64) -> DbResult<bool> {
+        Ok(self.number(sql!("torn/message/start_to_come"), [key])? == 1)
+    }
+
+    /// Updates what stands at a row that was listed or taken off the list: the readiness of its instance, or
+    /// the heads of its session.
+    fn refresh_place(
+        &self,
+        queue: Queue,
+        row: i64,
+        key: Option<i64>,
+        place: Option<&WorkPlace>,
+    ) -> DbResult<()> {
+        match (queue, key, place) {
+            (Queue::Orchestrator, Some(key), _) => self.touch_turn(key, self.now),
+            (Queue::Orchestrator, None, _) => Ok(()),
+            (Queue::Worker, _, Some(place)) => self.work_is_ready(place.session, &place.tag),
+            (Queue::Worker, _, None) => {
+                let heads = self.all(sql!("torn/work/heads"), [row], |row| {
+                    Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
+                })?;
+                heads.iter().try_for_each(|(session, tag)| self.work_is_ready(Some(*session), tag))
+            }
+        }
+    }
+
+    /// Reads the columns of an activity that stand in front of its text. `None` if not even they can be read,
+    /// and for a message.
+    fn place_of_torn(&self, queue: Queue, row: i64) -> DbResult<Option<WorkPlace>> {
+        if queue == Queue::Orchestrator {
+            return Ok(None);
+        }
+        let read = |row: &rusqlite::Row<'_>| {
+            Ok(WorkPlace { session: row.get(0)?, tag: row.get(1)?, key: row.get(2)? })
+        };
+        match self.one(sql!("torn/work/place"), [row], read) {
+            Err(fault) if is_torn(&fault) => Ok(None),
+            place => place,
+        }
+    }
+}
+
+/// Where an activity stands in its queue.
+struct WorkPlace {
+    session: Option<i64>,
+    tag: String,
+    key: i64,
+}
