@@ -40,7 +40,9 @@ impl State {
             Stored::Readable(item) => Some(item.clone()),
             Stored::Unreadable { .. } => None,
         });
-        timers_of(self.latest_execution(instance), items.take(MAX_PAGE))
+        let mut timers = timers_of(self.latest_execution(instance), items);
+        timers.truncate(MAX_PAGE);
+        timers
     }
 
     pub(crate) fn start_of(&self, instance: &str) -> Option<WaitingStart> {

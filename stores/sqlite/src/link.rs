@@ -5,6 +5,7 @@ pub(crate) mod clock;
 pub(crate) mod connection;
 pub(crate) mod db;
 pub(crate) mod error;
+pub(crate) mod lease;
 pub(crate) mod open;
 pub(crate) mod options;
 pub(crate) mod presence;

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -54,6 +55,8 @@ pub struct SqliteProvider {
     pub(crate) waiters: Arc<Waiters>,
     pub(crate) alarms: Arc<Alarms>,
     retention: Arc<RetentionCursor>,
+    /// When this process last told that rows cannot be removed, by the time of the file.
+    pub(crate) stuck_told: AtomicI64,
 }
 
 impl SqliteProvider {
@@ -93,7 +96,15 @@ impl SqliteProvider {
         let wakes = Wakes { waiters: Arc::clone(&waiters), alarms: Arc::clone(&alarms) };
         let file = OpenFile { connection, place: &place, presence };
         let writer = Writer::spawn(file, &options, clock.clone(), wakes)?;
-        Ok(Self { writer, reader, clock, waiters, alarms, retention: Arc::default() })
+        Ok(Self {
+            writer,
+            reader,
+            clock,
+            waiters,
+            alarms,
+            retention: Arc::default(),
+            stuck_told: AtomicI64::new(0),
+        })
     }
 
     /// Writes the write-ahead log back into the file and empties it.
@@ -201,10 +212,12 @@ impl Store for SqliteProvider {
 
     async fn fetch_turn(&self, request: TurnRequest<'_>) -> Result<Option<TurnLease>, ProviderError> {
         let lock_timeout = request.lock_timeout;
-        let fetch = || {
+        let fetch = |leaves_rows| {
             let (filter, worker) = (request.filter.cloned(), request.worker.cloned());
-            self.writer
-                .take("fetch_turn", move |db| db.fetch_turn(lock_timeout, filter.as_ref(), worker.as_ref()))
+            self.writer.take("fetch_turn", move |db| {
+                db.leaves_rows.set(leaves_rows);
+                db.fetch_turn(lock_timeout, filter.as_ref(), worker.as_ref())
+            })
         };
         let Some(taken) =
             self.until(request.poll_timeout, (Interest::Turn, request.worker.cloned()), fetch).await?
@@ -229,9 +242,12 @@ impl Store for SqliteProvider {
         }
         let interest = Interest::Work { tags: request.tags.clone(), sessions: request.session.is_some() };
         let request = Arc::new(request);
-        let fetch = || {
+        let fetch = |leaves_rows| {
             let request = Arc::clone(&request);
-            self.writer.take("fetch_work", move |db| db.fetch_work(&request))
+            self.writer.take("fetch_work", move |db| {
+                db.leaves_rows.set(leaves_rows);
+                db.fetch_work(&request)
+            })
         };
         let taken = self.until(request.poll_timeout, (interest, request.worker.clone()), fetch).await?;
         Ok(taken.and_then(|taken| taken.keep()).and_then(|fetched| fetched.lease).map(work_lease))
@@ -242,8 +258,9 @@ impl Store for SqliteProvider {
             let envelope = outcome.completion.map(|message| Envelope { message, delay: None });
             envelope.map(|envelope| NewMessage::new("finish_work", envelope)).transpose()
         });
-        let token = lease.as_str().to_owned();
-        self.writer.write("finish_work", move |db| db.finish_work(&token, completion)).await
+        let finished = Arc::new((lease.as_str().to_owned(), completion));
+        let finish = move |db: &Db<'_>| db.finish_work(&finished.0, &finished.1);
+        self.write_past_torn("finish_work", finish).await
     }
 
     async fn renew(&self, lease: &LeaseToken, extend_for: Duration) -> Result<(), ProviderError> {
@@ -252,7 +269,7 @@ impl Store for SqliteProvider {
             LeaseToken::Turn(token) => db.renew_turn(token, extend_for),
             LeaseToken::Work(token) => db.renew_work(token, extend_for),
         };
-        self.writer.write("renew", renew).await
+        self.write_past_torn("renew", renew).await
     }
 
     async fn abandon(&self, lease: &LeaseToken, how: Abandon) -> Result<(), ProviderError> {
@@ -261,17 +278,17 @@ impl Store for SqliteProvider {
             LeaseToken::Turn(token) => db.abandon_turn(token, how),
             LeaseToken::Work(token) => db.abandon_work(token, how),
         };
-        self.writer.write("abandon", abandon).await
+        self.write_past_torn("abandon", abandon).await
     }
 
     async fn excuse(&self, lease: &LeaseToken) -> Result<bool, ProviderError> {
         let lease = lease.clone();
-        self.writer.write("excuse", move |db| db.excuse(&lease)).await
+        self.write_past_torn("excuse", move |db| db.excuse(&lease)).await
     }
 
     async fn refuse(&self, lease: &LeaseToken, refusal: Refusal) -> Result<Refused, ProviderError> {
-        let lease = lease.clone();
-        self.writer.write("refuse", move |db| db.refuse(&lease, &refusal)).await
+        let refused = Arc::new((lease.clone(), refusal));
+        self.write_past_torn("refuse", move |db| db.refuse(&refused.0, &refused.1)).await
     }
 
     async fn report_worker(&self, report: &WorkerReport) -> Result<(), ProviderError> {

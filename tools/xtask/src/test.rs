@@ -241,14 +241,25 @@ fn examples(workspace: &Workspace, steps: &mut Steps) -> Result<()> {
         messages = read(&mut build)?;
         Ok(())
     });
+    // A file that an earlier build has left would be opened again.
+    let temporary = emptied(workspace.root().join("target/tmp/examples"))?;
     for program in programs {
         let alone = shown(&workspace.cargo(program.command()));
         steps.action(&program.name, &alone, || {
             let built = built::executable(&messages, &program.name).context("cargo has not built it")?;
-            check_output(&mut workspace.program(built), &folder, &program.name)
+            check_output(workspace.program(built).env("TMPDIR", &temporary), &folder, &program.name)
         });
     }
     Ok(())
+}
+
+/// Makes a folder that is empty.
+fn emptied(folder: PathBuf) -> Result<PathBuf> {
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder).with_context(|| format!("{} must be removed", folder.display()))?;
+    }
+    std::fs::create_dir_all(&folder).with_context(|| format!("{} must be made", folder.display()))?;
+    Ok(folder)
 }
 
 /// Runs a program and compares what it prints with its text in `expected`.

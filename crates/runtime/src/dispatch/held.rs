@@ -30,7 +30,7 @@ pub(crate) enum LeasedRow {
 /// Whether the delivery of a lost lease counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Loss {
-    /// The process was paused, or the store was away.
+    /// The process was paused, the store was away, or other code held the threads.
     Excused,
     /// The process ran, and its code kept the lease from being renewed; or a turn took longer than
     /// `max_turn_time`.
@@ -45,9 +45,9 @@ struct HeldLease {
     proven: Option<Duration>,
     /// How long the process has run since then while its renewals waited for the store.
     away: Duration,
-    /// How long its own code has held a thread since then, without a run that goes on.
+    /// How long its own code has held a thread since then. A poll that has not returned is not counted here.
     code: Duration,
-    /// The reading of the pulse when the run that goes on began.
+    /// The reading of the pulse at the start of the poll that has not returned.
     runs_since: Option<Duration>,
     /// Decided once, when the loss is known for the first time.
     loss: Option<Loss>,

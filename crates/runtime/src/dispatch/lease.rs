@@ -161,7 +161,8 @@ async fn watch(
             () = clock.sleep(tick) => None,
         };
         let passed = pulse.lived_since(before).unwrap_or_default();
-        // A task that runs late was held up here, and what it waited for may have been there before.
+        // Code held the thread of this task if its timer is late. The answer may have come before, so this
+        // time is not the store's.
         let passed = if passed > tick.saturating_add(tick / 8) { Duration::ZERO } else { passed };
         shared.held.waited(token, passed);
         waited = waited.saturating_add(passed);

@@ -2,9 +2,9 @@
 //!
 //! Poison counts the deliveries that a process died of, or whose code kept the lease from being renewed
 //! (`dispatch/held.rs` decides that). A holder that outlives its lease for another reason (the process was
-//! paused, or the store was away) takes its delivery off the count with [`Store::excuse`]; a holder that
-//! gives its lease back uncounted and does not reach the store tries again. Both are owed to the store, and
-//! wait in one queue until the store answers or the runtime ends.
+//! paused, the store was away, or other code held the threads) takes its delivery off the count with
+//! [`Store::excuse`]; a holder that gives its lease back uncounted and does not reach the store tries again.
+//! Both are owed to the store, and wait in one queue until the store answers or the runtime ends.
 //!
 //! The queue is sent before each fetch, so that a process does not lease again what it still owes for, and by
 //! a task of its own, because all slots may be busy. A fetch that waits already may still be faster:

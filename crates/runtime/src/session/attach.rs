@@ -42,7 +42,8 @@ pub(crate) fn claim(
     // these two. So it counts from the request.
     let proven_until = ask.sent.saturating_add(shared.plan.session_proof());
     if proven_until <= now {
-        // The store has this process as the owner all the same, and the next fetch says that it was before.
+        // The store counts this process as the owner already. The next fetch reports the session as held, and
+        // such a claim is not logged.
         log_claim(shared, lease);
         return WorkSession::Late;
     }

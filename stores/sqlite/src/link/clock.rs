@@ -12,6 +12,7 @@ use steadfast_clock::{BootId, Clock, MachineTime};
 
 use crate::link::connection::Location;
 use crate::link::db::{sql, time};
+use crate::link::lease::{extend_leases, is_torn_page, list_torn_leases};
 use crate::link::open::OpenError;
 use crate::link::presence::{Company, Presence};
 
@@ -87,10 +88,23 @@ impl FileClock {
         clock: Arc<dyn Clock>,
     ) -> Result<(Self, Presence), OpenError> {
         let explain = |error| place.explain(error);
-        let transaction =
-            connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
+        let opened = Self::try_open(connection, place, Arc::clone(&clock));
+        match opened {
+            Err(error) if is_torn_page(&error) && list_torn_leases(connection).map_err(explain)? => {
+                Self::try_open(connection, place, clock).map_err(explain)
+            }
+            opened => opened.map_err(explain),
+        }
+    }
+
+    fn try_open(
+        connection: &mut Connection,
+        place: &Location,
+        clock: Arc<dyn Clock>,
+    ) -> rusqlite::Result<(Self, Presence)> {
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let (presence, company) = Presence::enter(place);
-        let found = read(&transaction).map_err(explain)?;
+        let found = read(&transaction)?;
         let (machine, wall_ms) = (clock.machine(), time(clock.now_ms()));
         let (offset, anchor) = match found {
             Some((anchor, boot)) if company.is_joined(boot, machine.boot) => {
@@ -117,13 +131,13 @@ impl FileClock {
                         (Offset::default(), kept)
                     }
                     _ => {
-                        set.write(&transaction, &anchor, machine.boot).map_err(explain)?;
+                        set.write(&transaction, &anchor, machine.boot)?;
                         (Offset::default(), anchor)
                     }
                 }
             }
         };
-        transaction.commit().map_err(explain)?;
+        transaction.commit()?;
         Ok((Self { clock, offset, known: Arc::new(Mutex::new(anchor)) }, presence))
     }
 
@@ -415,20 +429,6 @@ fn read(connection: &Connection) -> rusqlite::Result<Option<(Anchor, Option<Boot
         Ok((anchor, u128::from_str_radix(row.get_ref(4)?.as_str()?, 16).ok().map(BootId)))
     });
     found.optional()
-}
-
-/// Extends the leases that had not ended at a time, and the lives of workers, because the time jumps forward
-/// from there.
-fn extend_leases(connection: &Connection, live_at_ms: i64, by_ms: i64) -> rusqlite::Result<()> {
-    for extend in [
-        sql!("clock/extend_turns"),
-        sql!("clock/extend_work"),
-        sql!("clock/extend_sessions"),
-        sql!("clock/extend_workers"),
-    ] {
-        connection.prepare_cached(extend)?.execute([live_at_ms, by_ms])?;
-    }
-    Ok(())
 }
 
 const NS_PER_MS: i64 = 1_000_000;

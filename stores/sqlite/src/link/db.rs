@@ -27,12 +27,16 @@ pub(crate) struct Db<'c> {
     pub(crate) moments: RefCell<NextMoments>,
     /// True after a statement has met a torn page: SQLite writes nothing more in this transaction.
     pub(crate) is_damaged: Cell<bool>,
+    /// True if rows of the queues are given up where they are instead of being removed: a page beside one of
+    /// them is torn.
+    pub(crate) leaves_rows: Cell<bool>,
 }
 
 impl<'c> Db<'c> {
     pub(crate) fn new(connection: &'c Connection, now: i64) -> Self {
         let (woken, moments) = (RefCell::default(), RefCell::default());
-        Self { connection, now, woken, moments, is_damaged: Cell::new(false) }
+        let (is_damaged, leaves_rows) = (Cell::new(false), Cell::new(false));
+        Self { connection, now, woken, moments, is_damaged, leaves_rows }
     }
 
     /// Runs a statement and returns how many rows it changed.

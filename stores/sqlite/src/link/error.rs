@@ -10,7 +10,15 @@ pub(crate) enum Fault {
     Refused(ProviderError),
     /// Rows of the queues cannot be read. They must be listed, and the request run again.
     Torn(TornRows),
+    /// A row of a queue cannot be removed, because a page beside it is torn. The request must run again and
+    /// leave the rows that it removes where they are.
+    Stuck,
 }
+
+/// Tells that a row of a queue cannot be removed, because a page beside it is torn.
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+#[error("a row of a queue cannot be removed")]
+struct StuckRow;
 
 /// Rows of the queues that cannot be read, because a page of the file is torn.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -33,6 +41,11 @@ pub(crate) struct TornRow {
 pub(crate) fn torn_rows(error: &ProviderError) -> Option<&[TornRow]> {
     let TornRows(rows) = error.source.as_ref()?.downcast_ref()?;
     Some(rows)
+}
+
+/// Tells whether an error is that of a row that cannot be removed.
+pub(crate) fn is_stuck(error: &ProviderError) -> bool {
+    error.source.as_ref().is_some_and(|source| source.downcast_ref::<StuckRow>().is_some())
 }
 
 /// The result of a step inside a transaction.
@@ -60,10 +73,8 @@ impl Fault {
         match self {
             Self::Sqlite(error) => provider_error(operation, error),
             Self::Refused(error) => error,
-            Self::Torn(rows) => {
-                let text = format!("a part of the file is damaged; {REMEDY}");
-                ProviderError::new(ProviderErrorKind::Corrupt, operation, text).with_source(rows)
-            }
+            Self::Torn(rows) => damaged(operation).with_source(rows),
+            Self::Stuck => damaged(operation).with_source(StuckRow),
         }
     }
 }
@@ -124,9 +135,14 @@ fn is_damaged(error: &Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
 }
 
+fn damaged(operation: &str) -> ProviderError {
+    let text = format!("a part of the file is damaged; {REMEDY}");
+    ProviderError::new(ProviderErrorKind::Corrupt, operation, text)
+}
+
 /// What helps a file with a torn page.
-const REMEDY: &str = "stop all processes, and restore a backup or make a new file of what can be read with \
-                      `sqlite3 damaged.db .recover | sqlite3 new.db`";
+pub(crate) const REMEDY: &str = "stop all processes, and restore a backup or make a new file of what can \
+                                 be read with `sqlite3 damaged.db .recover | sqlite3 new.db`";
 
 fn driver_error(error: &ProviderError) -> Option<&Error> {
     error.source.as_ref()?.downcast_ref()

@@ -30,8 +30,8 @@ pub(super) trait Request: Send {
     fn run(&mut self, db: &Db<'_>) -> bool;
 
     /// Sends the caller the result, or the error of the commit. Returns a request to run next: one that
-    /// undoes the lease of a caller that was dropped, or this one again if it has no caller and the file was
-    /// busy.
+    /// undoes the lease of a caller that was dropped, or this one again if it is such an undo and was not
+    /// committed.
     fn answer(self: Box<Self>, committed: &Result<(), ProviderError>) -> Option<Box<dyn Request>>;
 }
 
@@ -40,10 +40,13 @@ pub(super) struct Call<R, F> {
     pub(super) operation: &'static str,
     pub(super) work: Option<F>,
     pub(super) result: Option<Result<R, ProviderError>>,
-    /// `None` for a request that has no caller, such as an undo.
-    pub(super) reply: Option<oneshot::Sender<Result<R, ProviderError>>>,
-    pub(super) undo: Option<fn(&Db<'_>, R) -> DbResult<()>>,
+    pub(super) reply: oneshot::Sender<Result<R, ProviderError>>,
+    /// Makes the request that undoes the lease in a result which its caller does not get.
+    pub(super) undo: Option<MakeUndo<R>>,
 }
+
+/// Makes the request that undoes the lease in the result of an operation.
+pub(super) type MakeUndo<R> = fn(&'static str, R) -> Box<dyn Request>;
 
 impl<R, F> Request for Call<R, F>
 where
@@ -51,47 +54,73 @@ where
     F: FnOnce(&Db<'_>) -> DbResult<R> + Send + 'static,
 {
     fn is_wanted(&self) -> bool {
-        self.undo.is_none() || self.reply.as_ref().is_none_or(|reply| !reply.is_closed())
+        self.undo.is_none() || !self.reply.is_closed()
     }
 
     fn run(&mut self, db: &Db<'_>) -> bool {
         let Some(work) = self.work.take() else { return false };
-        let done = catch_unwind(AssertUnwindSafe(|| work(db)));
-        let result = match done {
-            Ok(result) => result.map_err(|fault| fault.of(self.operation)),
-            Err(_) => {
-                let text = "the store met a bug of its own; nothing was changed";
-                tracing::error!(target: "steadfast::store", operation = self.operation, text);
-                Err(ProviderError::new(ProviderErrorKind::Unavailable, self.operation, text))
-            }
-        };
+        let result = caught(self.operation, || work(db));
         let is_kept = result.is_ok();
         self.result = Some(result);
         is_kept
     }
 
     fn answer(self: Box<Self>, committed: &Result<(), ProviderError>) -> Option<Box<dyn Request>> {
-        // A request without a caller tries again while another process writes.
-        if let Err(error) = committed
-            && error.kind == ProviderErrorKind::Busy
-            && self.reply.is_none()
-            && self.work.is_some()
-        {
-            return Some(self);
-        }
         let result = match (committed, self.result) {
             (_, Some(Err(error))) => Err(error),
             (Err(error), _) => Err(error.clone()),
             (Ok(()), Some(result)) => result,
             (Ok(()), None) => Err(stopped(self.operation)),
         };
-        let unheard = match self.reply {
-            Some(reply) => reply.send(result).err(),
-            None => None,
-        };
-        match (unheard, self.undo) {
-            (Some(Ok(result)), Some(undo)) => Some(Box::new(undoing(self.operation, undo, result))),
+        match (self.reply.send(result), self.undo) {
+            (Err(Ok(unheard)), Some(undo)) => Some(undo(self.operation, unheard)),
             _ => None,
+        }
+    }
+}
+
+/// A request that undoes a lease whose caller was dropped. It has no caller, so it runs again by itself if
+/// its transaction is not committed.
+struct Undoing<R> {
+    operation: &'static str,
+    lease: R,
+    has_failed: bool,
+    tries: u32,
+}
+
+/// Bounds how often an undo runs again for another reason than that another process writes. A lease that is
+/// not undone ends by itself.
+const MOST_UNDO_TRIES: u32 = 64;
+
+impl<R: Undo> Request for Undoing<R> {
+    fn is_wanted(&self) -> bool {
+        true
+    }
+
+    fn run(&mut self, db: &Db<'_>) -> bool {
+        let undone = caught(self.operation, || self.lease.undo(db));
+        self.has_failed = undone.is_err();
+        !self.has_failed
+    }
+
+    fn answer(mut self: Box<Self>, committed: &Result<(), ProviderError>) -> Option<Box<dyn Request>> {
+        let Err(error) = committed else { return None };
+        if error.kind != ProviderErrorKind::Busy {
+            self.tries += 1;
+        }
+        let runs_again = error.is_retryable() && !self.has_failed && self.tries < MOST_UNDO_TRIES;
+        runs_again.then_some(self as Box<dyn Request>)
+    }
+}
+
+/// Runs a step of a request. A panic in it becomes an error.
+fn caught<R>(operation: &str, run: impl FnOnce() -> DbResult<R>) -> Result<R, ProviderError> {
+    match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(result) => result.map_err(|fault| fault.of(operation)),
+        Err(_) => {
+            let text = "the store met a bug of its own; nothing was changed";
+            tracing::error!(target: "steadfast::store", operation, text);
+            Err(ProviderError::new(ProviderErrorKind::Unavailable, operation, text))
         }
     }
 }
@@ -132,23 +161,19 @@ impl Request for Between {
 
 /// A result that holds a lease, which must be undone if its caller was dropped.
 pub(crate) trait Undo: Send + 'static {
-    fn undo(self, db: &Db<'_>) -> DbResult<()>;
+    fn undo(&self, db: &Db<'_>) -> DbResult<()>;
 }
 
 /// Without a lease there is nothing to undo.
 impl<R: Undo> Undo for Option<R> {
-    fn undo(self, db: &Db<'_>) -> DbResult<()> {
-        self.map_or(Ok(()), |taken| taken.undo(db))
+    fn undo(&self, db: &Db<'_>) -> DbResult<()> {
+        self.as_ref().map_or(Ok(()), |taken| taken.undo(db))
     }
 }
 
-/// Makes the request that runs `undo` on a lease whose caller was dropped.
-pub(super) fn undoing<R: Send + 'static>(
-    operation: &'static str,
-    undo: fn(&Db<'_>, R) -> DbResult<()>,
-    result: R,
-) -> Call<(), impl FnOnce(&Db<'_>) -> DbResult<()> + Send + 'static> {
-    Call { operation, work: Some(move |db: &Db<'_>| undo(db, result)), result: None, reply: None, undo: None }
+/// Makes the request that undoes a lease whose caller was dropped.
+pub(super) fn undoing<R: Undo>(operation: &'static str, lease: R) -> Box<dyn Request> {
+    Box::new(Undoing { operation, lease, has_failed: false, tries: 0 })
 }
 
 /// Makes the error for a call of a store that is closed: `Unavailable`.

@@ -13,6 +13,7 @@ use super::writer::Wakes;
 use crate::link::clock::{FileClock, Moment};
 use crate::link::db::Db;
 use crate::link::error::provider_error;
+use crate::link::lease::{is_torn_page, list_torn_leases};
 use crate::link::presence::Presence;
 
 /// The thread that owns the writing connection.
@@ -177,12 +178,9 @@ impl WriterThread {
         // More requests join before the transaction begins, so that all of them wait together for another
         // process that writes.
         self.gather(group, inbox);
-        if let Err(error) = self.execute("BEGIN IMMEDIATE") {
-            return (Err(of_group(provider_error("begin", error), group.len())), news, later);
-        }
-        let mut moment = match self.clock.begin(&self.connection) {
+        let mut moment = match self.begin() {
             Ok(moment) => moment,
-            Err(error) => return (Err(of_group(self.roll_back(error), group.len())), news, later),
+            Err(error) => return (Err(of_group(error, group.len())), news, later),
         };
         self.gather(group, inbox);
         let (mut number, mut kept_any, mut is_damaged) = (0, moment.moves(), false);
@@ -213,6 +211,25 @@ impl WriterThread {
             Ok(true) => (Ok(()), news, later),
             Ok(false) => (Err(taken_along()), News::default(), later),
             Err(error) => (Err(of_group(self.roll_back(error), group.len())), News::default(), later),
+        }
+    }
+
+    /// Begins a transaction. If its time jumps forward and the lease of a torn activity cannot be extended,
+    /// the activity is listed first.
+    fn begin(&self) -> Result<Moment, ProviderError> {
+        let mut is_first = true;
+        loop {
+            self.execute("BEGIN IMMEDIATE").map_err(|error| provider_error("begin", error))?;
+            let error = match self.clock.begin(&self.connection) {
+                Ok(moment) => return Ok(moment),
+                Err(error) => error,
+            };
+            let is_torn = is_first && is_torn_page(&error);
+            let failed = self.roll_back(error);
+            if !is_torn || !list_torn_leases(&self.connection).unwrap_or(false) {
+                return Err(failed);
+            }
+            is_first = false;
         }
     }
 

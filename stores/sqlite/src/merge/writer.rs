@@ -11,7 +11,7 @@ use super::alarm::Alarms;
 use super::log::Log;
 use super::others::{OtherProcesses, SeenChanges};
 use super::pace::Pace;
-use super::request::{Between, Call, Request, Undo, stopped, undoing};
+use super::request::{Between, Call, MakeUndo, Request, Undo, stopped, undoing};
 use super::thread::{Inbox, WriterThread};
 use crate::link::clock::FileClock;
 use crate::link::connection::Location;
@@ -81,11 +81,7 @@ impl Writer {
         F: FnOnce(&Db<'_>) -> DbResult<R> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
-        self.submit(
-            operation,
-            Call { operation, work: Some(work), result: None, reply: Some(reply), undo: None },
-        )
-        .await?;
+        self.submit(operation, Call { operation, work: Some(work), result: None, reply, undo: None }).await?;
         answer.await.unwrap_or_else(|_| Err(stopped(operation)))
     }
 
@@ -108,8 +104,8 @@ impl Writer {
         F: FnOnce(&Db<'_>) -> DbResult<R> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
-        let undo: fn(&Db<'_>, R) -> DbResult<()> = |db, taken| taken.undo(db);
-        let call = Call { operation, work: Some(work), result: None, reply: Some(reply), undo: Some(undo) };
+        let undo: MakeUndo<R> = undoing;
+        let call = Call { operation, work: Some(work), result: None, reply, undo: Some(undo) };
         let mut awaited = Awaited { answer, undos: &self.undos, operation };
         self.submit(operation, call).await?;
         let taken = (&mut awaited.answer).await.unwrap_or_else(|_| Err(stopped(operation)))?;
@@ -183,8 +179,6 @@ impl<R: Undo> Drop for Awaited<'_, R> {
 }
 
 fn undo_later<R: Undo>(undos: &mpsc::UnboundedSender<Box<dyn Request>>, operation: &'static str, value: R) {
-    let undo: fn(&Db<'_>, R) -> DbResult<()> = |db, taken| taken.undo(db);
-    let request: Box<dyn Request> = Box::new(undoing(operation, undo, value));
     // A closed store takes no requests; its leases end by themselves.
-    drop(undos.send(request));
+    drop(undos.send(undoing(operation, value)));
 }

@@ -16,6 +16,11 @@ use steadfast_store::{
 use crate::link::db::{Db, sql, time, unsigned};
 use crate::link::error::DbResult;
 use crate::store::SqliteProvider;
+use crate::verbs::torn::Removal;
+
+/// The messages to an instance that is deleted.
+const OF_DELETED: Removal =
+    Removal { remove: sql!("admin/delete/messages"), give_up: sql!("torn/message/instead/of_instance") };
 
 #[async_trait]
 impl ProviderAdmin for SqliteProvider {
@@ -240,7 +245,7 @@ impl Db<'_> {
             result.events_deleted += self.run_for_each(sql!("admin/delete/history"), &key)?;
             self.check_messages(key[0])?;
             self.give_up_torn_messages(key[0])?;
-            result.queue_messages_deleted += self.run_for_each(sql!("admin/delete/messages"), &key)?;
+            result.queue_messages_deleted += self.remove_rows(&OF_DELETED, key)? as u64;
             for seq in self.all(sql!("admin/delete/work"), key, |row| row.get::<_, i64>(0))? {
                 self.withdraw_work(seq)?;
                 result.queue_messages_deleted += 1;

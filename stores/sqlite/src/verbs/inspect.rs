@@ -40,7 +40,7 @@ impl Db<'_> {
 
     fn dropped_timers(&self, key: i64, execution: i64) -> DbResult<Vec<u64>> {
         let page = i64::try_from(MAX_PAGE).unwrap_or(i64::MAX);
-        let texts = self.all(sql!("turn/dropped_timers"), [key, page], |row| text_of(row, 0))?;
+        let texts = self.all(sql!("turn/dropped_timers"), [key, page, execution], |row| text_of(row, 0))?;
         let items = texts.iter().filter_map(|text| serde_json::from_str(text).ok());
         Ok(timers_of(unsigned(execution), items))
     }

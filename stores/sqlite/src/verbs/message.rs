@@ -12,6 +12,11 @@ use steadfast_store::{
 
 use crate::link::db::{Db, sql, text_of, text_or_none};
 use crate::link::error::{DbResult, Fault};
+use crate::verbs::torn::Removal;
+
+/// One message that is not delivered.
+pub(crate) const ONE_MESSAGE: Removal =
+    Removal { remove: sql!("message/delete"), give_up: sql!("torn/message/instead/of_one") };
 
 /// A message as it is stored.
 pub(crate) struct MessageRow {
@@ -179,7 +184,7 @@ impl Db<'_> {
                 }
                 Err(error) => {
                     self.put_message_aside(instance, &row, &error)?;
-                    self.run(sql!("message/delete"), [row.seq])?;
+                    self.remove_rows(&ONE_MESSAGE, [row.seq])?;
                 }
             }
         }

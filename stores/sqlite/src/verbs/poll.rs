@@ -14,6 +14,7 @@ use crate::merge::alarm::{Alarm, DueMoment};
 use crate::merge::request::Undo;
 use crate::merge::writer::Taken;
 use crate::store::SqliteProvider;
+use crate::verbs::torn::PastTorn;
 use crate::verbs::turn::Fetched;
 use crate::verbs::work::earlier;
 
@@ -22,7 +23,8 @@ use crate::verbs::work::earlier;
 type FetchLook = fn(&Db<'_>) -> DbResult<bool>;
 
 impl SqliteProvider {
-    /// Fetches until there is a lease, or the time-out has passed (`None`).
+    /// Fetches until there is a lease, or the time-out has passed (`None`). `fetch` is told whether it gives
+    /// up rows where they are instead of removing them.
     pub(crate) async fn until<L, F, Fut>(
         &self,
         timeout: Duration,
@@ -31,19 +33,20 @@ impl SqliteProvider {
     ) -> Result<Option<Taken<Fetched<L>>>, ProviderError>
     where
         L: Undo,
-        F: FnMut() -> Fut,
+        F: FnMut(bool) -> Fut,
         Fut: Future<Output = Result<Taken<Fetched<L>>, ProviderError>>,
     {
         let deadline = self.clock.clock().monotonic().saturating_add(timeout);
         let alarm = self.alarm_of(&interest);
         let waiter = self.waiters.sit_as(interest, worker);
-        let (mut due, mut torn) = (None, 0);
+        let (mut due, mut past) = (None, PastTorn::default());
         loop {
             let looking = waiter.look();
-            let fetched = match fetch().await {
-                Err(error) if self.has_listed_torn(&error, &mut torn).await? => continue,
+            let fetched = match fetch(past.leaves_rows).await {
+                Err(error) if self.goes_past_torn(&error, &mut past).await? => continue,
                 fetched => fetched?,
             };
+            past = PastTorn::default();
             looking.answered();
             if fetched.get().is_some_and(|fetched| fetched.lease.is_some()) {
                 return Ok(Some(fetched));

@@ -12,7 +12,12 @@ use steadfast_store::{
 
 use crate::link::db::{Db, sql, time, unsigned};
 use crate::link::error::DbResult;
+use crate::verbs::torn::Removal;
 use crate::verbs::turn::SWEEP;
+
+/// The work of a session that is closed (S13).
+const OF_CLOSED: Removal =
+    Removal { remove: sql!("session/drop_work"), give_up: sql!("torn/work/instead/of_session") };
 
 /// A session as it is stored.
 struct SessionRow {
@@ -378,7 +383,7 @@ impl Db<'_> {
             self.check_work_of_session(id)?;
             self.give_up_torn_work_of(id)?;
             self.remember_withdrawn_of(id)?;
-            self.run(sql!("session/drop_work"), [id])?;
+            self.remove_rows(&OF_CLOSED, [id])?;
             self.run(sql!("session/head/drop_all"), [id])?;
             self.run(sql!("session/close"), [id])?;
         }

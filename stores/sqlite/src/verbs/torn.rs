@@ -7,12 +7,18 @@
 //! After it has met a torn page, SQLite neither writes more in that transaction nor commits it. So a request
 //! that meets one finds out which rows are torn and fails with them; then they are listed in a request of
 //! their own, and the first one runs again.
+//!
+//! The rows on the pages beside a torn one can be read and changed, but not always removed: SQLite then moves
+//! rows between these pages. A request that fails to remove one runs again, and gives up the rows that it
+//! removes: they are listed for good, which is the same to every statement.
 
-use rusqlite::params;
+use std::sync::atomic::Ordering;
+
+use rusqlite::{Params, params};
 use steadfast_store::{MAX_UNREADABLE_ATTEMPTS, ProviderError, Queue, UNREADABLE_RETRY};
 
 use crate::link::db::{Db, sql};
-use crate::link::error::{DbResult, Fault, TornRow, TornRows, is_torn, torn_rows};
+use crate::link::error::{DbResult, Fault, REMEDY, TornRow, TornRows, is_stuck, is_torn, torn_rows};
 use crate::store::SqliteProvider;
 use crate::verbs::set_aside::{number_of, tell};
 use crate::verbs::turn::SWEEP;
@@ -55,6 +61,23 @@ fn statements(queue: Queue) -> &'static TornStatements {
     }
 }
 
+/// How often a process tells that rows cannot be removed.
+const TELL_EVERY_MS: i64 = 60_000;
+
+/// A statement that removes rows of a queue, and the one that gives up the same rows where they are.
+pub(crate) struct Removal {
+    pub(crate) remove: &'static str,
+    pub(crate) give_up: &'static str,
+}
+
+/// What a call has done to go past torn pages.
+#[derive(Default)]
+pub(crate) struct PastTorn {
+    tries: u32,
+    /// True if its next run gives up the rows that it would remove.
+    pub(crate) leaves_rows: bool,
+}
+
 impl SqliteProvider {
     /// Runs a transaction. Torn rows that it meets are listed, and it runs again without them.
     pub(crate) async fn write_past_torn<R, F>(
@@ -66,27 +89,55 @@ impl SqliteProvider {
         R: Send + 'static,
         F: Fn(&Db<'_>) -> DbResult<R> + Clone + Send + 'static,
     {
-        let mut tries = 0;
+        let mut past = PastTorn::default();
         loop {
-            match self.writer.write(operation, work.clone()).await {
-                Err(error) if self.has_listed_torn(&error, &mut tries).await? => {}
+            let (work, leaves_rows) = (work.clone(), past.leaves_rows);
+            let run = move |db: &Db<'_>| {
+                db.leaves_rows.set(leaves_rows);
+                work(db)
+            };
+            match self.writer.write(operation, run).await {
+                Err(error) if self.goes_past_torn(&error, &mut past).await? => {}
                 written => return written,
             }
         }
     }
 
-    /// Lists the torn rows that an error tells of. False if it tells of none, or too often.
-    pub(crate) async fn has_listed_torn(
+    /// Prepares the next run of a call that has met a torn page: lists the torn rows that the error tells of.
+    /// False if the error tells of no such page, or too often.
+    pub(crate) async fn goes_past_torn(
         &self,
         error: &ProviderError,
-        tries: &mut u32,
+        past: &mut PastTorn,
     ) -> Result<bool, ProviderError> {
-        let Some(rows) = torn_rows(error).filter(|_| *tries < MOST_TRIES) else { return Ok(false) };
-        *tries += 1;
+        past.tries += 1;
+        if past.tries > MOST_TRIES {
+            return Ok(false);
+        }
+        if is_stuck(error) && !past.leaves_rows {
+            past.leaves_rows = true;
+            self.tell_of_stuck();
+            return Ok(true);
+        }
+        let Some(rows) = torn_rows(error) else { return Ok(false) };
         let rows = rows.to_vec();
         let list = move |db: &Db<'_>| rows.iter().try_for_each(|row| db.hold_back_torn(row));
         self.writer.write("list_torn", list).await?;
         Ok(true)
+    }
+
+    fn tell_of_stuck(&self) {
+        let now = self.clock.now_ms();
+        let told = self.stuck_told.swap(now, Ordering::Relaxed);
+        if now.saturating_sub(told) < TELL_EVERY_MS {
+            self.stuck_told.store(told, Ordering::Relaxed);
+            return;
+        }
+        tracing::warn!(
+            target: "steadfast::store",
+            "a part of the file is damaged: messages or activities that are done with cannot be removed and \
+             stay in the file (`PRAGMA integrity_check` names the pages); {REMEDY}"
+        );
     }
 }
 
@@ -114,9 +165,20 @@ impl Db<'_> {
         Ok(())
     }
 
+    /// Removes rows of a queue, or gives them up where they are if they cannot be removed.
+    pub(crate) fn remove_rows(&self, removal: &Removal, params: impl Params) -> DbResult<usize> {
+        if self.leaves_rows.get() {
+            return self.run(removal.give_up, params);
+        }
+        self.run(removal.remove, params).map_err(|fault| if is_torn(&fault) { Fault::Stuck } else { fault })
+    }
+
     /// Returns the fault of a request that met a torn page, with the torn rows among some. The fault itself
-    /// if none of them is torn.
+    /// if none of them is torn, and any other fault.
     pub(crate) fn torn_fault(&self, queue: Queue, rows: &[i64], key: Option<i64>, fault: Fault) -> Fault {
+        if !is_torn(&fault) {
+            return fault;
+        }
         match self.torn_among(queue, rows, key) {
             Ok(torn) if torn.is_empty() => fault,
             Ok(torn) => Fault::Torn(TornRows(torn)),
@@ -127,8 +189,23 @@ impl Db<'_> {
     /// Returns the fault of a request that met a torn message of an instance. This reads all of its messages,
     /// once for each torn page that a request meets.
     pub(crate) fn torn_fault_of_instance(&self, key: i64, fault: Fault) -> Fault {
+        if !is_torn(&fault) {
+            return fault;
+        }
         match self.all(sql!("torn/message/of_instance"), [key], |row| row.get(0)) {
             Ok(rows) => self.torn_fault(Queue::Orchestrator, &rows, Some(key), fault),
+            Err(other) => other,
+        }
+    }
+
+    /// Returns the fault of a request that met a torn activity among those that a statement lists by indexes
+    /// alone.
+    pub(crate) fn torn_fault_of_work(&self, listing: &str, params: impl Params, fault: Fault) -> Fault {
+        if !is_torn(&fault) {
+            return fault;
+        }
+        match self.all(listing, params, |row| row.get(0)) {
+            Ok(rows) => self.torn_fault(Queue::Worker, &rows, None, fault),
             Err(other) => other,
         }
     }
@@ -142,7 +219,7 @@ impl Db<'_> {
 
     /// Fails with the torn activities of a session, if there are any that are not listed.
     pub(crate) fn check_work_of_session(&self, session: i64) -> DbResult<()> {
-        let rows = self.all(sql!("torn/work/of_session"), [session], |row| row.get(0))?;
+        let rows = self.all(sql!("torn/work/rows/of_session"), [session], |row| row.get(0))?;
         self.check(Queue::Worker, &rows, None)
     }
 
@@ -168,11 +245,13 @@ impl Db<'_> {
         Ok(torn)
     }
 
-    /// Counts a look at a torn row and holds it back; after [`MAX_UNREADABLE_ATTEMPTS`] it is set aside.
+    /// Counts a look at a torn row and holds it back; after [`MAX_UNREADABLE_ATTEMPTS`] it is set aside. Of
+    /// calls that meet the row at the same time, one counts.
     fn hold_back_torn(&self, torn: &TornRow) -> DbResult<()> {
         let TornRow { queue, row, key, place, reason } = torn;
         let until = self.after(UNREADABLE_RETRY);
-        let attempts = self.number(statements(*queue).count, params![row, key, until])?;
+        let counted = self.maybe(statements(*queue).count, params![row, key, until, self.now])?;
+        let Some(attempts) = counted else { return Ok(()) };
         let attempts = u32::try_from(attempts).unwrap_or(u32::MAX);
         if attempts >= MAX_UNREADABLE_ATTEMPTS {
             self.put_torn_aside(torn, attempts)?;
@@ -230,6 +309,11 @@ impl Db<'_> {
     /// Leaves an activity that is listed where it is, because it is to be removed.
     pub(crate) fn give_up_torn_work(&self, row: i64) -> DbResult<()> {
         self.run(OF_WORK.give_up, [row]).map(drop)
+    }
+
+    /// Holds back an activity that is listed for as long as its lease is renewed.
+    pub(crate) fn keep_torn_work(&self, row: i64, until: i64) -> DbResult<()> {
+        self.run(sql!("torn/work/keep"), params![row, until]).map(drop)
     }
 
     /// Tells whether a start of an instance is held back because it is torn.

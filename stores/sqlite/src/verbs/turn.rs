@@ -14,9 +14,18 @@ use crate::link::error::{DbResult, is_torn};
 use crate::merge::request::Undo;
 use crate::verbs::message::MessageRow;
 use crate::verbs::message::life::ConsumedStarts;
+use crate::verbs::torn::Removal;
 
 /// Bounds the rows that one fetch moves because their time has come; the next fetch moves the next ones.
 pub(crate) const SWEEP: i64 = 256;
+
+/// The visible messages to an instance that does not exist (S17).
+const STRAYS: Removal =
+    Removal { remove: sql!("turn/drop_strays"), give_up: sql!("torn/message/instead/of_strays") };
+
+/// The messages that a lease holds, when its turn is committed (S3).
+const CONSUMED: Removal =
+    Removal { remove: sql!("turn/lease/consume"), give_up: sql!("torn/message/instead/of_lease") };
 
 /// A leased instance, before its history is read.
 #[derive(Debug)]
@@ -35,7 +44,7 @@ pub(crate) struct LeasedTurn {
 }
 
 impl Undo for LeasedTurn {
-    fn undo(self, db: &Db<'_>) -> DbResult<()> {
+    fn undo(&self, db: &Db<'_>) -> DbResult<()> {
         db.undo_lease_of_turn(
             self.key,
             &self.token,
@@ -79,7 +88,7 @@ pub(crate) struct Fetched<L> {
 }
 
 impl<L: Undo> Undo for Fetched<L> {
-    fn undo(self, db: &Db<'_>) -> DbResult<()> {
+    fn undo(&self, db: &Db<'_>) -> DbResult<()> {
         self.lease.undo(db)
     }
 }
@@ -127,8 +136,7 @@ impl Db<'_> {
             row.get::<_, i64>(0)
         })?;
         for key in &found {
-            self.remember_expired_turn(*key)?;
-            self.free_turn(*key, self.now)?;
+            self.expire_turn(*key)?;
         }
         Ok(!found.is_empty())
     }
@@ -141,10 +149,8 @@ impl Db<'_> {
         let mut terminated = Vec::new();
         for (seq, key, visible_at) in self.due_messages()? {
             let needs_code = match self.number(sql!("turn/ready/make_message"), [seq]) {
-                Err(fault) if is_torn(&fault) => {
-                    return Err(self.torn_fault(Queue::Orchestrator, &[seq], Some(key), fault));
-                }
-                made => made? == 1,
+                Err(fault) => return Err(self.torn_fault(Queue::Orchestrator, &[seq], Some(key), fault)),
+                Ok(made) => made == 1,
             };
             touched.push((key, visible_at));
             terminated.extend((!needs_code).then_some(key));
@@ -158,10 +164,15 @@ impl Db<'_> {
             self.end_route(key)?;
         }
         for key in self.all(sql!("turn/lease/ended"), params![self.now, SWEEP], |row| row.get::<_, i64>(0))? {
-            self.remember_expired_turn(key)?;
-            self.free_turn(key, self.now)?;
+            self.expire_turn(key)?;
         }
         Ok(())
+    }
+
+    /// Ends the lease of an instance that has expired. It is remembered: its holder may excuse the delivery.
+    fn expire_turn(&self, key: i64) -> DbResult<()> {
+        let ended = self.remember_expired_turn(key).and_then(|()| self.free_turn(key, self.now));
+        ended.map_err(|fault| self.torn_fault_of_instance(key, fault))
     }
 
     /// Lists delayed messages whose time has come: the place of each, its instance, and its time.
@@ -183,8 +194,7 @@ impl Db<'_> {
     pub(crate) fn sweep_turn_of(&self, token: &str) -> DbResult<()> {
         let ended = |held: &HeldTurn| held.until.is_some_and(|until| until <= self.now);
         if let Some(held) = self.held_turn(token)?.filter(ended) {
-            self.remember_expired_turn(held.key)?;
-            self.free_turn(held.key, self.now)?;
+            self.expire_turn(held.key)?;
         }
         Ok(())
     }
@@ -280,8 +290,8 @@ impl Db<'_> {
             }
         }
         let rows = match self.batch(key) {
-            Err(fault) if is_torn(&fault) => return Err(self.torn_fault_of_instance(key, fault)),
-            rows => rows?,
+            Err(fault) => return Err(self.torn_fault_of_instance(key, fault)),
+            Ok(rows) => rows,
         };
         let count = rows.len();
         let readable = self.pass_over_unreadable_messages(&instance, rows)?;
@@ -352,7 +362,7 @@ impl Db<'_> {
 
     fn settle_strays(&self, key: i64, instance: &str) -> DbResult<()> {
         self.check_messages(key)?;
-        let dropped = self.run(sql!("turn/drop_strays"), [key])?;
+        let dropped = self.remove_rows(&STRAYS, [key])?;
         tell_of_strays(instance, dropped as u64);
         self.end_route(key)?;
         self.free_turn(key, self.now)?;
@@ -416,7 +426,8 @@ impl Db<'_> {
         if self.begins_for_former_life(key, parent, &starts)? {
             return Err(no_such_lease("commit_turn", token).into());
         }
-        self.run(sql!("turn/lease/consume"), params![key, token])?;
+        self.remove_rows(&CONSUMED, params![key, token])
+            .map_err(|fault| self.torn_fault_of_instance(key, fault))?;
         let run = self.record(key, commit, &starts)?;
         if pin < 0 && !commit.commit.ends_execution() {
             self.keep_route(key, pin)?;
@@ -444,7 +455,8 @@ impl Db<'_> {
         }
         for (timer, item) in commit.commit.dropped_timers.iter().zip(&commit.dropped_timers) {
             let due = fires_at_ms(timer).map_or(self.now, time);
-            self.run(sql!("message/drop_timer"), params![key, due, item])?;
+            self.run(sql!("message/drop_timer"), params![key, due, item])
+                .map_err(|fault| self.torn_fault_of_instance(key, fault))?;
         }
         self.free_turn(key, self.now)?;
         let mut woken = self.woken.borrow_mut();

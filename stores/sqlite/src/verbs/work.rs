@@ -11,9 +11,10 @@ use steadfast_store::{
 };
 
 use crate::link::db::{Db, sql, text_of, text_or_none, time};
-use crate::link::error::{DbResult, is_torn};
+use crate::link::error::DbResult;
 use crate::merge::request::Undo;
 use crate::verbs::message::NewMessage;
+use crate::verbs::torn::Removal;
 use crate::verbs::turn::{Fetched, SWEEP};
 use crate::verbs::worker::route::{ROUTED, is_routed, session_of};
 
@@ -33,12 +34,12 @@ pub(crate) struct LeasedWork {
 /// Abandons the activity, and releases the session if no other fetch has used its claim: a dropped fetch
 /// leaves no lease (S5).
 impl Undo for LeasedWork {
-    fn undo(self, db: &Db<'_>) -> DbResult<()> {
+    fn undo(&self, db: &Db<'_>) -> DbResult<()> {
         let how = Abandon { retry_after: None, attempt: Attempt::Uncounted };
         if let Some(place) = db.maybe(sql!("work/lease/holder"), [&self.token])? {
             db.make_work_available(place, how)?;
         }
-        self.session.map_or(Ok(()), |session| db.undo_use(&session.key, session.epoch))
+        self.session.as_ref().map_or(Ok(()), |session| db.undo_use(&session.key, session.epoch))
     }
 }
 
@@ -53,6 +54,21 @@ struct WorkRow {
     traceparent: Option<String>,
     /// The time since which the activity can be leased.
     since: i64,
+}
+
+const REMOVED: Removal = Removal { remove: sql!("work/delete"), give_up: sql!("torn/work/instead/of_one") };
+
+/// The activity that a token holds.
+enum HeldWork {
+    Row {
+        seq: i64,
+        until: Option<i64>,
+    },
+    /// One that is listed as torn. Its token holds it until it is given up, because no other call can lease
+    /// it; the end of its lease may not be readable.
+    Torn {
+        seq: i64,
+    },
 }
 
 /// An activity that becomes ready: its place in the queue, session and stored tag.
@@ -92,24 +108,21 @@ impl Db<'_> {
     /// clock was set back since (S16). True if there was one. They are rare, so a fetch looks for them only
     /// if it finds nothing else.
     fn end_impossible_work(&self) -> DbResult<bool> {
-        let found =
-            self.all(sql!("work/lease/impossible"), params![self.latest_grant(), SWEEP], became_ready)?;
-        let any = !found.is_empty();
-        self.end_work_leases(found)?;
-        Ok(any)
+        let bounds = params![self.latest_grant(), SWEEP];
+        let found = self.all(sql!("work/lease/impossible"), bounds, became_ready);
+        let ended = found.and_then(|found| {
+            let any = !found.is_empty();
+            self.end_work_leases(found).map(|()| any)
+        });
+        ended.map_err(|fault| self.torn_fault_of_work(sql!("torn/work/rows/impossible"), bounds, fault))
     }
 
     /// Moves the rows that became runnable by time: activities whose time has come, or whose lease has ended.
     pub(crate) fn sweep_work(&self) -> DbResult<()> {
         self.retry_torn(Queue::Worker)?;
-        self.move_due_work().or_else(|fault| {
-            if !is_torn(&fault) {
-                return Err(fault);
-            }
-            let rows: Vec<i64> =
-                self.all(sql!("torn/work/due_rows"), params![self.now, SWEEP], |row| row.get(0))?;
-            Err(self.torn_fault(Queue::Worker, &rows, None, fault))
-        })
+        let bounds = params![self.now, SWEEP];
+        self.move_due_work()
+            .map_err(|fault| self.torn_fault_of_work(sql!("torn/work/rows/due"), bounds, fault))
     }
 
     fn move_due_work(&self) -> DbResult<()> {
@@ -121,13 +134,13 @@ impl Db<'_> {
 
     /// Ends the lease of a token if its time has come, as a sweep does.
     pub(crate) fn sweep_work_of(&self, token: &str) -> DbResult<()> {
-        match self.held_work(token)? {
-            Some((seq, Some(until))) if until <= self.now => {
-                let place = self.one(sql!("work/place"), [seq], |row| Ok((seq, row.get(0)?, row.get(1)?)))?;
-                self.end_work_leases(place.into_iter().collect())
-            }
-            _ => Ok(()),
+        let Some(HeldWork::Row { seq, until: Some(until) }) = self.held_work(token)? else { return Ok(()) };
+        if until > self.now {
+            return Ok(());
         }
+        let place = self.one(sql!("work/place"), [seq], |row| Ok((seq, row.get(0)?, row.get(1)?)));
+        let ended = place.and_then(|place| self.end_work_leases(place.into_iter().collect()));
+        ended.map_err(|fault| self.torn_fault(Queue::Worker, &[seq], None, fault))
     }
 
     /// Ends leases that have expired. They are remembered: their holders may excuse the deliveries.
@@ -246,10 +259,8 @@ impl Db<'_> {
     /// Leases an activity. One that cannot be read is counted and delayed, and in the end set aside (S15).
     fn try_lease_work(&self, seq: i64, request: &WorkRequest) -> DbResult<Option<LeasedWork>> {
         let row = match self.one(sql!("work/show"), [seq], read) {
-            Err(fault) if is_torn(&fault) => {
-                return Err(self.torn_fault(Queue::Worker, &[seq], None, fault));
-            }
-            row => row?,
+            Err(fault) => return Err(self.torn_fault(Queue::Worker, &[seq], None, fault)),
+            Ok(row) => row,
         };
         let Some(row) = row else { return Ok(None) };
         let item = match read_text::<WorkItem>(&row.item) {
@@ -299,7 +310,7 @@ impl Db<'_> {
             let instance = self.one(sql!("instance/name"), [row.key], |row| row.get::<_, String>(0))?;
             let text = (row.item.as_str(), row.traceparent.as_deref());
             self.put_work_aside(row.seq, instance.as_deref(), text, error, attempts)?;
-            self.run(sql!("work/delete"), [row.seq])?;
+            self.remove_rows(&REMOVED, [row.seq])?;
         }
         row.session.map_or(Ok(()), |session| self.refresh_head(session, &row.tag))
     }
@@ -309,10 +320,10 @@ impl Db<'_> {
     pub(crate) fn finish_work(
         &self,
         token: &str,
-        completion: Result<Option<NewMessage>, ProviderError>,
+        completion: &Result<Option<NewMessage>, ProviderError>,
     ) -> DbResult<()> {
         let seq = self.work_holder("finish_work", token)?;
-        let completion = completion?;
+        let completion = completion.as_ref().map_err(Clone::clone)?;
         self.touch_session(seq)?;
         self.remove_work(seq)?;
         match completion {
@@ -323,7 +334,10 @@ impl Db<'_> {
 
     pub(crate) fn renew_work(&self, token: &str, extend_for: std::time::Duration) -> DbResult<()> {
         let seq = self.work_holder("renew", token)?;
-        self.run(sql!("work/lease/renew"), params![seq, self.lease_until(extend_for)?])?;
+        let until = self.lease_until(extend_for)?;
+        self.run(sql!("work/lease/renew"), params![seq, until])
+            .map_err(|fault| self.torn_fault(Queue::Worker, &[seq], None, fault))?;
+        self.keep_torn_work(seq, until)?;
         self.touch_session(seq)
     }
 
@@ -335,7 +349,8 @@ impl Db<'_> {
     pub(crate) fn make_work_available(&self, seq: i64, how: Abandon) -> DbResult<()> {
         let uncounted = i64::from(how.attempt == Attempt::Uncounted);
         let visible_at = how.retry_after.map(|delay| self.after(delay));
-        self.run(sql!("work/lease/abandon"), params![seq, uncounted, visible_at, self.now])?;
+        self.run(sql!("work/lease/abandon"), params![seq, uncounted, visible_at, self.now])
+            .map_err(|fault| self.torn_fault(Queue::Worker, &[seq], None, fault))?;
         if let Some(at) = visible_at {
             self.moments.borrow_mut().work.add(at);
         }
@@ -356,22 +371,20 @@ impl Db<'_> {
 
     /// Removes an activity. If it is leased, its holder is told that it was withdrawn.
     pub(crate) fn withdraw_work(&self, seq: i64) -> DbResult<()> {
-        self.remember_withdrawn(seq)?;
+        self.remember_withdrawn(seq).map_err(|fault| self.torn_fault(Queue::Worker, &[seq], None, fault))?;
         self.remove_work(seq)
     }
 
     pub(crate) fn remove_work(&self, seq: i64) -> DbResult<()> {
         let place = self.one(sql!("work/place"), [seq], |row| Ok((row.get(0)?, row.get::<_, String>(1)?)));
         let place = match place {
-            Err(fault) if is_torn(&fault) => {
-                return Err(self.torn_fault(Queue::Worker, &[seq], None, fault));
-            }
-            place => place?,
+            Err(fault) => return Err(self.torn_fault(Queue::Worker, &[seq], None, fault)),
+            Ok(place) => place,
         };
         if place.is_none() {
             return self.give_up_torn_work(seq);
         }
-        self.run(sql!("work/delete"), [seq])?;
+        self.remove_rows(&REMOVED, [seq])?;
         match place {
             Some((Some(session), tag)) => self.refresh_head(session, &tag),
             _ => Ok(()),
@@ -381,7 +394,8 @@ impl Db<'_> {
     /// Returns the activity that the token holds, if its lease has not ended (S4).
     pub(crate) fn work_holder(&self, operation: &'static str, token: &str) -> DbResult<i64> {
         match self.held_work(token)? {
-            Some((seq, Some(until))) if until > self.now => Ok(seq),
+            Some(HeldWork::Row { seq, until: Some(until) }) if until > self.now => Ok(seq),
+            Some(HeldWork::Torn { seq }) => Ok(seq),
             Some(_) => Err(ended_work_lease(operation).into()),
             None if self.is_withdrawn(token)? => Err(withdrawn_work(operation).into()),
             None => Err(no_such_lease(operation, token).into()),
@@ -389,8 +403,15 @@ impl Db<'_> {
     }
 
     /// Returns the activity of a token and the end of its lease.
-    fn held_work(&self, token: &str) -> DbResult<Option<(i64, Option<i64>)>> {
-        self.one(sql!("work/lease/holder"), [token], |row| Ok((row.get(0)?, row.get(1)?)))
+    fn held_work(&self, token: &str) -> DbResult<Option<HeldWork>> {
+        let read = |row: &rusqlite::Row<'_>| Ok(HeldWork::Row { seq: row.get(0)?, until: row.get(1)? });
+        let held = self
+            .one(sql!("work/lease/holder"), [token], read)
+            .map_err(|fault| self.torn_fault_of_work(sql!("torn/work/rows/of_token"), [token], fault))?;
+        if held.is_some() {
+            return Ok(held);
+        }
+        Ok(self.maybe(sql!("torn/work/held"), [token])?.map(|seq| HeldWork::Torn { seq }))
     }
 
     fn known_sessions(&self, keys: &[SessionKey]) -> DbResult<Vec<i64>> {

@@ -241,8 +241,10 @@ on_every_full_store! {
         stage.stop().await;
         assert_eq!(explain(&stage, "a").await.unregistered, None, "it waits for an event and not for a turn");
         stage.client.raise_event("a", "go", "").await.expect("is raised");
+        let before = stage.faults.abandoned();
         stage.run(activities(), working()).await;
-        stage.until("it is told", async || explain(&stage, "a").await.unregistered.is_some()).await;
+        stage.until("the turn is refused", async || stage.faults.abandoned() > before).await;
+        stage.settle().await;
         let text = explain(&stage, "a").await.to_string();
         assert!(text.contains("\nnot registered: no live worker has orchestration 'Wait' 1.0.0\n"), "{text}");
         stage.stop().await;

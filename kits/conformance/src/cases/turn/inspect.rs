@@ -37,6 +37,7 @@ cases![
     s9_a_timer_that_the_code_dropped_is_told_apart_and_fires,
     s9_a_timer_can_be_dropped_by_the_commit_that_sets_it,
     s9_dropped_timers_are_told_of_the_current_execution,
+    s9_dropped_timers_of_earlier_executions_hide_none_of_the_current_one,
     s9_a_dropped_timer_whose_time_has_come_waits_for_a_turn,
     s9_an_activity_that_is_held_back_says_until_when,
     s14_an_activity_tells_its_tag_and_session,
@@ -428,6 +429,35 @@ async fn s9_dropped_timers_are_told_of_the_current_execution(bench: Bench) -> Ve
     }
     bench.commit(&turn, Commit::continued("a", 2).message(of_second)).await;
     assert_eq!(delayed(store, "a").await, (1, vec![]), "the second execution awaits its own timer 2");
+    Verdict::Kept
+}
+
+/// As an instance leaves them behind that races a long timer and continues as new, many times over.
+async fn s9_dropped_timers_of_earlier_executions_hide_none_of_the_current_one(bench: Bench) -> Verdict {
+    let store = need!(telling(&bench).await, "oldest_waiting");
+    let old: Vec<WorkItem> =
+        (0..MAX_PAGE as u64).map(|id| timer("a", id + 2, DAWN_MS + LEASE_MS + id)).collect();
+    bench.begin("a", Commit::default()).await;
+    bench.send(raise("a", "data")).await;
+    let ended = Commit::default().continue_as_new("a", 3);
+    let commit = TurnCommit {
+        events: ended.events,
+        metadata: ended.metadata,
+        messages: ended.messages.into_iter().chain(old.clone()).map(Into::into).collect(),
+        dropped_timers: old,
+        ..TurnCommit::empty(1)
+    };
+    dropping(&bench, store, commit).await;
+    let turn = bench.fetched().await;
+    let mut own = timer("a", 2, DAWN_MS + 10 * LEASE_MS);
+    if let WorkItem::TimerFired { execution_id, .. } = &mut own {
+        *execution_id = 2;
+    }
+    bench.commit(&turn, Commit::continued("a", 2).message(own.clone())).await;
+    bench.send(raise("a", "data")).await;
+    let dropped_timers = vec![own];
+    dropping(&bench, store, TurnCommit { dropped_timers, ..TurnCommit::empty(2) }).await;
+    assert_eq!(delayed(store, "a").await, (0, vec![2]));
     Verdict::Kept
 }
 

@@ -172,6 +172,17 @@ async fn waits(client: &Client, call: &str, schema: &str) {
         .await;
 }
 
+/// Makes the first commit of a child of `parent` that waits for its start, in a transaction that stays open.
+async fn commit_a_child(client: &Client, status: &str, schema: &str) {
+    let lease = "SELECT token FROM {name}.fetch_turns(NULL, 30000, 1) WHERE kind = 'turn'";
+    let token: String = client.query_one(&lease.replace("{name}", schema), &[]).await.unwrap().get(0);
+    let commit = "BEGIN; SELECT {name}.ack_orchestration_item('{token}', {name}.now_ms(NULL), 1, '[]', '[]',
+        '[]', '{\"orchestration_name\":\"Order\",\"orchestration_version\":\"1\",
+              \"parent_instance_id\":\"parent\",\"status\":\"{status}\"}', '[]')";
+    let commit = commit.replace("{token}", &token).replace("{status}", status);
+    execute(client, &commit, schema).await;
+}
+
 #[tokio::test]
 async fn g12_a_child_that_begins_while_its_parent_is_deleted_is_deleted_in_its_time() {
     let schema = server().schema("orphaned");
@@ -193,14 +204,7 @@ async fn g12_a_child_that_begins_while_its_parent_is_deleted_is_deleted_in_its_t
     // The commit of the child is first.
     ended(&store, "parent").await;
     store.start(start_of("second").into(), Vec::new()).await.unwrap();
-    let lease = "SELECT token FROM {name}.fetch_turns(NULL, 30000, 1) WHERE kind = 'turn'";
-    let lease = lease.replace("{name}", schema.name());
-    let token: String = client.query_one(&lease, &[]).await.unwrap().get(0);
-    let commit = "BEGIN; SELECT {name}.ack_orchestration_item('{token}', {name}.now_ms(NULL), 1, '[]', '[]',
-        '[]', '{\"orchestration_name\":\"Order\",\"orchestration_version\":\"1\",
-              \"parent_instance_id\":\"parent\",\"status\":\"Completed\"}', '[]')"
-        .replace("{token}", &token);
-    execute(&client, &commit, schema.name()).await;
+    commit_a_child(&client, "Completed", schema.name()).await;
     let committing = async {
         waits(&other, "delete_ended", schema.name()).await;
         execute(&client, "COMMIT", schema.name()).await;
@@ -257,15 +261,7 @@ async fn g12_a_commit_of_a_child_beside_the_deletion_of_its_parent_is_not_lost()
     execute(&client, patient, schema.name()).await;
     ended(&store, "parent").await;
     store.start(start_of("child").into(), Vec::new()).await.unwrap();
-    let lease = "SELECT token FROM {name}.fetch_turns(NULL, 30000, 1) WHERE kind = 'turn'";
-    let lease = lease.replace("{name}", schema.name());
-    let token: String = client.query_one(&lease, &[]).await.unwrap().get(0);
-    // The first commit of the child.
-    let commit = "BEGIN; SELECT {name}.ack_orchestration_item('{token}', {name}.now_ms(NULL), 1, '[]', '[]',
-        '[]', '{\"orchestration_name\":\"Order\",\"orchestration_version\":\"1\",
-              \"parent_instance_id\":\"parent\",\"status\":\"Running\"}', '[]')"
-        .replace("{token}", &token);
-    execute(&client, &commit, schema.name()).await;
+    commit_a_child(&client, "Running", schema.name()).await;
     // The parent is deleted, and waits for that commit.
     let committing = async {
         waits(&other, "delete_instance", schema.name()).await;

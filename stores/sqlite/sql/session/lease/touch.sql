@@ -2,7 +2,7 @@
 -- session was claimed anew since the activity was leased (S13).
 UPDATE sessions
 SET last_activity = ?2
-WHERE id = (SELECT session FROM work WHERE seq = ?1)
+WHERE id = (SELECT session FROM work WHERE seq = (SELECT ?1 WHERE ?1 NOT IN (SELECT row FROM torn_work)))
   AND held = 1
   AND locked_until > ?2
-  AND epoch = (SELECT epoch FROM work WHERE seq = ?1)
+  AND epoch = (SELECT epoch FROM work WHERE seq = (SELECT ?1 WHERE ?1 NOT IN (SELECT row FROM torn_work)))

@@ -6,4 +6,4 @@ SET state = iif(?3 IS NULL OR ?3 <= ?4, 1, 0),
     since = ?4,
     attempts = max(attempts - ?2, 0),
     token = NULL, locked_until = NULL, epoch = NULL
-WHERE seq = ?1
+WHERE seq = (SELECT ?1 WHERE ?1 NOT IN (SELECT row FROM torn_work))

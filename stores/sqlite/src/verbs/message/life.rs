@@ -10,7 +10,7 @@ use steadfast_store::rules::{
 
 use crate::link::db::{Db, sql, text_of};
 use crate::link::error::DbResult;
-use crate::verbs::message::MessageRow;
+use crate::verbs::message::{MessageRow, ONE_MESSAGE};
 
 /// The starts that a turn consumes, with the lives beside them, in the order of the batch.
 #[derive(Default)]
@@ -84,7 +84,7 @@ impl Db<'_> {
         let mut kept = Vec::with_capacity(count);
         for (row, item) in rows {
             if self.is_of_former_life(&item, row.life)? {
-                self.run(sql!("message/delete"), [row.seq])?;
+                self.remove_rows(&ONE_MESSAGE, [row.seq])?;
             } else {
                 kept.push((row, item));
             }

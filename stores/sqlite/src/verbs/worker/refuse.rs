@@ -1,8 +1,8 @@
 //! Refusals: leased work whose handler the worker lacks is left to workers that have it (S21).
 
 use rusqlite::params;
-use steadfast_store::rules::{lists_activity, lists_orchestration, tag_of};
-use steadfast_store::{Abandon, Attempt, LeaseToken, Refusal, Refused, WorkerReport};
+use steadfast_store::rules::{lists_activity, lists_orchestration, no_such_lease, tag_of};
+use steadfast_store::{Abandon, Attempt, LeaseToken, Queue, Refusal, Refused, WorkerReport};
 
 use super::route::{routed_tag, session_of};
 use super::{HandlerKind, Requirement};
@@ -42,8 +42,10 @@ impl Db<'_> {
         let seq = self.work_holder("refuse", token)?;
         let place = self.one(sql!("route/work/place"), [seq], |row| {
             Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, String>(1)?))
-        })?;
-        let (session, stored) = place.unwrap_or_default();
+        });
+        let place = place.map_err(|fault| self.torn_fault(Queue::Worker, &[seq], None, fault))?;
+        // An activity that is torn is held back anyway.
+        let Some((session, stored)) = place else { return Err(no_such_lease("refuse", token).into()) };
         let tag = self.plain_tag(stored.clone())?;
         let session = session_of(session);
         let required = Requirement::Work { tag: tag_of(&tag), is_on_session: session.is_some() };
@@ -56,7 +58,8 @@ impl Db<'_> {
             None => (-route, tag),
         };
         let is_refused = refused == Refused::Unlisted;
-        self.run(sql!("route/work/put"), params![seq, session, routed, route, is_refused])?;
+        self.run(sql!("route/work/put"), params![seq, session, routed, route, is_refused])
+            .map_err(|fault| self.torn_fault(Queue::Worker, &[seq], None, fault))?;
         self.make_work_available(seq, how)?;
         self.refresh_head(session, &stored)?;
         Ok(refused)

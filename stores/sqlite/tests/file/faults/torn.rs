@@ -1,6 +1,10 @@
 //! G6, G17: a history that SQLite cannot read is the trouble of its instance alone.
 
+mod beside;
+mod expired;
+mod held;
 mod row;
+mod timer;
 
 use std::os::unix::fs::FileExt;
 use std::path::Path;

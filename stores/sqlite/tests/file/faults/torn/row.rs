@@ -16,38 +16,38 @@ use steadfast_store::{
 
 use super::{PAGE, begin, big, close, event, fetched, poke, tear, tear_leaf};
 use crate::stage::{
-    LONG, activity, named, open, place, start, start_with, started, turn_request, work_request,
+    LONG, activity, named, open, place, raw, start, start_with, started, turn_request, work_request,
 };
 
 const OTHERS: usize = 50;
 
 /// A file whose store is closed and opened again, by one clock.
-struct Torn {
+pub(super) struct Torn {
     _folder: tempfile::TempDir,
-    path: PathBuf,
-    clock: VirtualClock,
+    pub(super) path: PathBuf,
+    pub(super) clock: VirtualClock,
 }
 
 impl Torn {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let (folder, path) = place();
         Self { _folder: folder, path, clock: VirtualClock::new(1_700_000_000_000) }
     }
 
-    async fn open(&self) -> Arc<SqliteProvider> {
+    pub(super) async fn open(&self) -> Arc<SqliteProvider> {
         open(&self.path, SqliteOptions { clock: Arc::new(self.clock.clone()), ..SqliteOptions::default() })
             .await
     }
 
     /// Closes the store, tears a page of its one big value, and opens it again.
-    async fn tear(&self, store: Arc<SqliteProvider>) -> Arc<SqliteProvider> {
+    pub(super) async fn tear(&self, store: Arc<SqliteProvider>) -> Arc<SqliteProvider> {
         close(store).await;
         tear(&self.path);
         self.open().await
     }
 
     /// Lets the time pass until a torn row was looked at for the last time. Fetches nothing else.
-    async fn wait_for_set_aside(&self, store: &SqliteProvider) -> Vec<SetAside> {
+    pub(super) async fn wait_for_set_aside(&self, store: &SqliteProvider) -> Vec<SetAside> {
         for _ in 0..MAX_UNREADABLE_ATTEMPTS {
             assert_eq!(store.set_aside(None).await.expect("it lists"), [], "it is tried again");
             self.clock.advance(UNREADABLE_RETRY);
@@ -62,11 +62,11 @@ impl Torn {
     }
 }
 
-async fn try_turn(store: &SqliteProvider) -> Option<TurnLease> {
+pub(super) async fn try_turn(store: &SqliteProvider) -> Option<TurnLease> {
     store.fetch_turn(turn_request(2 * LONG, Duration::ZERO)).await.expect("a fetch does not fail")
 }
 
-async fn try_work(store: &SqliteProvider) -> Option<WorkLease> {
+pub(super) async fn try_work(store: &SqliteProvider) -> Option<WorkLease> {
     let session = SessionRequest {
         owner: Owner::unnamed("worker"),
         lock_timeout: 2 * LONG,
@@ -77,11 +77,11 @@ async fn try_work(store: &SqliteProvider) -> Option<WorkLease> {
     store.fetch_work(request).await.expect("a fetch does not fail")
 }
 
-fn big_poke(instance: &str) -> WorkItem {
+pub(super) fn big_poke(instance: &str) -> WorkItem {
     WorkItem::ExternalRaised { instance: instance.to_owned(), name: "poke".to_owned(), data: big() }
 }
 
-fn big_activity(instance: &str, id: u64, session: Option<&str>) -> NewWork {
+pub(super) fn big_activity(instance: &str, id: u64, session: Option<&str>) -> NewWork {
     let mut work = activity(instance, id, session, None);
     if let WorkItem::ActivityExecute { input, .. } = &mut work.item {
         *input = big();
@@ -89,11 +89,11 @@ fn big_activity(instance: &str, id: u64, session: Option<&str>) -> NewWork {
     work
 }
 
-async fn commit(store: &SqliteProvider, lease: &TurnLease) {
+pub(super) async fn commit(store: &SqliteProvider, lease: &TurnLease) {
     store.commit_turn(&lease.token, TurnCommit::empty(1)).await.expect("it is committed");
 }
 
-fn assert_torn(aside: &[SetAside], queue: Queue, instance: Option<&str>) {
+pub(super) fn assert_torn(aside: &[SetAside], queue: Queue, instance: Option<&str>) {
     let [row] = aside else { panic!("{aside:?}") };
     assert_eq!((row.queue, row.instance.as_deref()), (queue, instance));
     assert_eq!(row.attempts, MAX_UNREADABLE_ATTEMPTS);
@@ -343,4 +343,36 @@ async fn g6_a_fetch_that_meets_a_torn_page_fails_no_request_of_the_same_commit_f
         request.await.expect("it returns").expect("it is not the fault of this request");
     }
     assert!(store.state("torn").await.expect("it reads").is_some());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn g6_calls_that_meet_a_torn_row_at_the_same_time_count_one_look() {
+    let file = Torn::new();
+    let store = file.open().await;
+    begin(&store, "torn", String::new()).await;
+    store.enqueue_work(big_activity("torn", 2, None)).await.expect("it is queued");
+    store.send(vec![big_poke("torn").into()]).await.expect("it is sent");
+    close(store).await;
+    tear(&file.path);
+    let store = file.open().await;
+    // The text of the other one cannot be told apart, so one of the two is torn.
+    let looks: Vec<_> = (0..OTHERS)
+        .map(|_| {
+            let mine = Arc::clone(&store);
+            tokio::spawn(async move { (try_turn(&mine).await, try_work(&mine).await) })
+        })
+        .collect();
+    for look in looks {
+        look.await.expect("it returns");
+    }
+    assert_eq!(store.set_aside(None).await.expect("it lists"), [], "no time has passed");
+    let attempts: i64 = raw(&file.path)
+        .query_row(
+            "SELECT max(attempts) FROM (SELECT attempts FROM torn_work UNION ALL \
+             SELECT attempts FROM torn_messages)",
+            [],
+            |row| row.get(0),
+        )
+        .expect("it is listed");
+    assert_eq!(attempts, 1);
 }
