@@ -1,7 +1,7 @@
 //! A watch over a store: every call is compared with what the earlier ones allow, while it happens.
 //!
 //! What a store holds at the end does not tell how it came there: an instance that was leased twice at a time
-//! may end well by luck. [`Watched`] stands around a store and keeps a shadow of what it was told: who holds
+//! may end well by luck. [`WatchedStore`] stands around a store and keeps a shadow of what it was told: who holds
 //! which lease until when, which messages are under way, which history was committed, who claimed which
 //! session. An answer that does not follow from the shadow breaks a promise.
 //!
@@ -34,7 +34,7 @@ use turns::TurnShadow;
 use work::WorkShadow;
 
 /// A store that is watched.
-pub struct Watched {
+pub struct WatchedStore {
     inner: Arc<dyn Store>,
     watch: Watch,
 }
@@ -86,7 +86,7 @@ pub struct TurnWait {
     pub until_ms: u64,
 }
 
-impl Watched {
+impl WatchedStore {
     /// Watches a store that was opened just now with this clock, and is empty.
     pub fn new(inner: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
         let began = (clock.now_ms(), clock.monotonic());
@@ -177,7 +177,7 @@ impl Shadow {
 }
 
 #[async_trait]
-impl Store for Watched {
+impl Store for WatchedStore {
     fn name(&self) -> &str {
         self.inner.name()
     }

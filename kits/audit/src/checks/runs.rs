@@ -92,16 +92,21 @@ fn repeats(kind: FaultKind) -> bool {
     }
 }
 
-/// I12: a delivery counts if its process died of it, or never learned of it; not if it was paused.
+/// How long a process may take to excuse the deliveries that it outlived.
+const EXCUSE_US: u64 = 10_000_000;
+
+/// I12: a delivery counts if its process died of it, or never learned of it. A process that was paused
+/// excuses its deliveries when it goes on.
 pub(super) fn deliveries_count_deaths_only(case: &Case) -> Vec<Violation> {
-    let counts = |kind| {
-        !matches!(kind, FaultKind::Paused | FaultKind::Slow | FaultKind::Stepped | FaultKind::Released)
-    };
     let faults = seen::faults(&case.evidence);
     let runs = seen::runs(&case.evidence);
     let over = runs.iter().filter(|seen| {
-        let before =
-            faults.iter().filter(|fault| counts(fault.fault.kind) && fault.began_us <= seen.began_us);
+        let counts = |fault: &&seen::SeenFault<'_>| match fault.fault.kind {
+            FaultKind::Slow | FaultKind::Stepped | FaultKind::Released => false,
+            FaultKind::Paused => fault.ended_us().saturating_add(EXCUSE_US) > seen.began_us,
+            _ => true,
+        };
+        let before = faults.iter().filter(|fault| fault.began_us <= seen.began_us).filter(counts);
         seen.run.attempt as usize > 1 + before.count()
     });
     over.map(|seen| broken("I12", seen.run.to_string())).collect()

@@ -52,6 +52,12 @@ struct Pending {
     is_expected: bool,
 }
 
+impl Pending {
+    fn is_no_stray(&self) -> bool {
+        self.is_expected || is_start(&self.item)
+    }
+}
+
 impl TurnShadow {
     pub(super) fn post(&mut self, envelope: &Envelope, now: u64) {
         let due = after(now, envelope.delay.unwrap_or_default());
@@ -135,7 +141,9 @@ impl TurnShadow {
 
     fn note_wait(&mut self, instance: &str, now: u64) {
         let mine = self.messages.values().filter(|pending| pending.item.instance() == instance);
-        let ready = mine.filter(|pending| pending.visible_ms <= now && !pending.is_refused);
+        // A message that came before its instance may be a stray, which was settled.
+        let ready = mine.filter(|pending| pending.is_no_stray() && pending.visible_ms <= now);
+        let ready = ready.filter(|pending| !pending.is_refused);
         if let Some(oldest) = ready.map(|pending| pending.visible_ms).min() {
             let freed = self.freed.get(instance).copied().unwrap_or(0);
             let expired = self.leases.all().filter(|granted| granted.row.instance == instance);
@@ -189,7 +197,7 @@ impl TurnShadow {
         let is_left = |(place, pending): &(&u64, &Pending)| {
             pending.item.instance() == lease.instance
                 && pending.visible_ms <= lease.now_ms
-                && (pending.is_expected || is_start(&pending.item))
+                && pending.is_no_stray()
                 && !taken.contains(*place)
         };
         if lease.messages.len() < MAX_TURN_MESSAGES
