@@ -8,8 +8,11 @@
 pub mod audit;
 pub mod client;
 pub mod code;
+pub mod engine;
 pub mod journal;
+pub mod kept;
 pub mod process;
+pub mod shrink;
 pub mod story;
 pub mod time;
 pub mod wire;
