@@ -29,6 +29,7 @@ pub fn audit(
         store_began_ms: (!sets_the_clock_of_the_store(story)).then_some(FIRST_WALL_MS),
         watch: Some(witnesses.watch),
         code: Some(Arc::new(Code::of(story))),
+        lacks_code: story.lacks_code(),
         may_fail: Some(may_fail(story)),
         ..Terms::default()
     };
