@@ -328,7 +328,7 @@ impl DiskState {
 
     fn kill(&mut self, process: &MountedProcess) {
         process.is_dead.store(true, Ordering::Relaxed);
-        self.nodes.values_mut().for_each(|node| node.let_go(|holder| holder.process != process.number));
+        self.nodes.values_mut().for_each(|node| node.keep_only(|holder| holder.process != process.number));
     }
 
     fn crash(&mut self, loss: Loss) {
@@ -350,7 +350,7 @@ impl DiskState {
         }
         self.sync_folder();
         for node in self.nodes.values_mut() {
-            node.let_go(|_| false);
+            node.keep_only(|_| false);
             node.open.clear();
             node.image.crash(loss, &mut self.dice);
         }
@@ -368,7 +368,7 @@ impl DiskState {
 impl Node {
     /// Ends the locks and the mappings of holders that are gone. With the last mapping the shared memory
     /// ends: the next connection makes it anew from the log.
-    pub(crate) fn let_go(&mut self, stays: impl Fn(Holder) -> bool) {
+    pub(crate) fn keep_only(&mut self, stays: impl Fn(Holder) -> bool) {
         self.locks.retain(&stays);
         self.slots.retain(&stays);
         self.mapped.retain(|holder| stays(*holder));

@@ -190,7 +190,7 @@ impl Drop for Handle {
     fn drop(&mut self) {
         let mut state = self.disk.0.lock();
         if let Ok(node) = state.node(self.node) {
-            node.let_go(|holder| holder != self.holder);
+            node.keep_only(|holder| holder != self.holder);
             node.open.remove(&self.holder);
         }
         if let Some(file) = self.is_temporary.take()

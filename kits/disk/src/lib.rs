@@ -1,5 +1,5 @@
-//! A disk for SQLite that is kept in memory and fails as planned: it loses writes that were not synced when the
-//! power fails, lets parts of a write arrive, has no room, and refuses reads, writes and syncs.
+//! A disk for SQLite that is kept in memory and fails as planned: it loses writes that were not synced when
+//! the power fails, lets parts of a write arrive, has no room, and refuses reads, writes and syncs.
 //!
 //! A [`Disk`] is the disk of one machine. Each process of it opens files through a [`Mount`], so that the
 //! process can be killed: its locks are free at once, and nothing that it still does has an effect. What a

@@ -1,5 +1,5 @@
-//! The file system as SQLite calls it: functions in the manner of C around [`Handle`]. This is the one file of
-//! the workspace with unsafe code; it decides nothing.
+//! The file system as SQLite calls it: functions in the manner of C around [`Handle`]. This is the one file
+//! of the workspace with unsafe code; it decides nothing.
 //!
 //! What all of it relies on is the contract of `sqlite3_vfs` and `sqlite3_io_methods`: SQLite gives a method
 //! the file that [`open`] filled, not after [`close`], and calls no two methods of one file at the same time;
@@ -90,7 +90,7 @@ pub(crate) fn register() -> Result<(), Code> {
 
 const LONGEST_PATH: c_int = 512;
 
-/// The part of a write that a device of ours replaces as a whole, which is what the file system of Linux says.
+/// The part of a write that the device replaces as a whole, by what the VFS of Linux tells SQLite.
 const SECTOR: c_int = 4096;
 
 /// The time that SQLite is told, in milliseconds of the Julian day: no test depends on it.

@@ -139,7 +139,7 @@ fn a_torn_part_of_the_log_is_ignored_and_what_was_acknowledged_before_it_is_ther
 
 /// SQLite tells the mode of a file before it commits the change of it.
 #[test]
-fn a_store_whose_file_did_not_get_its_log_is_not_opened() {
+fn g60_a_store_whose_file_did_not_get_its_log_is_not_opened() {
     let machine = Machine::new(1);
     process(async {
         machine.disk.plan(DiskFault::once(FileCall::Sync, 0, Failure::Io));

@@ -63,9 +63,9 @@ pub(crate) fn open_writer(place: &Location, options: &SqliteOptions) -> Result<C
     Ok(connection)
 }
 
-/// Switches a file to a write-ahead log and returns the mode. The statement tells the mode before its change is
-/// committed, so it must run to its end: a commit that fails leaves the file with a rollback journal, under
-/// which a power failure can undo an acknowledged commit.
+/// Switches a file to a write-ahead log and returns the mode. The statement tells the mode before its change
+/// is committed, so it must run to its end: a commit that fails leaves the file with a rollback journal,
+/// under which a power failure can undo an acknowledged commit.
 fn set_journal_mode(connection: &Connection) -> rusqlite::Result<String> {
     let mut statement = connection.prepare("PRAGMA journal_mode = WAL")?;
     let told: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
