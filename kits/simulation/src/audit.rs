@@ -22,7 +22,7 @@ pub fn audit(
         let evidence = Evidence::of(&journal);
         found.runs(&story, &evidence);
         found.sessions(&evidence);
-        found.instances(&desk, &evidence).await;
+        found.instances(&desk, &story, &evidence).await;
         found.list
     }
 }
@@ -99,19 +99,20 @@ impl Findings {
         }
     }
 
-    async fn instances(&mut self, desk: &Desk, evidence: &Evidence) {
+    async fn instances(&mut self, desk: &Desk, story: &Story, evidence: &Evidence) {
         let Ok(all) = desk.client.list_all_instances().await else {
             return self.add("the instances cannot be listed".to_owned());
         };
         for told in &evidence.told {
             if let Told::Started(id) = told
                 && !all.contains(id)
+                && !evidence.told.contains(&Told::Deleted(id.clone()))
             {
                 self.add(format!("I1: {id} was started and does not exist"));
             }
         }
         for instance in &all {
-            self.instance(desk, instance, evidence).await;
+            self.instance(desk, story, instance, evidence).await;
         }
         match desk.client.get_queue_depths().await {
             Ok(depths) if depths.worker_queue == 0 && depths.orchestrator_queue == 0 => {}
@@ -119,11 +120,12 @@ impl Findings {
         }
     }
 
-    async fn instance(&mut self, desk: &Desk, instance: &str, evidence: &Evidence) {
+    async fn instance(&mut self, desk: &Desk, story: &Story, instance: &str, evidence: &Evidence) {
         match desk.client.get_orchestration_status(instance).await {
             Ok(OrchestrationStatus::Completed { .. }) => {}
             Ok(OrchestrationStatus::Failed { details, .. }) => {
-                if !matches!(details, ErrorDetails::Application { .. }) {
+                if !matches!(details, ErrorDetails::Application { .. }) && !excused(story, instance, &details)
+                {
                     self.add(format!("{instance} failed: {}", details.display_message()));
                 }
             }
@@ -178,6 +180,11 @@ impl Findings {
             }
         }
     }
+}
+
+/// Tells whether the story is the reason for a failure: the code was changed or taken away.
+fn excused(story: &Story, instance: &str, details: &ErrorDetails) -> bool {
+    story.changes_code_of(instance) || (story.lacks_code() && matches!(details, ErrorDetails::Poison { .. }))
 }
 
 /// Tells whether an event is the one answer of an action.

@@ -12,18 +12,18 @@ use std::{
 use steadfast::{
     Client, TagFilter,
     providers::{Provider, Store},
-    runtime::{Runtime, RuntimeOptions},
+    runtime::{OnMissingHandler, Runtime, RuntimeOptions},
 };
 use steadfast_clock::SeededRandom;
 use steadfast_memory::MemoryStore;
-use steadfast_testing::program::dice::Dice;
+use steadfast_testing::program::{ast::names, dice::Dice};
 
 use crate::{
     client,
     code::{self, Place},
     journal::{Fact, Journal, Note},
     process::Process,
-    story::{Story, Trouble},
+    story::{Story, Tags, Trouble, Worker},
     time::{HostClock, HostTime, WorldTime},
     wire::{Line, Wire},
 };
@@ -107,8 +107,12 @@ struct World<'a> {
     store: Arc<dyn Store>,
     journal: Journal,
     seats: Vec<Seat>,
+    /// Processes that run on beside the newer ones of their workers.
+    ghosts: BTreeMap<u64, Running>,
     client: Process,
     client_clock: Arc<HostClock>,
+    client_line: Line,
+    store_host: Arc<HostClock>,
     agenda: BTreeMap<(Duration, u64), Act>,
     planned: u64,
     steps: u64,
@@ -118,13 +122,30 @@ struct World<'a> {
 struct Seat {
     host: Arc<HostClock>,
     line: Line,
-    process: Option<Process>,
-    runtime: Arc<Mutex<Option<Arc<Runtime>>>>,
+    /// The code and the options of the process that runs, or ran last.
+    worker: Worker,
+    /// The code and the options of the next process, if they are others.
+    next: Option<Worker>,
+    running: Option<Running>,
     starts: u32,
     /// Counts the reasons for which the process does not run.
     frozen: u32,
     /// When a process that was found dead is started again.
     restart: Duration,
+}
+
+/// A process with the runtime in it, once that has started.
+struct Running {
+    process: Process,
+    runtime: Arc<Mutex<Option<Arc<Runtime>>>>,
+}
+
+/// A process that the world may let run.
+#[derive(Clone, Copy, Debug)]
+enum Who {
+    Worker(usize),
+    Ghost(u64),
+    Client,
 }
 
 /// What the world does at a moment.
@@ -135,7 +156,10 @@ enum Act {
     Thaw(usize),
     Wake(usize, Duration),
     Mend(usize),
+    MendAll,
+    MakeRoom,
     Hasten(usize),
+    KillGhost(u64),
     Instance(usize),
 }
 
@@ -146,12 +170,14 @@ impl<'a> World<'a> {
     ) -> std::io::Result<Self> {
         let time = WorldTime::default();
         let journal = Journal::new(&time);
-        let store_clock: Arc<dyn steadfast_clock::Clock> = Arc::new(HostTime(HostClock::new(&time, 0, 0)));
+        let store_host = HostClock::new(&time, 0, 0);
+        let store_clock: Arc<dyn steadfast_clock::Clock> = Arc::new(HostTime(Arc::clone(&store_host)));
         let seats = story.workers.iter().enumerate().map(|(number, worker)| Seat {
             host: HostClock::new(&time, worker.ahead_ms, worker.drift),
             line: Line::new(story.seed ^ (number as u64 + 1) << 32),
-            process: None,
-            runtime: Arc::default(),
+            worker: worker.clone(),
+            next: None,
+            running: None,
             starts: 0,
             frozen: 0,
             restart: RESTART,
@@ -162,8 +188,11 @@ impl<'a> World<'a> {
             store: open(store_clock),
             journal,
             seats: seats.collect(),
+            ghosts: BTreeMap::new(),
             client: Process::new()?,
             client_clock: HostClock::new(&time, 0, 0),
+            client_line: Line::new(story.seed ^ 0xC11E),
+            store_host,
             time,
             agenda: BTreeMap::new(),
             planned: 0,
@@ -195,15 +224,22 @@ impl<'a> World<'a> {
         Ok(self.time.now())
     }
 
-    /// Ends all trouble, and starts what is dead.
+    /// Ends all trouble, and starts what is dead. Every worker has the code again that the story gives it.
     fn heal(&mut self) -> std::io::Result<()> {
         self.journal.note(Fact::World("all trouble ends".to_owned()));
+        self.client_line.heal();
+        self.ghosts.clear();
         for number in 0..self.seats.len() {
             let seat = &mut self.seats[number];
             seat.line.heal();
             seat.frozen = 0;
             seat.restart = RESTART;
-            if seat.process.is_none() {
+            seat.next = None;
+            if let Some(first) = self.story.workers.get(number).filter(|first| **first != seat.worker) {
+                seat.next = Some(first.clone());
+                seat.running = None;
+            }
+            if seat.running.is_none() {
                 self.start(number)?;
             }
         }
@@ -214,13 +250,10 @@ impl<'a> World<'a> {
     fn run_until(&mut self, end: Duration, holds: impl Fn() -> bool) -> std::io::Result<()> {
         while self.steps < MOST_STEPS && !holds() {
             self.bury();
-            let ready: Vec<usize> = (0..=self.seats.len()).filter(|number| self.is_ready(*number)).collect();
-            if let Some(number) = self.dice.pick(&ready).copied() {
+            let ready = self.ready();
+            if let Some(who) = self.dice.pick(&ready) {
                 self.steps += 1;
-                match self.seats.get(number) {
-                    Some(seat) => seat.process.iter().for_each(Process::run),
-                    None => self.client.run(),
-                }
+                self.process(*who).iter().for_each(|process| process.run());
                 continue;
             }
             let act = self.agenda.first_key_value().map(|((at, _), _)| *at);
@@ -240,20 +273,28 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    /// Tells whether a process may run now; the number after the last worker is the client.
-    fn is_ready(&self, number: usize) -> bool {
-        match self.seats.get(number) {
-            Some(seat) => seat.frozen == 0 && seat.process.as_ref().is_some_and(Process::is_ready),
-            None => self.client.is_ready(),
+    /// Lists the processes that may run now.
+    fn ready(&self) -> Vec<Who> {
+        let workers = (0..self.seats.len()).filter(|number| self.seats[*number].frozen == 0).map(Who::Worker);
+        let all = workers.chain(self.ghosts.keys().copied().map(Who::Ghost)).chain([Who::Client]);
+        all.filter(|who| self.process(*who).is_some_and(Process::is_ready)).collect()
+    }
+
+    fn process(&self, who: Who) -> Option<&Process> {
+        match who {
+            Who::Worker(number) => self.seats.get(number)?.running.as_ref().map(|running| &running.process),
+            Who::Ghost(id) => self.ghosts.get(&id).map(|running| &running.process),
+            Who::Client => Some(&self.client),
         }
     }
 
     /// Removes the processes that died, and plans when they are started again.
     fn bury(&mut self) {
+        self.ghosts.retain(|_, ghost| !ghost.process.life().has_ended());
         for number in 0..self.seats.len() {
             let seat = &mut self.seats[number];
-            if seat.process.as_ref().is_some_and(|process| process.life().has_ended()) {
-                seat.clear();
+            if seat.running.as_ref().is_some_and(|running| running.process.life().has_ended()) {
+                seat.running = None;
                 let at = self.time.now().saturating_add(seat.restart);
                 seat.restart = RESTART;
                 self.journal.note(Fact::World(format!("worker {number} is dead")));
@@ -273,7 +314,7 @@ impl<'a> World<'a> {
 
     fn act(&mut self, act: Act) -> std::io::Result<()> {
         match act {
-            Act::Event(number) => self.happen(number),
+            Act::Event(number) => self.happen(number)?,
             Act::Start(number) => self.start(number)?,
             Act::Thaw(number) => {
                 if let Some(seat) = self.seats.get_mut(number) {
@@ -289,9 +330,18 @@ impl<'a> World<'a> {
                 }
             }
             Act::Mend(number) => {
-                self.seats.get(number).iter().for_each(|seat| seat.line.cut(false));
+                self.seats.get(number).iter().for_each(|seat| seat.line.mend());
                 self.journal.note(Fact::World(format!("worker {number} reaches the store again")));
             }
+            Act::MendAll => {
+                self.lines().for_each(Line::mend);
+                self.journal.note(Fact::World("the store can be reached again".to_owned()));
+            }
+            Act::MakeRoom => {
+                self.lines().for_each(Line::make_room);
+                self.journal.note(Fact::World("the disk has room again".to_owned()));
+            }
+            Act::KillGhost(id) => drop(self.ghosts.remove(&id)),
             Act::Hasten(number) => {
                 self.seats.get(number).iter().for_each(|seat| seat.line.slow(Duration::ZERO));
             }
@@ -300,17 +350,24 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    fn happen(&mut self, number: usize) {
-        let Some(event) = self.story.events.get(number) else { return };
-        self.journal.note(Fact::World(format!("{:?}", event.what)));
-        let place = self.client_place();
+    fn happen(&mut self, number: usize) -> std::io::Result<()> {
+        let Some(event) = self.story.events.get(number) else { return Ok(()) };
+        self.journal.note(Fact::World(event.what.to_string()));
         match event.what.clone() {
             Trouble::Kill(number, back) => self.kill(number, back),
             Trouble::Freeze(number, lasts) => self.freeze(number, lasts, Act::Thaw(number)),
             Trouble::Sleep(number, lasts) => self.freeze(number, lasts, Act::Wake(number, lasts)),
             Trouble::Step(number, by) => self.seats.get(number).iter().for_each(|seat| seat.host.step(by)),
+            Trouble::StepStore(by) => self.store_host.step(by),
             Trouble::Cut(number, lasts) => self.cut(number, lasts),
-            Trouble::Outage(lasts) => (0..self.seats.len()).for_each(|number| self.cut(number, lasts)),
+            Trouble::Outage(lasts) => {
+                self.lines().for_each(Line::cut);
+                self.later(lasts, Act::MendAll);
+            }
+            Trouble::Full(lasts) => {
+                self.lines().for_each(Line::fill);
+                self.later(lasts, Act::MakeRoom);
+            }
             Trouble::Slow(number, by, lasts) => {
                 self.seats.get(number).iter().for_each(|seat| seat.line.slow(by));
                 self.later(lasts, Act::Hasten(number));
@@ -318,23 +375,57 @@ impl<'a> World<'a> {
             Trouble::Disturb(number, planned) => {
                 self.seats.get(number).iter().for_each(|seat| seat.line.plan(planned));
             }
-            Trouble::Drain(number, back) => self.drain(number, back),
-            Trouble::Cancel(number) => self.client.spawn(client::cancel(&place, number)),
-            Trouble::Terminate(number) => self.client.spawn(client::terminate(&place, number)),
-            Trouble::StartAnew(number) => self.client.spawn(client::start_anew(&place, number)),
-            Trouble::Raise(number, name) => self.client.spawn(client::raise(&place, number, name)),
-            Trouble::Enqueue(number, name) => self.client.spawn(client::enqueue(&place, number, name)),
-            Trouble::Release(session) => self.client.spawn(client::release(&place, session)),
+            Trouble::DisturbClient(planned) => self.client_line.plan(planned),
+            Trouble::Drain(number, back) => self.stop(number, Stop::Drain, back),
+            Trouble::Deploy(number, worker, back) => {
+                self.seats.get_mut(number).into_iter().for_each(|seat| seat.next = Some(worker.clone()));
+                self.stop(number, Stop::ShutDown, back);
+            }
+            Trouble::Twin(number, lasts) => return self.twin(number, lasts),
+            what => self.call(what),
         }
+        Ok(())
+    }
+
+    /// Lets a client make a call.
+    fn call(&self, what: Trouble) {
+        let place = self.client_place();
+        match what {
+            Trouble::Cancel(target) => self.client.spawn(client::cancel(&place, target)),
+            Trouble::Terminate(target) => self.client.spawn(client::terminate(&place, target)),
+            Trouble::Delete(target) => self.client.spawn(client::delete(&place, target)),
+            Trouble::StartAnew(number) => self.client.spawn(client::start_anew(&place, number)),
+            Trouble::Raise(target, name) => self.client.spawn(client::raise(&place, target, name)),
+            Trouble::Enqueue(target, name) => self.client.spawn(client::enqueue(&place, target, name)),
+            Trouble::Release(of, session) => self.client.spawn(client::release(&place, of, session)),
+            _ => {}
+        }
+    }
+
+    /// Returns the lines of all workers and of the client.
+    fn lines(&self) -> impl Iterator<Item = &Line> {
+        self.seats.iter().map(|seat| &seat.line).chain([&self.client_line])
     }
 
     fn kill(&mut self, number: usize, back: Duration) {
         if let Some(seat) = self.seats.get_mut(number)
-            && let Some(process) = &seat.process
+            && let Some(running) = &seat.running
         {
-            process.life().end();
+            running.process.life().end();
             seat.restart = back;
         }
+    }
+
+    /// Starts a worker again while its older process runs on for a while.
+    fn twin(&mut self, number: usize, lasts: Duration) -> std::io::Result<()> {
+        if let Some(older) = self.seats.get_mut(number).and_then(|seat| seat.running.take()) {
+            self.planned += 1;
+            let id = self.planned;
+            self.ghosts.insert(id, older);
+            self.later(lasts, Act::KillGhost(id));
+            self.start(number)?;
+        }
+        Ok(())
     }
 
     fn freeze(&mut self, number: usize, lasts: Duration, end: Act) {
@@ -346,20 +437,23 @@ impl<'a> World<'a> {
 
     fn cut(&mut self, number: usize, lasts: Duration) {
         if let Some(seat) = self.seats.get(number) {
-            seat.line.cut(true);
+            seat.line.cut();
             self.later(lasts, Act::Mend(number));
         }
     }
 
-    fn drain(&mut self, number: usize, back: Duration) {
+    /// Stops a worker, which is started again after a while.
+    fn stop(&mut self, number: usize, how: Stop, back: Duration) {
         let Some(seat) = self.seats.get_mut(number) else { return };
-        let Some(process) = &seat.process else { return };
+        let Some(Running { process, runtime }) = &seat.running else { return };
         seat.restart = back;
-        let life = process.life().clone();
-        let runtime = seat.runtime.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let (life, runtime) = (process.life().clone(), Arc::clone(runtime));
         process.spawn(async move {
+            let runtime = runtime.lock().unwrap_or_else(PoisonError::into_inner).clone();
             if let Some(runtime) = runtime {
-                runtime.drain().await;
+                if how == Stop::Drain {
+                    runtime.drain().await;
+                }
                 runtime.shutdown(Some(5_000)).await;
             }
             life.end();
@@ -368,28 +462,23 @@ impl<'a> World<'a> {
 
     /// Starts the process of a worker, if it has none.
     fn start(&mut self, number: usize) -> std::io::Result<()> {
-        let (Some(seat), Some(worker)) = (self.seats.get_mut(number), self.story.workers.get(number)) else {
-            return Ok(());
-        };
-        if seat.process.is_some() {
+        let Some(seat) = self.seats.get_mut(number) else { return Ok(()) };
+        if seat.running.is_some() {
             return Ok(());
         }
         seat.starts += 1;
+        if let Some(next) = seat.next.take() {
+            seat.worker = next;
+        }
         let (process, name) = (Process::new()?, format!("w{number}.{}", seat.starts));
         let wire =
             Wire::new(Arc::clone(&self.store), &name, process.life(), &seat.line, &self.time, &self.journal);
         let clock = HostTime(Arc::clone(&seat.host));
         let options = RuntimeOptions {
-            orchestration_concurrency: 2,
-            worker_concurrency: 3,
-            worker_tag_filter: TagFilter::Any,
-            worker_node_id: worker.named.then(|| format!("node-{number}")),
-            max_sessions_per_runtime: worker.sessions,
+            worker_node_id: seat.worker.named.then(|| format!("node-{number}")),
             clock: Arc::new(clock.clone()),
             random: Arc::new(SeededRandom::new(code::hash_of(self.story.seed, &name))),
-            // Found out by a thread otherwise.
-            build_id: Some("simulated".to_owned()),
-            ..RuntimeOptions::default()
+            ..options(&seat.worker)
         };
         let place = Place {
             process: name.clone(),
@@ -398,27 +487,27 @@ impl<'a> World<'a> {
             journal: self.journal.clone(),
             seed: self.story.seed,
         };
-        let (activities, orchestrations) =
-            (code::activities(&place, worker), code::orchestrations(self.story));
-        let slot = Arc::clone(&seat.runtime);
+        let activities = code::activities(&place, &seat.worker);
+        let orchestrations = code::orchestrations(self.story, &seat.worker);
+        let runtime: Arc<Mutex<Option<Arc<Runtime>>>> = Arc::default();
+        let slot = Arc::clone(&runtime);
         process.spawn(async move {
             let runtime =
                 Runtime::start_with_options(Arc::new(wire), activities, orchestrations, options).await;
             *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(runtime);
         });
-        seat.process = Some(process);
+        seat.running = Some(Running { process, runtime });
         self.journal.note(Fact::World(format!("{name} starts")));
         Ok(())
     }
 
     fn client_place(&self) -> client::Desk {
         let clock: Arc<dyn steadfast_clock::Clock> = Arc::new(HostTime(Arc::clone(&self.client_clock)));
-        let line = Line::new(self.story.seed ^ 0xC11E);
         let wire: Arc<dyn Provider> = Arc::new(Wire::new(
             Arc::clone(&self.store),
             "client",
             self.client.life(),
-            &line,
+            &self.client_line,
             &self.time,
             &self.journal,
         ));
@@ -431,12 +520,37 @@ impl<'a> World<'a> {
     }
 }
 
-impl Seat {
-    /// Drops what is left of a process.
-    fn clear(&mut self) {
-        let runtime = self.runtime.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // The tasks go first: what a runtime does when it is dropped is done by a dead process.
-        self.process = None;
-        drop(runtime);
+/// How a worker is stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stop {
+    /// It gives up its sessions first.
+    Drain,
+    ShutDown,
+}
+
+/// Returns the options of a worker, without its name, its clock and its random numbers.
+fn options(worker: &Worker) -> RuntimeOptions {
+    RuntimeOptions {
+        orchestration_concurrency: worker.turns,
+        worker_concurrency: worker.work,
+        worker_tag_filter: match worker.tags {
+            Tags::Any => TagFilter::Any,
+            Tags::Plain => TagFilter::DefaultOnly,
+            Tags::Tagged => TagFilter::Tags(names::TAGS.iter().map(|tag| (*tag).to_owned()).collect()),
+        },
+        max_sessions_per_runtime: worker.sessions,
+        max_attached_sessions: worker.attached,
+        max_warm_orchestrations: worker.warm,
+        on_missing_handler: if worker.parks { OnMissingHandler::Park } else { OnMissingHandler::Fail },
+        // Found out by a thread otherwise.
+        build_id: Some("simulated".to_owned()),
+        ..RuntimeOptions::default()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // What a runtime does when it is dropped is done by a dead process.
+        self.process.life().end();
     }
 }
