@@ -2,7 +2,7 @@
 
 #![allow(clippy::print_stdout, reason = "a program for the terminal")]
 
-use steadfast_simulation::{story::Story, world::play};
+use steadfast_simulation::{story::Story, world::{play, play_on_disk}};
 
 fn main() -> std::io::Result<()> {
     let arguments: Vec<u64> = std::env::args().skip(1).filter_map(|text| text.parse().ok()).collect();
@@ -11,8 +11,9 @@ fn main() -> std::io::Result<()> {
     std::panic::set_hook(Box::new(|_| {}));
     let mut bad = 0;
     for seed in from..to {
-        let story = Story::of(seed);
-        let played = play(&story)?;
+        let on_disk = std::env::var_os("DISK").is_some();
+        let story = if on_disk { Story::on_disk(seed) } else { Story::of(seed) };
+        let played = if on_disk { play_on_disk(&story)? } else { play(&story)? };
         if verbose {
             println!("{story}");
             for note in &played.notes {

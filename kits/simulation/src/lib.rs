@@ -8,6 +8,7 @@
 pub mod audit;
 pub mod client;
 pub mod code;
+pub mod ground;
 pub mod journal;
 pub mod process;
 pub mod story;

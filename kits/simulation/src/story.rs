@@ -16,7 +16,10 @@ use steadfast_testing::program::{
     shrink::shorter,
 };
 
-use crate::wire::{Disturbance, Failure, Planned};
+use crate::{
+    ground::DiskTrouble,
+    wire::{Disturbance, Failure, Planned},
+};
 
 /// All that decides what happens in a world.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -136,6 +139,8 @@ pub enum Trouble {
     Deploy(usize, Worker, Duration),
     /// A worker is started again while its older process runs on for a while, under the same name.
     Twin(usize, Duration),
+    /// Something is wrong with the disk of the machine, if all processes run on one.
+    Disk(DiskTrouble),
     /// A client asks an instance to cancel.
     Cancel(Target),
     /// A client terminates an instance.
