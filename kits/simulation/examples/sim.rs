@@ -2,7 +2,11 @@
 
 #![allow(clippy::print_stdout, reason = "a program for the terminal")]
 
-use steadfast_simulation::{story::Story, world::{play, play_on_disk}};
+use steadfast_simulation::{
+    story::Story,
+    world::{play, play_on_disk},
+};
+use steadfast_sqlite::Durability;
 
 fn main() -> std::io::Result<()> {
     let arguments: Vec<u64> = std::env::args().skip(1).filter_map(|text| text.parse().ok()).collect();
@@ -13,7 +17,11 @@ fn main() -> std::io::Result<()> {
     for seed in from..to {
         let on_disk = std::env::var_os("DISK").is_some();
         let story = if on_disk { Story::on_disk(seed) } else { Story::of(seed) };
-        let played = if on_disk { play_on_disk(&story)? } else { play(&story)? };
+        let durability = match std::env::var("DISK").as_deref() {
+            Ok("normal") => Durability::ProcessCrash,
+            _ => Durability::PowerLoss,
+        };
+        let played = if on_disk { play_on_disk(&story, durability)? } else { play(&story)? };
         if verbose {
             println!("{story}");
             for note in &played.notes {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use steadfast::providers::Store;
 use steadfast_clock::Clock;
 use steadfast_disk::{Disk, DiskFault, Failure, FileCall, Loss, VFS};
-use steadfast_sqlite::{SqliteOptions, SqliteProvider, Threads};
+use steadfast_sqlite::{Durability, SqliteOptions, SqliteProvider, Threads};
 use steadfast_testing::program::dice::Dice;
 
 use crate::{
@@ -64,6 +64,7 @@ impl Ground {
 pub struct Machine {
     disk: Disk,
     host: Arc<HostClock>,
+    durability: Durability,
 }
 
 /// How long the log may get before it is written back, in pages: it begins anew many times in a story.
@@ -78,10 +79,10 @@ impl Machine {
     /// # Errors
     ///
     /// What SQLite says if it does not take the disk.
-    pub fn new(story: &Story, time: &WorldTime) -> std::io::Result<Self> {
+    pub fn new(story: &Story, time: &WorldTime, durability: Durability) -> std::io::Result<Self> {
         let (ahead_ms, drift) = story.workers.first().map_or((0, 0), |first| (first.ahead_ms, first.drift));
         let disk = Disk::new(story.seed).map_err(std::io::Error::other)?;
-        Ok(Self { disk, host: HostClock::of_machine(time, ahead_ms, drift) })
+        Ok(Self { disk, host: HostClock::of_machine(time, ahead_ms, drift), durability })
     }
 
     fn open(&self, process: &Process, name: &str) -> Result<Arc<dyn Store>, String> {
@@ -89,6 +90,7 @@ impl Machine {
         let options = SqliteOptions {
             clock: Arc::new(HostTime(Arc::clone(&self.host))),
             threads: Threads::Caller,
+            durability: self.durability,
             vfs: Some(VFS.to_owned()),
             other_processes: Some(LOOKS),
             busy_timeout: Duration::ZERO,
@@ -167,9 +169,7 @@ impl DiskTrouble {
             Self::Reads(skip, times) => Some(io(FileCall::Read, skip, times)),
             Self::Writes(skip, times) => Some(io(FileCall::Write, skip, times)),
             Self::Syncs(skip, times) => Some(io(FileCall::Sync, skip, times)),
-            Self::Memory(skip) => {
-                Some(DiskFault { call: None, skip, times: 1, failure: Failure::NoMemory })
-            }
+            Self::Memory(skip) => Some(DiskFault { call: None, skip, times: 1, failure: Failure::NoMemory }),
         }
     }
 }
@@ -180,8 +180,9 @@ impl Story {
         let mut story = Self::of(seed);
         let mut dice = Dice::new(seed ^ 0xD15C);
         for _ in 0..dice.below(4) {
-            let at = Duration::from_millis(dice.roll() % 120_000);
-            let (skip, times) = (dice.roll() % 60, 1 + dice.roll() % 3);
+            // Most of a story happens in its first minute, and a fault that comes later meets no call.
+            let at = Duration::from_millis(dice.roll() % 45_000);
+            let (skip, times) = (dice.roll() % 40, 1 + dice.roll() % 3);
             let what = match dice.below(9) {
                 0 | 1 => DiskTrouble::Power(Duration::from_millis(1 + dice.roll() % 30_000)),
                 2 | 3 => DiskTrouble::PowerAtWrite(skip),

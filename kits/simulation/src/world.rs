@@ -16,6 +16,7 @@ use steadfast::{
 };
 use steadfast_clock::SeededRandom;
 use steadfast_memory::MemoryStore;
+use steadfast_sqlite::Durability;
 use steadfast_testing::program::{ast::names, dice::Dice};
 
 use crate::{
@@ -82,8 +83,8 @@ pub fn play_on(
 /// # Errors
 ///
 /// As [`play`].
-pub fn play_on_disk(story: &Story) -> std::io::Result<Played> {
-    play_in(story, |time| Machine::new(story, time).map(Ground::Machine))
+pub fn play_on_disk(story: &Story, durability: Durability) -> std::io::Result<Played> {
+    play_in(story, |time| Machine::new(story, time, durability).map(Ground::Machine))
 }
 
 fn play_in(
