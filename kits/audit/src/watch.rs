@@ -86,6 +86,19 @@ pub struct TurnWait {
     pub until_ms: u64,
 }
 
+/// A claim whose lease expired although the session was in use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExpiredClaim {
+    /// The session.
+    pub key: SessionKey,
+    /// The number of the claim.
+    pub epoch: u64,
+    /// When the lease expired, by the store's time.
+    pub since_ms: u64,
+    /// When the session was claimed anew.
+    pub until_ms: u64,
+}
+
 impl WatchedStore {
     /// Watches a store that was opened just now with this clock, and is empty.
     pub fn new(inner: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
@@ -130,6 +143,22 @@ impl Watch {
     /// for a claim that no fetch made.
     pub fn claim_until_ms(&self, key: &SessionKey, epoch: u64) -> Option<u64> {
         self.lock().sessions.claim_until_ms(key, epoch)
+    }
+
+    /// Returns when a claim ended or will end, by expiry or release; `None` for a claim that no fetch made.
+    pub fn claim_end_ms(&self, key: &SessionKey, epoch: u64) -> Option<u64> {
+        self.lock().sessions.claim_end_ms(key, epoch)
+    }
+
+    /// Returns the claims whose leases expired although the session was in use.
+    pub fn expired_claims(&self) -> Vec<ExpiredClaim> {
+        self.lock().sessions.expired.clone()
+    }
+
+    /// Names the turns and activities whose holders let the lease expire and never excused that.
+    pub fn outlived(&self) -> Vec<String> {
+        let (now, shadow) = (self.now_ms(), self.lock());
+        shadow.turns.outlived(now).into_iter().chain(shadow.work.outlived(now)).collect()
     }
 
     fn now_ms(&self) -> u64 {

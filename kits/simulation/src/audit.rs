@@ -26,6 +26,12 @@ pub fn audit(
     let store = store_of(Arc::clone(&desk.provider), Arc::clone(&desk.clock));
     let terms = Terms {
         capacity: capacity(story, journal),
+        lacking: story
+            .workers
+            .iter()
+            .flat_map(|worker| &worker.lacks)
+            .map(|name| (*name).to_owned())
+            .collect(),
         store_began_ms: Some(FIRST_WALL_MS),
         watch: Some(watch.clone()),
         code: Some(Arc::new(Code::of(story))),

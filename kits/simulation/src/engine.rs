@@ -9,7 +9,7 @@ pub use steadfast::{
     },
 };
 #[cfg(feature = "mutations")]
-pub use steadfast_mutants_runtime::{
+pub use steadfast_broken::{
     ActivityContext, Runtime, RuntimeOptions,
     registry::{ActivityRegistry, OrchestrationRegistry},
 };

@@ -10,6 +10,8 @@ pub mod client;
 pub mod code;
 pub mod engine;
 pub mod journal;
+#[cfg(feature = "mutations")]
+pub mod mutations;
 pub mod process;
 pub mod story;
 pub mod time;

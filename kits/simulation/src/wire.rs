@@ -34,7 +34,9 @@ pub enum Disturbance {
 impl Disturbance {
     fn fault(self) -> FaultKind {
         match self {
-            Self::Fails(_) | Self::LosesAnswer(_) | Self::Late(_) => FaultKind::Disturbed,
+            Self::Fails(_) => FaultKind::Failed,
+            Self::LosesAnswer(_) => FaultKind::Unanswered,
+            Self::Late(_) => FaultKind::Late,
             Self::DiesBefore | Self::DiesAfter => FaultKind::Killed,
         }
     }
