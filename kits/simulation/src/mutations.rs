@@ -45,6 +45,12 @@ struct Candidate {
     clause: &'static str,
 }
 
+impl Candidate {
+    fn is_named(&self, only: &str) -> bool {
+        self.place == only || self.what.contains(only)
+    }
+}
+
 /// Lists the mutants: those of the runtime, then those of the memory store that a story can observe.
 fn candidates() -> Vec<Candidate> {
     let runtime = steadfast_broken::MUTANTS.iter().map(|mutant| Candidate {
@@ -63,7 +69,7 @@ fn candidates() -> Vec<Candidate> {
     runtime.chain(memory).collect()
 }
 
-/// Plays stories on every mutant whose name contains `only`, at most `seeds` on each, on two threads. `tell`
+/// Plays stories on every mutant whose name contains `only`, or whose place is `only`, at most `seeds` on each, on two threads. `tell`
 /// is called for each mutant when it is decided.
 ///
 /// # Errors
@@ -74,7 +80,7 @@ pub fn table(seeds: u64, only: Option<&str>, tell: impl Fn(&Row) + Sync) -> io::
     let chosen: Vec<(usize, Candidate)> = all
         .into_iter()
         .enumerate()
-        .filter(|(_, candidate)| only.is_none_or(|only| candidate.what.contains(only)))
+        .filter(|(_, candidate)| only.is_none_or(|only| candidate.is_named(only)))
         .collect();
     let (next, rows) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {

@@ -106,7 +106,11 @@ pub(super) fn deliveries_count_deaths_only(case: &Case) -> Vec<Violation> {
     let runs = seen::runs(&case.evidence);
     let over = runs.iter().filter(|seen| {
         let counts = |fault: &&seen::SeenFault<'_>| match fault.fault.kind {
-            FaultKind::Slow | FaultKind::Stepped | FaultKind::Released | FaultKind::Failed => false,
+            FaultKind::Slow
+            | FaultKind::Stepped
+            | FaultKind::Released
+            | FaultKind::Failed
+            | FaultKind::Drained => false,
             FaultKind::Paused => fault.ended_us().saturating_add(EXCUSE_US) > seen.began_us,
             _ => true,
         };
