@@ -12,7 +12,6 @@ use std::{
 use steadfast::{
     Client, TagFilter,
     providers::{Provider, Store},
-    runtime::OnMissingHandler,
 };
 use steadfast_audit::{FaultKind, Life, Violation};
 use steadfast_clock::{Clock, SeededRandom};
@@ -24,7 +23,7 @@ use crate::{
     audit::Witnesses,
     client,
     code::{self, Place},
-    engine::{Runtime, RuntimeOptions},
+    engine::{OnMissingHandler, Runtime, RuntimeOptions},
     ground::{DiskTrouble, Ground, Machine},
     journal::{Journal, Note, Noted},
     process::Process,

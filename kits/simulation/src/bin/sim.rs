@@ -53,6 +53,11 @@ struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 2_000)]
     plays: usize,
 
+    /// Play stories on broken engines instead: each must break a promise
+    #[cfg(feature = "mutations")]
+    #[arg(long)]
+    mutations: bool,
+
     /// How many stories are played at a time
     #[arg(long, value_name = "N", default_value_t = 2)]
     jobs: usize,
@@ -157,6 +162,10 @@ fn run(arguments: &Arguments) -> Result<usize, Fault> {
         }
         return Ok(broken);
     }
+    #[cfg(feature = "mutations")]
+    if arguments.mutations {
+        return mutations();
+    }
     let seeds = arguments.seed.map_or(arguments.seeds.0.clone(), |seed| seed..seed + 1);
     let (next, broken) = (AtomicU64::new(seeds.start), Mutex::new(Vec::new()));
     let work = || -> Result<(), Fault> {
@@ -184,6 +193,21 @@ fn run(arguments: &Arguments) -> Result<usize, Fault> {
     let broken = broken.into_inner().unwrap_or_else(PoisonError::into_inner);
     println!("{} stories, {} break a promise: {broken:?}", seeds.end - seeds.start, broken.len());
     Ok(broken.len())
+}
+
+/// How many stories are played on a broken engine at most.
+#[cfg(feature = "mutations")]
+const MUTATION_SEEDS: u64 = 60;
+
+/// Prints how each broken engine was caught. Returns how many were not.
+#[cfg(feature = "mutations")]
+fn mutations() -> Result<usize, Fault> {
+    use steadfast_simulation::mutations::{Row, table};
+    let rows = table(MUTATION_SEEDS, None, |row| println!("{row}"))?;
+    let survivors = rows.iter().filter(|row| !row.is_caught()).count();
+    let seeds: u64 = rows.iter().filter_map(Row::seeds).sum();
+    println!("{} broken engines, {survivors} survive; {seeds} stories caught the others", rows.len());
+    Ok(survivors)
 }
 
 /// Prints what came of a story. Returns whether it broke a promise.
