@@ -30,6 +30,7 @@ mod managed;
 mod register;
 mod released;
 mod renew;
+mod rises;
 mod table;
 
 use ask::ActivityInFlight;

@@ -16,6 +16,7 @@ use steadfast_clock::Clock;
 use steadfast_conformance::{BoxError, Damage, Subject, async_trait};
 use steadfast_store::Provider;
 
+include!("mutant.rs");
 include!("list.rs");
 include!(concat!(env!("OUT_DIR"), "/broken.rs"));
 
@@ -33,6 +34,13 @@ pub fn all() -> Vec<Broken> {
 /// Returns the copy without a mutant. It must keep the contract: otherwise a caught mutant proves nothing.
 pub fn whole() -> Arc<dyn Subject> {
     Arc::new(Variant { mutant: "none" })
+}
+
+/// Opens the copy of the store with one mutant, or with none for `none`, in memory of its own. The thread
+/// runs that mutant until another one is opened on it.
+pub fn open(mutant: &'static str, clock: Arc<dyn Clock>) -> Arc<dyn steadfast_store::Store> {
+    RUNNING.set(mutant);
+    Arc::new(broken::MemoryStore::with_clock(clock))
 }
 
 thread_local! {

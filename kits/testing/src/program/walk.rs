@@ -1,6 +1,6 @@
 //! Ways through a program: every statement in reading order, and one of them changed.
 
-use super::ast::{Block, Own, Program, Step};
+use super::ast::{Block, Operation, Own, Program, Step};
 
 /// A statement: the number of its block in reading order, and its place there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +32,29 @@ pub(super) fn edited<T>(
     let mut blocks_before = site.block;
     let result = change(nth(&mut program.body, &mut blocks_before)?);
     Some((program, result))
+}
+
+impl Program {
+    /// Returns the program without the statements that start other orchestrations.
+    pub fn childless(&self) -> Self {
+        Self { body: childless(&self.body) }
+    }
+}
+
+fn childless(block: &Block) -> Block {
+    let mut kept: Vec<Step> = block.0.iter().filter(|step| !starts_another(step)).cloned().collect();
+    for inner in kept.iter_mut().flat_map(inner_mut) {
+        *inner = childless(inner);
+    }
+    Block(kept)
+}
+
+fn starts_another(step: &Step) -> bool {
+    match step {
+        Step::Await(operation) | Step::Hold { operation, .. } => matches!(operation, Operation::Child { .. }),
+        Step::Detach { .. } => true,
+        _ => false,
+    }
 }
 
 /// The blocks inside a statement.
