@@ -24,6 +24,7 @@ impl MemoryStore {
             let look = self.clock.monotonic().saturating_add(NOTICES_SLEEP);
             let until_look = if is_moment { until.min(look) } else { until };
             tokio::select! {
+                biased;
                 () = changed.as_mut() => return,
                 () = self.clock.sleep_until(until_look) => {}
             }
