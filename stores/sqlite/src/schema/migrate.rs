@@ -14,6 +14,7 @@ const MIGRATIONS: &[&str] = &[
     sql!("migrations/0003_clock"),
     sql!("migrations/0004_order"),
     sql!("migrations/0005_workers"),
+    sql!("migrations/0006_orphans_batches"),
 ];
 
 /// Brings a database to the schema of this build.

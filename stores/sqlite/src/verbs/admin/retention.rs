@@ -25,13 +25,13 @@ pub(crate) struct RetentionCursor {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RetentionWalk {
     roots: Pass,
-    children: Pass,
+    orphans: Pass,
 }
 
 impl RetentionWalk {
     /// Tells whether the call has looked at all instances.
     pub(crate) fn has_seen_all(&self) -> bool {
-        self.roots.ends_left == 0 && self.children.ends_left == 0
+        self.roots.ends_left == 0 && self.orphans.ends_left == 0
     }
 }
 
@@ -63,13 +63,13 @@ const MOST_LOOKED_AT: i64 = 256;
 impl RetentionCursor {
     /// Begins the walk of a call where the last one ended.
     pub(crate) fn begin(&self) -> RetentionWalk {
-        let (roots, children) = *self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        RetentionWalk { roots: Pass::from(roots), children: Pass::from(children) }
+        let (roots, orphans) = *self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        RetentionWalk { roots: Pass::from(roots), orphans: Pass::from(orphans) }
     }
 
     /// Ends the walk of a call: the next one goes on from there.
     pub(crate) fn end(&self, walk: &RetentionWalk) {
-        let places = (walk.roots.place, walk.children.place);
+        let places = (walk.roots.place, walk.orphans.place);
         *self.places.lock().unwrap_or_else(PoisonError::into_inner) = places;
     }
 
@@ -115,8 +115,8 @@ impl Db<'_> {
             (cursor, &mut total),
         )?;
         let left = limit.saturating_sub(deleted);
-        let statement = sql!("admin/ended/children");
-        self.delete_behind(statement, before, &mut walk.children, left, (cursor, &mut total))?;
+        let statement = sql!("admin/ended/orphans");
+        self.delete_behind(statement, before, &mut walk.orphans, left, (cursor, &mut total))?;
         Ok((total, walk))
     }
 
@@ -137,16 +137,16 @@ impl Db<'_> {
         let bound = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(MOST_LOOKED_AT);
         let found = self.all(statement, params![before, from.ended_at, from.key, bound], |row| {
             let place = Place { ended_at: row.get(0)?, key: row.get(1)? };
-            Ok((place, row.get::<_, String>(2)?, row.get::<_, bool>(3)?))
+            Ok((place, row.get::<_, String>(2)?))
         })?;
         let is_last = i64::try_from(found.len()).is_ok_and(|count| count < bound);
         let mut deleted = 0;
-        for (looked_at, root, is_root) in found {
+        for (looked_at, root) in found {
             if deleted == limit {
                 return Ok(deleted);
             }
             pass.place = looked_at;
-            if !is_root || cursor.is_left_out(&root) {
+            if cursor.is_left_out(&root) {
                 continue;
             }
             let tree = self.ended_tree(&root);

@@ -140,3 +140,57 @@ async fn gauges_read_neither_histories_nor_what_has_ended() {
         .expect("the rows are there");
     assert_eq!(cost().await, (running, usual));
 }
+
+/// Adds a parent that runs, and children of it that have ended.
+fn add_children(path: &Path, count: i64) {
+    raw(path)
+        .execute_batch(&format!(
+            "INSERT INTO instances (key, instance, name, version, ord)
+             VALUES (10, 'parent', 'Chain', '1.0.0', 1);
+             INSERT INTO executions (key, execution, run, status, started_at)
+             VALUES (10, 1, 1, 'Running', 0);
+             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count})
+             INSERT INTO instances (key, instance, name, version, ord, parent, ended_at)
+             SELECT 4000000 + i, 'part' || i, 'Chain', '1.0.0', 10 + i, 'parent', i FROM n"
+        ))
+        .expect("the rows are there");
+}
+
+#[tokio::test]
+async fn g12_a_call_with_nothing_to_delete_does_not_walk_the_ended_children_of_a_parent_that_runs() {
+    let mut costs = Vec::new();
+    for count in [10, 10_000] {
+        let counted = Counted::with(1).await;
+        add_children(&counted.path, count);
+        // The first call prepares the statements.
+        counted.step().await;
+        let (deleted, cost) = counted.step().await;
+        assert_eq!(deleted, 0);
+        costs.push(cost);
+    }
+    assert_eq!(costs[0], costs[1], "the steps beside 10 children and beside 10000");
+}
+
+/// The parent may vanish, come again under its id, and vanish again.
+#[tokio::test]
+async fn children_are_deleted_by_retention_exactly_while_their_parent_is_gone() {
+    let counted = Counted::with(1).await;
+    add_children(&counted.path, 3);
+    let file = raw(&counted.path);
+    let run = |sql: &str| file.execute_batch(sql).expect("it is changed");
+    run("DELETE FROM executions WHERE key = 10; DELETE FROM instances WHERE key = 10");
+    // An id that something refers to is not an instance yet.
+    run("INSERT INTO instances (key, instance) VALUES (11, 'parent')");
+    run("UPDATE instances SET ended_at = 9000000000000 WHERE instance IN ('part2', 'part3')");
+    assert_eq!(counted.step().await.0, 1, "the first child has no parent");
+    run("UPDATE instances SET name = 'Chain', version = '1.0.0' WHERE key = 11;
+         UPDATE instances SET ended_at = 1 WHERE instance = 'part2'");
+    assert_eq!(counted.step().await.0, 0, "the parent is there again");
+    run("INSERT INTO instances (key, instance) VALUES (12, 'part4');
+         UPDATE instances SET name = 'Chain', version = '1.0.0', parent = 'gone', ended_at = 1
+         WHERE key = 12");
+    assert_eq!(counted.step().await.0, 1, "a child whose parent was gone when it began");
+    run("DELETE FROM instances WHERE key = 11");
+    assert_eq!(counted.step().await.0, 1, "the second child has no parent again");
+    assert!(counted.store.state("part3").await.expect("it reads").is_some(), "it ended just now");
+}
