@@ -103,7 +103,13 @@ async fn prune(probe: &mut Probe<'_>) -> Result<()> {
         let filter = InstanceFilter { limit: Some(LIMIT), ..InstanceFilter::default() };
         Ok(admin.prune_executions_bulk(filter, PruneOptions::default()).await?.instances_processed)
     };
-    probe.count("prune_executions_bulk of the oldest", Growth::Flat, call).await
+    probe.count("prune_executions_bulk of the oldest", Growth::Flat, call).await?;
+    let call = async |_| {
+        let filter = InstanceFilter { completed_before: Some(1), ..InstanceFilter::default() };
+        Ok(admin.prune_executions_bulk(filter, PruneOptions::default()).await?.instances_processed)
+    };
+    let why = Growth::Known("no index has the ends of all instances");
+    probe.count("prune_executions_bulk by age that finds nothing", why, call).await
 }
 
 /// Deletes a parent with very many children, which can be done once.
