@@ -9,7 +9,7 @@ WHERE instances.name IS NOT NULL
   AND instances.ord < ?1
   AND (?2 IS NULL OR instances.current_status = ?2)
   AND (?3 IS NULL OR instances.name = ?3)
-  AND (?4 IS NULL OR substr(instances.instance, 1, ?5) = ?4)
+  AND (?4 IS NULL OR (instances.instance >= ?4 AND instances.instance < coalesce(?5, x'')))
   AND (?6 IS NULL OR instances.parent = ?6)
   AND (NOT ?7 OR instances.parent IS NULL)
 ORDER BY instances.ord DESC LIMIT ?8

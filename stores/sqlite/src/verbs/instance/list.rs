@@ -48,29 +48,11 @@ impl Db<'_> {
         };
         let limit = i64::try_from(query.page_size()).unwrap_or(i64::MAX);
         let prefix = query.id_prefix.as_deref();
-        let length = prefix.map(|prefix| i64::try_from(prefix.chars().count()).unwrap_or(i64::MAX));
+        let end = prefix.and_then(behind_prefix);
         let InstanceQuery { status, orchestration, parent, roots_only, .. } = query;
         let row = |row: &rusqlite::Row<'_>| Ok((read(row)?, row.get::<_, i64>(ORDER)?));
-        let leading = self.leading(query)?;
-        let found = if leading == Leading::Prefix {
-            let end = prefix.and_then(behind_prefix);
-            let columns = params![
-                before,
-                status,
-                orchestration,
-                prefix,
-                length,
-                parent,
-                roots_only,
-                limit + 1,
-                end,
-            ];
-            self.all(leading.statement(), columns, row)?
-        } else {
-            let columns =
-                params![before, status, orchestration, prefix, length, parent, roots_only, limit + 1];
-            self.all(leading.statement(), columns, row)?
-        };
+        let columns = params![before, status, orchestration, prefix, end, parent, roots_only, limit + 1];
+        let found = self.all(self.leading(query)?.statement(), columns, row)?;
         Ok(instance_page(query, found))
     }
 
