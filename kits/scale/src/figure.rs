@@ -114,8 +114,8 @@ mod tests {
 
     fn faults(small: Figure, large: Figure) -> usize {
         let made = Made { instances: 1, events: 1, sets: 1, children: 1 };
-        let comparison =
-            Comparison::of(Backend::Sqlite, [&made, &made], vec![small], vec![large]).expect("the same calls");
+        let comparison = Comparison::of(Backend::Sqlite, [&made, &made], vec![small], vec![large])
+            .expect("the same calls");
         comparison.faults().len()
     }
 

@@ -10,10 +10,12 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use steadfast::runtime::Runtime;
 use steadfast::runtime::registry::ActivityRegistry;
-use steadfast::{Client, OrchestrationContext, OrchestrationRegistry, PruneOptions, RuntimeOptions, TagFilter};
+use steadfast::{
+    Client, OrchestrationContext, OrchestrationRegistry, PruneOptions, RuntimeOptions, TagFilter,
+};
 use steadfast_store::{
-    Abandon, Attempt, Cold, ListedHandler, MAX_UNREADABLE_ATTEMPTS, Owner, SessionRequest, SessionScope, Store,
-    TurnRequest, WaitFor, Waited, WorkRequest, WorkerId, WorkerProcess, WorkerReport, WorkerSlots,
+    Abandon, Attempt, Cold, ListedHandler, MAX_UNREADABLE_ATTEMPTS, Owner, SessionRequest, SessionScope,
+    Store, TurnRequest, WaitFor, Waited, WorkRequest, WorkerId, WorkerProcess, WorkerReport, WorkerSlots,
 };
 
 use crate::site::{Opened, Site, connect};

@@ -8,7 +8,8 @@ use steadfast_scale::site::Backend;
 
 async fn check(backend: Backend) {
     let asked = std::env::var("STEADFAST_INSTANCES").ok().and_then(|text| text.parse().ok());
-    let comparison = measure(backend, asked.unwrap_or(10_000), &|_| ()).await.expect("both stores are measured");
+    let comparison =
+        measure(backend, asked.unwrap_or(10_000), &|_| ()).await.expect("both stores are measured");
     assert!(comparison.faults().is_empty(), "{:?} grow with the store:\n{comparison}", comparison.faults());
 }
 

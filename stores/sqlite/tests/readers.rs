@@ -1,5 +1,5 @@
-//! What a store on SQLite reads, given texts and bytes that it did not write: no panic, an error that says what
-//! is wrong, and other instances go on. `kits/testing/tests/readers` lists all readers.
+//! What a store on SQLite reads, given texts and bytes that it did not write: no panic, an error that says
+//! what is wrong, and other instances go on. `kits/testing/tests/readers` lists all readers.
 
 #![allow(clippy::unwrap_used, reason = "a test panics where an expectation does not hold")]
 
@@ -13,10 +13,13 @@ use steadfast_store::{
 };
 use tokio::runtime::Runtime;
 
-const TEXT: &str = r#"[{"event_id":1,"source_event_id":null,"instance_id":"i","execution_id":1,"timestamp_ms":1,
-    "duroxide_version":"0.1.0","type":"OrchestrationStarted","name":"Order","version":"1.0.0","input":"",
-    "parent_instance":null,"parent_id":null},{"event_id":2,"source_event_id":null,"instance_id":"i",
-    "execution_id":1,"timestamp_ms":1,"duroxide_version":"0.1.0","type":"KeyValueSet","key":"k","value":"v"}]"#;
+const TEXT: &str = r#"[
+    {"event_id":1,"source_event_id":null,"instance_id":"i","execution_id":1,"timestamp_ms":1,
+     "duroxide_version":"0.1.0","type":"OrchestrationStarted","name":"Order","version":"1.0.0","input":"",
+     "parent_instance":null,"parent_id":null},
+    {"event_id":2,"source_event_id":null,"instance_id":"i","execution_id":1,"timestamp_ms":1,
+     "duroxide_version":"0.1.0","type":"KeyValueSet","key":"k","value":"v"}
+]"#;
 
 fn cases(cases: u32) -> ProptestConfig {
     let times = std::env::var("STEADFAST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(1_u32);

@@ -16,11 +16,7 @@ const TABLES: &[TableRule] = &[
     TableRule {
         table: "instances",
         rows: OF_INSTANCES,
-        numbers: &[
-            ("ord", Numbers::Drawn),
-            ("change", Numbers::Drawn),
-            ("parent_life", Numbers::ParentLife),
-        ],
+        numbers: &[("ord", Numbers::Drawn), ("change", Numbers::Drawn), ("parent_life", Numbers::ParentLife)],
         times: &[
             ("created_at", TimeForm::Stamp),
             ("updated_at", TimeForm::Stamp),
@@ -114,9 +110,8 @@ pub(super) async fn copy(
     for rule in TABLES {
         client.batch_execute(&format!("VACUUM ANALYZE {schema}.{}", rule.table)).await?;
     }
-    let counts = format!(
-        "SELECT (SELECT count(*) FROM {schema}.instances), (SELECT count(*) FROM {schema}.history)"
-    );
+    let counts =
+        format!("SELECT (SELECT count(*) FROM {schema}.instances), (SELECT count(*) FROM {schema}.history)");
     let row = client.query_one(&counts, &[]).await?;
     Ok((u64::try_from(row.get::<_, i64>(0))?, u64::try_from(row.get::<_, i64>(1))?))
 }
@@ -141,8 +136,7 @@ async fn prepare(
 ) -> Result<String> {
     let TableRule { table, .. } = rule;
     let rows = rule.rows.replace("{mark}", &format!("%{}%", round.mark));
-    let keep =
-        format!("CREATE TEMP TABLE of_{table} AS SELECT t.* FROM {schema}.{table} AS t WHERE {rows}");
+    let keep = format!("CREATE TEMP TABLE of_{table} AS SELECT t.* FROM {schema}.{table} AS t WHERE {rows}");
     client.batch_execute(&keep).await?;
     let columns = client.query(COLUMNS, &[&schema, table]).await?;
     let columns: Vec<(String, String)> = columns.iter().map(|row| (row.get(0), row.get(1))).collect();

@@ -123,19 +123,22 @@ pub(super) fn copy(path: &Path, rounds: &[Round], tell: &(dyn Fn(&str) + Sync)) 
         let drawn = spans[&Numbers::Drawn];
         let copies = i64::try_from(round.copies)?;
         file.execute("UPDATE counter SET value = value + ?1", [(copies + 1) * drawn.width])?;
-        file.execute_batch(&TABLES.iter().fold(String::new(), |all, rule| {
-            all + &format!("DROP TABLE temp.of_{};", rule.table)
-        }))?;
+        file.execute_batch(
+            &TABLES
+                .iter()
+                .fold(String::new(), |all, rule| all + &format!("DROP TABLE temp.of_{};", rule.table)),
+        )?;
     }
     file.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
-    let counts = "SELECT (SELECT count(*) FROM instances WHERE name IS NOT NULL), (SELECT count(*) FROM history)";
-    let (instances, events): (i64, i64) =
-        file.query_row(counts, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let counts =
+        "SELECT (SELECT count(*) FROM instances WHERE name IS NOT NULL), (SELECT count(*) FROM history)";
+    let (instances, events): (i64, i64) = file.query_row(counts, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok((u64::try_from(instances)?, u64::try_from(events)?))
 }
 
 fn highest(file: &Connection) -> Result<HashMap<Numbers, i64>> {
-    let look = |(numbers, look): &(Numbers, &str)| Ok((*numbers, file.query_row(look, [], |row| row.get(0))?));
+    let look =
+        |(numbers, look): &(Numbers, &str)| Ok((*numbers, file.query_row(look, [], |row| row.get(0))?));
     HIGHEST.iter().map(look).collect()
 }
 
@@ -197,7 +200,9 @@ fn value(
 fn age(table: &str) -> String {
     let (ended, is_recent) = match table {
         "instances" => ("t.ended_at", "t.instance LIKE 'recent%'"),
-        _ => ("t.completed_at", "t.key IN (SELECT key FROM main.instances WHERE instance LIKE 'recent%~t~%')"),
+        _ => {
+            ("t.completed_at", "t.key IN (SELECT key FROM main.instances WHERE instance LIKE 'recent%~t~%')")
+        }
     };
     format!("CASE WHEN {ended} IS NULL THEN 0 WHEN {is_recent} THEN n.i ELSE {AGE_MS} + n.i * 1000 END")
 }

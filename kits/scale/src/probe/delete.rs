@@ -88,9 +88,7 @@ async fn delete_bulk(admin: &dyn ProviderAdmin, filter: InstanceFilter, at_least
 async fn prune(probe: &mut Probe<'_>) -> Result<()> {
     let admin = probe.admin()?;
     let one = probe.middle("old8", 0);
-    let call = async |_| {
-        Ok(admin.prune_executions(&one, PruneOptions::default()).await?.instances_processed)
-    };
+    let call = async |_| Ok(admin.prune_executions(&one, PruneOptions::default()).await?.instances_processed);
     probe.count("prune_executions", Growth::Flat, call).await?;
     let call = async |_| {
         let filter = InstanceFilter { instance_ids: Some(vec![one.clone()]), ..InstanceFilter::default() };

@@ -1,5 +1,5 @@
-//! Histories and messages that no engine wrote: replay reports where code and history part, and a turn goes on
-//! or fails; neither panics.
+//! Histories and messages that no engine wrote: replay reports where code and history part, and a turn goes
+//! on or fails; neither panics.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -85,7 +85,8 @@ proptest! {
 
     #[test]
     fn messages_that_fit_no_call_make_no_turn_panic(
-        history in history(), messages in messages(), now in prop_oneof![Just(0), Just(u64::MAX), any::<u64>()],
+        history in history(), messages in messages(),
+        now in prop_oneof![Just(0), Just(u64::MAX), any::<u64>()],
     ) {
         let shown = format!("{history:#?} {messages:#?} {now}");
         let turn = catch_unwind(AssertUnwindSafe(|| {

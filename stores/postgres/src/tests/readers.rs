@@ -1,5 +1,5 @@
-//! What the store reads beside rows, given texts that it did not write. `kits/testing/tests/readers` lists all
-//! readers.
+//! What the store reads beside rows, given texts that it did not write. `kits/testing/tests/readers` lists
+//! all readers.
 
 use std::sync::Arc;
 
@@ -21,9 +21,8 @@ fn connection_string() -> impl Strategy<Value = String> {
     });
     let bare =
         (part(), part()).prop_map(|(host, value)| format!("postgres://h{host}?sslmode=require&a={value}"));
-    let pairs = (part(), part(), part()).prop_map(|(host, key, value)| {
-        format!("host=h{host} sslmode=require {key}={value}")
-    });
+    let pairs = (part(), part(), part())
+        .prop_map(|(host, key, value)| format!("host=h{host} sslmode=require {key}={value}"));
     prop_oneof![url, bare, pairs, any::<String>()]
 }
 
@@ -48,7 +47,9 @@ proptest! {
     }
 
     #[test]
-    fn a_password_is_shown_in_no_connection_string(user in "[a-c?&=/%#]{0,6}", rest in "[a-c@?&=:/%#0-9]{0,12}") {
+    fn a_password_is_shown_in_no_connection_string(
+        user in "[a-c?&=/%#]{0,6}", rest in "[a-c@?&=:/%#0-9]{0,12}",
+    ) {
         let text = format!("postgres://{user}:geheim@{rest}");
         prop_assert!(!shown(&text).contains("geheim"), "{}", shown(&text));
         if let Err(error) = Address::parse(&text) {

@@ -10,8 +10,8 @@ use rusqlite::params;
 use steadfast_core::Event;
 use steadfast_store::rules::{child_left_behind, no_such_execution, no_such_instance, still_running};
 use steadfast_store::{
-    DeleteInstanceResult, ExecutionInfo, Gauges, InstanceFilter, InstanceInfo,
-    ProviderAdmin, ProviderError, PruneOptions, PruneResult, QueueDepths, Store, SystemMetrics,
+    DeleteInstanceResult, ExecutionInfo, Gauges, InstanceFilter, InstanceInfo, ProviderAdmin, ProviderError,
+    PruneOptions, PruneResult, QueueDepths, Store, SystemMetrics,
 };
 
 use crate::link::db::{Db, sql, time, unsigned};

@@ -30,7 +30,8 @@ BEGIN
             AS early);
     END IF;
     IF cardinality(v_early) <= p_limit THEN
-        OPEN v_cursor FOR SELECT root.instance_id FROM {schema}.named_roots(v_early, p_completed_before) AS root;
+        OPEN v_cursor FOR SELECT root.instance_id FROM {schema}.named_roots(v_early,
+            p_completed_before) AS root;
     ELSIF p_instances IS NULL THEN
         OPEN v_cursor FOR SELECT root.instance_id FROM {schema}.ended_roots(p_completed_before) AS root;
     ELSE

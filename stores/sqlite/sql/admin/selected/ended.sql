@@ -1,5 +1,5 @@
--- Lists roots that ended before ?1, in a bounded batch of no order: those without a parent, those whose parent
--- was deleted, and those that continued as new and have not gone on.
+-- Lists roots that ended before ?1, in a bounded batch of no order: those without a parent, those whose
+-- parent was deleted, and those that continued as new and have not gone on.
 SELECT ord, key, instance FROM instances
 WHERE ended_at IS NOT NULL AND parent IS NULL AND name IS NOT NULL AND ended_at < ?1
 UNION ALL

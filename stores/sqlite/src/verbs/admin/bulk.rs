@@ -59,7 +59,11 @@ impl Db<'_> {
         Ok(())
     }
 
-    pub(crate) fn prune_bulk(&self, filter: &InstanceFilter, options: &PruneOptions) -> DbResult<PruneResult> {
+    pub(crate) fn prune_bulk(
+        &self,
+        filter: &InstanceFilter,
+        options: &PruneOptions,
+    ) -> DbResult<PruneResult> {
         let limit = filter.limit.unwrap_or(DEFAULT_BULK_LIMIT);
         let before = filter.completed_before.map(time);
         let selected = match &filter.instance_ids {

@@ -1,6 +1,6 @@
 -- Compatible function: lists the instances whose current execution has the given status, newest first. An
--- unknown status gives no rows. They are found by their status and then sorted: a plan that reads them in their
--- order steps over the instances of every other status. Columns: out_instance_id.
+-- unknown status gives no rows. They are found by their status and then sorted: a plan that reads them in
+-- their order steps over the instances of every other status. Columns: out_instance_id.
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.list_instances_by_status(p_status TEXT)
 RETURNS TABLE(out_instance_id TEXT)
