@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use steadfast::runtime::Runtime;
 use steadfast::runtime::registry::ActivityRegistry;
 use steadfast::{
@@ -152,7 +152,7 @@ async fn leave_waiting(site: &Site, opened: &Opened, client: &Client) -> Result<
         store.abandon(&token, Abandon { retry_after: None, attempt: Attempt::Uncounted }).await?;
     }
     store.report_worker(&report(&format!("node{SET}"))).await?;
-    let admin = store.admin().expect("a store of this project has it");
+    let admin = store.admin().context("the store has no management")?;
     for (id, _) in FANS {
         let pruned = admin.prune_executions(id, PruneOptions::default()).await?;
         ensure!(pruned.executions_deleted == 1, "{id} has one former execution");

@@ -1,6 +1,6 @@
 -- Lists up to p_limit instances that may be roots and that ended up to a time (Unix milliseconds), in no
--- order. They are found by the time of their end; what ended later is not looked at. Instances that continued as new
--- and have not gone on are among them, whenever that was. The caller looks at each again.
+-- order. They are found by the time of their end; what ended later is not looked at. Instances that continued
+-- as new and have not gone on are among them, whenever that was. The caller looks at each again.
 -- Locks: none.
 CREATE OR REPLACE FUNCTION {schema}.early_roots(p_ended_until BIGINT, p_limit BIGINT)
 RETURNS TABLE(instance_id TEXT)
