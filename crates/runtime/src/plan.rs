@@ -208,6 +208,8 @@ fn refuse_zeros(options: &RuntimeOptions) -> Result<(), OptionsError> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
@@ -243,5 +245,51 @@ mod tests {
             Plan::try_from(options).expect_err("is refused"),
             OptionsError::Zero { option: "worker_lock_timeout", default: 30 * SECOND }
         );
+    }
+
+    /// Durations of every size, those at the ends above all.
+    fn durations() -> impl Strategy<Value = Duration> {
+        prop_oneof![
+            Just(Duration::ZERO),
+            Just(Duration::from_nanos(1)),
+            Just(Duration::MAX),
+            (any::<u64>(), 0..1_000_000_000_u32).prop_map(|(secs, nanos)| Duration::new(secs, nanos)),
+            (0..100_000_u64).prop_map(Duration::from_millis),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn options_of_any_size_make_a_plan_or_an_error(
+            times in prop::array::uniform8(durations()), counts in prop::array::uniform4(any::<usize>()),
+        ) {
+            let [turn, turn_buffer, work, work_buffer, session, session_buffer, idle, hook] = times;
+            let options = RuntimeOptions {
+                orchestrator_lock_timeout: turn,
+                orchestrator_lock_renewal_buffer: turn_buffer,
+                worker_lock_timeout: work,
+                worker_lock_renewal_buffer: work_buffer,
+                session_lock_timeout: session,
+                session_lock_renewal_buffer: session_buffer,
+                session_idle_timeout: idle,
+                session_hook_timeout: hook,
+                max_turn_time: turn,
+                dispatcher_long_poll_timeout: idle,
+                orchestration_concurrency: counts[0],
+                worker_concurrency: counts[1],
+                max_sessions_per_runtime: counts[2],
+                max_warm_bytes: counts[3],
+                ..RuntimeOptions::default()
+            };
+            match Plan::try_from(options) {
+                Ok(plan) => {
+                    for lease in [plan.turn_lease, plan.work_lease, plan.session_lease] {
+                        prop_assert!(lease.renew_every > Duration::ZERO);
+                    }
+                    prop_assert!(plan.session_poll() <= plan.session_proof());
+                }
+                Err(error) => prop_assert!(!error.to_string().is_empty()),
+            }
+        }
     }
 }

@@ -16,7 +16,7 @@ mod worker;
 
 pub use commit::SessionEffect;
 pub use history::{events_of, history_after, holds_run, unreadable_history, unstorable_event};
-pub use instance::instance_page;
+pub use instance::{behind_prefix, instance_page};
 pub use life::{CarriedLife, answers_start, bearer_of_life, carried_life};
 pub use message::{
     UNKNOWN, check_message, check_start, check_timer, fires_at_ms, is_start, needs_no_code, started_by,

@@ -3,6 +3,7 @@
 mod away;
 mod floors;
 mod open;
+mod readers;
 mod released;
 mod rolling;
 mod statements;

@@ -14,6 +14,7 @@ mod house;
 mod layers;
 mod metadata;
 mod migration_diff;
+mod scale;
 mod server;
 mod sim;
 mod step;
@@ -60,6 +61,8 @@ enum Command {
         #[command(subcommand)]
         benchmark: bench::Benchmark,
     },
+    /// Make a small store and a very large one, and count the work of the same calls on both
+    Scale(scale::ScaleArguments),
     /// Write what a migration of the Postgres store changes: tables, indexes, functions in full
     MigrationDiff(migration_diff::MigrationDiffArguments),
 }
@@ -84,6 +87,7 @@ fn run(cli: Cli) -> Result<()> {
         Command::Conformance(arguments) => conformance::run(&workspace, &arguments),
         Command::Sim(arguments) => sim::run(&workspace, &arguments),
         Command::Bench { benchmark } => bench::run(&workspace, &benchmark),
+        Command::Scale(arguments) => scale::run(&workspace, &arguments),
         Command::MigrationDiff(arguments) => migration_diff::run(&workspace, &arguments),
     }
 }

@@ -111,6 +111,12 @@ fn split_url(text: &str) -> Result<Split, String> {
                 .to_owned(),
         );
     }
+    // The driver takes everything before the first @ for a user, options too.
+    let hides_options = |at: usize| text[..at].split_once('?').is_some_and(|(_, rest)| rest.contains('='));
+    if text.find('@').is_some_and(hides_options) {
+        return Err("it holds an @ behind a ?: in an option, write @ as %40; in a password, write ? as %3F"
+            .to_owned());
+    }
     let host = text.find('@').map_or(0, |at| at + 1);
     let Some(mark) = text[host..].find('?').map(|mark| host + mark) else {
         return Ok((text.to_owned(), Vec::new()));
@@ -145,6 +151,10 @@ fn pairs(text: &str) -> Result<Vec<(String, String)>, String> {
     let mut rest = text.trim_start();
     while !rest.is_empty() {
         let (key, after) = rest.split_once('=').ok_or("it is neither a URL nor a list of key=value")?;
+        // The driver ends at such a value, and does not read what follows.
+        if key.trim().is_empty() {
+            return Err("a value has no key in front of its =".to_owned());
+        }
         let mut value = String::new();
         let mut characters = after.trim_start().chars();
         let is_quoted = characters.as_str().starts_with('\'');
@@ -277,6 +287,16 @@ mod tests {
     }
 
     #[test]
+    fn an_at_sign_in_an_option_takes_no_option_out_of_sight() {
+        let text = "postgres://h/d?sslmode=require&application_name=a@b";
+        assert!(why(text).contains("write @ as %40"), "{}", why(text));
+        let text = "postgres://h/d?sslmode=require&application_name=a%40b";
+        assert_eq!(Address::parse(text).unwrap().tls_mode, TlsMode::Require);
+        let text = "postgres://me:p?w@h/d?sslmode=require";
+        assert_eq!(Address::parse(text).unwrap().tls_mode, TlsMode::Require);
+    }
+
+    #[test]
     fn require_with_a_root_certificate_checks_it() {
         let address = Address::parse("postgres://h/d?sslmode=require&sslrootcert=ca.pem").unwrap();
         assert_eq!(address.tls_mode, TlsMode::VerifyCa);
@@ -303,6 +323,7 @@ mod tests {
             ("postgres://h:port/d", "port"),
             ("postgres://h/d?colour=red", "colour"),
             ("host='h", "the quote of host does not end"),
+            ("host=h = sslmode=require", "a value has no key"),
         ] {
             assert!(why(text).contains(said), "{text:?}: {}", why(text));
         }

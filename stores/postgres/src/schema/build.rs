@@ -6,8 +6,12 @@ use crate::link::statement::sql;
 use crate::schema::functions::{FUNCTIONS, Function};
 
 /// The migrations of this build, in order; the first is version 1.
-const MIGRATIONS: &[&str] =
-    &[sql!("migrations/0001_tables"), sql!("migrations/0002_order"), sql!("migrations/0003_workers")];
+const MIGRATIONS: &[&str] = &[
+    sql!("migrations/0001_tables"),
+    sql!("migrations/0002_order"),
+    sql!("migrations/0003_workers"),
+    sql!("migrations/0004_set_aside"),
+];
 
 /// The form that a schema is to have.
 pub(crate) struct Build {

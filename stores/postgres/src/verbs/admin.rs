@@ -24,6 +24,7 @@ pub(crate) const FUNCTIONS: &[Function] = functions![
     "admin/instance_tree",
     "admin/alive_instances",
     "admin/ended_roots",
+    "admin/early_roots",
     "admin/named_roots",
     "admin/refuse_deletion",
     "admin/erase_instances",

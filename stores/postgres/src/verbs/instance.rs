@@ -1,7 +1,7 @@
 //! Instances: their states, read without their histories.
 
 use steadfast_core::{ErrorDetails, Event, EventKind, SystemStats};
-use steadfast_store::rules::{self, ROWLESS, events_of, instance_page, no_such_cursor};
+use steadfast_store::rules::{self, ROWLESS, behind_prefix, events_of, instance_page, no_such_cursor};
 use steadfast_store::{Cursor, ExecutionState, InstancePage, InstanceQuery, InstanceState, ProviderError};
 use tokio_postgres::Row;
 
@@ -65,7 +65,7 @@ impl Db {
         let prefix = query.id_prefix.as_deref().map(escape).filter(|prefix| !prefix.is_empty());
         let status = query.status.as_deref().map(escape);
         let orchestration = query.orchestration.as_deref().map(escape);
-        let end = prefix.as_deref().and_then(behind);
+        let end = prefix.as_deref().and_then(behind_prefix);
         let parent = query.parent.as_deref().map(escape);
         let params = params![before, status, orchestration, prefix, end, parent, query.roots_only, limit + 1];
         let rows = self.rows(OPERATION, Statement::of(sql!("instance/page"), params)).await?;
@@ -97,19 +97,6 @@ impl Db {
     }
 }
 
-/// Returns the least text that sorts behind all texts with this prefix, in the order of bytes; `None` if no
-/// text does.
-fn behind(prefix: &str) -> Option<String> {
-    let mut characters: Vec<char> = prefix.chars().collect();
-    while let Some(last) = characters.pop() {
-        if let Some(next) = (last..=char::MAX).nth(1) {
-            characters.push(next);
-            return Some(characters.into_iter().collect());
-        }
-    }
-    None
-}
-
 fn read(operation: &'static str, row: &Row) -> Result<InstanceState, ProviderError> {
     let plain = |name: &str| column::<String>(operation, row, name).map(unescape);
     let maybe = |name: &str| column::<Option<String>>(operation, row, name).map(|text| text.map(unescape));
@@ -136,17 +123,4 @@ fn execution_state(operation: &'static str, row: &Row) -> Result<ExecutionState,
     let failure: Option<String> = column(operation, row, "failure")?;
     let failure = failure.and_then(|text| serde_json::from_str::<ErrorDetails>(&text).ok());
     Ok(rules::execution_state(status.as_deref(), output.map(unescape), failure))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_begins_alike_lies_before_what_is_behind_it() {
-        assert_eq!(behind("a"), Some("b".to_owned()));
-        assert_eq!(behind("a\u{10ffff}"), Some("b".to_owned()));
-        assert_eq!(behind("\u{d7ff}"), Some("\u{e000}".to_owned()));
-        assert_eq!(behind("\u{10ffff}"), None);
-    }
 }

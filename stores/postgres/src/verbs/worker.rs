@@ -3,7 +3,7 @@
 
 pub(crate) mod excuse;
 pub(crate) mod refuse;
-mod report;
+pub(crate) mod report;
 
 use std::borrow::Cow;
 

@@ -180,8 +180,8 @@ async fn deleted_early(client: &Client, schema: &str) -> Vec<String> {
 const ENDED_INSTANCES: &str = "
     INSERT INTO {name}.instances
         (instance_id, orchestration_name, orchestration_version, status, created_at, updated_at, ord,
-            change)
-    SELECT 'i' || n, 'o', '1', 'Completed', to_timestamp(0), to_timestamp(0), n, n
+            change, ended_ms)
+    SELECT 'i' || n, 'o', '1', 'Completed', to_timestamp(0), to_timestamp(0), n, n, 1000
         FROM generate_series(1, 3) AS n;
     INSERT INTO {name}.executions (instance_id, execution_id, run_id, status, started_at,
         completed_at)

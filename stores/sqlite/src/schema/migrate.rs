@@ -15,6 +15,7 @@ const MIGRATIONS: &[&str] = &[
     sql!("migrations/0004_order"),
     sql!("migrations/0005_workers"),
     sql!("migrations/0006_orphans_batches"),
+    sql!("migrations/0007_lists"),
 ];
 
 /// Brings a database to the schema of this build.

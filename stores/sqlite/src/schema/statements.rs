@@ -88,7 +88,7 @@ fn hot_statements_walk_over_no_table() {
     let database = database();
     let cold = ["admin/", "schema/", "migrations/", "set_aside/", "kv/", "torn/"];
     let listed = [
-        "instance/page",
+        "instance/page/prefix",
         "session/page",
         "session/cleanup",
         "session/cleanup_names",

@@ -1,5 +1,6 @@
 //! Management: inspecting instances, and removing those that have ended (F12, F13).
 
+mod bulk;
 pub(crate) mod retention;
 
 use std::collections::BTreeSet;
@@ -9,8 +10,8 @@ use rusqlite::params;
 use steadfast_core::Event;
 use steadfast_store::rules::{child_left_behind, no_such_execution, no_such_instance, still_running};
 use steadfast_store::{
-    DEFAULT_BULK_LIMIT, DeleteInstanceResult, ExecutionInfo, Gauges, InstanceFilter, InstanceInfo,
-    ProviderAdmin, ProviderError, PruneOptions, PruneResult, QueueDepths, Store, SystemMetrics,
+    DeleteInstanceResult, ExecutionInfo, Gauges, InstanceFilter, InstanceInfo, ProviderAdmin, ProviderError,
+    PruneOptions, PruneResult, QueueDepths, Store, SystemMetrics,
 };
 
 use crate::link::db::{Db, sql, time, unsigned};
@@ -262,29 +263,6 @@ impl Db<'_> {
         Ok(result)
     }
 
-    fn delete_bulk(&self, filter: &InstanceFilter) -> DbResult<DeleteInstanceResult> {
-        let limit = filter.limit.unwrap_or(DEFAULT_BULK_LIMIT) as usize;
-        let mut total = DeleteInstanceResult::default();
-        let mut roots = 0;
-        for (root, _) in self.selected(filter, true)? {
-            if roots == limit {
-                break;
-            }
-            let Some(tree) = self.ended_tree(&root)? else { continue };
-            roots += 1;
-            add_up(&mut total, &self.delete(&tree)?);
-        }
-        Ok(total)
-    }
-
-    /// Returns the instances that match a filter, oldest first; only roots if asked for.
-    fn selected(&self, filter: &InstanceFilter, roots: bool) -> DbResult<Vec<(String, i64)>> {
-        let columns = params![roots, filter.completed_before.map(time)];
-        let all = self.all(sql!("admin/selected"), columns, |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let named = |(id, _): &(String, i64)| filter.instance_ids.as_ref().is_none_or(|ids| ids.contains(id));
-        Ok(all.into_iter().filter(named).collect())
-    }
-
     fn prune(&self, key: i64, options: &PruneOptions) -> DbResult<PruneResult> {
         let keep = i64::from(options.keep_last.unwrap_or(1).max(1));
         let mut result = PruneResult { instances_processed: 1, ..PruneResult::default() };
@@ -294,18 +272,6 @@ impl Db<'_> {
             result.executions_deleted += self.run(sql!("admin/prune/execution"), [key, execution])? as u64;
         }
         Ok(result)
-    }
-
-    fn prune_bulk(&self, filter: &InstanceFilter, options: &PruneOptions) -> DbResult<PruneResult> {
-        let limit = filter.limit.unwrap_or(DEFAULT_BULK_LIMIT) as usize;
-        let mut total = PruneResult::default();
-        for (_, key) in self.selected(filter, false)?.into_iter().take(limit) {
-            let pruned = self.prune(key, options)?;
-            total.instances_processed += pruned.instances_processed;
-            total.executions_deleted += pruned.executions_deleted;
-            total.events_deleted += pruned.events_deleted;
-        }
-        Ok(total)
     }
 }
 

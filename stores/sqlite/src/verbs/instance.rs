@@ -1,9 +1,11 @@
 //! Instances: their state, read from the history only if an instance has no row.
 
-use rusqlite::{params, params_from_iter};
+mod list;
+
+use rusqlite::params_from_iter;
 use steadfast_core::{ErrorDetails, Event, EventKind, SystemStats};
-use steadfast_store::rules::{self, ROWLESS, instance_page, no_such_cursor};
-use steadfast_store::{Cursor, ExecutionState, InstancePage, InstanceQuery, InstanceState};
+use steadfast_store::rules::{self, ROWLESS};
+use steadfast_store::{ExecutionState, InstanceState};
 
 use crate::link::db::{Db, sql, text_of, unsigned};
 use crate::link::error::DbResult;
@@ -53,28 +55,6 @@ impl Db<'_> {
         }))
     }
 
-    pub(crate) fn instances(&self, query: &InstanceQuery) -> DbResult<InstancePage> {
-        let before = match &query.after {
-            None => i64::MAX,
-            Some(Cursor(text)) => text.parse().map_err(|_| no_such_cursor(text))?,
-        };
-        let limit = i64::try_from(query.page_size()).unwrap_or(i64::MAX);
-        let prefix = query.id_prefix.as_deref();
-        let columns = params![
-            before,
-            query.status,
-            query.orchestration,
-            prefix,
-            prefix.map(|prefix| i64::try_from(prefix.chars().count()).unwrap_or(i64::MAX)),
-            query.parent,
-            query.roots_only,
-            limit + 1,
-        ];
-        let found =
-            self.all(sql!("instance/page"), columns, |row| Ok((read(row)?, row.get::<_, i64>(ORDER)?)))?;
-        Ok(instance_page(query, found))
-    }
-
     pub(crate) fn stats(&self, instance: &str) -> DbResult<Option<SystemStats>> {
         let Some(key) = self.maybe(sql!("instance/key"), [instance])? else { return Ok(None) };
         let known = self.number(sql!("instance/is_known"), [key])? == 1;
@@ -112,9 +92,6 @@ impl Db<'_> {
         Ok(changed)
     }
 }
-
-/// The column of a page that holds the order, behind those of a state.
-const ORDER: usize = 14;
 
 fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<InstanceState> {
     Ok(InstanceState {

@@ -93,6 +93,8 @@ pub(super) const TABLE: &[Row] = &[
         may_use: &[FACADE, CLOCK, STORE, MEMORY, COMPAT, CLUSTER],
         tests_may_use: &[CORE, SQLITE],
     },
+    // It makes full stores with real orchestrations and copies of their rows, and counts the work of calls.
+    Row { package: "steadfast-scale", may_use: &[FACADE, CORE, STORE, CLUSTER], tests_may_use: &[] },
     // It measures the core alone, so that nothing else is in its figures.
     Row { package: "steadfast-bench-core", may_use: &[CORE], tests_may_use: KITS },
     // It measures the store alone, without the runtime that the facade would bring.

@@ -17,6 +17,7 @@ cases![
     api_instances_can_be_asked_for_by_status,
     api_instances_can_be_asked_for_by_orchestration,
     api_instances_can_be_asked_for_by_the_beginning_of_their_id,
+    api_ids_of_any_characters_are_found_by_their_beginning,
     api_instances_can_be_asked_for_by_parent,
     api_children_can_be_left_out,
     api_what_is_asked_for_must_all_hold,
@@ -168,6 +169,23 @@ async fn family(bench: &Bench) {
     bench.begin("root::1", Commit::default().parent("root")).await;
     bench.begin("root::2", Commit::default().parent("root").complete("root::2", 2, "output")).await;
     bench.begun("other").await;
+}
+
+async fn api_ids_of_any_characters_are_found_by_their_beginning(bench: Bench) -> Verdict {
+    let store = need!(bench.store(), "Store");
+    let ids = ["a\0b", "a\u{10ffff}b", "a%b", "a_b", "A%b"];
+    for id in ids {
+        bench.begun(id).await;
+    }
+    for id in ids {
+        let id_prefix = Some(id.to_owned());
+        let alone = InstanceQuery { id_prefix: id_prefix.clone(), ..InstanceQuery::default() };
+        assert_eq!(listed(store, alone).await, [id]);
+        let status = Some("Running".to_owned());
+        let running = InstanceQuery { id_prefix, status, ..InstanceQuery::default() };
+        assert_eq!(listed(store, running).await, [id], "also with another condition");
+    }
+    Verdict::Kept
 }
 
 async fn api_instances_can_be_asked_for_by_parent(bench: Bench) -> Verdict {

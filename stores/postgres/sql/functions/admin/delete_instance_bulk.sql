@@ -18,12 +18,21 @@ AS $function$
 #variable_conflict use_column
 DECLARE
     v_cursor REFCURSOR;
+    v_early  TEXT[];
     v_roots  TEXT[] := '{}';
     v_all    TEXT[] := '{}';
     v_root   TEXT;
     v_tree   TEXT[];
 BEGIN
-    IF p_instances IS NULL THEN
+    IF p_instances IS NULL AND p_completed_before IS NOT NULL THEN
+        -- If no more of them ended in time than the call may delete, the others are not looked at.
+        v_early := ARRAY(SELECT early.instance_id FROM {schema}.early_roots(p_completed_before, p_limit + 1)
+            AS early);
+    END IF;
+    IF cardinality(v_early) <= p_limit THEN
+        OPEN v_cursor FOR SELECT root.instance_id FROM {schema}.named_roots(v_early,
+            p_completed_before) AS root;
+    ELSIF p_instances IS NULL THEN
         OPEN v_cursor FOR SELECT root.instance_id FROM {schema}.ended_roots(p_completed_before) AS root;
     ELSE
         OPEN v_cursor FOR SELECT root.instance_id FROM {schema}.named_roots(p_instances,

@@ -108,7 +108,7 @@ pub(super) fn write_report(operation: &'static str, report: &WorkerReport) -> Re
 }
 
 /// Reads a report from its JSON and from the columns beside it.
-pub(super) fn read_report(
+pub(crate) fn read_report(
     text: &str,
     id: WorkerId,
     is_stopped: bool,

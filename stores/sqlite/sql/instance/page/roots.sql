@@ -1,0 +1,15 @@
+-- Lists instances that match, newest first, behind the cursor ?1: by the order of those without a parent.
+SELECT instances.instance, instances.name, instances.version, instances.current_execution,
+    instances.custom_status, instances.custom_status_version, instances.parent, instances.created_at,
+    instances.updated_at, instances.change, executions.status, executions.output, executions.failure, NULL,
+    instances.ord
+FROM instances INDEXED BY instances_roots
+LEFT JOIN executions ON executions.key = instances.key AND executions.execution = instances.current_execution
+WHERE instances.name IS NOT NULL
+  AND instances.parent IS NULL
+  AND instances.ord < ?1
+  AND (?2 IS NULL OR instances.current_status = ?2)
+  AND (?3 IS NULL OR instances.name = ?3)
+  AND (?4 IS NULL OR (instances.instance >= ?4 AND instances.instance < coalesce(?5, x'')))
+  AND (?6 IS NULL OR instances.parent = ?6)
+ORDER BY instances.ord DESC LIMIT ?8
