@@ -12,6 +12,9 @@ mod sessions;
 mod turns;
 mod work;
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
