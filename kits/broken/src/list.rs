@@ -174,20 +174,6 @@ pub const MUTANTS: &[Mutant] = &[
         replace: "cancelled: Vec::new(),",
     },
     Mutant {
-        name: "moves_of_sessions_are_not_watched",
-        clause: "A15",
-        file: "turn/commit.rs",
-        find: "let watched = watched.collect();",
-        replace: "let watched = watched.filter(|_| false).collect();",
-    },
-    Mutant {
-        name: "a_second_parent_of_a_child_is_not_told",
-        clause: "I7",
-        file: "turn/commit.rs",
-        find: "commit.messages.extend(collisions.iter().cloned().map(Message::from));",
-        replace: "",
-    },
-    Mutant {
         name: "passing_trouble_fails_an_orchestration",
         clause: "F8",
         file: "turn/commit.rs",
@@ -231,8 +217,9 @@ pub const MUTANTS: &[Mutant] = &[
         clause: "G5",
         file: "upkeep/worker.rs",
         find: "match self.store.refuse(token, Refusal { handler, if_unlisted }).await {",
-        replace: "drop(handler);\n\
-                  match self.store.abandon(token, if_unlisted).await.map(|()| Refused::Unlisted) {",
+        replace: "drop((handler, if_unlisted));\n\
+                  let counted = Abandon { retry_after: Some(delay), attempt: Attempt::Counts };\n\
+                  match self.store.abandon(token, counted).await.map(|()| Refused::Unlisted) {",
     },
     Mutant {
         name: "an_error_of_an_activity_is_a_result",

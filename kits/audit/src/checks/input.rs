@@ -125,7 +125,9 @@ pub(super) fn a_termination_ends_its_instance(case: &Case) -> Vec<Violation> {
             ExecutionState::Failed(ErrorDetails::Application { kind: AppErrorKind::Terminated { .. }, .. })
         );
         let told_ms = began_ms.saturating_add(at_us / 1_000);
-        let ended_ms = instance.state.updated_at_ms;
+        let history = instance.executions.values().next_back().map_or(&[][..], Vec::as_slice);
+        let end = history.iter().find(|event| event.is_terminal());
+        let Some(ended_ms) = end.map(|event| event.timestamp_ms) else { continue };
         if instance.state.created_at_ms > told_ms {
             continue;
         }

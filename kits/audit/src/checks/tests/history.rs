@@ -73,6 +73,22 @@ fn a_failure_of_the_infrastructure_is_noticed() {
 }
 
 #[test]
+fn poison_after_too_few_deliveries_is_noticed() {
+    let poison = |attempt_count| {
+        let message_type =
+            steadfast_core::PoisonMessageType::Orchestration { instance: "i".to_owned(), execution_id: 1 };
+        let details =
+            ErrorDetails::Poison { attempt_count, max_attempts: 10, message_type, message: String::new() };
+        let failed = (None, EventKind::OrchestrationFailed { details });
+        let mut case = with(case(Vec::new()), "i", 1, vec![started(), failed]);
+        case.terms.may_fail = Some(Arc::new(|_, _| true));
+        found(end::no_infrastructure_fails_an_instance, &case)
+    };
+    assert!(poison(11).is_empty());
+    assert_eq!(poison(10), ["I12"]);
+}
+
+#[test]
 fn a_second_answer_is_noticed() {
     assert!(found(history::an_action_is_answered_once, &well()).is_empty());
     let twice = vec![started(), scheduled(), result(2, "r"), result(2, "r")];
