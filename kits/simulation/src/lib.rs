@@ -9,6 +9,7 @@ pub mod audit;
 pub mod client;
 pub mod code;
 pub mod engine;
+pub mod ground;
 pub mod journal;
 pub mod kept;
 #[cfg(feature = "mutations")]

@@ -1,29 +1,50 @@
 //! A process of the world: a tokio runtime of one thread that the world runs when it likes, and kills.
 
 use std::{
+    fmt::{self, Debug, Formatter},
     future::poll_fn,
+    pin::pin,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
-    task::{Poll, Waker},
+    task::{Context, Poll, Waker},
 };
 
 use tokio::runtime::{Builder, Runtime};
 
 /// Whether a process lives. Clones share it. What a dead process does has no effect on the world.
 #[derive(Clone, Debug, Default)]
-pub struct Life(Arc<AtomicBool>);
+pub struct Life(Arc<LifeState>);
+
+#[derive(Default)]
+struct LifeState {
+    has_ended: AtomicBool,
+    then: Mutex<Vec<Box<dyn FnOnce() + Send>>>,
+}
 
 impl Life {
     /// Ends the life. The code of the process may run on until its next await: it must not be heard.
     pub fn end(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.0.has_ended.store(true, Ordering::Relaxed);
+        let then = std::mem::take(&mut *self.0.then.lock().unwrap_or_else(PoisonError::into_inner));
+        then.into_iter().for_each(|act| act());
     }
 
     /// Tells whether the process is dead.
     pub fn has_ended(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.0.has_ended.load(Ordering::Relaxed)
+    }
+
+    /// Does something at the moment when the life ends.
+    pub fn then(&self, act: impl FnOnce() + Send + 'static) {
+        self.0.then.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(act));
+    }
+}
+
+impl Debug for LifeState {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LifeState").field("has_ended", &self.has_ended).finish_non_exhaustive()
     }
 }
 
@@ -63,6 +84,16 @@ impl Process {
     /// Starts a task.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         drop(self.tokio.spawn(task));
+    }
+
+    /// Lets a future of the process run as far as it goes without waiting, outside its tasks. `None` if it
+    /// waits.
+    pub fn now<T>(&self, future: impl Future<Output = T>) -> Option<T> {
+        let _inside = self.tokio.enter();
+        match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(value) => Some(value),
+            Poll::Pending => None,
+        }
     }
 
     /// Tells whether a task was woken since the process last ran.

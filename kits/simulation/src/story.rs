@@ -16,7 +16,10 @@ use steadfast_testing::program::{
     shrink::shorter,
 };
 
-use crate::wire::{Disturbance, Failure, Planned};
+use crate::{
+    ground::DiskTrouble,
+    wire::{Disturbance, Failure, Planned},
+};
 
 /// All that decides what happens in a world.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -136,6 +139,8 @@ pub enum Trouble {
     Deploy(usize, Worker, Duration),
     /// A worker is started again while its older process runs on for a while, under the same name.
     Twin(usize, Duration),
+    /// Something is wrong with the disk of the machine, if all processes run on one.
+    Disk(DiskTrouble),
     /// A client asks an instance to cancel.
     Cancel(Target),
     /// A client terminates an instance.
@@ -194,7 +199,11 @@ impl Story {
         let instances: Vec<_> = (0..1 + dice.below(6))
             .map(|_| Instance { at: millis(&mut dice, 0, 20_000), program: programs.next() })
             .collect();
-        let count = if dice.chance(100) { 0 } else { dice.below(12) };
+        let count = match dice.below(10) {
+            0 => 0,
+            1 => 20 + dice.below(20),
+            _ => dice.below(12),
+        };
         let mut events: Vec<_> =
             (0..count).map(|_| happening(&mut dice, &workers, instances.len())).collect();
         events.sort_by_key(|event| event.at);

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use steadfast_clock::{Clock, MachineTime, Sleep};
+use steadfast_clock::{BootId, Clock, MachineTime, Sleep};
 
 /// Wall time at the beginning of every world, in milliseconds since the epoch.
 pub const FIRST_WALL_MS: u64 = 1_700_000_000_000;
@@ -122,6 +122,8 @@ struct Reading {
     /// How far the wall time is ahead, in milliseconds; negative is behind.
     ahead_ms: i64,
     slept: Duration,
+    /// Counts the runs of a machine whose processes are told which one it is.
+    run: Option<u128>,
 }
 
 /// A million, the unit of drift.
@@ -138,8 +140,24 @@ impl HostClock {
             drift,
             ahead_ms,
             slept: Duration::ZERO,
+            run: None,
         };
         Arc::new(Self { time: time.clone(), reading: Mutex::new(reading) })
+    }
+
+    /// Makes the clock of a machine that tells its processes in which run of it they are.
+    pub fn of_machine(time: &WorldTime, ahead_ms: i64, drift: i64) -> Arc<Self> {
+        let clock = Self::new(time, ahead_ms, drift);
+        clock.lock().run = Some(1);
+        clock
+    }
+
+    /// Tells that the machine was started again: its monotonic time begins anew.
+    pub fn restart(&self) {
+        let mut reading = self.lock();
+        reading.since = self.time.now();
+        (reading.base, reading.slept) = (Duration::from_secs(5), Duration::ZERO);
+        reading.run = reading.run.map(|run| run + 1);
     }
 
     /// Sets wall time forwards or backwards, as an operator or NTP would.
@@ -202,7 +220,9 @@ impl Clock for HostTime {
     }
 
     fn machine(&self) -> MachineTime {
-        MachineTime { awake: self.monotonic(), slept: self.0.lock().slept, boot: None }
+        let awake = self.monotonic();
+        let reading = self.0.lock();
+        MachineTime { awake, slept: reading.slept, boot: reading.run.map(BootId) }
     }
 
     fn passes_by_itself(&self) -> bool {

@@ -13,9 +13,10 @@ use steadfast::{
     Client, TagFilter,
     providers::{Provider, Store},
 };
-use steadfast_audit::{Life, Violation, Watch, WatchedStore};
-use steadfast_clock::SeededRandom;
+use steadfast_audit::{FaultKind, Life, Violation};
+use steadfast_clock::{Clock, SeededRandom};
 use steadfast_memory::MemoryStore;
+use steadfast_sqlite::Durability;
 use steadfast_testing::program::{ast::names, dice::Dice};
 
 use crate::{
@@ -23,6 +24,7 @@ use crate::{
     client,
     code::{self, Place},
     engine::{OnMissingHandler, Runtime, RuntimeOptions},
+    ground::{DiskTrouble, Ground, Machine},
     journal::{Journal, Note, Noted},
     process::Process,
     story::{Story, Tags, Trouble, Worker},
@@ -50,6 +52,9 @@ const PATIENCE: Duration = Duration::from_secs(1_800);
 /// How long a world goes on after everything has ended: leases end, and sessions grow idle.
 const AFTERMATH: Duration = Duration::from_secs(900);
 
+/// How often a process that stops lets its other tasks run before it ends.
+const CLOSING: u32 = 8;
+
 /// How long after its death a process is started again, unless the story says another time.
 const RESTART: Duration = Duration::from_secs(2);
 
@@ -69,14 +74,31 @@ pub fn play(story: &Story) -> std::io::Result<Played> {
 /// As [`play`].
 pub fn play_on(
     story: &Story,
-    open: impl FnOnce(Arc<dyn steadfast_clock::Clock>) -> Arc<dyn Store>,
+    open: impl FnOnce(Arc<dyn Clock>) -> Arc<dyn Store>,
 ) -> std::io::Result<Played> {
-    let mut world = World::new(story, open)?;
+    play_in(story, |time| Ok(Ground::server(time, open)))
+}
+
+/// Plays a story on a machine: each process opens the same SQLite file, on a disk that fails as the story
+/// says.
+///
+/// # Errors
+///
+/// As [`play`].
+pub fn play_on_disk(story: &Story, durability: Durability) -> std::io::Result<Played> {
+    play_in(story, |time| Machine::new(story, time, durability).map(Ground::Machine))
+}
+
+fn play_in(
+    story: &Story,
+    ground: impl FnOnce(&WorldTime) -> std::io::Result<Ground>,
+) -> std::io::Result<Played> {
+    let mut world = World::new(story, ground)?;
     world.begin()?;
     let calm = world.play_events()?;
     world.heal()?;
     let mut violations = Vec::new();
-    let ended = client::nudge(&world.client_place(), calm);
+    let ended = client::nudge(&world.client_place()?, calm);
     world.client.spawn(ended.task);
     world.run_until(calm.saturating_add(PATIENCE), || ended.flag.load(Ordering::Relaxed))?;
     if world.steps >= MOST_STEPS {
@@ -87,7 +109,8 @@ pub fn play_on(
         let end = world.time.now().saturating_add(AFTERMATH);
         world.run_until(end, || false)?;
     }
-    let audit = crate::audit::audit(&world.client_place(), story, &world.journal, world.witnesses());
+    let witnesses = world.witnesses();
+    let audit = crate::audit::audit(&world.client_place()?, story, &world.journal, witnesses);
     let done = Arc::new(AtomicBool::new(false));
     let found: Arc<Mutex<Vec<Violation>>> = Arc::default();
     let (flag, list) = (Arc::clone(&done), Arc::clone(&found));
@@ -107,8 +130,7 @@ struct World<'a> {
     story: &'a Story,
     time: WorldTime,
     dice: Dice,
-    store: Arc<dyn Store>,
-    watch: Watch,
+    ground: Ground,
     journal: Journal,
     seats: Vec<Seat>,
     /// Processes that run on beside the newer ones of their workers.
@@ -116,12 +138,15 @@ struct World<'a> {
     client: Process,
     client_clock: Arc<HostClock>,
     client_line: Line,
-    store_host: Arc<HostClock>,
+    /// The store as the client has opened it.
+    client_store: Option<Arc<dyn Store>>,
     agenda: BTreeMap<(Duration, u64), Act>,
     planned: u64,
     steps: u64,
     /// How many sessions each process may serve.
     capacity: BTreeMap<String, usize>,
+    /// The wall time of the store when the world began.
+    began_ms: u64,
 }
 
 /// The place of a worker: its host and its line stay when its process dies.
@@ -173,15 +198,18 @@ enum Act {
 impl<'a> World<'a> {
     fn new(
         story: &'a Story,
-        open: impl FnOnce(Arc<dyn steadfast_clock::Clock>) -> Arc<dyn Store>,
+        ground: impl FnOnce(&WorldTime) -> std::io::Result<Ground>,
     ) -> std::io::Result<Self> {
         let time = WorldTime::default();
         let journal = Journal::new(&time);
-        let store_host = HostClock::new(&time, 0, 0);
-        let store_clock: Arc<dyn steadfast_clock::Clock> = Arc::new(HostTime(Arc::clone(&store_host)));
-        let store = WatchedStore::new(open(Arc::clone(&store_clock)), store_clock);
+        let ground = ground(&time)?;
+        let began_ms = HostTime(Arc::clone(ground.host())).now_ms();
+        let host = |ahead_ms, drift| match ground.machine() {
+            Some(machine) => Arc::clone(machine.host()),
+            None => HostClock::new(&time, ahead_ms, drift),
+        };
         let seats = story.workers.iter().enumerate().map(|(number, worker)| Seat {
-            host: HostClock::new(&time, worker.ahead_ms, worker.drift),
+            host: host(worker.ahead_ms, worker.drift),
             line: Line::new(story.seed ^ (number as u64 + 1) << 32),
             worker: worker.clone(),
             next: None,
@@ -193,20 +221,20 @@ impl<'a> World<'a> {
         Ok(Self {
             story,
             dice: Dice::new(story.seed),
-            watch: store.watch(),
-            store: Arc::new(store),
             journal,
             seats: seats.collect(),
             ghosts: BTreeMap::new(),
             client: Process::new()?,
-            client_clock: HostClock::new(&time, 0, 0),
+            client_clock: host(0, 0),
             client_line: Line::new(story.seed ^ 0xC11E),
-            store_host,
+            client_store: None,
+            ground,
             time,
             agenda: BTreeMap::new(),
             planned: 0,
             steps: 0,
             capacity: BTreeMap::new(),
+            began_ms,
         })
     }
 
@@ -238,6 +266,7 @@ impl<'a> World<'a> {
     fn heal(&mut self) -> std::io::Result<()> {
         self.journal.note(Noted::World("all trouble ends".to_owned()));
         self.client_line.heal();
+        self.ground.machine().into_iter().for_each(Machine::heal);
         self.ghosts.values().for_each(|ghost| ghost.process.life().end());
         for number in 0..self.seats.len() {
             let seat = &mut self.seats[number];
@@ -247,7 +276,10 @@ impl<'a> World<'a> {
             seat.next = None;
             if let Some(first) = self.story.workers.get(number).filter(|first| **first != seat.worker) {
                 seat.next = Some(first.clone());
-                seat.running.take().iter().for_each(|dead| self.journal.life(&dead.name, Life::Dead));
+                for dead in seat.running.take().iter() {
+                    self.journal.fault(FaultKind::Killed, Some(&dead.name), Duration::ZERO);
+                    self.journal.life(&dead.name, Life::Dead);
+                }
             }
             if seat.running.is_none() {
                 self.start(number)?;
@@ -264,6 +296,9 @@ impl<'a> World<'a> {
             if let Some(who) = self.dice.pick(&ready) {
                 self.steps += 1;
                 self.process(*who).iter().for_each(|process| process.run());
+                if self.ground.machine().is_some_and(Machine::is_off) {
+                    self.restart_machine(RESTART)?;
+                }
                 continue;
             }
             let act = self.agenda.first_key_value().map(|((at, _), _)| *at);
@@ -348,14 +383,20 @@ impl<'a> World<'a> {
                 self.journal.note(Noted::World("the store can be reached again".to_owned()));
             }
             Act::MakeRoom => {
-                self.lines().for_each(Line::make_room);
+                match self.ground.machine() {
+                    Some(machine) => machine.fill(false),
+                    None => self.lines().for_each(Line::make_room),
+                }
                 self.journal.note(Noted::World("the disk has room again".to_owned()));
             }
             Act::KillGhost(id) => self.ghosts.get(&id).iter().for_each(|ghost| ghost.process.life().end()),
             Act::Hasten(number) => {
                 self.seats.get(number).iter().for_each(|seat| seat.line.slow(Duration::ZERO));
             }
-            Act::Instance(number) => self.client.spawn(client::start(&self.client_place(), number)),
+            Act::Instance(number) => match self.client_place() {
+                Ok(place) => self.client.spawn(client::start(&place, number)),
+                Err(error) => self.journal.note(Noted::World(format!("the client has no store: {error}"))),
+            },
         }
         Ok(())
     }
@@ -369,16 +410,19 @@ impl<'a> World<'a> {
         match event.what.clone() {
             Trouble::Kill(number, back) => self.kill(number, back),
             Trouble::Freeze(number, lasts) => self.freeze(number, lasts, Act::Thaw(number)),
-            Trouble::Sleep(number, lasts) => self.freeze(number, lasts, Act::Wake(number, lasts)),
+            Trouble::Sleep(number, lasts) => self.sleep(number, lasts),
             Trouble::Step(number, by) => self.seats.get(number).iter().for_each(|seat| seat.host.step(by)),
-            Trouble::StepStore(by) => self.store_host.step(by),
+            Trouble::StepStore(by) => self.ground.host().step(by),
             Trouble::Cut(number, lasts) => self.cut(number, lasts),
             Trouble::Outage(lasts) => {
                 self.lines().for_each(Line::cut);
                 self.later(lasts, Act::MendAll);
             }
             Trouble::Full(lasts) => {
-                self.lines().for_each(Line::fill);
+                match self.ground.machine() {
+                    Some(machine) => machine.fill(true),
+                    None => self.lines().for_each(Line::fill),
+                }
                 self.later(lasts, Act::MakeRoom);
             }
             Trouble::Slow(number, by, lasts) => {
@@ -395,14 +439,24 @@ impl<'a> World<'a> {
                 self.stop(number, Stop::ShutDown, back);
             }
             Trouble::Twin(number, lasts) => return self.twin(number, lasts),
+            Trouble::Disk(DiskTrouble::Power(back)) => return self.restart_machine(back),
+            Trouble::Disk(trouble) => {
+                let machine = self.ground.machine();
+                machine.zip(trouble.fault()).into_iter().for_each(|(machine, fault)| machine.plan(fault));
+            }
             what => self.call(what),
         }
         Ok(())
     }
 
     /// Lets a client make a call.
-    fn call(&self, what: Trouble) {
-        let place = self.client_place();
+    fn call(&mut self, what: Trouble) {
+        let place = match self.client_place() {
+            Ok(place) => place,
+            Err(error) => {
+                return self.journal.note(Noted::World(format!("the client has no store: {error}")));
+            }
+        };
         match what {
             Trouble::Cancel(target) => self.client.spawn(client::cancel(&place, target)),
             Trouble::Terminate(target) => self.client.spawn(client::terminate(&place, target)),
@@ -441,6 +495,36 @@ impl<'a> World<'a> {
         Ok(())
     }
 
+    /// Lets the machine of a worker sleep. If all processes are on it, nothing happens meanwhile.
+    fn sleep(&mut self, number: usize, lasts: Duration) {
+        let Some(machine) = self.ground.machine() else {
+            return self.freeze(number, lasts, Act::Wake(number, lasts));
+        };
+        self.time.move_to(self.time.now().saturating_add(lasts));
+        machine.host().woke_after(lasts);
+    }
+
+    /// The power fails: every process of the machine is dead, and the disk has what arrived.
+    fn restart_machine(&mut self, back: Duration) -> std::io::Result<()> {
+        if self.ground.machine().is_none() {
+            return Ok(());
+        }
+        self.journal.note(Noted::World("the power fails".to_owned()));
+        self.client.life().end();
+        self.client_store = None;
+        self.client = Process::new()?;
+        self.ghosts.clear();
+        for seat in &mut self.seats {
+            if let Some(running) = &seat.running {
+                running.process.life().end();
+                seat.restart = back;
+            }
+        }
+        self.bury();
+        self.ground.machine().into_iter().for_each(Machine::restart);
+        Ok(())
+    }
+
     fn freeze(&mut self, number: usize, lasts: Duration, end: Act) {
         if let Some(seat) = self.seats.get_mut(number) {
             seat.frozen += 1;
@@ -462,12 +546,16 @@ impl<'a> World<'a> {
         seat.restart = back;
         let (life, runtime) = (process.life().clone(), Arc::clone(runtime));
         process.spawn(async move {
-            let runtime = runtime.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let runtime = runtime.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(runtime) = runtime {
                 if how == Stop::Drain {
                     runtime.drain().await;
                 }
                 runtime.shutdown(Some(5_000)).await;
+                // A store that runs in the process closes its file as the last of its tasks.
+                for _ in 0..CLOSING {
+                    tokio::task::yield_now().await;
+                }
             }
             life.end();
         });
@@ -484,8 +572,16 @@ impl<'a> World<'a> {
             seat.worker = next;
         }
         let (process, name) = (Process::new()?, format!("w{number}.{}", seat.starts));
-        let wire =
-            Wire::new(Arc::clone(&self.store), &name, process.life(), &seat.line, &self.time, &self.journal);
+        let store = match self.ground.open(&process, &name) {
+            Ok(store) => store,
+            Err(error) => {
+                self.journal.note(Noted::World(format!("{name} cannot open the store: {error}")));
+                process.life().end();
+                self.later(RESTART, Act::Start(number));
+                return Ok(());
+            }
+        };
+        let wire = Wire::new(store, &name, process.life(), &seat.line, &self.time, &self.journal);
         let clock = HostTime(Arc::clone(&seat.host));
         let options = RuntimeOptions {
             worker_node_id: seat.worker.named.then(|| format!("node-{number}")),
@@ -516,25 +612,40 @@ impl<'a> World<'a> {
     }
 
     fn witnesses(&self) -> Witnesses {
-        Witnesses { watch: self.watch.clone(), capacity: self.capacity.clone() }
+        Witnesses {
+            watch: self.ground.watch(),
+            capacity: self.capacity.clone(),
+            began_ms: self.began_ms,
+            one_clock: self.ground.machine().is_some(),
+        }
     }
 
-    fn client_place(&self) -> client::Desk {
-        let clock: Arc<dyn steadfast_clock::Clock> = Arc::new(HostTime(Arc::clone(&self.client_clock)));
+    /// Returns what a client works with.
+    ///
+    /// # Errors
+    ///
+    /// Why the store cannot be opened.
+    fn client_place(&mut self) -> std::io::Result<client::Desk> {
+        let store = match &self.client_store {
+            Some(store) => Arc::clone(store),
+            None => self.ground.open(&self.client, "client").map_err(std::io::Error::other)?,
+        };
+        self.client_store = Some(Arc::clone(&store));
+        let clock: Arc<dyn Clock> = Arc::new(HostTime(Arc::clone(&self.client_clock)));
         let wire: Arc<dyn Provider> = Arc::new(Wire::new(
-            Arc::clone(&self.store),
+            store,
             "client",
             self.client.life(),
             &self.client_line,
             &self.time,
             &self.journal,
         ));
-        client::Desk {
+        Ok(client::Desk {
             client: Client::with_clock(Arc::clone(&wire), Arc::clone(&clock)),
             provider: wire,
             clock,
             journal: self.journal.clone(),
-        }
+        })
     }
 }
 

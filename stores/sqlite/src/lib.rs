@@ -28,5 +28,7 @@ mod verbs;
 struct Readme;
 
 pub use link::open::OpenError;
+#[doc(hidden)]
+pub use link::options::Threads;
 pub use link::options::{Durability, SqliteOptions};
 pub use store::SqliteProvider;

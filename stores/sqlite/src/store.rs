@@ -67,7 +67,8 @@ impl SqliteProvider {
     /// [`OpenError`] if the URL, the folder, the file or its schema is not valid; the database is left as it
     /// was.
     pub async fn new(database_url: &str, options: Option<SqliteOptions>) -> Result<Self, OpenError> {
-        Self::open(location_of(database_url)?, options.unwrap_or_default())
+        let options = options.unwrap_or_default();
+        Self::open(location_of(database_url, options.vfs.as_deref())?, options)
     }
 
     /// Opens a new database in memory; it is lost when the store is dropped.
@@ -89,7 +90,7 @@ impl SqliteProvider {
     fn open(place: Location, options: SqliteOptions) -> Result<Self, OpenError> {
         let mut connection = open_writer(&place, &options)?;
         migrate(&mut connection, &place)?;
-        let (clock, presence) = FileClock::open(&mut connection, &place, Arc::clone(&options.clock))?;
+        let (clock, presence) = FileClock::open(&mut connection, &place, &options)?;
         let waiters = Arc::new(Waiters::default());
         let reader = Reader::open(&place, &options, clock.clone())?;
         let alarms = Arc::new(Alarms::default());

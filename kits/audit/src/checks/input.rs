@@ -120,6 +120,10 @@ pub(super) fn a_termination_ends_its_instance(case: &Case) -> Vec<Violation> {
     for (at_us, told) in seen::told(&case.evidence) {
         let Told::Terminated(id) = told else { continue };
         let Some(instance) = case.records.instances.get(id) else { continue };
+        if instance.state.created_at_ms > began_ms.saturating_add(at_us / 1_000) {
+            // The call met no instance, or an earlier one.
+            continue;
+        }
         let is_terminated = matches!(
             &instance.state.status,
             ExecutionState::Failed(ErrorDetails::Application { kind: AppErrorKind::Terminated { .. }, .. })

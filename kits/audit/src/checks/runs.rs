@@ -108,6 +108,8 @@ pub(super) fn deliveries_count_deaths_only(case: &Case) -> Vec<Violation> {
     }
     let faults = seen::faults(&case.evidence);
     let runs = seen::runs(&case.evidence);
+    let is_start = |entry: &&crate::Entry| matches!(entry.fact, Fact::Process(_, Life::Started));
+    let started = case.evidence.entries().iter().filter(is_start).count();
     let over = runs.iter().filter(|seen| {
         let counts = |fault: &&seen::SeenFault<'_>| match fault.fault.kind {
             FaultKind::Slow
@@ -119,7 +121,10 @@ pub(super) fn deliveries_count_deaths_only(case: &Case) -> Vec<Violation> {
             _ => true,
         };
         let before = faults.iter().filter(|fault| fault.began_us <= seen.began_us).filter(counts);
-        seen.run.attempt as usize > 1 + before.count()
+        // A fault that concerns all processes can cost a delivery in each of them.
+        let deliveries: usize =
+            before.map(|fault| if fault.fault.process.is_some() { 1 } else { started }).sum();
+        seen.run.attempt as usize > 1 + deliveries
     });
     over.map(|seen| broken("I12", seen.run.to_string())).collect()
 }

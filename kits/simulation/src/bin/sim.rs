@@ -13,13 +13,14 @@ use std::{
     },
 };
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use steadfast_simulation::{
     kept,
     shrink::shrink,
     story::Story,
-    world::{Played, play},
+    world::{Played, play, play_on_disk},
 };
+use steadfast_sqlite::Durability;
 
 /// Plays stories, and names each promise that was broken.
 #[derive(Parser)]
@@ -35,6 +36,10 @@ struct Arguments {
     /// Play a story that was kept
     #[arg(long, value_name = "FILE", conflicts_with_all = ["seeds", "seed"])]
     story: Option<PathBuf>,
+
+    /// Play on this store
+    #[arg(long, value_name = "STORE", default_value = "all")]
+    store: Stores,
 
     /// Print the story and everything that happens in it
     #[arg(long)]
@@ -56,6 +61,57 @@ struct Arguments {
     /// How many stories are played at a time
     #[arg(long, value_name = "N", default_value_t = 2)]
     jobs: usize,
+}
+
+/// The stores that stories are played on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Stores {
+    /// A store in memory that all processes reach, as they would reach a server
+    Memory,
+    /// A SQLite file on the disk of one machine, whose power fails
+    Sqlite,
+    /// Each story on both
+    All,
+}
+
+/// One store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum On {
+    Memory,
+    Sqlite,
+}
+
+impl Stores {
+    fn each(self) -> &'static [On] {
+        match self {
+            Self::Memory => &[On::Memory],
+            Self::Sqlite => &[On::Sqlite],
+            Self::All => &[On::Memory, On::Sqlite],
+        }
+    }
+}
+
+impl On {
+    fn story(self, seed: u64) -> Story {
+        match self {
+            Self::Memory => Story::of(seed),
+            Self::Sqlite => Story::on_disk(seed),
+        }
+    }
+
+    fn play(self, story: &Story) -> std::io::Result<Played> {
+        match self {
+            Self::Memory => play(story),
+            Self::Sqlite => play_on_disk(story, Durability::PowerLoss),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Sqlite => "sqlite",
+        }
+    }
 }
 
 /// A range of seeds.
@@ -100,7 +156,11 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments) -> Result<usize, Fault> {
     if let Some(path) = &arguments.story {
         let story = kept::read(std::fs::read_to_string(path)?)?;
-        return Ok(usize::from(tell(arguments, &story, &play(&story)?)?));
+        let mut broken = 0;
+        for on in arguments.store.each() {
+            broken += usize::from(tell(arguments, *on, &story, &on.play(&story)?)?);
+        }
+        return Ok(broken);
     }
     #[cfg(feature = "mutations")]
     if arguments.mutations {
@@ -114,10 +174,11 @@ fn run(arguments: &Arguments) -> Result<usize, Fault> {
             if seed >= seeds.end {
                 return Ok(());
             }
-            let story = Story::of(seed);
-            let played = play(&story)?;
-            if tell(arguments, &story, &played)? {
-                broken.lock().unwrap_or_else(PoisonError::into_inner).push(seed);
+            for on in arguments.store.each() {
+                let story = on.story(seed);
+                if tell(arguments, *on, &story, &on.play(&story)?)? {
+                    broken.lock().unwrap_or_else(PoisonError::into_inner).push((on.name(), seed));
+                }
             }
             let done = seed - seeds.start + 1;
             if done.is_multiple_of(PROGRESS) {
@@ -150,7 +211,7 @@ fn mutations() -> Result<usize, Fault> {
 }
 
 /// Prints what came of a story. Returns whether it broke a promise.
-fn tell(arguments: &Arguments, story: &Story, played: &Played) -> Result<bool, Fault> {
+fn tell(arguments: &Arguments, on: On, story: &Story, played: &Played) -> Result<bool, Fault> {
     let mut text = String::new();
     if arguments.trace {
         text += &format!("{story}\n");
@@ -160,17 +221,18 @@ fn tell(arguments: &Arguments, story: &Story, played: &Played) -> Result<bool, F
         print!("{text}");
         return Ok(false);
     };
-    text += &format!("seed {} breaks a promise; to see it: --seed {} --trace\n", story.seed, story.seed);
+    let (seed, store) = (story.seed, on.name());
+    text += &format!("seed {seed} breaks a promise; to see it: --store {store} --seed {seed} --trace\n");
     for violation in played.violations.iter().take(SHOWN) {
         text += &format!("  {}\n", violation.to_string().chars().take(600).collect::<String>());
     }
     if arguments.shrink {
         let fails = |story: &Story| -> std::io::Result<bool> {
-            Ok(play(story)?.violations.iter().any(|violation| violation.rule == first.rule))
+            Ok(on.play(story)?.violations.iter().any(|violation| violation.rule == first.rule))
         };
         let shrunk = shrink(story, arguments.plays, fails)?;
         text += &format!("after {} plays:\n{}", shrunk.plays, shrunk.story);
-        for violation in play(&shrunk.story)?.violations.iter().take(SHOWN) {
+        for violation in on.play(&shrunk.story)?.violations.iter().take(SHOWN) {
             text += &format!("  {}\n", violation.to_string().chars().take(600).collect::<String>());
         }
         text += &kept::write(&shrunk.story)?;

@@ -14,6 +14,7 @@ use crate::link::connection::Location;
 use crate::link::db::{sql, time};
 use crate::link::lease::{extend_leases, is_torn_page, list_torn_leases};
 use crate::link::open::OpenError;
+use crate::link::options::SqliteOptions;
 use crate::link::presence::{Company, Presence};
 
 /// Tells the time of a file.
@@ -85,13 +86,13 @@ impl FileClock {
     pub(crate) fn open(
         connection: &mut Connection,
         place: &Location,
-        clock: Arc<dyn Clock>,
+        options: &SqliteOptions,
     ) -> Result<(Self, Presence), OpenError> {
         let explain = |error| place.explain(error);
-        let opened = Self::try_open(connection, place, Arc::clone(&clock));
+        let opened = Self::try_open(connection, place, options);
         match opened {
             Err(error) if is_torn_page(&error) && list_torn_leases(connection).map_err(explain)? => {
-                Self::try_open(connection, place, clock).map_err(explain)
+                Self::try_open(connection, place, options).map_err(explain)
             }
             opened => opened.map_err(explain),
         }
@@ -100,10 +101,11 @@ impl FileClock {
     fn try_open(
         connection: &mut Connection,
         place: &Location,
-        clock: Arc<dyn Clock>,
+        options: &SqliteOptions,
     ) -> rusqlite::Result<(Self, Presence)> {
+        let clock = Arc::clone(&options.clock);
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let (presence, company) = Presence::enter(place);
+        let (presence, company) = Presence::enter(place, options.vfs.as_deref());
         let found = read(&transaction)?;
         let (machine, wall_ms) = (clock.machine(), time(clock.now_ms()));
         let (offset, anchor) = match found {

@@ -29,14 +29,12 @@ pub(crate) fn open_writer(place: &Location, options: &SqliteOptions) -> Result<C
             let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
                 | OpenFlags::SQLITE_OPEN_CREATE
                 | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-            Connection::open_with_flags(path, flags).map_err(|error| OpenError::file(path, error))?
+            open(path, flags, options.vfs.as_deref()).map_err(|error| OpenError::file(path, error))?
         }
     };
     set(&mut connection, options).map_err(|error| place.explain(error))?;
     if let Location::File(path) = place {
-        let mode: String = connection
-            .query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
-            .map_err(|error| OpenError::file(path, error))?;
+        let mode = set_journal_mode(&connection).map_err(|error| OpenError::file(path, error))?;
         expect("journal_mode", "wal", &mode)?;
         let (name, number) = match options.durability {
             Durability::PowerLoss => ("FULL", 2),
@@ -65,14 +63,31 @@ pub(crate) fn open_writer(place: &Location, options: &SqliteOptions) -> Result<C
     Ok(connection)
 }
 
+/// Switches a file to a write-ahead log and returns the mode. The statement tells the mode before its change
+/// is committed, so it must run to its end: a commit that fails leaves the file with a rollback journal,
+/// under which a power failure can undo an acknowledged commit.
+fn set_journal_mode(connection: &Connection) -> rusqlite::Result<String> {
+    let mut statement = connection.prepare("PRAGMA journal_mode = WAL")?;
+    let told: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+    Ok(told.into_iter().next_back().unwrap_or_default())
+}
+
 /// Opens a connection that only reads.
 pub(crate) fn open_reader(path: &Path, options: &SqliteOptions) -> Result<Connection, OpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection =
-        Connection::open_with_flags(path, flags).map_err(|error| OpenError::file(path, error))?;
+        open(path, flags, options.vfs.as_deref()).map_err(|error| OpenError::file(path, error))?;
     set(&mut connection, options).map_err(|error| OpenError::file(path, error))?;
     pragma(&connection, "query_only", "ON", 1)?;
     Ok(connection)
+}
+
+/// Opens a connection through a VFS, or through that of the system.
+pub(crate) fn open(path: &Path, flags: OpenFlags, vfs: Option<&str>) -> rusqlite::Result<Connection> {
+    match vfs {
+        Some(vfs) => Connection::open_with_flags_and_vfs(path, flags, vfs),
+        None => Connection::open_with_flags(path, flags),
+    }
 }
 
 /// Writes the log back into the file and empties it.

@@ -153,7 +153,9 @@ impl OpenError {
 }
 
 /// Reads a URL and checks what can be checked before SQLite is asked.
-pub(crate) fn location_of(url: &str) -> Result<Location, OpenError> {
+///
+/// The folder of a file that a VFS keeps is not looked for: the system does not know it.
+pub(crate) fn location_of(url: &str, vfs: Option<&str>) -> Result<Location, OpenError> {
     let bad = || OpenError::Url { url: url.to_owned() };
     let rest = url.strip_prefix("sqlite:").ok_or_else(bad)?;
     if rest == ":memory:" || rest == "//:memory:" {
@@ -166,6 +168,9 @@ pub(crate) fn location_of(url: &str) -> Result<Location, OpenError> {
         return Err(bad());
     }
     let path = PathBuf::from(path);
+    if vfs.is_some() {
+        return Ok(Location::File(path));
+    }
     if path.is_dir() {
         return Err(OpenError::IsFolder { path });
     }

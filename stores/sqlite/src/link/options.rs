@@ -40,6 +40,13 @@ pub struct SqliteOptions {
     /// one. Several processes on one file agree by [`Clock::machine`], so their clocks must share its origin;
     /// those that do not go by their wall clocks, with a warning.
     pub clock: Arc<dyn Clock>,
+    /// Where the statements run; threads of the store's own by default.
+    #[doc(hidden)]
+    pub threads: Threads,
+    /// The name of the SQLite VFS that files are opened with. `None`, the default, is that of the system. The
+    /// path of the file means what the VFS takes it for: no folder is looked for.
+    #[doc(hidden)]
+    pub vfs: Option<String>,
     /// Counts the steps of SQLite's virtual machine, for tests of what a call costs.
     #[doc(hidden)]
     pub count_steps: Option<Arc<AtomicU64>>,
@@ -63,6 +70,8 @@ impl Default for SqliteOptions {
             wal_pages: 1000,
             max_pages: None,
             clock: Arc::new(SystemClock),
+            threads: Threads::Own,
+            vfs: None,
             count_steps: None,
             count_statements: None,
             count_commits: None,
@@ -80,4 +89,18 @@ pub enum Durability {
     /// crash of the system can lose the commits since the last checkpoint, acknowledged ones too. The file
     /// stays valid.
     ProcessCrash,
+}
+
+/// Where the statements of a store run.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Threads {
+    /// Writes run on a thread of the store, reads on blocking threads of tokio.
+    #[default]
+    Own,
+    /// All run on the tokio runtime that opened the store, each to its end before another task runs: for
+    /// tests that decide the order of everything. The store writes while that runtime runs. If the runtime
+    /// is dropped, the store ends as in a process that is killed: leases that were on their way to a caller
+    /// stay until they expire.
+    Caller,
 }

@@ -8,12 +8,27 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::Path;
 
-use crate::link::connection::Location;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use crate::link::connection::{Location, open};
 
 /// Shows other processes that this one has the file open, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Presence {
-    _lock: Option<File>,
+    _lock: Option<PresenceLock>,
+}
+
+/// What holds the lock for as long as it is kept.
+#[derive(Debug)]
+enum PresenceLock {
+    OfSystem {
+        _file: File,
+    },
+    /// A VFS has no other locks than those of SQLite: a read transaction on an empty database is a lock that
+    /// is shared.
+    OfVfs {
+        _connection: Connection,
+    },
 }
 
 /// Who else has the file open.
@@ -31,14 +46,14 @@ impl Presence {
     /// Takes the lock of this process and tells who else has the file open. Call this inside a write
     /// transaction: it keeps two processes from judging at the same time, so that an exclusive lock can be
     /// exchanged for a shared one.
-    pub(crate) fn enter(place: &Location) -> (Self, Company) {
-        let file = match place {
-            Location::Memory => return (Self { _lock: None }, Company::Alone),
-            Location::File(path) => open_beside(path),
+    pub(crate) fn enter(place: &Location, vfs: Option<&str>) -> (Self, Company) {
+        let judged = match (place, vfs) {
+            (Location::Memory, _) => return (Self { _lock: None }, Company::Alone),
+            (Location::File(path), None) => enter_system(path),
+            (Location::File(path), Some(vfs)) => enter_vfs(path, vfs).map_err(std::io::Error::other),
         };
-        let judged = file.and_then(|file| judge(&file).map(|company| (file, company)));
         match judged {
-            Ok((file, company)) => (Self { _lock: Some(file) }, company),
+            Ok((lock, company)) => (Self { _lock: Some(lock) }, company),
             Err(error) => {
                 tracing::debug!(
                     target: "steadfast::store",
@@ -49,6 +64,12 @@ impl Presence {
             }
         }
     }
+}
+
+fn enter_system(path: &Path) -> std::io::Result<(PresenceLock, Company)> {
+    let file = open_beside(path)?;
+    let company = judge(&file)?;
+    Ok((PresenceLock::OfSystem { _file: file }, company))
 }
 
 /// Opens the file beside the database, and creates it if it is missing. It stays there: a process that
@@ -79,6 +100,23 @@ fn judge(file: &File) -> std::io::Result<Company> {
     }
 }
 
+/// Does the same with the locks of SQLite on a file that a VFS keeps.
+fn enter_vfs(path: &Path, vfs: &str) -> rusqlite::Result<(PresenceLock, Company)> {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-presence");
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = open(Path::new(&name), flags, Some(vfs))?;
+    connection.busy_timeout(std::time::Duration::ZERO)?;
+    let company = match connection.execute_batch("BEGIN EXCLUSIVE; ROLLBACK") {
+        Ok(()) => Company::Alone,
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => Company::Others,
+        Err(error) => return Err(error),
+    };
+    connection.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema")?;
+    Ok((PresenceLock::OfVfs { _connection: connection }, company))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,14 +127,14 @@ mod tests {
         let path = folder.path().join("store.db");
         std::fs::write(&path, "").expect("a file");
         let place = Location::File(path);
-        let (first, company) = Presence::enter(&place);
+        let (first, company) = Presence::enter(&place, None);
         assert_eq!(company, Company::Alone);
-        let (second, company) = Presence::enter(&place);
+        let (second, company) = Presence::enter(&place, None);
         assert_eq!(company, Company::Others);
         drop(first);
-        assert_eq!(Presence::enter(&place).1, Company::Others, "the second is there");
+        assert_eq!(Presence::enter(&place, None).1, Company::Others, "the second is there");
         drop(second);
-        assert_eq!(Presence::enter(&place).1, Company::Alone);
+        assert_eq!(Presence::enter(&place, None).1, Company::Alone);
     }
 
     #[cfg(unix)]
@@ -106,15 +144,15 @@ mod tests {
         let (path, link) = (folder.path().join("store.db"), folder.path().join("link.db"));
         std::fs::write(&path, "").expect("a file");
         std::os::unix::fs::symlink(&path, &link).expect("a link");
-        let _first = Presence::enter(&Location::File(path));
-        assert_eq!(Presence::enter(&Location::File(link)).1, Company::Others);
+        let _first = Presence::enter(&Location::File(path), None);
+        assert_eq!(Presence::enter(&Location::File(link), None).1, Company::Others);
     }
 
     #[test]
     fn where_there_can_be_no_lock_nothing_is_known() {
         let folder = tempfile::TempDir::new().expect("a folder");
         let place = Location::File(folder.path().join("missing").join("store.db"));
-        assert_eq!(Presence::enter(&place).1, Company::Unknown);
-        assert_eq!(Presence::enter(&Location::Memory).1, Company::Alone);
+        assert_eq!(Presence::enter(&place, None).1, Company::Unknown);
+        assert_eq!(Presence::enter(&Location::Memory, None).1, Company::Alone);
     }
 }

@@ -12,13 +12,13 @@ use crate::link::connection::{Location, open_reader};
 use crate::link::db::Db;
 use crate::link::error::{DbResult, Fault};
 use crate::link::open::OpenError;
-use crate::link::options::SqliteOptions;
+use crate::link::options::{SqliteOptions, Threads};
 use crate::merge::writer::Writer;
 
 /// Reads a database on its own connections, or through the writer if there can be no second connection.
 #[derive(Debug)]
 pub(crate) enum Reader {
-    Own { connections: Connections, free: Arc<Semaphore>, clock: FileClock },
+    Own { connections: Connections, free: Arc<Semaphore>, clock: FileClock, threads: Threads },
     ThroughWriter,
 }
 
@@ -79,7 +79,8 @@ impl Reader {
         let connections = (0..count).map(|_| open_reader(path, options)).collect::<Result<Vec<_>, _>>()?;
         let shared = SharedConnections { idle: Mutex::new(connections), returned: Condvar::new() };
         let connections = Connections { shared: Arc::new(shared), count };
-        Ok(Self::Own { connections, free: Arc::new(Semaphore::new(count)), clock })
+        let threads = options.threads;
+        Ok(Self::Own { connections, free: Arc::new(Semaphore::new(count)), clock, threads })
     }
 
     /// Runs a function on the last committed state.
@@ -93,7 +94,7 @@ impl Reader {
         R: Send + 'static,
         F: FnOnce(&Db<'_>) -> DbResult<R> + Send + 'static,
     {
-        let Self::Own { connections, free, clock } = self else {
+        let Self::Own { connections, free, clock, threads } = self else {
             return writer.write(operation, look).await;
         };
         let closed = || ProviderError::new(ProviderErrorKind::Unavailable, operation, "the store is closed");
@@ -102,7 +103,6 @@ impl Reader {
         let lent = Lent { connection, from: Arc::clone(&connections.shared) };
         let clock = clock.clone();
         let (reply, answer) = oneshot::channel();
-        // A statement can take as long as the disk does, so it runs on a blocking thread.
         let job = move || {
             let Some(connection) = &lent.connection else { return };
             let result = in_one_view(connection, &clock, look);
@@ -111,7 +111,11 @@ impl Reader {
             // The caller may have been dropped; a read changes nothing.
             drop(reply.send(result.map_err(|fault| fault.of(operation))));
         };
-        drop(tokio::task::spawn_blocking(job));
+        match threads {
+            // A statement can take as long as the disk does, so it runs on a blocking thread.
+            Threads::Own => drop(tokio::task::spawn_blocking(job)),
+            Threads::Caller => job(),
+        }
         answer.await.unwrap_or_else(|_| Err(closed()))
     }
 }

@@ -67,12 +67,13 @@ impl OtherProcesses {
     pub(crate) fn of(place: &Location, options: &SqliteOptions) -> Self {
         let interval = options.other_processes.filter(|_| *place != Location::Memory);
         let log = match place {
-            Location::File(file) => {
+            // The log of a file that a VFS keeps cannot be seen from here.
+            Location::File(file) if options.vfs.is_none() => {
                 let mut name = file.clone().into_os_string();
                 name.push("-wal");
                 name.into()
             }
-            Location::Memory => PathBuf::new(),
+            _ => PathBuf::new(),
         };
         let stirred = options.clock.monotonic();
         let may_sleep = options.clock.machine().boot.is_some();

@@ -16,7 +16,7 @@ use crate::link::error::provider_error;
 use crate::link::lease::{is_torn_page, list_torn_leases};
 use crate::link::presence::Presence;
 
-/// The thread that owns the writing connection.
+/// The thread, or the task, that owns the writing connection.
 pub(super) struct WriterThread {
     pub(super) connection: Connection,
     pub(super) clock: FileClock,
@@ -99,7 +99,7 @@ impl Inbox {
 }
 
 impl WriterThread {
-    /// Runs requests until the handle is dropped.
+    /// Runs requests on a thread of its own until the handle is dropped.
     pub(super) fn run(mut self, mut inbox: Inbox) {
         let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_time().build() else { return };
         let (mut undone, mut was_busy) = (Vec::new(), false);
@@ -109,36 +109,68 @@ impl WriterThread {
                 group.extend(inbox.next_soon());
             }
             if group.is_empty() {
-                let first = runtime.block_on(async {
-                    tokio::select! {
-                        biased;
-                        Some(undo) = inbox.undoing.recv() => Next::Request(undo),
-                        request = inbox.incoming.recv() => request.map_or(Next::Closed, Next::Request),
-                        () = self.others.rest(self.clock.clock()) => Next::Look,
-                    }
-                });
-                match first {
+                match runtime.block_on(self.next(&mut inbox)) {
                     Next::Request(request) => group.push(request),
                     Next::Look => {}
                     Next::Closed => break,
                 }
             }
             was_busy = !group.is_empty();
-            let changes = self.connection.total_changes();
-            undone = self.commit(group, &mut inbox);
-            if self.connection.total_changes() != changes {
-                self.others.stir(self.clock.clock());
-            }
-            self.log.tidy(&self.connection);
-            if self.others.sees_others(&self.connection, self.clock.clock()) {
-                self.clock.refresh(&self.connection);
-                self.wake_for_others();
-            }
-            if self.pace.has_jumped(&self.clock) {
-                self.wakes.waiters.wake_all();
-            }
+            undone = self.round(group, &mut inbox);
         }
-        // Leases without a holder are undone before the file is closed.
+        self.close(undone, inbox);
+    }
+
+    /// Runs requests on the runtime of the caller until the handle is dropped. A task that is dropped itself
+    /// undoes nothing, as a process that is killed.
+    pub(super) async fn run_as_task(mut self, mut inbox: Inbox) {
+        let mut undone = Vec::new();
+        loop {
+            let mut group: Vec<Box<dyn Request>> = std::mem::take(&mut undone);
+            if group.is_empty() {
+                match self.next(&mut inbox).await {
+                    Next::Request(request) => group.push(request),
+                    Next::Look => {}
+                    Next::Closed => break,
+                }
+            }
+            undone = self.round(group, &mut inbox);
+            // No other task runs during a transaction, so they get their turn after each.
+            tokio::task::yield_now().await;
+        }
+        self.close(undone, inbox);
+    }
+
+    /// Waits for the next request, or for the next look for commits of other processes.
+    async fn next(&mut self, inbox: &mut Inbox) -> Next {
+        tokio::select! {
+            biased;
+            Some(undo) = inbox.undoing.recv() => Next::Request(undo),
+            request = inbox.incoming.recv() => request.map_or(Next::Closed, Next::Request),
+            () = self.others.rest(self.clock.clock()) => Next::Look,
+        }
+    }
+
+    /// Commits a group, and does what is due between two transactions. Returns the requests to run next.
+    fn round(&mut self, group: Vec<Box<dyn Request>>, inbox: &mut Inbox) -> Vec<Box<dyn Request>> {
+        let changes = self.connection.total_changes();
+        let undone = self.commit(group, inbox);
+        if self.connection.total_changes() != changes {
+            self.others.stir(self.clock.clock());
+        }
+        self.log.tidy(&self.connection);
+        if self.others.sees_others(&self.connection, self.clock.clock()) {
+            self.clock.refresh(&self.connection);
+            self.wake_for_others();
+        }
+        if self.pace.has_jumped(&self.clock) {
+            self.wakes.waiters.wake_all();
+        }
+        undone
+    }
+
+    /// Undoes the leases without a holder before the file is closed.
+    fn close(&self, mut undone: Vec<Box<dyn Request>>, mut inbox: Inbox) {
         while let Ok(request) = inbox.undoing.try_recv() {
             undone.push(request);
         }

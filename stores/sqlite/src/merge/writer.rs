@@ -5,6 +5,7 @@ use std::thread::JoinHandle;
 
 use rusqlite::Connection;
 use steadfast_store::{ProviderError, Waiters};
+use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
 use super::alarm::Alarms;
@@ -18,16 +19,17 @@ use crate::link::connection::Location;
 use crate::link::db::Db;
 use crate::link::error::DbResult;
 use crate::link::open::OpenError;
-use crate::link::options::SqliteOptions;
+use crate::link::options::{SqliteOptions, Threads};
 use crate::link::presence::Presence;
 
-/// Sends requests to the writing thread. The thread ends when this is dropped.
+/// Sends requests to the writing thread, or to the task in its place, which ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Writer {
     requests: Option<mpsc::Sender<Box<dyn Request>>>,
     /// Requests that undo a lease whose caller was dropped. Unbounded: each one stands for a call that has
     /// ended.
     undos: mpsc::UnboundedSender<Box<dyn Request>>,
+    /// `None` if the writer is a task of the caller's runtime.
     thread: Option<JoinHandle<()>>,
 }
 
@@ -68,10 +70,19 @@ impl Writer {
             pace,
             _presence: presence,
         };
-        let thread = std::thread::Builder::new()
-            .name("steadfast-sqlite".to_owned())
-            .spawn(move || thread.run(Inbox { incoming, undoing, held_back: None }))?;
-        Ok(Self { requests: Some(requests), undos, thread: Some(thread) })
+        let inbox = Inbox { incoming, undoing, held_back: None };
+        let thread = match options.threads {
+            Threads::Own => {
+                let named = std::thread::Builder::new().name("steadfast-sqlite".to_owned());
+                Some(named.spawn(move || thread.run(inbox))?)
+            }
+            Threads::Caller => {
+                let caller = Handle::try_current().map_err(std::io::Error::other)?;
+                drop(caller.spawn(thread.run_as_task(inbox)));
+                None
+            }
+        };
+        Ok(Self { requests: Some(requests), undos, thread })
     }
 
     /// Runs a transaction and returns its result after it is committed.
@@ -125,9 +136,9 @@ impl Writer {
 impl Drop for Writer {
     fn drop(&mut self) {
         self.requests = None;
+        let (closed, _) = mpsc::unbounded_channel();
+        self.undos = closed;
         if let Some(thread) = self.thread.take() {
-            let (closed, _) = mpsc::unbounded_channel();
-            self.undos = closed;
             // The thread catches panics of requests. If it has died nevertheless, there is nothing to close.
             drop(thread.join());
         }

@@ -1,0 +1,60 @@
+//! Stories on a SQLite file: each process opens it, the power of the machine fails, and its disk refuses.
+
+use steadfast_simulation::{
+    ground::DiskTrouble,
+    journal::Noted,
+    story::{Story, Trouble},
+    world::{Played, play_on_disk},
+};
+use steadfast_sqlite::Durability;
+
+fn played(story: &Story) -> Played {
+    play_on_disk(story, Durability::PowerLoss).expect("a story can be played")
+}
+
+/// More seeds are played by hand: `cargo xtask sim --store sqlite`.
+#[test]
+fn every_promise_is_kept_on_a_file_whose_machine_loses_its_power() {
+    let (mut power_failures, mut refusals) = (0, 0);
+    for seed in 0..16 {
+        let story = Story::on_disk(seed);
+        let Played { notes, violations, .. } = played(&story);
+        assert!(violations.is_empty(), "seed {seed}: {violations:?}\n{story}");
+        let happened = |what: &str| {
+            let world = |noted: &Noted| matches!(noted, Noted::World(text) if text.contains(what));
+            notes.iter().filter(|note| world(&note.what)).count()
+        };
+        power_failures += happened("the power fails");
+        refusals += happened("cannot open the store") + happened("Disk(Reads") + happened("Disk(Writes");
+    }
+    assert!(power_failures >= 5 && refusals > 0, "{power_failures} {refusals}");
+}
+
+#[test]
+fn a_story_on_a_file_that_is_played_twice_happens_the_same_note_for_note() {
+    for seed in 0..5 {
+        let story = Story::on_disk(seed);
+        let (one, other) = (played(&story), played(&story));
+        let differ = one.notes.iter().zip(&other.notes).position(|(one, other)| one != other);
+        if let Some(place) = differ {
+            panic!("seed {seed}, note {place}:\n{}\n{}", one.notes[place], other.notes[place]);
+        }
+        assert_eq!((one.notes.len(), one.steps), (other.notes.len(), other.steps), "seed {seed}");
+    }
+}
+
+/// The simulation can find what it looks for: commits that are acknowledged and not synced.
+#[test]
+fn without_a_sync_of_each_commit_a_power_failure_breaks_a_promise() {
+    let broken = (0..40).find(|seed| {
+        let mut story = Story::on_disk(*seed);
+        for event in &mut story.events {
+            if let Trouble::Disk(trouble) = &mut event.what {
+                *trouble = DiskTrouble::Power(std::time::Duration::from_secs(2));
+            }
+        }
+        let normal = play_on_disk(&story, Durability::ProcessCrash).expect("a story can be played");
+        !normal.violations.is_empty()
+    });
+    assert!(broken.is_some());
+}
