@@ -71,7 +71,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a_claim_enters_the_attachment_of_an_older_one",
         clause: "A7",
         file: "session/table.rs",
-        find: "let same = known.filter(|known| known.local.epoch == *epoch).map(|known| known.handle.clone());",
+        find: "let same = known.filter(|known| known.local.epoch == *epoch)\
+               .map(|known| known.handle.clone());",
         replace: "let same = known.map(|known| known.handle.clone());",
     },
     Mutant {
@@ -157,7 +158,8 @@ pub const MUTANTS: &[Mutant] = &[
                   }\n\
                   other => other,\n\
                   };\n\
-                  let mut messages: Vec<Message> = effects.messages.into_iter().map(at_once).map(traced).collect();",
+                  let early = effects.messages.into_iter().map(at_once);\n\
+                  let mut messages: Vec<Message> = early.map(traced).collect();",
     },
     Mutant {
         name: "a_parent_is_not_told",
@@ -226,14 +228,19 @@ pub const MUTANTS: &[Mutant] = &[
         clause: "I6",
         file: "activity.rs",
         find: "Err(details) => WorkItem::ActivityFailed { instance, execution_id, id, details },",
-        replace: "Err(details) => WorkItem::ActivityCompleted { instance, execution_id, id, result: details.display_message() },",
+        replace: "Err(details) => {\n\
+                  let result = details.display_message();\n\
+                  WorkItem::ActivityCompleted { instance, execution_id, id, result }\n\
+                  }",
     },
     Mutant {
         name: "detached_starts_are_not_sent",
         clause: "F25",
         file: "turn/commit.rs",
         find: "let mut messages: Vec<Message> = effects.messages.into_iter().map(traced).collect();",
-        replace: "let is_start = |item: &WorkItem| matches!(item, WorkItem::StartOrchestration { parent_instance: None, .. });\n\
+        replace: "let is_start = |item: &WorkItem| {\n\
+                  matches!(item, WorkItem::StartOrchestration { parent_instance: None, .. })\n\
+                  };\n\
                   let kept = effects.messages.into_iter().filter(|item| !is_start(item));\n\
                   let mut messages: Vec<Message> = kept.map(traced).collect();",
     },

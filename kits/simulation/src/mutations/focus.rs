@@ -21,6 +21,8 @@ pub(super) enum Focus {
     Pauses,
     /// The answers to fetches of work are late, and the process is paused meanwhile.
     LateWork,
+    /// The calls of workers take longer than the lease of a turn.
+    Slows,
     /// Workers do not reach the store for more than a lease.
     Cuts,
     /// Calls of this method fail.
@@ -84,6 +86,7 @@ impl Focus {
             Self::Any | Self::Alone => return,
             Self::Pauses => Trouble::Freeze(worker, long),
             Self::Cuts => Trouble::Cut(worker, long),
+            Self::Slows => Trouble::Slow(worker, Duration::from_secs(6), long),
             Self::LateWork => {
                 let pause = Trouble::Freeze(worker, long.saturating_add(Duration::from_secs(15)));
                 also = Some(Happening { at: at.saturating_add(Duration::from_secs(14)), what: pause });
@@ -133,8 +136,9 @@ const FOCUSED: &[(&str, Focus)] = &[
     ("messages_of_a_turn_arrive_in_reverse", Focus::Messages),
     ("a_batch_is_in_reverse_order", Focus::Messages),
     ("work_is_not_excused_after_the_next_fetch", Focus::Pauses),
-    ("an_expired_turn_token_still_holds", Focus::Pauses),
+    ("an_expired_turn_token_still_holds", Focus::Slows),
     ("an_expired_work_token_still_holds", Focus::Pauses),
+    ("attempts_of_messages_are_not_counted", Focus::Kills),
     ("messages_of_an_expired_lease_are_lost", Focus::Kills),
     ("an_expired_session_is_never_claimed", Focus::Kills),
     ("a_renewal_revives_an_expired_session", Focus::Pauses),
