@@ -44,7 +44,7 @@ pub struct Played {
 }
 
 /// How often processes run at most: a world that does more has tasks that never wait.
-const MOST_STEPS: u64 = 2_000_000;
+const MOST_STEPS: u64 = 400_000;
 
 /// How long after the last trouble everything must have ended.
 const PATIENCE: Duration = Duration::from_secs(1_800);
