@@ -20,7 +20,10 @@ fn main() -> std::io::Result<()> {
             let story = Story::of(seed);
             let played = play_on(&story, |clock| steadfast_mutants::open(mutant.name, clock))?;
             if let Some(violation) = played.violations.first() {
-                found = Some((seed, violation.chars().take(90).collect::<String>().replace('\n', " ")));
+                found = Some((
+                    seed,
+                    violation.to_string().chars().take(90).collect::<String>().replace('\n', " "),
+                ));
                 break;
             }
         }

@@ -9,14 +9,11 @@ use std::{
 };
 
 use steadfast::{Client, ClientError, OrchestrationStatus, SessionKey, providers::Provider};
+use steadfast_audit::{Fact, Told};
 use steadfast_clock::Clock;
 use steadfast_testing::program::ast::{Name, names};
 
-use crate::{
-    code,
-    journal::{Fact, Journal, Told},
-    story::Target,
-};
+use crate::{code, journal::Journal, story::Target};
 
 /// What a client works with.
 #[derive(Clone)]
@@ -36,6 +33,7 @@ pub fn start(desk: &Desk, number: usize) -> impl Future<Output = ()> + Send + 's
     let desk = desk.clone();
     async move {
         let id = Target::Instance(number).id();
+        desk.ask(Told::Started(id.clone()));
         let answer = desk.client.start_orchestration(id.as_str(), code::orchestration(number), "x").await;
         desk.tell(answer, Told::Started(id));
     }
@@ -45,6 +43,7 @@ pub fn start(desk: &Desk, number: usize) -> impl Future<Output = ()> + Send + 's
 pub fn cancel(desk: &Desk, target: Target) -> impl Future<Output = ()> + Send + 'static + use<> {
     let desk = desk.clone();
     async move {
+        desk.ask(Told::Cancelled(target.id()));
         let answer = desk.client.cancel_instance(target.id(), "not wanted").await;
         desk.tell(answer, Told::Cancelled(target.id()));
     }
@@ -54,6 +53,7 @@ pub fn cancel(desk: &Desk, target: Target) -> impl Future<Output = ()> + Send + 
 pub fn terminate(desk: &Desk, target: Target) -> impl Future<Output = ()> + Send + 'static + use<> {
     let desk = desk.clone();
     async move {
+        desk.ask(Told::Terminated(target.id()));
         let answer = desk.client.terminate_instance(&target.id(), "enough").await;
         desk.tell(answer, Told::Terminated(target.id()));
     }
@@ -63,6 +63,7 @@ pub fn terminate(desk: &Desk, target: Target) -> impl Future<Output = ()> + Send
 pub fn delete(desk: &Desk, target: Target) -> impl Future<Output = ()> + Send + 'static + use<> {
     let desk = desk.clone();
     async move {
+        desk.ask(Told::Deleted(target.id()));
         let answer = desk.client.delete_instance(&target.id(), true).await;
         desk.tell(answer.map(|_| ()), Told::Deleted(target.id()));
     }
@@ -134,22 +135,30 @@ pub fn nudge(desk: &Desk, _from: Duration) -> Watch<impl Future<Output = ()> + S
 }
 
 impl Desk {
+    fn ask(&self, told: Told) {
+        self.journal.fact(Fact::Asked(told));
+    }
+
     fn tell(&self, answer: Result<(), ClientError>, told: Told) {
         if answer.is_ok() {
-            self.journal.note(Fact::Told(told));
+            self.journal.fact(Fact::Told(told));
         }
     }
 
     async fn raise(&self, instance: &str, name: Name) {
         let data = format!("{name}@{:?}", self.clock.monotonic());
-        let answer = self.client.raise_event(instance, name, data.as_str()).await;
-        self.tell(answer, Told::Raised(instance.to_owned(), name.to_owned(), data));
+        let told = Told::Raised(instance.to_owned(), name.to_owned(), data.clone());
+        self.ask(told.clone());
+        let answer = self.client.raise_event(instance, name, data).await;
+        self.tell(answer, told);
     }
 
     async fn enqueue(&self, instance: &str, name: Name) {
         let data = format!("{name}@{:?}", self.clock.monotonic());
-        let answer = self.client.enqueue_event(instance, name, data.as_str()).await;
-        self.tell(answer, Told::Enqueued(instance.to_owned(), name.to_owned(), data));
+        let told = Told::Enqueued(instance.to_owned(), name.to_owned(), data.clone());
+        self.ask(told.clone());
+        let answer = self.client.enqueue_event(instance, name, data).await;
+        self.tell(answer, told);
     }
 
     /// Sends messages to the instances that run. Returns whether all have ended.

@@ -8,9 +8,12 @@
 pub mod audit;
 pub mod client;
 pub mod code;
+pub mod engine;
 pub mod ground;
 pub mod journal;
+pub mod kept;
 pub mod process;
+pub mod shrink;
 pub mod story;
 pub mod time;
 pub mod wire;

@@ -249,6 +249,12 @@ impl Story {
             all.push(next);
         };
         add(&|story| story.events.clear());
+        for (from, to) in halves(self.events.len()) {
+            add(&|story| drop(story.events.drain(from..to)));
+        }
+        for (from, to) in halves(self.instances.len()) {
+            add(&|story| drop(story.instances.drain(from..to)));
+        }
         for number in (1..self.workers.len()).rev() {
             add(&|story| drop(story.workers.remove(number)));
         }
@@ -278,9 +284,25 @@ impl Story {
                 add(&|story| story.events[number].what = what.clone());
             }
         }
+        for number in 0..self.events.len() {
+            add(&|story| story.events[number].at = whole_seconds(story.events[number].at));
+        }
+        for number in 0..self.instances.len() {
+            add(&|story| story.instances[number].at = whole_seconds(story.instances[number].at));
+        }
         all.retain(|story| story != self);
         all
     }
+}
+
+/// Returns the halves of a list that is longer than two.
+fn halves(length: usize) -> impl Iterator<Item = (usize, usize)> {
+    let half = length / 2;
+    [(half, length), (0, half)].into_iter().filter(move |_| length > 2)
+}
+
+fn whole_seconds(at: Duration) -> Duration {
+    Duration::from_secs(at.as_secs())
 }
 
 /// The name of what a change of code starts or waits for.

@@ -7,11 +7,12 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
+use steadfast_audit::FaultKind;
 use steadfast_store::{ProviderError, ProviderErrorKind, Store, StoreCall, forward_store};
 use steadfast_testing::program::{ast::Name, dice::Dice};
 
 use crate::{
-    journal::{Fact, Journal},
+    journal::{Journal, Noted},
     process::Life,
     time::WorldTime,
 };
@@ -32,6 +33,22 @@ pub enum Disturbance {
     DiesBefore,
     /// The process dies after the call had its effect, before the answer.
     DiesAfter,
+}
+
+impl Disturbance {
+    fn fault(self) -> FaultKind {
+        match self {
+            Self::Fails(_) | Self::LosesAnswer(_) | Self::Late(_) | Self::Twice => FaultKind::Disturbed,
+            Self::DiesBefore | Self::DiesAfter => FaultKind::Killed,
+        }
+    }
+
+    fn lasts(self) -> Duration {
+        match self {
+            Self::Late(by) => by,
+            _ => Duration::ZERO,
+        }
+    }
 }
 
 /// The kinds of errors of a store.
@@ -248,6 +265,9 @@ impl Wire {
         let method = call.method();
         let Decision { there, back, disturbance } = self.line.decide(method);
         self.wait(there).await;
+        if let Some(disturbance) = disturbance {
+            self.journal.fault(disturbance.fault(), Some(&self.process), disturbance.lasts());
+        }
         let mut answer = match disturbance {
             _ if self.line.is_cut() => Err(unreachable(method)),
             _ if self.line.is_full() && writes(call) => Err(Failure::Full.error(method)),
@@ -273,7 +293,7 @@ impl Wire {
             answer = Err(unreachable(method));
         }
         let told = answer.as_ref().map_or_else(|error| format!("{:?}", error.kind), |_| "ok".to_owned());
-        self.journal.note(Fact::Call { process: self.process.clone(), method, answer: told });
+        self.journal.note(Noted::Call { process: self.process.clone(), method, answer: told });
         answer
     }
 

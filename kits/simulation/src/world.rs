@@ -12,18 +12,21 @@ use std::{
 use steadfast::{
     Client, TagFilter,
     providers::{Provider, Store},
-    runtime::{OnMissingHandler, Runtime, RuntimeOptions},
+    runtime::OnMissingHandler,
 };
+use steadfast_audit::{FaultKind, Life, Violation};
 use steadfast_clock::SeededRandom;
 use steadfast_memory::MemoryStore;
 use steadfast_sqlite::Durability;
 use steadfast_testing::program::{ast::names, dice::Dice};
 
 use crate::{
+    audit::Witnesses,
     client,
     code::{self, Place},
+    engine::{Runtime, RuntimeOptions},
     ground::{DiskTrouble, Ground, Machine},
-    journal::{Fact, Journal, Note},
+    journal::{Journal, Note, Noted},
     process::Process,
     story::{Story, Tags, Trouble, Worker},
     time::{HostClock, HostTime, WorldTime},
@@ -35,8 +38,8 @@ use crate::{
 pub struct Played {
     /// All that happened.
     pub notes: Vec<Note>,
-    /// The promises that were broken, in words; empty if all held.
-    pub violations: Vec<String>,
+    /// The promises that were broken; empty if all held.
+    pub violations: Vec<Violation>,
     /// How often the world let a process run.
     pub steps: u64,
 }
@@ -100,15 +103,16 @@ fn play_in(
     world.client.spawn(ended.task);
     world.run_until(calm.saturating_add(PATIENCE), || ended.flag.load(Ordering::Relaxed))?;
     if world.steps >= MOST_STEPS {
-        violations.push(format!("I7: the tasks never wait: {MOST_STEPS} steps"));
+        let text = format!("the tasks never wait: {MOST_STEPS} steps");
+        violations.push(Violation { rule: "I7", text });
     }
     if ended.flag.load(Ordering::Relaxed) {
         let end = world.time.now().saturating_add(AFTERMATH);
         world.run_until(end, || false)?;
     }
-    let audit = crate::audit::audit(&world.client_place()?, story, &world.journal);
+    let audit = crate::audit::audit(&world.client_place()?, story, &world.journal, world.witnesses());
     let done = Arc::new(AtomicBool::new(false));
-    let found: Arc<Mutex<Vec<String>>> = Arc::default();
+    let found: Arc<Mutex<Vec<Violation>>> = Arc::default();
     let (flag, list) = (Arc::clone(&done), Arc::clone(&found));
     world.client.spawn(async move {
         let all = audit.await;
@@ -139,6 +143,8 @@ struct World<'a> {
     agenda: BTreeMap<(Duration, u64), Act>,
     planned: u64,
     steps: u64,
+    /// How many sessions each process may serve.
+    capacity: BTreeMap<String, usize>,
 }
 
 /// The place of a worker: its host and its line stay when its process dies.
@@ -159,6 +165,7 @@ struct Seat {
 
 /// A process with the runtime in it, once that has started.
 struct Running {
+    name: String,
     process: Process,
     runtime: Arc<Mutex<Option<Arc<Runtime>>>>,
 }
@@ -223,6 +230,7 @@ impl<'a> World<'a> {
             agenda: BTreeMap::new(),
             planned: 0,
             steps: 0,
+            capacity: BTreeMap::new(),
         })
     }
 
@@ -252,10 +260,10 @@ impl<'a> World<'a> {
 
     /// Ends all trouble, and starts what is dead. Every worker has the code again that the story gives it.
     fn heal(&mut self) -> std::io::Result<()> {
-        self.journal.note(Fact::World("all trouble ends".to_owned()));
+        self.journal.note(Noted::World("all trouble ends".to_owned()));
         self.client_line.heal();
         self.ground.machine().into_iter().for_each(Machine::heal);
-        self.ghosts.clear();
+        self.ghosts.values().for_each(|ghost| ghost.process.life().end());
         for number in 0..self.seats.len() {
             let seat = &mut self.seats[number];
             seat.line.heal();
@@ -264,7 +272,7 @@ impl<'a> World<'a> {
             seat.next = None;
             if let Some(first) = self.story.workers.get(number).filter(|first| **first != seat.worker) {
                 seat.next = Some(first.clone());
-                seat.running = None;
+                seat.running.take().iter().for_each(|dead| self.journal.life(&dead.name, Life::Dead));
             }
             if seat.running.is_none() {
                 self.start(number)?;
@@ -276,14 +284,14 @@ impl<'a> World<'a> {
     /// Runs processes and moves time until a moment, or until something holds.
     fn run_until(&mut self, end: Duration, holds: impl Fn() -> bool) -> std::io::Result<()> {
         while self.steps < MOST_STEPS && !holds() {
+            if self.ground.machine().is_some_and(Machine::is_off) {
+                self.restart_machine(RESTART)?;
+            }
             self.bury();
             let ready = self.ready();
             if let Some(who) = self.dice.pick(&ready) {
                 self.steps += 1;
                 self.process(*who).iter().for_each(|process| process.run());
-                if self.ground.machine().is_some_and(Machine::is_off) {
-                    self.restart_machine(RESTART)?;
-                }
                 continue;
             }
             let act = self.agenda.first_key_value().map(|((at, _), _)| *at);
@@ -320,14 +328,14 @@ impl<'a> World<'a> {
 
     /// Removes the processes that died, and plans when they are started again.
     fn bury(&mut self) {
-        self.ghosts.retain(|_, ghost| !ghost.process.life().has_ended());
+        let dead = self.ghosts.extract_if(.., |_, ghost| ghost.process.life().has_ended());
+        dead.for_each(|(_, dead)| self.journal.life(&dead.name, Life::Dead));
         for number in 0..self.seats.len() {
             let seat = &mut self.seats[number];
             if seat.running.as_ref().is_some_and(|running| running.process.life().has_ended()) {
-                seat.running = None;
+                seat.running.take().iter().for_each(|dead| self.journal.life(&dead.name, Life::Dead));
                 let at = self.time.now().saturating_add(seat.restart);
                 seat.restart = RESTART;
-                self.journal.note(Fact::World(format!("worker {number} is dead")));
                 self.plan(at, Act::Start(number));
             }
         }
@@ -349,38 +357,38 @@ impl<'a> World<'a> {
             Act::Thaw(number) => {
                 if let Some(seat) = self.seats.get_mut(number) {
                     seat.frozen = seat.frozen.saturating_sub(1);
-                    self.journal.note(Fact::World(format!("worker {number} goes on")));
+                    self.journal.note(Noted::World(format!("worker {number} goes on")));
                 }
             }
             Act::Wake(number, slept) => {
                 if let Some(seat) = self.seats.get_mut(number) {
                     seat.host.woke_after(slept);
                     seat.frozen = seat.frozen.saturating_sub(1);
-                    self.journal.note(Fact::World(format!("the machine of worker {number} wakes")));
+                    self.journal.note(Noted::World(format!("the machine of worker {number} wakes")));
                 }
             }
             Act::Mend(number) => {
                 self.seats.get(number).iter().for_each(|seat| seat.line.mend());
-                self.journal.note(Fact::World(format!("worker {number} reaches the store again")));
+                self.journal.note(Noted::World(format!("worker {number} reaches the store again")));
             }
             Act::MendAll => {
                 self.lines().for_each(Line::mend);
-                self.journal.note(Fact::World("the store can be reached again".to_owned()));
+                self.journal.note(Noted::World("the store can be reached again".to_owned()));
             }
             Act::MakeRoom => {
                 match self.ground.machine() {
                     Some(machine) => machine.fill(false),
                     None => self.lines().for_each(Line::make_room),
                 }
-                self.journal.note(Fact::World("the disk has room again".to_owned()));
+                self.journal.note(Noted::World("the disk has room again".to_owned()));
             }
-            Act::KillGhost(id) => drop(self.ghosts.remove(&id)),
+            Act::KillGhost(id) => self.ghosts.get(&id).iter().for_each(|ghost| ghost.process.life().end()),
             Act::Hasten(number) => {
                 self.seats.get(number).iter().for_each(|seat| seat.line.slow(Duration::ZERO));
             }
             Act::Instance(number) => match self.client_place() {
                 Ok(place) => self.client.spawn(client::start(&place, number)),
-                Err(error) => self.journal.note(Fact::World(format!("the client has no store: {error}"))),
+                Err(error) => self.journal.note(Noted::World(format!("the client has no store: {error}"))),
             },
         }
         Ok(())
@@ -388,7 +396,10 @@ impl<'a> World<'a> {
 
     fn happen(&mut self, number: usize) -> std::io::Result<()> {
         let Some(event) = self.story.events.get(number) else { return Ok(()) };
-        self.journal.note(Fact::World(event.what.to_string()));
+        self.journal.note(Noted::World(event.what.to_string()));
+        crate::audit::note_faults(&self.journal, &event.what, |number| {
+            self.seats.get(number).map(|seat| format!("w{number}.{}", seat.starts))
+        });
         match event.what.clone() {
             Trouble::Kill(number, back) => self.kill(number, back),
             Trouble::Freeze(number, lasts) => self.freeze(number, lasts, Act::Thaw(number)),
@@ -435,7 +446,9 @@ impl<'a> World<'a> {
     fn call(&mut self, what: Trouble) {
         let place = match self.client_place() {
             Ok(place) => place,
-            Err(error) => return self.journal.note(Fact::World(format!("the client has no store: {error}"))),
+            Err(error) => {
+                return self.journal.note(Noted::World(format!("the client has no store: {error}")));
+            }
         };
         match what {
             Trouble::Cancel(target) => self.client.spawn(client::cancel(&place, target)),
@@ -480,6 +493,7 @@ impl<'a> World<'a> {
         let Some(machine) = self.ground.machine() else {
             return self.freeze(number, lasts, Act::Wake(number, lasts));
         };
+        self.journal.fault(FaultKind::Paused, None, lasts);
         self.time.move_to(self.time.now().saturating_add(lasts));
         machine.host().woke_after(lasts);
     }
@@ -489,11 +503,12 @@ impl<'a> World<'a> {
         if self.ground.machine().is_none() {
             return Ok(());
         }
-        self.journal.note(Fact::World("the power fails".to_owned()));
+        self.journal.note(Noted::World("the power fails".to_owned()));
+        self.journal.fault(FaultKind::Killed, None, back);
         self.client.life().end();
         self.client_store = None;
         self.client = Process::new()?;
-        self.ghosts.clear();
+        self.ghosts.values().for_each(|ghost| ghost.process.life().end());
         for seat in &mut self.seats {
             if let Some(running) = &seat.running {
                 running.process.life().end();
@@ -522,7 +537,7 @@ impl<'a> World<'a> {
     /// Stops a worker, which is started again after a while.
     fn stop(&mut self, number: usize, how: Stop, back: Duration) {
         let Some(seat) = self.seats.get_mut(number) else { return };
-        let Some(Running { process, runtime }) = &seat.running else { return };
+        let Some(Running { process, runtime, .. }) = &seat.running else { return };
         seat.restart = back;
         let (life, runtime) = (process.life().clone(), Arc::clone(runtime));
         process.spawn(async move {
@@ -555,7 +570,7 @@ impl<'a> World<'a> {
         let store = match self.ground.open(&process, &name) {
             Ok(store) => store,
             Err(error) => {
-                self.journal.note(Fact::World(format!("{name} cannot open the store: {error}")));
+                self.journal.note(Noted::World(format!("{name} cannot open the store: {error}")));
                 process.life().end();
                 self.later(RESTART, Act::Start(number));
                 return Ok(());
@@ -585,9 +600,19 @@ impl<'a> World<'a> {
                 Runtime::start_with_options(Arc::new(wire), activities, orchestrations, options).await;
             *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(runtime);
         });
-        seat.running = Some(Running { process, runtime });
-        self.journal.note(Fact::World(format!("{name} starts")));
+        self.journal.life(&name, Life::Started);
+        self.capacity.insert(name.clone(), seat.worker.sessions);
+        seat.running = Some(Running { name, process, runtime });
         Ok(())
+    }
+
+    fn witnesses(&self) -> Witnesses {
+        let machine = self.ground.machine();
+        Witnesses {
+            watch: self.ground.watch(),
+            capacity: self.capacity.clone(),
+            is_one_machine: machine.is_some(),
+        }
     }
 
     /// Returns what a client works with.

@@ -2,7 +2,7 @@
 
 use steadfast_simulation::{
     ground::DiskTrouble,
-    journal::Fact,
+    journal::Noted,
     story::{Story, Trouble},
     world::{Played, play_on_disk},
 };
@@ -12,16 +12,16 @@ fn played(story: &Story) -> Played {
     play_on_disk(story, Durability::PowerLoss).expect("a story can be played")
 }
 
-/// More seeds are played by hand: `DISK=1 cargo run --example sim 0 500`.
+/// More seeds are played by hand: `cargo xtask sim --store sqlite`.
 #[test]
 fn every_promise_is_kept_on_a_file_whose_machine_loses_its_power() {
     let (mut power_failures, mut refusals) = (0, 0);
     for seed in 0..16 {
         let story = Story::on_disk(seed);
         let Played { notes, violations, .. } = played(&story);
-        assert_eq!(violations, Vec::<String>::new(), "seed {seed}: {story}");
+        assert_eq!(violations, [], "seed {seed}: {story}");
         let happened = |what: &str| {
-            let world = |fact: &Fact| matches!(fact, Fact::World(text) if text.contains(what));
+            let world = |noted: &Noted| matches!(noted, Noted::World(text) if text.contains(what));
             notes.iter().filter(|note| world(&note.what)).count()
         };
         power_failures += happened("the power fails");
