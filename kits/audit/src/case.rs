@@ -41,6 +41,9 @@ pub struct Terms {
     pub watch: Option<Watch>,
     /// Replays recorded executions; `None` if the code is not at hand.
     pub code: Option<Arc<dyn Replayer>>,
+    /// Whether a worker may meet an activity that it has no code for: if no live worker has it either, each
+    /// delivery counts.
+    pub lacks_code: bool,
     /// Tells which instances may fail for which reasons although no code of theirs returned an error; `None`
     /// is none.
     pub may_fail: Option<Arc<dyn Fn(&str, &ErrorDetails) -> bool + Send + Sync>>,
@@ -70,6 +73,7 @@ impl Default for Terms {
             store_began_ms: None,
             watch: None,
             code: None,
+            lacks_code: false,
             may_fail: None,
         }
     }

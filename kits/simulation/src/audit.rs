@@ -30,6 +30,7 @@ pub fn audit(
             .then_some(FIRST_WALL_MS),
         watch: witnesses.watch,
         code: Some(Arc::new(Code::of(story))),
+        lacks_code: story.lacks_code(),
         may_fail: Some(may_fail(story)),
         ..Terms::default()
     };

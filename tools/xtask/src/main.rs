@@ -15,6 +15,7 @@ mod layers;
 mod metadata;
 mod migration_diff;
 mod server;
+mod sim;
 mod step;
 mod test;
 mod workspace;
@@ -52,6 +53,8 @@ enum Command {
     Test(test::TestArguments),
     /// Prove stores against the contract, clause by clause, or prove the kit that does it
     Conformance(conformance::ConformanceArguments),
+    /// Play stories of workers in trouble, and name each promise that was broken; `sim --help` has its options
+    Sim(sim::SimArguments),
     /// Count the work of a part of the project and compare it with its bars
     Bench {
         #[command(subcommand)]
@@ -79,6 +82,7 @@ fn run(cli: Cli) -> Result<()> {
         Command::Layers => layers::run(&workspace),
         Command::Test(arguments) => test::run(&workspace, &arguments),
         Command::Conformance(arguments) => conformance::run(&workspace, &arguments),
+        Command::Sim(arguments) => sim::run(&workspace, &arguments),
         Command::Bench { benchmark } => bench::run(&workspace, &benchmark),
         Command::MigrationDiff(arguments) => migration_diff::run(&workspace, &arguments),
     }

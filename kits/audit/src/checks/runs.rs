@@ -98,6 +98,9 @@ const EXCUSE_US: u64 = 10_000_000;
 /// I12: a delivery counts if its process died of it, or never learned of it. A process that was paused
 /// excuses its deliveries when it goes on.
 pub(super) fn deliveries_count_deaths_only(case: &Case) -> Vec<Violation> {
+    if case.terms.lacks_code {
+        return Vec::new();
+    }
     let faults = seen::faults(&case.evidence);
     let runs = seen::runs(&case.evidence);
     let over = runs.iter().filter(|seen| {

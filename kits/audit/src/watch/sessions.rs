@@ -197,9 +197,11 @@ impl SessionShadow {
     }
 
     fn holds(&self, claim: &SessionRef, owner: &Owner, now: u64) -> bool {
-        self.claims
-            .get(&claim.key)
-            .is_some_and(|known| known.epoch == claim.epoch && known.owner == *owner && known.until_ms > now)
+        self.claims.get(&claim.key).is_some_and(|known| {
+            // A client names the node only: it releases what any start of it holds.
+            let is_owner = known.owner == *owner || owner.incarnation.is_none() && known.owner.id == owner.id;
+            known.epoch == claim.epoch && is_owner && known.until_ms > now
+        })
     }
 
     fn end(&mut self, key: &SessionKey, now: u64) {
