@@ -22,10 +22,10 @@ use steadfast_clock::Clock;
 use steadfast_core::{Event, SessionKey, SystemStats};
 use steadfast_store::{
     Abandon, Attempt, Committed, DeleteInstanceResult, Envelope, Gauges, InstancePage, InstanceQuery,
-    InstanceState, LeaseToken, NewWork, OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, Refusal,
-    Refused, RenewSessions, SessionInfo, SessionRef, SessionsRenewed, SetAside, Started, Store, TurnCommit,
-    TurnLease, TurnRequest, TurnState, WaitFor, Waited, WaitingStart, WorkLease, WorkRequest, WorkState,
-    WorkerId, WorkerInfo, WorkerReport,
+    InstanceState, LeaseToken, NewWork, OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError,
+    ProviderErrorKind, Refusal, Refused, RenewSessions, SessionInfo, SessionRef, SessionsRenewed, SetAside,
+    Started, Store, TurnCommit, TurnLease, TurnRequest, TurnState, WaitFor, Waited, WaitingStart, WorkLease,
+    WorkRequest, WorkState, WorkerId, WorkerInfo, WorkerReport,
 };
 
 use crate::{Evidence, Fact, Records, Told, Violation};
@@ -86,6 +86,19 @@ pub struct TurnWait {
     pub until_ms: u64,
 }
 
+/// A claim whose lease expired although the session was in use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExpiredClaim {
+    /// The session.
+    pub key: SessionKey,
+    /// The number of the claim.
+    pub epoch: u64,
+    /// When the lease expired, by the store's time.
+    pub since_ms: u64,
+    /// When the session was claimed anew.
+    pub until_ms: u64,
+}
+
 impl WatchedStore {
     /// Watches a store that was opened just now with this clock, and is empty.
     pub fn new(inner: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
@@ -130,6 +143,22 @@ impl Watch {
     /// for a claim that no fetch made.
     pub fn claim_until_ms(&self, key: &SessionKey, epoch: u64) -> Option<u64> {
         self.lock().sessions.claim_until_ms(key, epoch)
+    }
+
+    /// Returns when a claim ended or will end, by expiry or release; `None` for a claim that no fetch made.
+    pub fn claim_end_ms(&self, key: &SessionKey, epoch: u64) -> Option<u64> {
+        self.lock().sessions.claim_end_ms(key, epoch)
+    }
+
+    /// Returns the claims whose leases expired although the session was in use.
+    pub fn expired_claims(&self) -> Vec<ExpiredClaim> {
+        self.lock().sessions.expired.clone()
+    }
+
+    /// Names the turns and activities whose holders let the lease expire and never excused that.
+    pub fn outlived(&self) -> Vec<String> {
+        let (now, shadow) = (self.now_ms(), self.lock());
+        shadow.turns.outlived(now).into_iter().chain(shadow.work.outlived(now)).collect()
     }
 
     fn now_ms(&self) -> u64 {
@@ -229,7 +258,9 @@ impl Store for WatchedStore {
                     work.finished(lease, now, found);
                     outcome.completion.iter().for_each(|message| turns.send(message, now));
                 }
-                Err(error) if error.is_lease_lost() => work.lost(lease, now, found),
+                Err(error) if error.is_lease_lost() => {
+                    work.lost(lease, error.kind == ProviderErrorKind::Withdrawn, now, found)
+                }
                 Err(_) => {}
             }
         });
@@ -242,7 +273,9 @@ impl Store for WatchedStore {
             (LeaseToken::Turn(_), Ok(())) => turns.renewed(lease, extend_for, now, found),
             (LeaseToken::Work(_), Ok(())) => work.renewed(lease, extend_for, now, found),
             (LeaseToken::Turn(_), Err(error)) if error.is_lease_lost() => turns.lost(lease, now, found),
-            (LeaseToken::Work(_), Err(error)) if error.is_lease_lost() => work.lost(lease, now, found),
+            (LeaseToken::Work(_), Err(error)) if error.is_lease_lost() => {
+                work.lost(lease, error.kind == ProviderErrorKind::Withdrawn, now, found)
+            }
             (_, Err(_)) => {}
         });
         answer

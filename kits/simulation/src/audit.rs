@@ -13,7 +13,6 @@ use crate::{
     code,
     journal::Journal,
     story::{Story, Trouble},
-    time::FIRST_WALL_MS,
 };
 
 /// Audits a world in which all trouble has ended and everything had time to end.
@@ -24,10 +23,10 @@ pub fn audit(
     witnesses: Witnesses,
 ) -> impl Future<Output = Vec<Violation>> + Send + 'static + use<> {
     let store = store_of(Arc::clone(&desk.provider), Arc::clone(&desk.clock));
+    let store_began_ms = (!sets_the_clock_of_the_store(story, &witnesses)).then_some(witnesses.began_ms);
     let terms = Terms {
         capacity: witnesses.capacity,
-        store_began_ms: (!witnesses.is_one_machine && !sets_the_clock_of_the_store(story))
-            .then_some(FIRST_WALL_MS),
+        store_began_ms,
         watch: witnesses.watch,
         code: Some(Arc::new(Code::of(story))),
         lacks_code: story.lacks_code(),
@@ -46,16 +45,22 @@ pub fn audit(
 /// What a world knows beside its journal.
 #[derive(Clone)]
 pub struct Witnesses {
-    /// The watch over its store, if there is one store.
+    /// The watch over its store, if it was watched.
     pub watch: Option<Watch>,
+    /// The wall time of the store when the world began.
+    pub began_ms: u64,
+    /// Whether the store and all processes have one clock.
+    pub one_clock: bool,
     /// How many sessions each process may serve.
     pub capacity: BTreeMap<String, usize>,
-    /// Whether all processes run on one machine, whose time jumps when it sleeps or is started again.
-    pub is_one_machine: bool,
 }
 
-fn sets_the_clock_of_the_store(story: &Story) -> bool {
-    story.events.iter().any(|event| matches!(event.what, Trouble::StepStore(_)))
+fn sets_the_clock_of_the_store(story: &Story, witnesses: &Witnesses) -> bool {
+    story.events.iter().any(|event| match event.what {
+        Trouble::StepStore(_) => true,
+        Trouble::Step(..) => witnesses.one_clock,
+        _ => false,
+    })
 }
 
 /// Tells which failures have their reason in the story: code that was changed or taken away.
@@ -96,8 +101,9 @@ impl Replayer for Code {
     }
 }
 
-/// How long after it was planned a fault of a disk may meet a call.
-const LAST_MEETING: Duration = Duration::from_secs(300);
+/// How long trouble of a disk may last: the power comes back within half a minute, and faults of calls meet
+/// their calls within that.
+const DISK_TROUBLE: Duration = Duration::from_secs(60);
 
 /// Notes the faults that something in a story is. A disturbance is a fault when it meets its call.
 pub(crate) fn note_faults(journal: &Journal, trouble: &Trouble, process: impl Fn(usize) -> Option<String>) {
@@ -117,16 +123,11 @@ pub(crate) fn note_faults(journal: &Journal, trouble: &Trouble, process: impl Fn
         Trouble::Slow(number, by, lasts) => note(FaultKind::Slow, *number, lasts.saturating_add(*by)),
         Trouble::Drain(number, back) => note(FaultKind::Drained, *number, *back),
         Trouble::StepStore(_) => journal.fault(FaultKind::StoreKilled, None, Duration::ZERO),
+        Trouble::Disk(_) => journal.fault(FaultKind::StoreKilled, None, DISK_TROUBLE),
         Trouble::Full(lasts) => journal.fault(FaultKind::Cut, None, *lasts),
         Trouble::Deploy(number, _, back) => note(FaultKind::Drained, *number, *back),
         Trouble::Twin(number, lasts) => note(FaultKind::Killed, *number, *lasts),
         Trouble::Release(..) => journal.fault(FaultKind::Released, None, Duration::ZERO),
-        // They meet calls of any process, later.
-        Trouble::Disk(trouble) => {
-            for _ in 0..trouble.calls() {
-                journal.fault(FaultKind::Disturbed, None, LAST_MEETING);
-            }
-        }
         Trouble::Disturb(..)
         | Trouble::DisturbClient(_)
         | Trouble::Delete(_)

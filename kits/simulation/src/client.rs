@@ -44,7 +44,7 @@ pub fn cancel(desk: &Desk, target: Target) -> impl Future<Output = ()> + Send + 
     let desk = desk.clone();
     async move {
         desk.ask(Told::Cancelled(target.id()));
-        let answer = desk.client.cancel_instance(target.id(), "not wanted").await;
+        let answer = desk.client.cancel_instance(target.id(), desk.unlike("not wanted")).await;
         desk.tell(answer, Told::Cancelled(target.id()));
     }
 }
@@ -54,7 +54,7 @@ pub fn terminate(desk: &Desk, target: Target) -> impl Future<Output = ()> + Send
     let desk = desk.clone();
     async move {
         desk.ask(Told::Terminated(target.id()));
-        let answer = desk.client.terminate_instance(&target.id(), "enough").await;
+        let answer = desk.client.terminate_instance(&target.id(), &desk.unlike("enough")).await;
         desk.tell(answer, Told::Terminated(target.id()));
     }
 }
@@ -135,6 +135,11 @@ pub fn nudge(desk: &Desk, _from: Duration) -> Watch<impl Future<Output = ()> + S
 }
 
 impl Desk {
+    /// Makes a text that no other message has, so that the auditor can tell messages apart.
+    fn unlike(&self, text: &str) -> String {
+        format!("{text}@{:?}", self.clock.monotonic())
+    }
+
     fn ask(&self, told: Told) {
         self.journal.fact(Fact::Asked(told));
     }
@@ -146,7 +151,7 @@ impl Desk {
     }
 
     async fn raise(&self, instance: &str, name: Name) {
-        let data = format!("{name}@{:?}", self.clock.monotonic());
+        let data = self.unlike(name);
         let told = Told::Raised(instance.to_owned(), name.to_owned(), data.clone());
         self.ask(told.clone());
         let answer = self.client.raise_event(instance, name, data).await;
@@ -154,7 +159,7 @@ impl Desk {
     }
 
     async fn enqueue(&self, instance: &str, name: Name) {
-        let data = format!("{name}@{:?}", self.clock.monotonic());
+        let data = self.unlike(name);
         let told = Told::Enqueued(instance.to_owned(), name.to_owned(), data.clone());
         self.ask(told.clone());
         let answer = self.client.enqueue_event(instance, name, data).await;

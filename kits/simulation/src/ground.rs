@@ -20,7 +20,7 @@ use crate::{
 /// What the processes of a world keep their data on.
 pub enum Ground {
     /// A store on a host of its own, which all processes reach over their lines.
-    Server(Server),
+    Server(Arc<WatchedStore>, Arc<HostClock>),
     /// A file on the disk of the machine that all processes run on.
     Machine(Machine),
 }
@@ -30,8 +30,7 @@ impl Ground {
     pub fn server(time: &WorldTime, open: impl FnOnce(Arc<dyn Clock>) -> Arc<dyn Store>) -> Self {
         let host = HostClock::new(time, 0, 0);
         let clock: Arc<dyn Clock> = Arc::new(HostTime(Arc::clone(&host)));
-        let store = WatchedStore::new(open(Arc::clone(&clock)), clock);
-        Self::Server(Server { watch: store.watch(), store: Arc::new(store), host })
+        Self::Server(Arc::new(WatchedStore::new(open(Arc::clone(&clock)), clock)), host)
     }
 
     /// Opens the store for a process.
@@ -41,7 +40,7 @@ impl Ground {
     /// Why the store cannot be opened, in words.
     pub fn open(&self, process: &Process, name: &str) -> Result<Arc<dyn Store>, String> {
         match self {
-            Self::Server(server) => Ok(Arc::clone(&server.store)),
+            Self::Server(store, _) => Ok(Arc::<WatchedStore>::clone(store)),
             Self::Machine(machine) => machine.open(process, name),
         }
     }
@@ -49,33 +48,27 @@ impl Ground {
     /// Returns the host whose wall time is that of the store.
     pub fn host(&self) -> &Arc<HostClock> {
         match self {
-            Self::Server(server) => &server.host,
+            Self::Server(_, host) => host,
             Self::Machine(machine) => &machine.host,
+        }
+    }
+
+    /// Returns the watch over the store. A file that several processes write is not watched: their calls
+    /// overlap.
+    pub fn watch(&self) -> Option<Watch> {
+        match self {
+            Self::Server(store, _) => Some(store.watch()),
+            Self::Machine(_) => None,
         }
     }
 
     /// Returns the machine that all processes run on, if there is one.
     pub fn machine(&self) -> Option<&Machine> {
         match self {
-            Self::Server(_) => None,
+            Self::Server(..) => None,
             Self::Machine(machine) => Some(machine),
         }
     }
-
-    /// Returns the watch over the store of a server. The time of a file is not that of one clock.
-    pub fn watch(&self) -> Option<Watch> {
-        match self {
-            Self::Server(server) => Some(server.watch.clone()),
-            Self::Machine(_) => None,
-        }
-    }
-}
-
-/// A store on a host of its own.
-pub struct Server {
-    store: Arc<dyn Store>,
-    host: Arc<HostClock>,
-    watch: Watch,
 }
 
 /// A machine with a disk, on which all processes run.
@@ -177,15 +170,6 @@ pub enum DiskTrouble {
 }
 
 impl DiskTrouble {
-    /// Returns how many calls fail. A power failure is noted when it comes.
-    pub fn calls(self) -> u64 {
-        match self {
-            Self::Power(_) | Self::PowerAtWrite(_) | Self::PowerAtSync(_) => 0,
-            Self::Reads(_, times) | Self::Writes(_, times) | Self::Syncs(_, times) => times,
-            Self::Memory(_) => 1,
-        }
-    }
-
     /// Returns the fault of the disk; `None` if the power fails at once.
     pub fn fault(self) -> Option<DiskFault> {
         let io = |call, skip, times| DiskFault { call: Some(call), skip, times, failure: Failure::Io };

@@ -199,7 +199,11 @@ impl Story {
         let instances: Vec<_> = (0..1 + dice.below(6))
             .map(|_| Instance { at: millis(&mut dice, 0, 20_000), program: programs.next() })
             .collect();
-        let count = if dice.chance(100) { 0 } else { dice.below(12) };
+        let count = match dice.below(10) {
+            0 => 0,
+            1 => 20 + dice.below(20),
+            _ => dice.below(12),
+        };
         let mut events: Vec<_> =
             (0..count).map(|_| happening(&mut dice, &workers, instances.len())).collect();
         events.sort_by_key(|event| event.at);

@@ -38,7 +38,10 @@ pub enum Disturbance {
 impl Disturbance {
     fn fault(self) -> FaultKind {
         match self {
-            Self::Fails(_) | Self::LosesAnswer(_) | Self::Late(_) | Self::Twice => FaultKind::Disturbed,
+            Self::Fails(Failure::Busy | Failure::Unavailable | Failure::Full) => FaultKind::Failed,
+            Self::Fails(_) => FaultKind::Misled,
+            Self::LosesAnswer(_) | Self::Twice => FaultKind::Unanswered,
+            Self::Late(_) => FaultKind::Late,
             Self::DiesBefore | Self::DiesAfter => FaultKind::Killed,
         }
     }

@@ -12,10 +12,9 @@ use std::{
 use steadfast::{
     Client, TagFilter,
     providers::{Provider, Store},
-    runtime::OnMissingHandler,
 };
 use steadfast_audit::{FaultKind, Life, Violation};
-use steadfast_clock::SeededRandom;
+use steadfast_clock::{Clock, SeededRandom};
 use steadfast_memory::MemoryStore;
 use steadfast_sqlite::Durability;
 use steadfast_testing::program::{ast::names, dice::Dice};
@@ -24,7 +23,7 @@ use crate::{
     audit::Witnesses,
     client,
     code::{self, Place},
-    engine::{Runtime, RuntimeOptions},
+    engine::{OnMissingHandler, Runtime, RuntimeOptions},
     ground::{DiskTrouble, Ground, Machine},
     journal::{Journal, Note, Noted},
     process::Process,
@@ -75,7 +74,7 @@ pub fn play(story: &Story) -> std::io::Result<Played> {
 /// As [`play`].
 pub fn play_on(
     story: &Story,
-    open: impl FnOnce(Arc<dyn steadfast_clock::Clock>) -> Arc<dyn Store>,
+    open: impl FnOnce(Arc<dyn Clock>) -> Arc<dyn Store>,
 ) -> std::io::Result<Played> {
     play_in(story, |time| Ok(Ground::server(time, open)))
 }
@@ -110,7 +109,8 @@ fn play_in(
         let end = world.time.now().saturating_add(AFTERMATH);
         world.run_until(end, || false)?;
     }
-    let audit = crate::audit::audit(&world.client_place()?, story, &world.journal, world.witnesses());
+    let witnesses = world.witnesses();
+    let audit = crate::audit::audit(&world.client_place()?, story, &world.journal, witnesses);
     let done = Arc::new(AtomicBool::new(false));
     let found: Arc<Mutex<Vec<Violation>>> = Arc::default();
     let (flag, list) = (Arc::clone(&done), Arc::clone(&found));
@@ -145,6 +145,8 @@ struct World<'a> {
     steps: u64,
     /// How many sessions each process may serve.
     capacity: BTreeMap<String, usize>,
+    /// The wall time of the store when the world began.
+    began_ms: u64,
 }
 
 /// The place of a worker: its host and its line stay when its process dies.
@@ -201,6 +203,7 @@ impl<'a> World<'a> {
         let time = WorldTime::default();
         let journal = Journal::new(&time);
         let ground = ground(&time)?;
+        let began_ms = HostTime(Arc::clone(ground.host())).now_ms();
         let host = |ahead_ms, drift| match ground.machine() {
             Some(machine) => Arc::clone(machine.host()),
             None => HostClock::new(&time, ahead_ms, drift),
@@ -231,6 +234,7 @@ impl<'a> World<'a> {
             planned: 0,
             steps: 0,
             capacity: BTreeMap::new(),
+            began_ms,
         })
     }
 
@@ -272,7 +276,10 @@ impl<'a> World<'a> {
             seat.next = None;
             if let Some(first) = self.story.workers.get(number).filter(|first| **first != seat.worker) {
                 seat.next = Some(first.clone());
-                seat.running.take().iter().for_each(|dead| self.journal.life(&dead.name, Life::Dead));
+                for dead in seat.running.take().iter() {
+                    self.journal.fault(FaultKind::Killed, Some(&dead.name), Duration::ZERO);
+                    self.journal.life(&dead.name, Life::Dead);
+                }
             }
             if seat.running.is_none() {
                 self.start(number)?;
@@ -284,6 +291,7 @@ impl<'a> World<'a> {
     /// Runs processes and moves time until a moment, or until something holds.
     fn run_until(&mut self, end: Duration, holds: impl Fn() -> bool) -> std::io::Result<()> {
         while self.steps < MOST_STEPS && !holds() {
+            // A process that runs, and one that is started, may have met it.
             if self.ground.machine().is_some_and(Machine::is_off) {
                 self.restart_machine(RESTART)?;
             }
@@ -504,7 +512,6 @@ impl<'a> World<'a> {
             return Ok(());
         }
         self.journal.note(Noted::World("the power fails".to_owned()));
-        self.journal.fault(FaultKind::Killed, None, back);
         self.client.life().end();
         self.client_store = None;
         self.client = Process::new()?;
@@ -607,11 +614,11 @@ impl<'a> World<'a> {
     }
 
     fn witnesses(&self) -> Witnesses {
-        let machine = self.ground.machine();
         Witnesses {
             watch: self.ground.watch(),
             capacity: self.capacity.clone(),
-            is_one_machine: machine.is_some(),
+            began_ms: self.began_ms,
+            one_clock: self.ground.machine().is_some(),
         }
     }
 
@@ -626,7 +633,7 @@ impl<'a> World<'a> {
             None => self.ground.open(&self.client, "client").map_err(std::io::Error::other)?,
         };
         self.client_store = Some(Arc::clone(&store));
-        let clock: Arc<dyn steadfast_clock::Clock> = Arc::new(HostTime(Arc::clone(&self.client_clock)));
+        let clock: Arc<dyn Clock> = Arc::new(HostTime(Arc::clone(&self.client_clock)));
         let wire: Arc<dyn Provider> = Arc::new(Wire::new(
             store,
             "client",

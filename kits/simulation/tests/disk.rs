@@ -19,7 +19,7 @@ fn every_promise_is_kept_on_a_file_whose_machine_loses_its_power() {
     for seed in 0..16 {
         let story = Story::on_disk(seed);
         let Played { notes, violations, .. } = played(&story);
-        assert_eq!(violations, [], "seed {seed}: {story}");
+        assert!(violations.is_empty(), "seed {seed}: {violations:?}\n{story}");
         let happened = |what: &str| {
             let world = |noted: &Noted| matches!(noted, Noted::World(text) if text.contains(what));
             notes.iter().filter(|note| world(&note.what)).count()

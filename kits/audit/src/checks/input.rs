@@ -120,12 +120,19 @@ pub(super) fn a_termination_ends_its_instance(case: &Case) -> Vec<Violation> {
     for (at_us, told) in seen::told(&case.evidence) {
         let Told::Terminated(id) = told else { continue };
         let Some(instance) = case.records.instances.get(id) else { continue };
+        if instance.state.created_at_ms > began_ms.saturating_add(at_us / 1_000) {
+            // The call met no instance, or an earlier one.
+            continue;
+        }
         let is_terminated = matches!(
             &instance.state.status,
             ExecutionState::Failed(ErrorDetails::Application { kind: AppErrorKind::Terminated { .. }, .. })
         );
         let told_ms = began_ms.saturating_add(at_us / 1_000);
         let ended_ms = instance.state.updated_at_ms;
+        if instance.state.created_at_ms > told_ms {
+            continue;
+        }
         let is_late = ended_ms > told_ms.saturating_add(prompt) && seen::is_calm(case, told_ms, ended_ms);
         if !is_terminated && is_late {
             let text = format!("{id} was terminated at {told_ms} and goes on until {ended_ms}");

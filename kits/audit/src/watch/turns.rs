@@ -105,7 +105,7 @@ impl TurnShadow {
         }
         // The store itself sends some messages, which the watch cannot count.
         if taken.len() == lease.messages.len() && highest != lease.attempt {
-            found.add(
+            found.add_unless_deleted(
                 "I12",
                 format!("a turn of {instance} at {now} is told delivery {}, it is {highest}", lease.attempt),
             );
@@ -161,11 +161,13 @@ impl TurnShadow {
             if self.is_expected_migration(&message.item) {
                 continue;
             }
-            let mut same = self
-                .messages
-                .iter()
-                .filter(|(place, pending)| pending.item == message.item && !taken.contains(*place));
-            let Some((place, pending)) = same.next() else {
+            let same =
+                |(place, pending): &(&u64, &Pending)| pending.item == message.item && !taken.contains(*place);
+            // A stray of the same text may have been settled.
+            let is_kept = |found: &(&u64, &Pending)| same(found) && found.1.is_no_stray();
+            let mut all = self.messages.iter();
+            let known = all.find(is_kept).or_else(|| self.messages.iter().find(same));
+            let Some((place, pending)) = known else {
                 found
                     .add("I5", format!("at {now} a turn is given what is not under way: {:?}", message.item));
                 continue;
@@ -286,9 +288,15 @@ impl TurnShadow {
         }
     }
 
+    /// Returns what was leased by a holder that let the lease expire and said nothing about it.
+    pub(super) fn outlived(&self, now: u64) -> Vec<String> {
+        self.leases.outlived(now).map(|row| format!("{row:?}")).collect()
+    }
+
     pub(super) fn excused(&mut self, token: &LeaseToken, excused: bool, now: u64, found: &mut Found) {
         let Some(granted) = self.leases.get_mut(token) else { return };
         let instance = granted.row.instance.as_str();
+        granted.is_asked = true;
         let may = !granted.is_live(now) && !granted.is_settled && !granted.is_excused;
         if excused && !may {
             found.add("I12", format!("a delivery of {instance} is taken off at {now}, which counts"));

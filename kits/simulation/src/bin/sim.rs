@@ -13,7 +13,7 @@ use std::{
     },
 };
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use steadfast_simulation::{
     kept,
     shrink::shrink,
@@ -29,10 +29,6 @@ struct Arguments {
     #[arg(long, value_name = "A..B", default_value = "0..500")]
     seeds: Seeds,
 
-    /// What the processes keep their data on
-    #[arg(long, value_enum, default_value_t = Kept::Memory)]
-    store: Kept,
-
     /// Play one seed only
     #[arg(long, value_name = "N", conflicts_with = "seeds")]
     seed: Option<u64>,
@@ -40,6 +36,10 @@ struct Arguments {
     /// Play a story that was kept
     #[arg(long, value_name = "FILE", conflicts_with_all = ["seeds", "seed"])]
     story: Option<PathBuf>,
+
+    /// Play on this store
+    #[arg(long, value_name = "STORE", default_value = "all")]
+    store: Stores,
 
     /// Print the story and everything that happens in it
     #[arg(long)]
@@ -53,21 +53,45 @@ struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 2_000)]
     plays: usize,
 
+    /// Play stories on broken engines instead: each must break a promise
+    #[cfg(feature = "mutations")]
+    #[arg(long)]
+    mutations: bool,
+
     /// How many stories are played at a time
     #[arg(long, value_name = "N", default_value_t = 2)]
     jobs: usize,
 }
 
-/// What the processes of a world keep their data on.
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Kept {
-    /// A store in memory, which all reach
+/// The stores that stories are played on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Stores {
+    /// A store in memory that all processes reach, as they would reach a server
     Memory,
-    /// A file on the disk of the machine that all run on
+    /// A SQLite file on the disk of one machine, whose power fails
+    Sqlite,
+    /// Each story on both
+    All,
+}
+
+/// One store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum On {
+    Memory,
     Sqlite,
 }
 
-impl Kept {
+impl Stores {
+    fn each(self) -> &'static [On] {
+        match self {
+            Self::Memory => &[On::Memory],
+            Self::Sqlite => &[On::Sqlite],
+            Self::All => &[On::Memory, On::Sqlite],
+        }
+    }
+}
+
+impl On {
     fn story(self, seed: u64) -> Story {
         match self {
             Self::Memory => Story::of(seed),
@@ -79,6 +103,13 @@ impl Kept {
         match self {
             Self::Memory => play(story),
             Self::Sqlite => play_on_disk(story, Durability::PowerLoss),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Sqlite => "sqlite",
         }
     }
 }
@@ -125,7 +156,15 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments) -> Result<usize, Fault> {
     if let Some(path) = &arguments.story {
         let story = kept::read(std::fs::read_to_string(path)?)?;
-        return Ok(usize::from(tell(arguments, &story, &arguments.store.play(&story)?)?));
+        let mut broken = 0;
+        for on in arguments.store.each() {
+            broken += usize::from(tell(arguments, *on, &story, &on.play(&story)?)?);
+        }
+        return Ok(broken);
+    }
+    #[cfg(feature = "mutations")]
+    if arguments.mutations {
+        return mutations();
     }
     let seeds = arguments.seed.map_or(arguments.seeds.0.clone(), |seed| seed..seed + 1);
     let (next, broken) = (AtomicU64::new(seeds.start), Mutex::new(Vec::new()));
@@ -135,10 +174,11 @@ fn run(arguments: &Arguments) -> Result<usize, Fault> {
             if seed >= seeds.end {
                 return Ok(());
             }
-            let story = arguments.store.story(seed);
-            let played = arguments.store.play(&story)?;
-            if tell(arguments, &story, &played)? {
-                broken.lock().unwrap_or_else(PoisonError::into_inner).push(seed);
+            for on in arguments.store.each() {
+                let story = on.story(seed);
+                if tell(arguments, *on, &story, &on.play(&story)?)? {
+                    broken.lock().unwrap_or_else(PoisonError::into_inner).push((on.name(), seed));
+                }
             }
             let done = seed - seeds.start + 1;
             if done.is_multiple_of(PROGRESS) {
@@ -155,8 +195,23 @@ fn run(arguments: &Arguments) -> Result<usize, Fault> {
     Ok(broken.len())
 }
 
+/// How many stories are played on a broken engine at most.
+#[cfg(feature = "mutations")]
+const MUTATION_SEEDS: u64 = 60;
+
+/// Prints how each broken engine was caught. Returns how many were not.
+#[cfg(feature = "mutations")]
+fn mutations() -> Result<usize, Fault> {
+    use steadfast_simulation::mutations::{Row, table};
+    let rows = table(MUTATION_SEEDS, None, |row| println!("{row}"))?;
+    let survivors = rows.iter().filter(|row| !row.is_caught()).count();
+    let seeds: u64 = rows.iter().filter_map(Row::seeds).sum();
+    println!("{} broken engines, {survivors} survive; {seeds} stories caught the others", rows.len());
+    Ok(survivors)
+}
+
 /// Prints what came of a story. Returns whether it broke a promise.
-fn tell(arguments: &Arguments, story: &Story, played: &Played) -> Result<bool, Fault> {
+fn tell(arguments: &Arguments, on: On, story: &Story, played: &Played) -> Result<bool, Fault> {
     let mut text = String::new();
     if arguments.trace {
         text += &format!("{story}\n");
@@ -166,17 +221,18 @@ fn tell(arguments: &Arguments, story: &Story, played: &Played) -> Result<bool, F
         print!("{text}");
         return Ok(false);
     };
-    text += &format!("seed {} breaks a promise; to see it: --seed {} --trace\n", story.seed, story.seed);
+    let (seed, store) = (story.seed, on.name());
+    text += &format!("seed {seed} breaks a promise; to see it: --store {store} --seed {seed} --trace\n");
     for violation in played.violations.iter().take(SHOWN) {
         text += &format!("  {}\n", violation.to_string().chars().take(600).collect::<String>());
     }
     if arguments.shrink {
         let fails = |story: &Story| -> std::io::Result<bool> {
-            Ok(arguments.store.play(story)?.violations.iter().any(|violation| violation.rule == first.rule))
+            Ok(on.play(story)?.violations.iter().any(|violation| violation.rule == first.rule))
         };
         let shrunk = shrink(story, arguments.plays, fails)?;
         text += &format!("after {} plays:\n{}", shrunk.plays, shrunk.story);
-        for violation in arguments.store.play(&shrunk.story)?.violations.iter().take(SHOWN) {
+        for violation in on.play(&shrunk.story)?.violations.iter().take(SHOWN) {
             text += &format!("  {}\n", violation.to_string().chars().take(600).collect::<String>());
         }
         text += &kept::write(&shrunk.story)?;

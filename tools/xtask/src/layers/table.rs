@@ -74,10 +74,10 @@ pub(super) const TABLE: &[Row] = &[
         ],
         tests_may_use: KITS,
     },
-    // It knows SQLite and nothing of the project but the dice; its tests run the store on it.
-    Row { package: "steadfast-disk", may_use: &[TESTING], tests_may_use: &[CORE, CLOCK, STORE, SQLITE] },
     // It reads a store and knows nothing of what ran on it, so that every harness can ask it.
     Row { package: AUDIT, may_use: &[CORE, CLOCK, STORE], tests_may_use: &[] },
+    // It knows SQLite and nothing of the project but the dice; its tests run the store on it.
+    Row { package: "steadfast-disk", may_use: &[TESTING], tests_may_use: &[CORE, CLOCK, STORE, SQLITE] },
     // It is compiled with a file of the runtime, whose other parts it does not use.
     Row { package: "steadfast-model", may_use: &[CORE, STORE], tests_may_use: &[CLOCK, MEMORY] },
     // Its build copies the memory store, so it uses what that uses, and the kit that it proves.
