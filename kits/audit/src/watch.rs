@@ -1,8 +1,8 @@
 //! A watch over a store: every call is compared with what the earlier ones allow, while it happens.
 //!
 //! What a store holds at the end does not tell how it came there: an instance that was leased twice at a time
-//! may end well by luck. [`WatchedStore`] stands around a store and keeps a shadow of what it was told: who holds
-//! which lease until when, which messages are under way, which history was committed, who claimed which
+//! may end well by luck. [`WatchedStore`] stands around a store and keeps a shadow of what it was told: who
+//! holds which lease until when, which messages are under way, which history was committed, who claimed which
 //! session. An answer that does not follow from the shadow breaks a promise.
 //!
 //! The watch is exact if calls do not overlap: in a simulation, on a store that answers without waiting.
@@ -11,6 +11,9 @@ mod lease;
 mod sessions;
 mod turns;
 mod work;
+
+#[cfg(test)]
+mod tests;
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},

@@ -71,7 +71,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a_claim_enters_the_attachment_of_an_older_one",
         clause: "A7",
         file: "session/table.rs",
-        find: "let same = known.filter(|known| known.local.epoch == *epoch).map(|known| known.handle.clone());",
+        find: "let same = known.filter(|known| known.local.epoch == *epoch)\
+               .map(|known| known.handle.clone());",
         replace: "let same = known.map(|known| known.handle.clone());",
     },
     Mutant {
@@ -157,7 +158,8 @@ pub const MUTANTS: &[Mutant] = &[
                   }\n\
                   other => other,\n\
                   };\n\
-                  let mut messages: Vec<Message> = effects.messages.into_iter().map(at_once).map(traced).collect();",
+                  let early = effects.messages.into_iter().map(at_once);\n\
+                  let mut messages: Vec<Message> = early.map(traced).collect();",
     },
     Mutant {
         name: "a_parent_is_not_told",
@@ -172,20 +174,6 @@ pub const MUTANTS: &[Mutant] = &[
         file: "turn/commit.rs",
         find: "cancelled: effects.cancelled_activities,",
         replace: "cancelled: Vec::new(),",
-    },
-    Mutant {
-        name: "moves_of_sessions_are_not_watched",
-        clause: "A15",
-        file: "turn/commit.rs",
-        find: "let watched = watched.collect();",
-        replace: "let watched = watched.filter(|_| false).collect();",
-    },
-    Mutant {
-        name: "a_second_parent_of_a_child_is_not_told",
-        clause: "I7",
-        file: "turn/commit.rs",
-        find: "commit.messages.extend(collisions.iter().cloned().map(Message::from));",
-        replace: "",
     },
     Mutant {
         name: "passing_trouble_fails_an_orchestration",
@@ -231,22 +219,28 @@ pub const MUTANTS: &[Mutant] = &[
         clause: "G5",
         file: "upkeep/worker.rs",
         find: "match self.store.refuse(token, Refusal { handler, if_unlisted }).await {",
-        replace: "drop(handler);\n\
-                  match self.store.abandon(token, if_unlisted).await.map(|()| Refused::Unlisted) {",
+        replace: "drop((handler, if_unlisted));\n\
+                  let counted = Abandon { retry_after: Some(delay), attempt: Attempt::Counts };\n\
+                  match self.store.abandon(token, counted).await.map(|()| Refused::Unlisted) {",
     },
     Mutant {
         name: "an_error_of_an_activity_is_a_result",
         clause: "I6",
         file: "activity.rs",
         find: "Err(details) => WorkItem::ActivityFailed { instance, execution_id, id, details },",
-        replace: "Err(details) => WorkItem::ActivityCompleted { instance, execution_id, id, result: details.display_message() },",
+        replace: "Err(details) => {\n\
+                  let result = details.display_message();\n\
+                  WorkItem::ActivityCompleted { instance, execution_id, id, result }\n\
+                  }",
     },
     Mutant {
         name: "detached_starts_are_not_sent",
         clause: "F25",
         file: "turn/commit.rs",
         find: "let mut messages: Vec<Message> = effects.messages.into_iter().map(traced).collect();",
-        replace: "let is_start = |item: &WorkItem| matches!(item, WorkItem::StartOrchestration { parent_instance: None, .. });\n\
+        replace: "let is_start = |item: &WorkItem| {\n\
+                  matches!(item, WorkItem::StartOrchestration { parent_instance: None, .. })\n\
+                  };\n\
                   let kept = effects.messages.into_iter().filter(|item| !is_start(item));\n\
                   let mut messages: Vec<Message> = kept.map(traced).collect();",
     },

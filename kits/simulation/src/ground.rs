@@ -186,7 +186,8 @@ impl DiskTrouble {
 }
 
 impl Story {
-    /// Makes the story of a seed for a machine with a disk: that of [`of`](Self::of), and trouble of the disk.
+    /// Makes the story of a seed for a machine with a disk: that of [`of`](Self::of), and trouble with the
+    /// disk.
     pub fn on_disk(seed: u64) -> Self {
         let mut story = Self::of(seed);
         let mut dice = Dice::new(seed ^ 0xD15C);

@@ -220,8 +220,8 @@ impl Story {
         changed.map_or(program, |mutation| mutation.program)
     }
 
-    /// Tells whether the code of an instance, or of an instance that it starts, is changed while it runs: that
-    /// it fails is no fault of the engine.
+    /// Tells whether the code of an instance, or of an instance that it starts, is changed while it runs:
+    /// that it fails is no fault of the engine.
     pub fn changes_code_of(&self, instance: &str) -> bool {
         let deployed = self.events.iter().filter_map(|event| match &event.what {
             Trouble::Deploy(_, worker, _) => Some(worker),

@@ -44,7 +44,7 @@ pub struct Played {
 }
 
 /// How often processes run at most: a world that does more has tasks that never wait.
-const MOST_STEPS: u64 = 2_000_000;
+const MOST_STEPS: u64 = 400_000;
 
 /// How long after the last trouble everything must have ended.
 const PATIENCE: Duration = Duration::from_secs(1_800);
@@ -291,14 +291,15 @@ impl<'a> World<'a> {
     /// Runs processes and moves time until a moment, or until something holds.
     fn run_until(&mut self, end: Duration, holds: impl Fn() -> bool) -> std::io::Result<()> {
         while self.steps < MOST_STEPS && !holds() {
+            // A process that runs, and one that is started, may have met it.
+            if self.ground.machine().is_some_and(Machine::is_off) {
+                self.restart_machine(RESTART)?;
+            }
             self.bury();
             let ready = self.ready();
             if let Some(who) = self.dice.pick(&ready) {
                 self.steps += 1;
                 self.process(*who).iter().for_each(|process| process.run());
-                if self.ground.machine().is_some_and(Machine::is_off) {
-                    self.restart_machine(RESTART)?;
-                }
                 continue;
             }
             let act = self.agenda.first_key_value().map(|((at, _), _)| *at);
@@ -500,6 +501,7 @@ impl<'a> World<'a> {
         let Some(machine) = self.ground.machine() else {
             return self.freeze(number, lasts, Act::Wake(number, lasts));
         };
+        self.journal.fault(FaultKind::Paused, None, lasts);
         self.time.move_to(self.time.now().saturating_add(lasts));
         machine.host().woke_after(lasts);
     }
@@ -513,7 +515,7 @@ impl<'a> World<'a> {
         self.client.life().end();
         self.client_store = None;
         self.client = Process::new()?;
-        self.ghosts.clear();
+        self.ghosts.values().for_each(|ghost| ghost.process.life().end());
         for seat in &mut self.seats {
             if let Some(running) = &seat.running {
                 running.process.life().end();

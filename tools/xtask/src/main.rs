@@ -54,7 +54,7 @@ enum Command {
     Test(test::TestArguments),
     /// Prove stores against the contract, clause by clause, or prove the kit that does it
     Conformance(conformance::ConformanceArguments),
-    /// Play stories of workers in trouble, and name each promise that was broken; `sim --help` has its options
+    /// Play stories of workers in trouble, and name each promise that was broken; see `sim --help`
     Sim(sim::SimArguments),
     /// Count the work of a part of the project and compare it with its bars
     Bench {

@@ -69,6 +69,11 @@ pub(super) fn no_infrastructure_fails_an_instance(case: &Case) -> Vec<Violation>
         let ExecutionState::Failed(details) = &instance.state.status else { continue };
         let is_explained = match details {
             ErrorDetails::Application { .. } => true,
+            ErrorDetails::Poison { attempt_count, max_attempts, .. } if attempt_count <= max_attempts => {
+                let text = format!("{} is poison too soon: {details:?}", instance.state.instance);
+                violations.push(broken("I12", text));
+                continue;
+            }
             ErrorDetails::Poison { .. } => deaths > case.terms.max_attempts as usize,
             ErrorDetails::Infrastructure { .. } | ErrorDetails::Configuration { .. } => false,
         };

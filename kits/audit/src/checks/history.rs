@@ -221,12 +221,15 @@ fn started(event: &Event) -> Option<(String, String)> {
     }
 }
 
+/// What the text of such an answer contains.
+const TAKEN: &str = "already exists";
+
 fn is_answer_of_child(kind: &EventKind) -> bool {
     // A start that met another instance of the id is answered without a child.
     match kind {
         EventKind::SubOrchestrationCompleted { .. } => true,
         EventKind::SubOrchestrationFailed { details } => {
-            !matches!(details, ErrorDetails::Application { message, .. } if message.contains("already exists"))
+            !matches!(details, ErrorDetails::Application { message, .. } if message.contains(TAKEN))
         }
         _ => false,
     }

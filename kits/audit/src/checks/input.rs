@@ -26,9 +26,9 @@ pub(super) fn what_a_client_was_told_is_there(case: &Case) -> Vec<Violation> {
 }
 
 /// A message of a client: whether it came through a queue, its name and its data.
-type Sent<'a> = (bool, &'a str, &'a str);
+type Given<'a> = (bool, &'a str, &'a str);
 
-fn sent(told: &Told) -> Option<Sent<'_>> {
+fn sent(told: &Told) -> Option<Given<'_>> {
     match told {
         Told::Raised(_, name, data) => Some((false, name, data)),
         Told::Enqueued(_, name, data) => Some((true, name, data)),
@@ -37,7 +37,7 @@ fn sent(told: &Told) -> Option<Sent<'_>> {
 }
 
 /// Returns the messages that an execution recorded, in order.
-fn recorded(history: &[steadfast_core::Event]) -> Vec<Sent<'_>> {
+fn recorded(history: &[steadfast_core::Event]) -> Vec<Given<'_>> {
     let message = |event: &'_ steadfast_core::Event| match &event.kind {
         EventKind::ExternalEvent { .. } => Some(false),
         EventKind::QueueEventDelivered { .. } => Some(true),
@@ -60,7 +60,7 @@ fn recorded(history: &[steadfast_core::Event]) -> Vec<Sent<'_>> {
 pub(super) fn no_message_is_made_up(case: &Case) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (id, instance) in &case.records.instances {
-        let mut asked: BTreeMap<Sent<'_>, usize> = BTreeMap::new();
+        let mut asked: BTreeMap<Given<'_>, usize> = BTreeMap::new();
         let mine = seen::asked(&case.evidence).filter(|(_, told)| told.instance() == id);
         mine.filter_map(|(_, told)| sent(told)).for_each(|sent| *asked.entry(sent).or_default() += 1);
         for (execution, history) in &instance.executions {
@@ -88,8 +88,9 @@ pub(super) fn messages_keep_their_order(case: &Case) -> Vec<Violation> {
         let Some(started) = instance.executions.get(&1).and_then(|history| history.first()) else { continue };
         let Some(began_ms) = case.terms.store_began_ms else { continue };
         let started_us = started.timestamp_ms.saturating_sub(began_ms).saturating_mul(1_000);
-        let all: Vec<Sent<'_>> = instance.executions.values().flat_map(|history| recorded(history)).collect();
-        let place = |message: Sent<'_>| all.iter().position(|recorded| *recorded == message);
+        let all: Vec<Given<'_>> =
+            instance.executions.values().flat_map(|history| recorded(history)).collect();
+        let place = |message: Given<'_>| all.iter().position(|recorded| *recorded == message);
         let firsts =
             seen::told(&case.evidence).filter(|(at, told)| *at >= started_us && told.instance() == id);
         for (told_at, first) in firsts.filter_map(|(at, told)| Some((at, sent(told)?))) {
@@ -129,7 +130,9 @@ pub(super) fn a_termination_ends_its_instance(case: &Case) -> Vec<Violation> {
             ExecutionState::Failed(ErrorDetails::Application { kind: AppErrorKind::Terminated { .. }, .. })
         );
         let told_ms = began_ms.saturating_add(at_us / 1_000);
-        let ended_ms = instance.state.updated_at_ms;
+        let history = instance.executions.values().next_back().map_or(&[][..], Vec::as_slice);
+        let end = history.iter().find(|event| event.is_terminal());
+        let Some(ended_ms) = end.map(|event| event.timestamp_ms) else { continue };
         if instance.state.created_at_ms > told_ms {
             continue;
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use steadfast_core::{AppErrorKind, ErrorDetails, EventKind};
+use steadfast_core::{AppErrorKind, ErrorDetails, Event, EventKind};
 
 use super::{broken, seen};
 use crate::{Case, Entry, Fact, FaultKind, Life, Violation};
@@ -31,10 +31,7 @@ pub(super) fn results_are_those_of_runs(case: &Case) -> Vec<Violation> {
                     } => Err(message.clone()),
                     _ => continue,
                 };
-                let is_builtin = history.iter().any(|event| {
-                    event.event_id == source
-                        && matches!(&event.kind, EventKind::ActivityScheduled { name, .. } if name.starts_with("__"))
-                });
+                let is_builtin = history.iter().any(|event| event.event_id == source && is_builtin(event));
                 let known = outcomes.get(&(id.as_str(), *execution, source));
                 if !is_builtin && !known.is_some_and(|known| known.contains(&&result)) {
                     let text = format!("{id}/{execution} #{source} has a result that no run had: {result:?}");
@@ -44,6 +41,11 @@ pub(super) fn results_are_those_of_runs(case: &Case) -> Vec<Violation> {
         }
     }
     violations
+}
+
+/// Tells whether an event schedules an activity of the engine's own.
+fn is_builtin(event: &Event) -> bool {
+    matches!(&event.kind, EventKind::ActivityScheduled { name, .. } if name.starts_with("__"))
 }
 
 /// Effects: without a fault nothing runs twice; with faults, at most once more for each that can concern the

@@ -21,6 +21,10 @@ pub(super) enum Focus {
     Pauses,
     /// The answers to fetches of work are late, and the process is paused meanwhile.
     LateWork,
+    /// The calls of workers take longer than the lease of a turn.
+    Slows,
+    /// Workers do not reach the store for more than a lease.
+    Cuts,
     /// Calls of this method fail.
     Fails(&'static str),
     /// Workers are killed and back at once, and cannot register.
@@ -81,6 +85,8 @@ impl Focus {
         let what = match self {
             Self::Any | Self::Alone => return,
             Self::Pauses => Trouble::Freeze(worker, long),
+            Self::Cuts => Trouble::Cut(worker, long),
+            Self::Slows => Trouble::Slow(worker, Duration::from_secs(6), long),
             Self::LateWork => {
                 let pause = Trouble::Freeze(worker, long.saturating_add(Duration::from_secs(15)));
                 also = Some(Happening { at: at.saturating_add(Duration::from_secs(14)), what: pause });
@@ -117,7 +123,7 @@ const FOCUSED: &[(&str, Focus)] = &[
     ("every_lost_lease_counts", Focus::Pauses),
     ("a_claim_counts_from_the_answer", Focus::LateWork),
     ("a_late_claim_is_served", Focus::LateWork),
-    ("a_claim_enters_the_attachment_of_an_older_one", Focus::Pauses),
+    ("a_claim_enters_the_attachment_of_an_older_one", Focus::Cuts),
     ("sessions_are_kept_at_the_end", Focus::Drains),
     ("a_process_that_stops_keeps_its_leases", Focus::Drains),
     ("a_process_that_is_not_registered_takes_session_work", Focus::Restarts),
@@ -130,8 +136,9 @@ const FOCUSED: &[(&str, Focus)] = &[
     ("messages_of_a_turn_arrive_in_reverse", Focus::Messages),
     ("a_batch_is_in_reverse_order", Focus::Messages),
     ("work_is_not_excused_after_the_next_fetch", Focus::Pauses),
-    ("an_expired_turn_token_still_holds", Focus::Pauses),
+    ("an_expired_turn_token_still_holds", Focus::Slows),
     ("an_expired_work_token_still_holds", Focus::Pauses),
+    ("attempts_of_messages_are_not_counted", Focus::Kills),
     ("messages_of_an_expired_lease_are_lost", Focus::Kills),
     ("an_expired_session_is_never_claimed", Focus::Kills),
     ("a_renewal_revives_an_expired_session", Focus::Pauses),

@@ -4,8 +4,8 @@
 //! empty, a statement after `return` is never reached. So every shortening of a program is a program, and
 //! shrinking is free to cut anywhere.
 //!
-//! A program can be kept as JSON. Its names live as long as the process, so the text that it is read from does
-//! too.
+//! A program can be kept as JSON. Its names live as long as the process, so the text that it is read from
+//! does too.
 
 use serde::{Deserialize, Serialize};
 

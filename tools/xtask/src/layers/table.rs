@@ -25,6 +25,9 @@ const CONFORMANCE: &str = "steadfast-conformance";
 const TESTING: &str = "steadfast-testing";
 const FACADE: &str = "steadfast";
 const AUDIT: &str = "steadfast-audit";
+const BROKEN: &str = "steadfast-broken";
+const DISK: &str = "steadfast-disk";
+const MUTANTS: &str = "steadfast-mutants";
 const COMPAT: &str = "steadfast-compat";
 
 const KITS: &[&str] = &[CONFORMANCE, TESTING];
@@ -78,10 +81,18 @@ pub(super) const TABLE: &[Row] = &[
     Row { package: AUDIT, may_use: &[CORE, CLOCK, STORE], tests_may_use: &[] },
     // It knows SQLite and nothing of the project but the dice; its tests run the store on it.
     Row { package: "steadfast-disk", may_use: &[TESTING], tests_may_use: &[CORE, CLOCK, STORE, SQLITE] },
+    // Its build copies the runtime, so it uses what that uses.
+    Row { package: BROKEN, may_use: &[CORE, CLOCK, STORE, CLIENT], tests_may_use: &[] },
+    // It plays the whole engine on every store that a simulated machine can have, and broken copies of it.
+    Row {
+        package: "steadfast-simulation",
+        may_use: &[CORE, CLOCK, STORE, MEMORY, SQLITE, FACADE, TESTING, AUDIT, BROKEN, DISK, MUTANTS],
+        tests_may_use: &[],
+    },
     // It is compiled with a file of the runtime, whose other parts it does not use.
     Row { package: "steadfast-model", may_use: &[CORE, STORE], tests_may_use: &[CLOCK, MEMORY] },
     // Its build copies the memory store, so it uses what that uses, and the kit that it proves.
-    Row { package: "steadfast-mutants", may_use: &[CORE, CLOCK, STORE, CONFORMANCE], tests_may_use: &[] },
+    Row { package: MUTANTS, may_use: &[CORE, CLOCK, STORE, CONFORMANCE], tests_may_use: &[] },
     Row { package: "steadfast-cli", may_use: &[FACADE], tests_may_use: KITS },
     Row { package: "steadfast-dashboard", may_use: &[FACADE], tests_may_use: KITS },
     Row { package: "steadfast-examples", may_use: &[FACADE], tests_may_use: KITS },
