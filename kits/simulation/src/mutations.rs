@@ -94,8 +94,8 @@ fn candidates() -> Vec<Candidate> {
     runtime.chain(memory).collect()
 }
 
-/// Plays stories on every mutant whose name contains `only`, or whose place is `only`, at most `seeds` on each,
-/// on two threads. `tell` is called for each mutant when it is decided.
+/// Plays stories on every mutant whose name contains `only`, or whose place is `only`, at most `seeds` on
+/// each, on two threads. `tell` is called for each mutant when it is decided.
 ///
 /// # Errors
 ///
