@@ -145,7 +145,10 @@ impl Desk {
         let mut ended = true;
         for instance in all {
             let status = self.client.get_orchestration_status(&instance).await;
-            if matches!(status, Ok(OrchestrationStatus::Completed { .. } | OrchestrationStatus::Failed { .. })) {
+            if matches!(
+                status,
+                Ok(OrchestrationStatus::Completed { .. } | OrchestrationStatus::Failed { .. })
+            ) {
                 continue;
             }
             ended = false;

@@ -87,9 +87,9 @@ async fn run(place: Place, ctx: ActivityContext) -> Result<String, String> {
 /// Decides how long a run takes and how it ends. All runs of an activity end alike.
 fn decide(seed: u64, run: &Run) -> (Duration, Result<String, String>) {
     let text = format!("{}/{}/{}", run.instance, run.execution, run.id);
-    let hash = text.bytes().fold(seed, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3).rotate_left(5)
-    });
+    let hash = text
+        .bytes()
+        .fold(seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3).rotate_left(5));
     let mut dice = Dice::new(hash);
     let longest = if dice.chance(150) { 50_000 } else { 40 };
     let takes = Duration::from_millis(dice.roll() % longest);

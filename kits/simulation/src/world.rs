@@ -394,7 +394,8 @@ impl<'a> World<'a> {
             journal: self.journal.clone(),
             seed: self.story.seed,
         };
-        let (activities, orchestrations) = (code::activities(&place, worker), code::orchestrations(self.story));
+        let (activities, orchestrations) =
+            (code::activities(&place, worker), code::orchestrations(self.story));
         let slot = Arc::clone(&seat.runtime);
         process.spawn(async move {
             let runtime =

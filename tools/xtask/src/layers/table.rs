@@ -76,6 +76,12 @@ pub(super) const TABLE: &[Row] = &[
     },
     // It reads a store and knows nothing of what ran on it, so that every harness can ask it.
     Row { package: AUDIT, may_use: &[CORE, STORE], tests_may_use: &[] },
+    // It runs real processes on every store with code that a user would write, and audits what they did.
+    Row {
+        package: "steadfast-harness",
+        may_use: &[FACADE, CORE, CLOCK, TESTING, AUDIT, CLUSTER],
+        tests_may_use: &[],
+    },
     // It is compiled with a file of the runtime, whose other parts it does not use.
     Row { package: "steadfast-model", may_use: &[CORE, STORE], tests_may_use: &[CLOCK, MEMORY] },
     // Its build copies the memory store, so it uses what that uses, and the kit that it proves.
