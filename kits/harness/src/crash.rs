@@ -5,7 +5,7 @@ mod clients;
 mod outcome;
 mod trouble;
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{cell::RefCell, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
 use clap::Args;
@@ -56,6 +56,9 @@ pub struct CrashArguments {
     /// How long everything may take to end when the trouble is over, in seconds
     #[arg(long, value_name = "S", default_value = "240")]
     pub patience: u64,
+    /// Keep the store, the ledgers and the logs also if every promise was kept
+    #[arg(long)]
+    pub keep: bool,
 }
 
 /// Runs the harness: prints progress, and at the end a summary.
@@ -81,7 +84,7 @@ pub async fn run(arguments: &CrashArguments, program: PathBuf) -> Result<Outcome
     let stage = Stage { arguments: arguments.clone(), seed, place, folder, tally: Tally::default() };
     let played = stage.play(program).await;
     let Stage { place, folder, tally, .. } = stage;
-    if played.as_ref().is_ok_and(Vec::is_empty) {
+    if played.as_ref().is_ok_and(Vec::is_empty) && !arguments.keep {
         return Ok(Outcome { seed, tally, violations: Vec::new(), kept: None });
     }
     let folder = folder.keep();
@@ -112,7 +115,8 @@ impl Stage {
             seed: self.seed,
             role: Role::Crash,
         };
-        let mut crew = Crew::start(orders, notes.clone(), usize::from(self.arguments.workers))?;
+        let crew = Crew::start(orders, notes.clone(), usize::from(self.arguments.workers))?;
+        let crew = RefCell::new(crew);
         let clients = Clients::new(
             Client::new(Arc::clone(&provider)),
             notes.clone(),
@@ -124,18 +128,17 @@ impl Stage {
         let dice = |salt: u64| Dice::new(self.seed.wrapping_mul(0x9E37_79B9).wrapping_add(salt));
         let trouble = Trouble { place: &self.place, program: &program, notes: &notes, tally: &self.tally };
         tokio::try_join!(
-            trouble.workers(&mut crew, dice(1), until),
+            trouble.workers(&crew, dice(1), until),
             trouble.store(dice(2), until),
             clients.load(until),
             self.progress(&clients, until),
         )?;
         println!("crash: the trouble is over; everything has {} s to end", self.arguments.patience);
+        let mut crew = crew.into_inner();
         crew.restore()?;
         let patience = Duration::from_secs(self.arguments.patience);
         let all_ended = clients.settle(patience).await?;
-        for number in 0..crew.size() {
-            crew.stop(number, STOP_PATIENCE).await?;
-        }
+        crew.stop_all(STOP_PATIENCE).await?;
         self.count_logs(&crew);
         let mut violations = crew.surprises();
         violations.extend(clients.surprises());

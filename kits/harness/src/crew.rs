@@ -3,7 +3,7 @@
 use std::{
     fs::{File, OpenOptions},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Child, Command, ExitStatus, Stdio},
     time::Duration,
 };
 
@@ -150,7 +150,45 @@ impl Crew {
         self.signal(number, Signal::CONT)
     }
 
-    /// Asks a node to shut down in good order, and waits until it has ended.
+    /// Asks a node to shut down in good order, and returns the process to wait for.
+    ///
+    /// # Errors
+    ///
+    /// The driver has no ledger.
+    pub fn ask_to_stop(&mut self, number: usize) -> Result<Option<Process>> {
+        let taken = self.members.get_mut(number).and_then(|member| member.running.take());
+        let Some(mut process) = taken else { return Ok(None) };
+        self.note_surprise(&mut process);
+        let name = process.name.clone();
+        self.notes.note(Fact::Process(name.clone(), Life::Stopping))?;
+        let fault = Fault { kind: FaultKind::Drained, process: Some(name), lasts_us: 0 };
+        self.notes.note(Fact::Fault(fault))?;
+        drop(process.child.stdin.take());
+        Ok(Some(process))
+    }
+
+    /// Takes note that a process that was asked to stop has ended, or kills it.
+    ///
+    /// # Errors
+    ///
+    /// The driver has no ledger.
+    pub fn stopped(&mut self, process: Process, ended: Ended) -> Result<()> {
+        let name = process.name.clone();
+        match ended {
+            Ended::With(status) if status.success() => {}
+            Ended::With(status) => {
+                self.surprises.push(format!("{name} was asked to shut down and ended with {status}"));
+            }
+            Ended::NotIn(patience) => {
+                self.surprises.push(format!("{name} was asked to shut down and did not in {patience:?}"));
+            }
+        }
+        drop(process);
+        self.notes.note(Fact::Process(name, Life::Dead))?;
+        Ok(())
+    }
+
+    /// Shuts all nodes down in good order, all at once.
     ///
     /// # Errors
     ///
@@ -158,33 +196,16 @@ impl Crew {
     ///
     /// # Cancel safety
     ///
-    /// A dropped call kills the process.
-    pub async fn stop(&mut self, number: usize, patience: Duration) -> Result<()> {
-        let taken = self.members.get_mut(number).and_then(|member| member.running.take());
-        let Some(mut process) = taken else { return Ok(()) };
-        self.note_surprise(&mut process);
-        let name = process.name.clone();
-        self.notes.note(Fact::Process(name.clone(), Life::Stopping))?;
-        let fault = Fault { kind: FaultKind::Drained, process: Some(name.clone()), lasts_us: 0 };
-        self.notes.note(Fact::Fault(fault))?;
-        drop(process.child.stdin.take());
-        let deadline = SystemClock.monotonic() + patience;
-        loop {
-            match process.child.try_wait()? {
-                Some(status) if status.success() => break,
-                Some(status) => {
-                    self.surprises.push(format!("{name} was asked to shut down and ended with {status}"));
-                    break;
-                }
-                None if SystemClock.monotonic() >= deadline => {
-                    self.surprises.push(format!("{name} was asked to shut down and did not in {patience:?}"));
-                    break;
-                }
-                None => SystemClock.sleep(LOOK).await,
-            }
+    /// A dropped call kills those that have not ended.
+    pub async fn stop_all(&mut self, patience: Duration) -> Result<()> {
+        let mut stopping = Vec::new();
+        for number in 0..self.size() {
+            stopping.extend(self.ask_to_stop(number)?);
         }
-        drop(process);
-        self.notes.note(Fact::Process(name, Life::Dead))?;
+        for mut process in stopping {
+            let ended = process.ended(patience).await?;
+            self.stopped(process, ended)?;
+        }
         Ok(())
     }
 
@@ -287,10 +308,34 @@ impl Orders {
     }
 }
 
+/// How a process that was asked to stop did so.
+#[derive(Clone, Copy, Debug)]
+pub enum Ended {
+    /// It ended.
+    With(ExitStatus),
+    /// It did not, for this long.
+    NotIn(Duration),
+}
+
 impl Process {
-    /// Returns the name of this life.
-    pub fn name(&self) -> &str {
-        &self.name
+    /// Waits until the process has ended.
+    ///
+    /// # Errors
+    ///
+    /// The operating system does not tell.
+    ///
+    /// # Cancel safety
+    ///
+    /// Waits only.
+    pub async fn ended(&mut self, patience: Duration) -> Result<Ended> {
+        let deadline = SystemClock.monotonic() + patience;
+        loop {
+            match self.child.try_wait()? {
+                Some(status) => return Ok(Ended::With(status)),
+                None if SystemClock.monotonic() >= deadline => return Ok(Ended::NotIn(patience)),
+                None => SystemClock.sleep(LOOK).await,
+            }
+        }
     }
 }
 

@@ -125,9 +125,7 @@ pub async fn run(arguments: &SoakArguments, program: PathBuf) -> Result<SoakOutc
     };
     let (measured, ()) = tokio::join!(measured, Arc::clone(&load).run(until));
     measured?;
-    for number in 0..crew.size() {
-        crew.stop(number, STOP_PATIENCE).await?;
-    }
+    crew.stop_all(STOP_PATIENCE).await?;
     let mut outcome = judged(arguments.store, series.get(arguments.warm_up..).unwrap_or_default());
     outcome.ended = load.ended();
     outcome.faults.extend(crew.surprises());

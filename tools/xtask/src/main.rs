@@ -10,6 +10,7 @@ mod built;
 mod check;
 mod conformance;
 mod failures;
+mod harness;
 mod house;
 mod layers;
 mod metadata;
@@ -57,6 +58,12 @@ enum Command {
         #[command(subcommand)]
         benchmark: bench::Benchmark,
     },
+    /// Kill, pause and cut off real processes under load, then audit the store (see `crash --help`)
+    #[command(disable_help_flag = true)]
+    Crash(harness::HarnessArguments),
+    /// Keep real processes under a steady load and fail on a trend (see `soak --help`)
+    #[command(disable_help_flag = true)]
+    Soak(harness::HarnessArguments),
     /// Write what a migration of the Postgres store changes: tables, indexes, functions in full
     MigrationDiff(migration_diff::MigrationDiffArguments),
 }
@@ -80,6 +87,8 @@ fn run(cli: Cli) -> Result<()> {
         Command::Test(arguments) => test::run(&workspace, &arguments),
         Command::Conformance(arguments) => conformance::run(&workspace, &arguments),
         Command::Bench { benchmark } => bench::run(&workspace, &benchmark),
+        Command::Crash(arguments) => harness::crash(&workspace, &arguments),
+        Command::Soak(arguments) => harness::soak(&workspace, &arguments),
         Command::MigrationDiff(arguments) => migration_diff::run(&workspace, &arguments),
     }
 }

@@ -6,6 +6,7 @@ use std::{
 };
 
 use anyhow::{Result, anyhow};
+use futures::{StreamExt, TryStreamExt, stream};
 use steadfast::{Client, ClientError, SessionKey};
 use steadfast_audit::{Fact, Fault, FaultKind, Told};
 use steadfast_clock::{Clock, SystemClock};
@@ -14,7 +15,9 @@ use steadfast_testing::program::{ast::names, dice::Dice};
 use crate::{code, notes::Notes, tally::Tally};
 
 /// How many clients there are.
-const CLIENTS: u64 = 4;
+const CLIENTS: u64 = 8;
+/// How many instances are sent messages at a time at the end.
+const NUDGES: usize = 16;
 /// How long a client waits for an answer before it goes on without one.
 const CALL: Duration = Duration::from_secs(10);
 /// How often the list of running instances is read.
@@ -74,14 +77,8 @@ impl<'a> Clients<'a> {
                 return Ok(true);
             }
             let running = self.running.borrow().clone();
-            for instance in &running {
-                for name in names::EVENTS {
-                    self.raise(instance, name).await?;
-                }
-                for name in names::QUEUES {
-                    self.enqueue(instance, name).await?;
-                }
-            }
+            let nudged = stream::iter(&running).map(|instance| self.nudge(instance)).buffer_unordered(NUDGES);
+            nudged.try_collect::<()>().await?;
             if SystemClock.monotonic() - told > Duration::from_secs(10) {
                 told = SystemClock.monotonic();
                 let example = dice.pick(&running).cloned().unwrap_or_default();
@@ -92,10 +89,21 @@ impl<'a> Clients<'a> {
         Ok(false)
     }
 
+    /// Sends an instance everything that it may wait for.
+    async fn nudge(&self, instance: &str) -> Result<()> {
+        for name in names::EVENTS {
+            self.raise(instance, name).await?;
+        }
+        for name in names::QUEUES {
+            self.enqueue(instance, name).await?;
+        }
+        Ok(())
+    }
+
     /// One client: a call every few milliseconds.
     async fn one(&self, mut dice: Dice, until: Duration) -> Result<()> {
         while SystemClock.monotonic() < until {
-            SystemClock.sleep(Duration::from_millis(10 + dice.roll() % 50)).await;
+            SystemClock.sleep(Duration::from_millis(5 + dice.roll() % 30)).await;
             let running = self.running.borrow().clone();
             let is_room = running.len() < self.window;
             let instance = match dice.pick(&running) {

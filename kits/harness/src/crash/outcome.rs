@@ -19,7 +19,7 @@ pub struct Outcome {
     pub tally: Tally,
     /// The promises that were broken.
     pub violations: Vec<String>,
-    /// Where the store, the ledgers and the logs are, if a promise was broken.
+    /// Where the store, the ledgers and the logs are, if they were kept.
     pub kept: Option<PathBuf>,
 }
 
@@ -40,14 +40,13 @@ impl Display for Outcome {
         if violations.len() > SHOWN {
             writeln!(f, "… and {} more", violations.len() - SHOWN)?;
         }
+        match violations.len() {
+            0 => write!(f, "every promise was kept")?,
+            count => write!(f, "{count} violations")?,
+        }
         match kept {
-            None => write!(f, "every promise was kept"),
-            Some(path) => write!(
-                f,
-                "{} violations; the store, the ledgers and the logs are in {}",
-                violations.len(),
-                path.display()
-            ),
+            Some(path) => write!(f, "; the store, the ledgers and the logs are in {}", path.display()),
+            None => Ok(()),
         }
     }
 }

@@ -1,6 +1,8 @@
 //! What goes wrong: in one lane the workers, in another one the store.
 
 use std::{
+    cell::RefCell,
+    collections::BTreeSet,
     path::Path,
     process::{Command, Stdio},
     sync::Arc,
@@ -23,6 +25,8 @@ use crate::{
     tally::Tally,
 };
 
+/// How many things go wrong with workers at a time.
+const LANES: usize = 2;
 /// How long a worker may take to shut down in the middle of trouble: calls of the store may wait as long.
 const STOP_PATIENCE: Duration = Duration::from_secs(60);
 /// How long a lock on a table may take to be granted.
@@ -43,34 +47,41 @@ pub(super) struct Trouble<'a> {
 }
 
 impl Trouble<'_> {
-    /// Troubles the workers until a moment, one after the other or a few at once.
-    pub(super) async fn workers(&self, crew: &mut Crew, mut dice: Dice, until: Duration) -> Result<()> {
-        loop {
-            if !pause(between(&mut dice, 300, 2_500), until).await {
-                return Ok(());
+    /// Troubles the workers until a moment, several at a time.
+    pub(super) async fn workers(&self, crew: &RefCell<Crew>, mut dice: Dice, until: Duration) -> Result<()> {
+        let busy = RefCell::new(BTreeSet::new());
+        let lane = |dice: Dice| self.worker_lane(crew, &busy, dice, until);
+        let lanes: Vec<_> = (0..LANES).map(|_| lane(Dice::new(dice.roll()))).collect();
+        futures::future::try_join_all(lanes).await.map(drop)
+    }
+
+    /// Troubles one worker after the other, or all at once.
+    async fn worker_lane(
+        &self,
+        crew: &RefCell<Crew>,
+        busy: &RefCell<BTreeSet<usize>>,
+        mut dice: Dice,
+        until: Duration,
+    ) -> Result<()> {
+        let size = crew.borrow().size();
+        while pause(between(&mut dice, 300, 2_500), until).await {
+            let victim = dice.below(size);
+            let victims: Vec<usize> = if dice.chance(60) { (0..size).collect() } else { vec![victim] };
+            if victims.iter().any(|victim| busy.borrow().contains(victim)) {
+                continue;
             }
-            (0..crew.size()).try_for_each(|number| crew.replace_ended(number))?;
-            let victim = dice.below(crew.size());
+            busy.borrow_mut().extend(&victims);
+            victims.iter().try_for_each(|victim| crew.borrow_mut().replace_ended(*victim))?;
             match dice.below(100) {
-                0..40 => self.kill(crew, &[victim], Duration::ZERO).await?,
-                40..55 => self.kill(crew, &[victim], between(&mut dice, 500, 5_000)).await?,
-                55..60 => {
-                    let all: Vec<usize> = (0..crew.size()).collect();
-                    self.kill(crew, &all, between(&mut dice, 0, 2_000)).await?;
-                }
-                60..83 => self.pause(crew, &[victim], between(&mut dice, 500, 8_000)).await?,
-                83..86 => {
-                    let all: Vec<usize> = (0..crew.size()).collect();
-                    self.pause(crew, &all, between(&mut dice, 500, 6_000)).await?;
-                }
-                86..94 => {
-                    self.tally.count("shutdowns");
-                    crew.stop(victim, STOP_PATIENCE).await?;
-                    crew.spawn(victim)?;
-                }
+                0..45 => self.kill(crew, &victims, Duration::ZERO).await?,
+                45..60 => self.kill(crew, &victims, between(&mut dice, 200, 4_000)).await?,
+                60..84 => self.pause(crew, &victims, between(&mut dice, 500, 8_000)).await?,
+                84..93 => self.shut_down(crew, &victims).await?,
                 _ => self.replace(crew, victim, between(&mut dice, 500, 5_000)).await?,
             }
+            busy.borrow_mut().retain(|number| !victims.contains(number));
         }
+        Ok(())
     }
 
     /// Troubles the store until a moment.
@@ -94,27 +105,27 @@ impl Trouble<'_> {
     }
 
     /// Kills nodes, and starts them again after a time.
-    async fn kill(&self, crew: &mut Crew, victims: &[usize], away: Duration) -> Result<()> {
+    async fn kill(&self, crew: &RefCell<Crew>, victims: &[usize], away: Duration) -> Result<()> {
         for victim in victims {
-            crew.kill(*victim)?;
+            crew.borrow_mut().kill(*victim)?;
             self.tally.count("kills");
         }
         SystemClock.sleep(away).await;
-        victims.iter().try_for_each(|victim| crew.spawn(*victim))
+        victims.iter().try_for_each(|victim| crew.borrow_mut().spawn(*victim))
     }
 
     /// Stops processes where they stand. One that writes to the file at that moment keeps the others out.
-    async fn pause(&self, crew: &mut Crew, victims: &[usize], lasts: Duration) -> Result<()> {
+    async fn pause(&self, crew: &RefCell<Crew>, victims: &[usize], lasts: Duration) -> Result<()> {
         let began_us = now_us();
         let mut paused = Vec::new();
         for victim in victims {
-            paused.extend(crew.pause(*victim)?);
+            paused.extend(crew.borrow_mut().pause(*victim)?);
             self.tally.count("pauses");
         }
         let is_held = self.is_held().await?;
         SystemClock.sleep(lasts).await;
         for victim in victims {
-            crew.resume(*victim)?;
+            crew.borrow_mut().resume(*victim)?;
         }
         for process in paused {
             self.note(began_us, FaultKind::Paused, Some(process))?;
@@ -124,6 +135,18 @@ impl Trouble<'_> {
             self.note(began_us, FaultKind::Cut, None)?;
         }
         Ok(())
+    }
+
+    /// Shuts nodes down in good order, and starts them again.
+    async fn shut_down(&self, crew: &RefCell<Crew>, victims: &[usize]) -> Result<()> {
+        for victim in victims {
+            let asked = crew.borrow_mut().ask_to_stop(*victim)?;
+            let Some(mut process) = asked else { continue };
+            self.tally.count("shutdowns");
+            let ended = process.ended(STOP_PATIENCE).await?;
+            crew.borrow_mut().stopped(process, ended)?;
+        }
+        victims.iter().try_for_each(|victim| crew.borrow_mut().spawn(*victim))
     }
 
     /// Tells whether a process that does not run holds the right to write to the file.
@@ -142,12 +165,12 @@ impl Trouble<'_> {
 
     /// Starts a process under the name of one that runs, as a hasty deployment does, and kills the older one
     /// later.
-    async fn replace(&self, crew: &mut Crew, victim: usize, beside: Duration) -> Result<()> {
+    async fn replace(&self, crew: &RefCell<Crew>, victim: usize, beside: Duration) -> Result<()> {
         self.tally.count("nodes started twice");
-        let older = crew.spawn_beside(victim)?;
+        let older = crew.borrow_mut().spawn_beside(victim)?;
         SystemClock.sleep(beside).await;
         match older {
-            Some(older) => crew.kill_process(older),
+            Some(older) => crew.borrow_mut().kill_process(older),
             None => Ok(()),
         }
     }

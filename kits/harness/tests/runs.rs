@@ -1,0 +1,69 @@
+//! Short runs of the harness, as `cargo xtask crash` and `cargo xtask soak` start it: they must find nothing,
+//! and must have done what they are for.
+
+#![allow(clippy::expect_used, reason = "what a test relies on, it panics without")]
+
+use std::process::{Command, Output};
+
+use steadfast_harness::tally::Tally;
+
+fn harness(arguments: &[&str]) -> (Output, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_steadfast-harness")).args(arguments).output();
+    let output = output.expect("the harness starts");
+    let text =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    (output, text)
+}
+
+fn crashed(store: &str, seed: &str, faults: &[&str]) {
+    let (output, text) = harness(&["crash", "--store", store, "--minutes", "0.25", "--seed", seed]);
+    assert!(output.status.success(), "{text}");
+    assert!(text.contains("every promise was kept"), "{text}");
+    let tally = Tally::parse(&text);
+    for count in ["started", "kills", "pauses", "activities that ran", "calls that succeeded"] {
+        assert!(tally.get(count) > 0, "no {count}: {text}");
+    }
+    assert!(faults.iter().any(|fault| tally.get(fault) > 0), "the store had no trouble: {text}");
+}
+
+#[test]
+fn i1_processes_on_a_file_keep_every_promise_when_they_are_killed_paused_and_held_up() {
+    crashed("sqlite", "1", &["holds of the file", "holds of the file that were killed"]);
+}
+
+#[test]
+fn i1_processes_on_a_server_keep_every_promise_when_they_and_it_are_killed() {
+    crashed("postgres", "1", &["crashes of the server", "connections ended", "tables locked"]);
+}
+
+#[test]
+fn a_soak_measures_and_judges() {
+    for store in ["sqlite", "postgres"] {
+        let (output, text) = harness(&[
+            "soak",
+            "--store",
+            store,
+            "--minutes",
+            "0.2",
+            "--interval",
+            "0.02",
+            "--warm-up",
+            "4",
+            "--rate",
+            "10",
+        ]);
+        // On a busy machine a figure may rise in so short a time: that it is judged is what counts here.
+        assert!(output.status.success() || text.contains("TREND"), "{text}");
+        assert!(text.contains(" lines were judged") && !text.contains("too short"), "{text}");
+        assert!(!text.contains("ended with"), "{text}");
+    }
+}
+
+#[test]
+fn a_wrong_command_line_is_told_apart_from_a_failed_run() {
+    let (output, text) = harness(&["crash", "--minutes", "soon"]);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains("`soon` is no number of minutes"), "{text}");
+    let (output, text) = harness(&["crash", "--help"]);
+    assert!(output.status.success() && text.contains("--seed") && text.contains("Examples"), "{text}");
+}
