@@ -1,6 +1,6 @@
-//! Real processes under load. [`crash`] kills them, pauses them and takes the store away, and asks the auditor
-//! what became of the promises. [`soak`] does nothing to them for hours, and looks for a trend in what they
-//! use.
+//! Real processes under load. [`crash`] kills them, pauses them and takes the store away, and asks the
+//! auditor what became of the promises. [`soak`] does nothing to them for hours, and looks for a trend in
+//! what they use.
 //!
 //! Both are one program, `steadfast-harness`: the driver, which starts itself again as [`worker`] and as
 //! [`holder`]. `docs/internals/harness.md` says how to run them and how to read what they print.

@@ -46,7 +46,8 @@ pub struct SoakArguments {
     #[arg(long, value_name = "M", default_value = "15", value_parser = minutes)]
     pub minutes: Duration,
     /// How many orchestrations are started in a second
-    #[arg(long, value_name = "N", default_value = "20", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value = "20")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub rate: u32,
     /// How many worker processes there are
     #[arg(long, value_name = "N", default_value = "2", value_parser = clap::value_parser!(u8).range(1..=32))]

@@ -232,7 +232,8 @@ impl Trouble<'_> {
         let lasts = between(dice, 500, 7_000);
         let table = dice.pick(&TABLES).copied().unwrap_or("instances");
         let text = format!(
-            "SET lock_timeout = {LOCK_PATIENCE_MS}; BEGIN; LOCK TABLE {SCHEMA}.{table} IN ACCESS EXCLUSIVE MODE"
+            "SET lock_timeout = {LOCK_PATIENCE_MS}; BEGIN; \
+             LOCK TABLE {SCHEMA}.{table} IN ACCESS EXCLUSIVE MODE"
         );
         if let Ok(client) = self.place.connect().await
             && client.batch_execute(&text).await.is_ok()

@@ -91,7 +91,7 @@ mod tests {
         }
 
         #[test]
-        fn figures_that_rise_by_more_than_the_bound_have_one((level, noise) in noisy(0.06), rise in 0.6..50.0) {
+        fn figures_that_rise_above_the_bound_have_one((level, noise) in noisy(0.06), rise in 0.6..50.0) {
             let last = (noise.len() - 1) as f64;
             let at = |place: usize| 1.0 + rise * place as f64 / last;
             let figures: Vec<f64> =
