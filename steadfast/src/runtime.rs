@@ -1,6 +1,8 @@
 //! The runtime, which runs orchestrations and activities, its options, and the registries of code.
 
-pub use steadfast_clock::{BootId, Clock, MachineTime, Sleep, SystemClock, VirtualClock};
+pub use steadfast_clock::{
+    BootId, Clock, MachineTime, Random, SeededRandom, Sleep, SystemClock, SystemRandom, VirtualClock,
+};
 pub use steadfast_core::replay::CarryForwardOverflow;
 pub use steadfast_runtime::{
     ActivityHandler, DetachReason, FnActivity, FnOrchestration, Health, LogFormat, ObservabilityConfig,

@@ -1,8 +1,8 @@
-//! Clocks: the time of the machine, and a time that tests move.
+//! Clocks and random numbers: those of the machine, and those that tests decide.
 //!
-//! Only this crate reads the system clock. Everything else in the workspace takes a [`Clock`], so that the
-//! same code runs on [`SystemClock`] in production and on [`VirtualClock`] in tests, where hours pass in one
-//! call.
+//! Only this crate reads the system clock and draws random numbers. Everything else in the workspace takes a
+//! [`Clock`], so that the same code runs on [`SystemClock`] in production and on [`VirtualClock`] in tests,
+//! where hours pass in one call; and a [`Random`], so that a run follows from a seed ([`SeededRandom`]).
 //!
 //! A clock has three readings that must not be mixed. [`Clock::now_ms`] is *wall time*: it is what gets
 //! recorded and shown to people, and an operator or NTP may move it either way. [`Clock::monotonic`] never
@@ -23,12 +23,14 @@
 //! ```
 
 mod machine_time;
+mod random;
 mod system_clock;
 mod virtual_clock;
 
 use std::{fmt::Debug, pin::Pin, time::Duration};
 
 pub use machine_time::{BootId, MachineTime};
+pub use random::{Random, SeededRandom, SystemRandom};
 pub use system_clock::SystemClock;
 pub use virtual_clock::VirtualClock;
 

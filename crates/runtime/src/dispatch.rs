@@ -73,6 +73,7 @@ async fn supervise<L: Lane>(shared: Arc<RuntimeShared>, lane: Arc<L>, slot: usiz
         // Not tracked: a task that never returns must not keep the runtime from ending.
         let mut run = AbortOnDropHandle::new(tokio::spawn(run(again, working, own)));
         let ended = tokio::select! {
+            biased;
             ended = &mut run => ended,
             () = replace.notified() => {
                 shared.slots_replaced.up();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use steadfast_clock::{Clock, SystemClock};
+use steadfast_clock::{Clock, Random, SystemClock, SystemRandom};
 use steadfast_core::limits::{MAX_PAYLOAD_BYTES, MAX_SESSIONS_PER_ORCHESTRATION};
 use steadfast_core::replay::CarryForwardOverflow;
 use steadfast_core::{SemverRange, TagFilter};
@@ -189,6 +189,10 @@ pub struct RuntimeOptions {
     pub retain_finished_for: Option<Duration>,
     /// The clock of the runtime and of its client. Default: [`SystemClock`]. Tests give a `VirtualClock`.
     pub clock: Arc<dyn Clock>,
+    /// Where random numbers come from: the name of a runtime without `worker_node_id`, `new_guid`, and how
+    /// far apart tries are. Default: [`SystemRandom`]. Tests give a `SeededRandom`, a new one for each
+    /// runtime: two runtimes that draw the same numbers have one name.
+    pub random: Arc<dyn Random>,
 }
 
 impl Default for RuntimeOptions {
@@ -230,6 +234,7 @@ impl Default for RuntimeOptions {
             max_turn_time: Duration::from_secs(30),
             retain_finished_for: None,
             clock: Arc::new(SystemClock),
+            random: Arc::new(SystemRandom),
         }
     }
 }

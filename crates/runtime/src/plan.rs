@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use steadfast_clock::Clock;
+use steadfast_clock::{Clock, Random};
 use steadfast_core::replay::Options as ReplayOptions;
 use steadfast_core::{DispatcherCapabilityFilter, SemverRange, TagFilter};
 
@@ -76,6 +76,7 @@ pub(crate) struct Plan {
     pub(crate) retention: Option<Duration>,
     pub(crate) observability: ObservabilityConfig,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) random: Arc<dyn Random>,
 }
 
 impl Plan {
@@ -184,6 +185,7 @@ impl TryFrom<RuntimeOptions> for Plan {
             retention: options.retain_finished_for,
             observability: options.observability,
             clock: options.clock,
+            random: options.random,
         })
     }
 }

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::activity::Activities;
-use crate::activity::builtin::with_builtins;
+use crate::activity::builtin::{simple_guid, with_builtins};
 use crate::activity::panic::watch_panics;
 use crate::activity::running::RunningActivities;
 use crate::dispatch::held::HeldLeases;
@@ -226,13 +226,13 @@ impl Runtime {
         let watched: Arc<dyn Provider> = Arc::new(watched);
         let client = Client::with_clock(Arc::clone(&watched), Arc::clone(&clock));
         let typed = store_of(watched, Arc::clone(&clock));
-        let random = uuid::Uuid::new_v4();
+        let random = plan.random.draw();
         let owner = session::first_owner(&*typed, &*clock, plan.node_id.as_deref(), random).await;
         let sessions = Arc::new(LocalSessions::new(owner, plan.max_sessions));
         let shortest_lease = plan.turn_lease.lasts.min(plan.work_lease.lasts);
         let pulse = Pulse::start(Arc::clone(&clock), shortest_lease);
-        let activities = with_builtins(&activities, clock);
-        let row_id = random.simple().to_string();
+        let activities = with_builtins(&activities, clock, Arc::clone(&plan.random));
+        let row_id = simple_guid(random);
         let worker_row = WorkerRow::new(row_id, &plan, &orchestrations, &activities);
         let shared = Arc::new(RuntimeShared {
             client,
@@ -258,8 +258,8 @@ impl Runtime {
             stop: CancellationToken::new(),
             abort: CancellationToken::new(),
             fenced: CancellationToken::new(),
-            id: format!("{:04x}", random.as_u128() as u16),
-            seed: random.as_u128() as u64,
+            id: format!("{:04x}", random as u16),
+            seed: random as u64,
             store: typed,
             plan,
         });
@@ -356,6 +356,7 @@ impl Runtime {
     /// # async fn terminated() {}
     /// # async fn example(runtime: Arc<Runtime>) {
     /// tokio::select! {
+    ///     biased;
     ///     () = terminated() => {}
     ///     () = runtime.fenced() => {}
     /// }

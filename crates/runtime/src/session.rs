@@ -28,6 +28,7 @@ mod local_session;
 mod managed;
 mod register;
 mod renew;
+mod rises;
 mod table;
 
 use ask::ActivityInFlight;

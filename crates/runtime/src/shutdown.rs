@@ -53,9 +53,11 @@ pub(crate) async fn wait(shared: &RuntimeShared, tokio: &tokio::runtime::Handle,
     };
     // This call may be awaited outside tokio, where no timer runs, or be dropped, so a task lets the time
     // run. If the application blocks every thread of tokio that task does not run either, so a thread does
-    // the same.
+    // the same. Time that passes only when it is told needs no thread of its own.
     tokio.spawn(time.clone().run(Telling::Log));
-    time.run_on_a_thread();
+    if shared.plan.clock.passes_by_itself() {
+        time.run_on_a_thread();
+    }
     let ended = async {
         shared.tasks.wait().await;
         shared.invocations.wait().await;

@@ -116,9 +116,9 @@ struct Seats {
     /// Seats that wait for turns and work, one line for each different interest.
     lines: Vec<Line>,
     /// Seats that wait for a change of an instance, by its id.
-    changes: HashMap<String, Idle>,
+    changes: BTreeMap<String, Idle>,
     /// Seats that wait for the end of an instance, by its id.
-    ends: HashMap<String, Idle>,
+    ends: BTreeMap<String, Idle>,
     /// For each seat that alone was woken for a turn or an activity and has not looked yet: that turn or
     /// activity. If the seat is removed first, another seat is woken for it.
     errands: HashMap<u64, Runnable>,
@@ -188,8 +188,8 @@ impl Waiters {
     pub fn wake_all(&self) {
         let mut seats = self.lock();
         seats.call_all(|_| true);
-        ring(seats.changes.drain().map(|(_, idle)| idle));
-        ring(seats.ends.drain().map(|(_, idle)| idle));
+        ring(std::mem::take(&mut seats.changes).into_values());
+        ring(std::mem::take(&mut seats.ends).into_values());
     }
 
     /// Tells whether no call waits.
@@ -295,7 +295,7 @@ impl Seats {
     }
 }
 
-fn forget(waiting: &mut HashMap<String, Idle>, instance: &str, seat: u64) {
+fn forget(waiting: &mut BTreeMap<String, Idle>, instance: &str, seat: u64) {
     if let Some(idle) = waiting.get_mut(instance) {
         idle.remove(&seat);
         if idle.is_empty() {

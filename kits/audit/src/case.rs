@@ -1,10 +1,10 @@
 //! A case: everything that the checks look at.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use steadfast_core::{Event, replay::Setup};
 
-use crate::{Violation, checks, evidence::Evidence, records::Records};
+use crate::{Violation, checks, evidence::Evidence, records::Records, watch::Watch};
 
 /// What the auditor knows.
 #[derive(Clone)]
@@ -28,10 +28,17 @@ pub struct Terms {
     pub session_lease: Duration,
     /// How many deliveries are allowed.
     pub max_attempts: u32,
-    /// How much later than its time a timer may fire if no fault is under way.
-    pub timer_bound: Duration,
+    /// How long a message or a timer that is due may wait for a turn if no fault was under way.
+    pub prompt: Duration,
     /// Whether everything had time to end: what has not ended is a violation then.
     pub all_ended: bool,
+    /// How many sessions a process may serve at a time, by process; no bound for those that are not named.
+    pub capacity: BTreeMap<String, usize>,
+    /// The store's time at the beginning that the moments of the evidence count from; `None` if the store's
+    /// time and that of the evidence cannot be compared.
+    pub store_began_ms: Option<u64>,
+    /// The watch over the store; `None` if it was not watched.
+    pub watch: Option<Watch>,
     /// Replays recorded executions; `None` if the code is not at hand.
     pub code: Option<Arc<dyn Replayer>>,
 }
@@ -54,8 +61,11 @@ impl Default for Terms {
             turn_lease: Duration::from_secs(5),
             session_lease: Duration::from_secs(30),
             max_attempts: 10,
-            timer_bound: Duration::from_secs(30),
+            prompt: Duration::from_secs(5),
             all_ended: true,
+            capacity: BTreeMap::new(),
+            store_began_ms: None,
+            watch: None,
             code: None,
         }
     }
@@ -64,6 +74,10 @@ impl Default for Terms {
 impl Case {
     /// Returns the promises that were broken.
     pub fn violations(&self) -> Vec<Violation> {
-        checks::ALL.iter().flat_map(|check| check(self)).collect()
+        let mut violations: Vec<Violation> = checks::ALL.iter().flat_map(|check| check(self)).collect();
+        if let Some(watch) = &self.terms.watch {
+            violations.extend(watch.violations(&self.records, &self.evidence));
+        }
+        violations
     }
 }

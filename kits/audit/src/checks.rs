@@ -1,19 +1,54 @@
 //! The checks, one small function for each promise.
 
+mod end;
+mod history;
+mod input;
+mod runs;
+mod seen;
+mod sessions;
+mod state;
+
+#[cfg(test)]
+mod tests;
+
 use crate::{Case, Violation};
 
 /// Looks for violations of one promise.
 type Check = fn(&Case) -> Vec<Violation>;
 
 /// All checks.
-pub(crate) const ALL: &[Check] = &[everything_has_ended];
+pub(crate) const ALL: &[Check] = &[
+    end::everything_has_ended,
+    end::nothing_is_left_in_the_queues,
+    end::no_session_outlives_its_instance,
+    end::nothing_is_set_aside,
+    end::no_infrastructure_fails_an_instance,
+    history::an_action_is_answered_once,
+    history::an_end_is_final,
+    history::the_state_is_that_of_the_history,
+    history::timers_fire_on_time,
+    history::executions_follow_each_other,
+    history::a_parent_is_told_the_outcome,
+    history::code_repeats_the_history,
+    input::what_a_client_was_told_is_there,
+    input::no_message_is_made_up,
+    input::messages_keep_their_order,
+    input::a_termination_ends_its_instance,
+    runs::results_are_those_of_runs,
+    runs::nothing_runs_twice_without_a_fault,
+    runs::deliveries_count_deaths_only,
+    runs::turns_are_prompt,
+    sessions::an_epoch_has_one_process,
+    sessions::older_epochs_do_not_begin_after_newer_ones,
+    sessions::nothing_begins_after_the_lease,
+    sessions::state_is_of_this_attachment,
+    sessions::the_first_activity_sees_the_move,
+    sessions::capacity_holds,
+    state::values_are_those_of_the_history,
+    state::the_custom_status_is_that_of_the_history,
+];
 
-/// I7: with a capable worker and no further faults, every instance ends.
-fn everything_has_ended(case: &Case) -> Vec<Violation> {
-    let running = case.records.instances.values().filter(|instance| !instance.state.status.is_ended());
-    let violations = running.map(|instance| Violation {
-        rule: "I7",
-        text: format!("{} has not ended: {:?}, {:?}", instance.state.instance, instance.turn, instance.work),
-    });
-    if case.terms.all_ended { violations.collect() } else { Vec::new() }
+/// Makes a violation.
+fn broken(rule: &'static str, text: String) -> Violation {
+    Violation { rule, text }
 }

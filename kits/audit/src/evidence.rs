@@ -27,7 +27,7 @@ pub enum Fact {
     Process(String, Life),
     /// An activity began to run.
     Began(Run),
-    /// A run ended with an outcome. A run that was killed, or whose future was dropped, has no such fact.
+    /// A run ended with an outcome. A run that was killed has no such fact.
     Ended {
         /// The process of the run.
         process: String,
@@ -35,6 +35,13 @@ pub enum Fact {
         number: u64,
         /// The text that the activity returned.
         outcome: Result<String, String>,
+    },
+    /// A run ended without an outcome: its future was dropped.
+    Dropped {
+        /// The process of the run.
+        process: String,
+        /// The number of the run in that process.
+        number: u64,
     },
     /// A client is about to make a call. It may have its effect although no answer comes.
     Asked(Told),
@@ -153,6 +160,13 @@ impl Evidence {
     /// Returns the entries in the order of time.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
+    }
+}
+
+impl Fault {
+    /// Tells whether the fault can concern a process.
+    pub fn concerns(&self, process: &str) -> bool {
+        self.process.as_deref().is_none_or(|named| named == process)
     }
 }
 

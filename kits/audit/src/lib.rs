@@ -13,6 +13,7 @@ mod checks;
 mod evidence;
 mod ledger;
 mod records;
+mod watch;
 
 use std::fmt::{self, Display, Formatter};
 
@@ -22,6 +23,7 @@ pub use case::{Case, Replayer, Terms};
 pub use evidence::{Entry, Evidence, Fact, Fault, FaultKind, Life, Run, SessionRun, Told};
 pub use ledger::Ledger;
 pub use records::{InstanceRecords, Records};
+pub use watch::{TurnWait, Watch, Watched};
 
 /// A promise that was broken.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,6 +12,7 @@ pub(crate) fn unique(hint: &str) -> String {
 }
 
 /// Returns a number that differs between calls and between processes.
+#[allow(clippy::disallowed_methods, reason = "names of tests that share a server must differ")]
 pub(crate) fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }

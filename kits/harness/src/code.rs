@@ -26,8 +26,8 @@ pub const PROGRAMS: usize = 64;
 
 /// Most activities take up to this long, in milliseconds.
 const SHORT_MS: u64 = 40;
-/// Some take up to this long, which is more than twice their lease.
-const LONG_MS: u64 = 7_000;
+/// Some take up to this long, which is more than their lease.
+const LONG_MS: u64 = 5_000;
 
 /// The orchestrations of a run: a function of its seed.
 #[derive(Clone)]

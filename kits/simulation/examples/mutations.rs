@@ -1,4 +1,7 @@
 //! Plays stories on broken stores.
+
+#![allow(clippy::print_stdout, reason = "a program for the terminal")]
+
 use steadfast_simulation::{story::Story, world::play_on};
 
 fn main() -> std::io::Result<()> {

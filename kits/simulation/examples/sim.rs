@@ -1,4 +1,7 @@
 //! Plays stories by hand.
+
+#![allow(clippy::print_stdout, reason = "a program for the terminal")]
+
 use steadfast_simulation::{story::Story, world::play};
 
 fn main() -> std::io::Result<()> {

@@ -100,3 +100,9 @@ fn decide(seed: u64, run: &Run) -> (Duration, Result<String, String>) {
     };
     (takes, outcome)
 }
+
+/// Makes a seed of a seed and a text.
+pub(crate) fn hash_of(seed: u64, text: &str) -> u64 {
+    text.bytes()
+        .fold(seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3).rotate_left(5))
+}

@@ -148,7 +148,9 @@ impl Story {
             add(&|story| drop(story.instances.remove(number)));
         }
         for number in 0..self.events.len() {
-            add(&|story| drop(story.events.remove(number)));
+            add(&|story| {
+                story.events.remove(number);
+            });
         }
         for (number, instance) in self.instances.iter().enumerate() {
             for program in shorter(&instance.program) {

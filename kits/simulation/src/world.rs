@@ -14,6 +14,7 @@ use steadfast::{
     providers::{Provider, Store},
     runtime::{Runtime, RuntimeOptions},
 };
+use steadfast_clock::SeededRandom;
 use steadfast_memory::MemoryStore;
 use steadfast_testing::program::dice::Dice;
 
@@ -385,6 +386,9 @@ impl<'a> World<'a> {
             worker_node_id: worker.named.then(|| format!("node-{number}")),
             max_sessions_per_runtime: worker.sessions,
             clock: Arc::new(clock.clone()),
+            random: Arc::new(SeededRandom::new(code::hash_of(self.story.seed, &name))),
+            // Found out by a thread otherwise.
+            build_id: Some("simulated".to_owned()),
             ..RuntimeOptions::default()
         };
         let place = Place {

@@ -39,6 +39,7 @@ impl MemoryStore {
             }
             let due = next.map(|at| monotonic.saturating_add(Duration::from_millis(at - now)));
             tokio::select! {
+                biased;
                 () = changed => {}
                 () = self.clock.sleep_until(due.map_or(deadline, |due| due.min(deadline))) => {}
             }

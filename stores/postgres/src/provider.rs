@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use deadpool_postgres::{Object, Pool};
-use steadfast_clock::{Clock, SystemClock};
+use steadfast_clock::{Clock, Random, SystemClock, SystemRandom};
 use steadfast_store::{StoreClock, Waiters};
 
 use crate::link::connect::Connector;
@@ -151,7 +151,7 @@ impl PostgresProvider {
         let db = Db::new(lanes, quoted, store_clock, plan.counts.clone())
             .bounded(plan.statement_timeout, connector.clone());
         let waiters = Arc::new(Waiters::default());
-        let me: Arc<str> = uuid::Uuid::new_v4().to_string().into();
+        let me: Arc<str> = format!("{:032x}", SystemRandom.draw()).into();
         let undelivered = Undelivered::new(db.clone(), Arc::clone(&waiters), Arc::clone(&me));
         let deletion_step = Arc::new(AtomicU32::new(MAX_STEP));
         let backend = Backend { db, waiters, me, undelivered, deletion_step };

@@ -9,11 +9,13 @@
 //! | [`words`] | one word per concept: the names that we define avoid the words that the glossary replaced |
 //! | [`lengths`] | a function has at most 70 lines |
 //! | [`codes`] | each code (`S5`, `f6_…`) is defined in `docs/contract/rules.md` |
+//! | [`chance`] | every `select!` is biased, so that a run follows from a seed |
 //! | [`walks`] | the walks of `ARCHITECTURE.md` name files and functions that exist |
 //!
 //! A finding names its place and the remedy. An exception is a row of a table in the file of its check, with
 //! a reason; a row that excuses nothing is itself a finding.
 
+mod chance;
 mod codes;
 mod figures;
 mod folders;
@@ -80,13 +82,14 @@ struct Finding {
 /// A check reads the tree and returns its findings.
 type Check = fn(&Tree) -> Vec<Finding>;
 
-const CHECKS: [(&str, Check); 7] = [
+const CHECKS: [(&str, Check); 8] = [
     ("width", width::findings),
     ("folders", folders::findings),
     ("types", types::findings),
     ("words", words::findings),
     ("lengths", lengths::findings),
     ("codes", codes::findings),
+    ("chance", chance::findings),
     ("walks", walks::findings),
 ];
 

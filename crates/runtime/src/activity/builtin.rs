@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use serde::Deserialize;
+use steadfast_clock::{Clock, Random};
 use steadfast_core::{SYSCALL_GET_KV_VALUE, SYSCALL_NEW_GUID, SYSCALL_UTC_NOW_MS};
 
 use crate::handler::FnActivity;
@@ -12,10 +13,14 @@ use crate::registry::{ActivityRegistry, FIRST_VERSION};
 /// Returns the activities of the application together with the engine's own.
 pub(crate) fn with_builtins(
     registry: &ActivityRegistry,
-    clock: Arc<dyn steadfast_clock::Clock>,
+    clock: Arc<dyn Clock>,
+    random: Arc<dyn Random>,
 ) -> ActivityRegistry {
     let mut builder = ActivityRegistry::builder_from(registry);
-    let guid = |_, _| async { Ok(uuid::Uuid::new_v4().to_string()) };
+    let guid = move |_, _| {
+        let guid = guid_of(random.draw());
+        async move { Ok(guid.to_string()) }
+    };
     let now = move |_, _| {
         let now = clock.now_ms();
         async move { Ok(now.to_string()) }
@@ -30,6 +35,15 @@ pub(crate) fn with_builtins(
     builder.insert(SYSCALL_UTC_NOW_MS.to_owned(), FIRST_VERSION, Arc::new(FnActivity(now)));
     builder.insert(SYSCALL_GET_KV_VALUE.to_owned(), FIRST_VERSION, Arc::new(FnActivity(kv)));
     builder.build()
+}
+
+/// Makes a guid of the fourth kind of a random number, and writes it without hyphens.
+pub(crate) fn simple_guid(random: u128) -> String {
+    guid_of(random).simple().to_string()
+}
+
+fn guid_of(random: u128) -> uuid::Uuid {
+    uuid::Builder::from_random_bytes(random.to_be_bytes()).into_uuid()
 }
 
 #[derive(Deserialize)]

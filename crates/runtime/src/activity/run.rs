@@ -160,6 +160,7 @@ impl<'a> ActivityRun<'a> {
 
     async fn wait(&self, invocation: &mut Invocation) -> RunEnd {
         tokio::select! {
+            biased;
             joined = invocation => match joined {
                 Ok(caught) => RunEnd::Returned(caught.unwrap_or_else(Err)),
                 // The task was aborted with the whole tokio runtime.
@@ -198,6 +199,7 @@ impl<'a> ActivityRun<'a> {
     async fn stop(&self, mut invocation: Invocation) {
         let grace = self.shared.plan.clock.sleep(self.shared.plan.grace);
         let stopped = tokio::select! {
+            biased;
             // The result is not used.
             _ = &mut invocation => true,
             () = grace => false,

@@ -200,7 +200,10 @@ impl HeldLeases {
         let others = leases
             .iter()
             .filter(|(token, lease)| lease.row == *row && !lease.is_told && *token != other_than);
-        others.map(|(token, _)| token.clone()).collect()
+        let mut tokens: Vec<LeaseToken> = others.map(|(token, _)| token.clone()).collect();
+        // The order of a hash map differs from run to run.
+        tokens.sort_unstable();
+        tokens
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<LeaseToken, HeldLease>> {

@@ -9,8 +9,8 @@ use std::time::Duration;
 use steadfast_clock::{Clock, Sleep};
 use steadfast_core::SessionKey;
 use steadfast_store::{SessionRequest, SessionScope};
-use tokio::sync::watch;
 
+use super::rises::SeenRises;
 use super::table::{LocalSessions, SessionTable};
 
 /// What one fetch asks the store for, and the capacity that it has reserved for a session that it may claim.
@@ -21,7 +21,7 @@ pub(crate) struct SessionAsk {
     expires: Option<Duration>,
     sessions: Arc<LocalSessions>,
     pub(super) reservation: Option<Reservation>,
-    changes: watch::Receiver<u64>,
+    changes: SeenRises,
     /// When the fetch was sent, by the monotonic clock: a lease that it brings lasts at least from then on.
     pub(super) sent: Duration,
 }
@@ -34,6 +34,7 @@ impl SessionAsk {
             .expires
             .map_or_else(|| -> Sleep { Box::pin(std::future::pending()) }, |at| clock.sleep_until(at));
         tokio::select! {
+            biased;
             () = expires => {}
             () = self.is_overtaken() => {}
         }
@@ -41,9 +42,7 @@ impl SessionAsk {
 
     async fn is_overtaken(&mut self) {
         loop {
-            if self.changes.changed().await.is_err() {
-                std::future::pending::<()>().await;
-            }
+            self.changes.risen().await;
             let table = self.sessions.lock();
             let Some(request) = &self.request else {
                 // The node may have been registered meanwhile.
@@ -72,7 +71,7 @@ impl LocalSessions {
     /// Returns what a fetch may ask for: a claim while there is capacity for one more session, else only work
     /// of the sessions that have an activity running here. Nothing of sessions until the node is registered.
     pub(crate) fn ask(self: &Arc<Self>, lock_timeout: Duration, now: Duration) -> SessionAsk {
-        let changes = self.changes.subscribe();
+        let changes = self.changes.look();
         let mut table = self.lock();
         let owner = self.owner().filter(|_| self.limit > 0 && !table.is_draining);
         let Some(owner) = owner else {

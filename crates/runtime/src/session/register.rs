@@ -11,6 +11,7 @@ use steadfast_clock::Clock;
 use steadfast_store::{Owner, ProviderError, ProviderErrorKind, Store};
 
 use super::renew;
+use crate::activity::builtin::simple_guid;
 use crate::dispatch::backoff::Backoff;
 use crate::dispatch::until_stopped;
 use crate::runtime::RuntimeShared;
@@ -24,9 +25,9 @@ pub(crate) async fn first_owner(
     store: &dyn Store,
     clock: &dyn Clock,
     node_id: Option<&str>,
-    random: uuid::Uuid,
+    random: u128,
 ) -> Option<Owner> {
-    let Some(node_id) = node_id else { return Some(Owner::unnamed(random.simple().to_string())) };
+    let Some(node_id) = node_id else { return Some(Owner::unnamed(simple_guid(random))) };
     let registered = tokio::select! {
         biased;
         registered = register(store, node_id) => registered,

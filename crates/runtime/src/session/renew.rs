@@ -58,6 +58,7 @@ pub(crate) async fn keep_leases(shared: Arc<RuntimeShared>) {
 async fn until_stopped(shared: &RuntimeShared) {
     shared.stop.cancelled().await;
     tokio::select! {
+        biased;
         () = shared.sessions.until_no_activity_runs() => {}
         () = until_abandon_deadline(shared) => {}
     }

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use steadfast_core::SessionKey;
 use steadfast_store::{Appetite, Owner, SessionRef};
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 
 use super::ask::SessionAsk;
 use super::local_session::{DetachCause, LocalSession, SessionEffect, SessionEvent, SessionState};
+use super::rises::Rises;
 use super::{ActivityInFlight, Session};
 
 /// Bounds how many sessions fetches exclude because of missing handlers: each request carries the list.
@@ -24,9 +25,9 @@ pub(crate) struct LocalSessions {
     pub(super) limit: usize,
     table: Mutex<SessionTable>,
     /// Rises when waiting fetches may have to ask for other sessions.
-    pub(super) changes: watch::Sender<u64>,
+    pub(super) changes: Rises,
     /// Rises when an activity of a session ends, a fetch returns its reservation, or a session is detached.
-    endings: watch::Sender<u64>,
+    endings: Rises,
     /// Notified when a claim can be proven for a short time only, so that its lease is renewed early.
     pub(super) proof_is_short: Notify,
 }
@@ -98,8 +99,8 @@ impl LocalSessions {
             owner: owner.map(OnceLock::from).unwrap_or_default(),
             limit,
             table: Mutex::default(),
-            changes: watch::Sender::new(0),
-            endings: watch::Sender::new(0),
+            changes: Rises::default(),
+            endings: Rises::default(),
             proof_is_short: Notify::new(),
         }
     }
@@ -117,8 +118,10 @@ impl LocalSessions {
 
     /// Waits until the node is registered.
     pub(crate) async fn until_registered(&self) {
-        let mut changes = self.changes.subscribe();
-        while self.owner().is_none() && changes.changed().await.is_ok() {}
+        let mut changes = self.changes.look();
+        while self.owner().is_none() {
+            changes.risen().await;
+        }
     }
 
     /// Returns the name of the owner for log lines.
@@ -392,21 +395,19 @@ impl LocalSessions {
     }
 
     async fn until(&self, holds: impl Fn(&SessionTable) -> bool) {
-        let mut endings = self.endings.subscribe();
+        let mut endings = self.endings.look();
         while !holds(&self.lock()) {
-            if endings.changed().await.is_err() {
-                return;
-            }
+            endings.risen().await;
         }
     }
 
     /// Makes waiting fetches check whether they have to ask for other sessions.
     pub(super) fn changed(&self) {
-        self.changes.send_modify(|change| *change = change.wrapping_add(1));
+        self.changes.rise();
     }
 
     pub(super) fn ended(&self) {
-        self.endings.send_modify(|ending| *ending = ending.wrapping_add(1));
+        self.endings.rise();
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, SessionTable> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Proves a lease that a fetch gave. The holder shows it to commit, renew or abandon.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LeaseToken {
     /// The lease of an instance for one turn.
     Turn(String),

@@ -1,10 +1,9 @@
 //! Pauses between tries to connect.
 
-use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use steadfast_clock::Clock;
+use steadfast_clock::{Clock, Random, SystemRandom};
 
 const FIRST: Duration = Duration::from_millis(50);
 /// The longest pause. It is short, so that a server that is back is used soon.
@@ -53,9 +52,9 @@ impl ConnectBackoff {
     }
 }
 
-/// Returns a random number from 0 to 1. The keys of a hash map are random in each process and for each map.
+/// Returns a random number from 0 to 1.
 fn random() -> f64 {
-    f64::from(u32::try_from(RandomState::new().hash_one(0) >> 32).unwrap_or(0)) / f64::from(u32::MAX)
+    f64::from(SystemRandom.draw() as u32) / f64::from(u32::MAX)
 }
 
 #[cfg(test)]

@@ -100,6 +100,7 @@ impl Listening {
             }
         };
         tokio::select! {
+            biased;
             why = messages => why,
             why = commands => why,
         }

@@ -180,6 +180,7 @@ impl PostgresProvider {
             // A moment that has passed was answered by a poll, of this waiter or of another one.
             let due = if known > now { due.min(known) } else { due };
             tokio::select! {
+                biased;
                 () = waiter.called() => return true,
                 () = self.clock.sleep_until(due) => return true,
                 () = changed(learned.as_mut()) => {}

@@ -144,6 +144,7 @@ impl SqliteProvider {
             let wait = next.map(|at| u64::try_from(at.saturating_sub(self.clock.now_ms())).unwrap_or(0));
             let due = wait.map(|wait| monotonic.saturating_add(Duration::from_millis(wait)));
             tokio::select! {
+                biased;
                 () = waiter.called() => return Rested::Look(None),
                 () = is_earlier => {}
                 () = clock.sleep_until(due.map_or(deadline, |due| due.min(deadline))) => {

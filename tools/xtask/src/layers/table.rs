@@ -75,7 +75,7 @@ pub(super) const TABLE: &[Row] = &[
         tests_may_use: KITS,
     },
     // It reads a store and knows nothing of what ran on it, so that every harness can ask it.
-    Row { package: AUDIT, may_use: &[CORE, STORE], tests_may_use: &[] },
+    Row { package: AUDIT, may_use: &[CORE, CLOCK, STORE], tests_may_use: &[] },
     // It runs real processes on every store with code that a user would write, and audits what they did.
     Row {
         package: "steadfast-harness",

@@ -1,0 +1,70 @@
+//! What must be there, and what must not, when everything had time to end.
+
+use steadfast_core::ErrorDetails;
+use steadfast_store::ExecutionState;
+
+use super::{broken, seen};
+use crate::{Case, FaultKind, Violation};
+
+/// I7: with a capable worker and no further faults, every instance ends.
+pub(super) fn everything_has_ended(case: &Case) -> Vec<Violation> {
+    if !case.terms.all_ended {
+        return Vec::new();
+    }
+    let running = case.records.instances.values().filter(|instance| !instance.state.status.is_ended());
+    let text = |instance: &crate::InstanceRecords| {
+        let last = instance.executions.values().next_back().and_then(|history| history.last());
+        format!(
+            "{} has not ended; last event {last:?}; {:?}; {:?}",
+            instance.state.instance, instance.turn, instance.work
+        )
+    };
+    running.map(|instance| broken("I7", text(instance))).collect()
+}
+
+/// I7: when all instances have ended, no message and no activity is left.
+pub(super) fn nothing_is_left_in_the_queues(case: &Case) -> Vec<Violation> {
+    let has_ended = case.records.instances.values().all(|instance| instance.state.status.is_ended());
+    match &case.records.gauges {
+        Some(gauges) if case.terms.all_ended && has_ended && (gauges.messages > 0 || gauges.work > 0) => {
+            vec![broken("I7", format!("something is left: {gauges:?}"))]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// A10: the end of an instance releases its sessions.
+pub(super) fn no_session_outlives_its_instance(case: &Case) -> Vec<Violation> {
+    let has_ended =
+        |id: &String| case.records.instances.get(id).is_none_or(|instance| instance.state.status.is_ended());
+    let owned = case.records.sessions.keys().filter(|key| key.instance.as_ref().is_some_and(has_ended));
+    owned.map(|key| broken("A10", format!("{key:?} outlives its instance"))).collect()
+}
+
+/// I12: no row becomes unreadable by itself.
+pub(super) fn nothing_is_set_aside(case: &Case) -> Vec<Violation> {
+    case.records.set_aside.iter().map(|row| broken("I12", format!("{row:?} is set aside"))).collect()
+}
+
+/// I12: only the application fails an instance; a row is poison only if processes died of it.
+pub(super) fn no_infrastructure_fails_an_instance(case: &Case) -> Vec<Violation> {
+    let deaths = seen::faults(&case.evidence).iter().filter(|seen| kills(seen.fault.kind)).count();
+    let mut violations = Vec::new();
+    for instance in case.records.instances.values() {
+        let ExecutionState::Failed(details) = &instance.state.status else { continue };
+        let is_explained = match details {
+            ErrorDetails::Application { .. } => true,
+            ErrorDetails::Poison { .. } => deaths > case.terms.max_attempts as usize,
+            ErrorDetails::Infrastructure { .. } | ErrorDetails::Configuration { .. } => false,
+        };
+        if !is_explained {
+            let text = format!("{} failed: {}", instance.state.instance, details.display_message());
+            violations.push(broken("I12", text));
+        }
+    }
+    violations
+}
+
+fn kills(kind: FaultKind) -> bool {
+    matches!(kind, FaultKind::Killed | FaultKind::Disturbed | FaultKind::StoreKilled)
+}

@@ -1,0 +1,136 @@
+//! What clients sent: nothing is lost, nothing is made up, and the order stays.
+
+use std::collections::BTreeMap;
+
+use steadfast_core::{AppErrorKind, ErrorDetails, EventKind};
+use steadfast_store::ExecutionState;
+
+use super::{broken, seen};
+use crate::{Case, Told, Violation};
+
+/// I1: an instance that was started exists, unless it was deleted.
+pub(super) fn what_a_client_was_told_is_there(case: &Case) -> Vec<Violation> {
+    let is_deleted = |id: &str| {
+        seen::asked(&case.evidence).any(|(_, told)| matches!(told, Told::Deleted(deleted) if deleted == id))
+    };
+    let mut violations = Vec::new();
+    for (_, told) in seen::told(&case.evidence) {
+        if let Told::Started(id) = told
+            && !case.records.instances.contains_key(id)
+            && !is_deleted(id)
+        {
+            violations.push(broken("I1", format!("{id} was started and does not exist")));
+        }
+    }
+    violations
+}
+
+/// A message of a client: whether it came through a queue, its name and its data.
+type Sent<'a> = (bool, &'a str, &'a str);
+
+fn sent(told: &Told) -> Option<Sent<'_>> {
+    match told {
+        Told::Raised(_, name, data) => Some((false, name, data)),
+        Told::Enqueued(_, name, data) => Some((true, name, data)),
+        Told::Started(_) | Told::Cancelled(_) | Told::Terminated(_) | Told::Deleted(_) => None,
+    }
+}
+
+/// Returns the messages that an execution recorded, in order.
+fn recorded(history: &[steadfast_core::Event]) -> Vec<Sent<'_>> {
+    let message = |event: &'_ steadfast_core::Event| match &event.kind {
+        EventKind::ExternalEvent { .. } => Some(false),
+        EventKind::QueueEventDelivered { .. } => Some(true),
+        _ => None,
+    };
+    let mut all = Vec::new();
+    for event in history {
+        if let (
+            Some(queued),
+            EventKind::ExternalEvent { name, data } | EventKind::QueueEventDelivered { name, data },
+        ) = (message(event), &event.kind)
+        {
+            all.push((queued, name.as_str(), data.as_str()));
+        }
+    }
+    all
+}
+
+/// I5: each message that an execution recorded was sent by a client, and is recorded once.
+pub(super) fn no_message_is_made_up(case: &Case) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    for (id, instance) in &case.records.instances {
+        let mut asked: BTreeMap<Sent<'_>, usize> = BTreeMap::new();
+        let mine = seen::asked(&case.evidence).filter(|(_, told)| told.instance() == id);
+        mine.filter_map(|(_, told)| sent(told)).for_each(|sent| *asked.entry(sent).or_default() += 1);
+        for (execution, history) in &instance.executions {
+            let mut left = asked.clone();
+            for message in recorded(history) {
+                match left.get_mut(&message).filter(|count| **count > 0) {
+                    Some(count) => *count -= 1,
+                    None => violations
+                        .push(broken("I5", format!("{id}/{execution} has {message:?} once too often"))),
+                }
+            }
+        }
+    }
+    violations
+}
+
+/// I5: of two messages with one name, the one that was sent first is recorded first; and if the second one
+/// is recorded, so is the first.
+pub(super) fn messages_keep_their_order(case: &Case) -> Vec<Violation> {
+    if seen::has_deletions(&case.evidence) {
+        return Vec::new();
+    }
+    let mut violations = Vec::new();
+    for (id, instance) in &case.records.instances {
+        let Some(started) = instance.executions.get(&1).and_then(|history| history.first()) else { continue };
+        let Some(began_ms) = case.terms.store_began_ms else { continue };
+        let started_us = started.timestamp_ms.saturating_sub(began_ms).saturating_mul(1_000);
+        let all: Vec<Sent<'_>> = instance.executions.values().flat_map(|history| recorded(history)).collect();
+        let place = |message: Sent<'_>| all.iter().position(|recorded| *recorded == message);
+        let firsts = seen::told(&case.evidence)
+            .filter(|(at, told)| *at >= started_us && told.instance() == id);
+        for (told_at, first) in firsts.filter_map(|(at, told)| Some((at, sent(told)?))) {
+            let later =
+                seen::asked(&case.evidence).filter(|(at, told)| *at > told_at && told.instance() == id);
+            let later = later
+                .filter_map(|(_, told)| sent(told))
+                .filter(|sent| (sent.0, sent.1) == (first.0, first.1));
+            let found = later.filter_map(|later| Some((later, place(later)?))).next();
+            if let Some((later, later_place)) = found
+                && place(first).is_none_or(|place| place > later_place)
+            {
+                violations.push(broken("I5", format!("{id}: {first:?} was sent before {later:?}; {all:?}")));
+            }
+        }
+    }
+    violations
+}
+
+/// I1: an instance that was terminated ends soon, if all is well.
+pub(super) fn a_termination_ends_its_instance(case: &Case) -> Vec<Violation> {
+    let Some(began_ms) = case.terms.store_began_ms else { return Vec::new() };
+    if seen::has_deletions(&case.evidence) {
+        return Vec::new();
+    }
+    let prompt = u64::try_from(case.terms.prompt.as_millis()).unwrap_or(u64::MAX);
+    let mut violations = Vec::new();
+    for (at_us, told) in seen::told(&case.evidence) {
+        let Told::Terminated(id) = told else { continue };
+        let Some(instance) = case.records.instances.get(id) else { continue };
+        let is_terminated = matches!(
+            &instance.state.status,
+            ExecutionState::Failed(ErrorDetails::Application { kind: AppErrorKind::Terminated { .. }, .. })
+        );
+        let told_ms = began_ms.saturating_add(at_us / 1_000);
+        let ended_ms = instance.state.updated_at_ms;
+        let is_late = ended_ms > told_ms.saturating_add(prompt) && seen::is_calm(case, told_ms, ended_ms);
+        if !is_terminated && is_late {
+            let text = format!("{id} was terminated at {told_ms} and goes on until {ended_ms}");
+            violations.push(broken("I1", text));
+        }
+    }
+    violations
+}

@@ -1,0 +1,101 @@
+//! The evidence, sorted by what the checks ask for.
+
+use crate::{Case, Evidence, Fact, Fault, FaultKind, Life, Run, Told};
+
+/// A run with its ends.
+pub(super) struct SeenRun<'a> {
+    pub(super) run: &'a Run,
+    pub(super) began_us: u64,
+    /// When the run ended, or its process did; the end of time for a run that was seen to begin only.
+    pub(super) ended_us: u64,
+    /// How it ended; `None` for a run that was dropped or killed.
+    pub(super) outcome: Option<&'a Result<String, String>>,
+}
+
+/// A fault with its moment.
+#[derive(Clone, Copy)]
+pub(super) struct SeenFault<'a> {
+    pub(super) fault: &'a Fault,
+    pub(super) began_us: u64,
+}
+
+impl SeenFault<'_> {
+    pub(super) fn ended_us(&self) -> u64 {
+        self.began_us.saturating_add(self.fault.lasts_us)
+    }
+}
+
+/// After a fault has ended its traces may last so long: leases of a minute, backoffs, restarts.
+pub(super) const AFTERMATH_US: u64 = 120_000_000;
+
+/// Returns the runs in the order of their beginnings.
+pub(super) fn runs(evidence: &Evidence) -> Vec<SeenRun<'_>> {
+    let mut runs: Vec<SeenRun<'_>> = Vec::new();
+    for entry in evidence.entries() {
+        let (at_us, is_it): (u64, Box<dyn Fn(&Run) -> bool>) = match &entry.fact {
+            Fact::Began(run) => {
+                runs.push(SeenRun { run, began_us: entry.at_us, ended_us: u64::MAX, outcome: None });
+                continue;
+            }
+            Fact::Ended { process, number, .. } | Fact::Dropped { process, number } => {
+                (entry.at_us, Box::new(move |run| run.process == *process && run.number == *number))
+            }
+            Fact::Process(process, Life::Dead) => (entry.at_us, Box::new(move |run| run.process == *process)),
+            Fact::Process(..) | Fact::Asked(_) | Fact::Told(_) | Fact::Fault(_) => continue,
+        };
+        for seen in runs.iter_mut().filter(|seen| seen.ended_us == u64::MAX && is_it(seen.run)) {
+            seen.ended_us = at_us;
+            if let Fact::Ended { outcome, .. } = &entry.fact {
+                seen.outcome = Some(outcome);
+            }
+        }
+    }
+    runs
+}
+
+/// Returns the faults in the order of their beginnings.
+pub(super) fn faults(evidence: &Evidence) -> Vec<SeenFault<'_>> {
+    let fault = |entry: &'_ crate::Entry| entry.at_us;
+    let seen = evidence.entries().iter().filter_map(|entry| match &entry.fact {
+        Fact::Fault(seen) => Some(SeenFault { fault: seen, began_us: fault(entry) }),
+        _ => None,
+    });
+    seen.collect()
+}
+
+/// Returns the calls of clients that were asked for, with their moments.
+pub(super) fn asked(evidence: &Evidence) -> impl Iterator<Item = (u64, &Told)> {
+    evidence.entries().iter().filter_map(|entry| match &entry.fact {
+        Fact::Asked(told) => Some((entry.at_us, told)),
+        _ => None,
+    })
+}
+
+/// Returns the calls of clients that succeeded, with the moments of their answers.
+pub(super) fn told(evidence: &Evidence) -> impl Iterator<Item = (u64, &Told)> {
+    evidence.entries().iter().filter_map(|entry| match &entry.fact {
+        Fact::Told(told) => Some((entry.at_us, told)),
+        _ => None,
+    })
+}
+
+/// Tells whether a deletion was asked for: it may take other instances along, and their ids come back.
+pub(super) fn has_deletions(evidence: &Evidence) -> bool {
+    asked(evidence).any(|(_, told)| matches!(told, Told::Deleted(_)))
+}
+
+/// Tells whether no fault, and no trace of one, is between two moments of the store's time.
+pub(super) fn is_calm(case: &Case, from_ms: u64, to_ms: u64) -> bool {
+    let Some(began_ms) = case.terms.store_began_ms else { return false };
+    let us = |ms: u64| ms.saturating_sub(began_ms).saturating_mul(1_000);
+    let (from_us, to_us) = (us(from_ms), us(to_ms));
+    let is_alive = case.evidence.entries().iter().any(|entry| {
+        entry.at_us.saturating_add(1_000_000) < from_us
+            && matches!(entry.fact, Fact::Process(_, Life::Started))
+    });
+    is_alive
+        && faults(&case.evidence)
+            .iter()
+            .filter(|seen| seen.fault.kind != FaultKind::Released)
+            .all(|seen| seen.began_us > to_us || seen.ended_us().saturating_add(AFTERMATH_US) < from_us)
+}

@@ -1,0 +1,126 @@
+//! Sessions: who served them, and when.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use steadfast_core::SessionKey;
+
+use super::{broken, seen};
+use crate::{Case, SessionRun, Violation};
+
+/// Runs a check on each run on a session, in the order of their beginnings.
+fn each<'a>(runs: &'a [seen::SeenRun<'a>]) -> impl Iterator<Item = (&'a seen::SeenRun<'a>, &'a SessionRun)> {
+    runs.iter().filter_map(|seen| Some((seen, seen.run.session.as_ref()?)))
+}
+
+/// A1, A2: an epoch belongs to one session and to one process.
+pub(super) fn an_epoch_has_one_process(case: &Case) -> Vec<Violation> {
+    let runs = seen::runs(&case.evidence);
+    let mut owners: BTreeMap<u64, (SessionKey, &str)> = BTreeMap::new();
+    let mut violations = Vec::new();
+    for (seen, session) in each(&runs).filter(|(_, session)| session.epoch > 0) {
+        let own = (session.key(), seen.run.process.as_str());
+        let owner = owners.entry(session.epoch).or_insert_with(|| own.clone());
+        if owner.0 != own.0 {
+            violations.push(broken("A2", format!("{}, but the epoch is that of {:?}", seen.run, owner.0)));
+        } else if owner.1 != own.1 {
+            violations.push(broken("A1", format!("{}, but the epoch is that of {}", seen.run, owner.1)));
+        }
+    }
+    violations
+}
+
+/// A4: work of an older epoch does not begin after work of a newer one.
+pub(super) fn older_epochs_do_not_begin_after_newer_ones(case: &Case) -> Vec<Violation> {
+    let runs = seen::runs(&case.evidence);
+    let mut newest: BTreeMap<SessionKey, u64> = BTreeMap::new();
+    let mut violations = Vec::new();
+    for (seen, session) in each(&runs) {
+        let newest = newest.entry(session.key()).or_insert(session.epoch);
+        if session.epoch < *newest {
+            violations.push(broken("A4", format!("{} begins after work of epoch {newest}", seen.run)));
+        }
+        *newest = (*newest).max(session.epoch);
+    }
+    violations
+}
+
+/// A4: no activity begins when the lease of its session has ended by the store's clock.
+pub(super) fn nothing_begins_after_the_lease(case: &Case) -> Vec<Violation> {
+    let (Some(watch), Some(began_ms)) = (&case.terms.watch, case.terms.store_began_ms) else {
+        return Vec::new();
+    };
+    let runs = seen::runs(&case.evidence);
+    let mut violations = Vec::new();
+    for (seen, session) in each(&runs) {
+        let at_ms = began_ms.saturating_add(seen.began_us / 1_000);
+        match watch.claim_until_ms(&session.key(), session.epoch) {
+            Some(until_ms) if at_ms <= until_ms => {}
+            Some(until_ms) => {
+                let text = format!("{} begins at {at_ms}, its lease ended at {until_ms}", seen.run);
+                violations.push(broken("A4", text));
+            }
+            None => violations.push(broken("A1", format!("{} has a claim that no fetch made", seen.run))),
+        }
+    }
+    violations
+}
+
+/// A7: an activity sees no session state that was built for another attachment.
+pub(super) fn state_is_of_this_attachment(case: &Case) -> Vec<Violation> {
+    let runs = seen::runs(&case.evidence);
+    let foreign =
+        each(&runs).filter(|(_, session)| session.state_epoch.is_some_and(|epoch| epoch != session.epoch));
+    foreign
+        .map(|(seen, session)| broken("A7", format!("{} sees state of {:?}", seen.run, session.state_epoch)))
+        .collect()
+}
+
+/// A15: an activity is told that the session is new here exactly until one of the attachment has completed.
+pub(super) fn the_first_activity_sees_the_move(case: &Case) -> Vec<Violation> {
+    let runs = seen::runs(&case.evidence);
+    let mut violations = Vec::new();
+    for (seen, session) in each(&runs) {
+        let is_earlier = |other: &seen::SeenRun<'_>| {
+            other.ended_us < seen.began_us
+                && other.run.process == seen.run.process
+                && matches!(other.outcome, Some(Ok(_)))
+        };
+        let same = |other: &SessionRun| other.key() == session.key() && other.epoch == session.epoch;
+        let has_completed = each(&runs).any(|(other, on)| same(on) && is_earlier(other));
+        if session.is_first && has_completed
+            || !session.is_first && !has_completed && !overlaps(&runs, seen, session)
+        {
+            violations.push(broken("A15", format!("{} is told is_first = {}", seen.run, session.is_first)));
+        }
+    }
+    violations
+}
+
+/// Tells whether another activity of the attachment may have completed at the moment in which a run began.
+fn overlaps(runs: &[seen::SeenRun<'_>], seen: &seen::SeenRun<'_>, session: &SessionRun) -> bool {
+    each(runs).any(|(other, on)| {
+        on.key() == session.key()
+            && on.epoch == session.epoch
+            && other.began_us <= seen.began_us
+            && other.ended_us == seen.began_us
+    })
+}
+
+/// A8: a process serves no more sessions at a time than it may.
+pub(super) fn capacity_holds(case: &Case) -> Vec<Violation> {
+    let runs = seen::runs(&case.evidence);
+    let mut violations = Vec::new();
+    for (seen, _) in each(&runs) {
+        let Some(capacity) = case.terms.capacity.get(&seen.run.process) else { continue };
+        let at_once = each(&runs).filter(|(other, _)| {
+            other.run.process == seen.run.process
+                && other.began_us <= seen.began_us
+                && other.ended_us > seen.began_us
+        });
+        let sessions: BTreeSet<SessionKey> = at_once.map(|(_, session)| session.key()).collect();
+        if sessions.len() > *capacity {
+            violations.push(broken("A8", format!("{}: {} sessions at once", seen.run, sessions.len())));
+        }
+    }
+    violations
+}

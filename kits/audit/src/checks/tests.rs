@@ -1,0 +1,1 @@
+//! Broken evidence: each check must notice it.

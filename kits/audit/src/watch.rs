@@ -1,0 +1,443 @@
+//! A watch over a store: every call is compared with what the earlier ones allow, while it happens.
+//!
+//! What a store holds at the end does not tell how it came there: an instance that was leased twice at a time
+//! may end well by luck. [`Watched`] stands around a store and keeps a shadow of what it was told: who holds
+//! which lease until when, which messages are under way, which history was committed, who claimed which
+//! session. An answer that does not follow from the shadow breaks a promise.
+//!
+//! The watch is exact if calls do not overlap: in a simulation, on a store that answers without waiting.
+
+mod lease;
+mod sessions;
+mod turns;
+mod work;
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use steadfast_clock::Clock;
+use steadfast_core::{Event, SessionKey, SystemStats};
+use steadfast_store::{
+    Abandon, Attempt, Committed, DeleteInstanceResult, Envelope, Gauges, InstancePage, InstanceQuery,
+    InstanceState, LeaseToken, NewWork, OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, Refusal,
+    Refused, RenewSessions, SessionInfo, SessionRef, SessionsRenewed, SetAside, Started, Store, TurnCommit,
+    TurnLease, TurnRequest, TurnState, WaitFor, Waited, WaitingStart, WorkLease, WorkRequest, WorkState,
+    WorkerId, WorkerInfo, WorkerReport,
+};
+
+use crate::{Evidence, Fact, Records, Told, Violation};
+use sessions::SessionShadow;
+use turns::TurnShadow;
+use work::WorkShadow;
+
+/// A store that is watched.
+pub struct Watched {
+    inner: Arc<dyn Store>,
+    watch: Watch,
+}
+
+/// What a watch has seen. Clones share it.
+#[derive(Clone)]
+pub struct Watch {
+    clock: Arc<dyn Clock>,
+    /// The store's time and the clock's monotonic time when the watch began.
+    began: (u64, Duration),
+    shadow: Arc<Mutex<Shadow>>,
+}
+
+/// What the store must hold, as far as the watch can tell.
+#[derive(Default)]
+struct Shadow {
+    turns: TurnShadow,
+    work: WorkShadow,
+    sessions: SessionShadow,
+    found: Found,
+}
+
+/// What was found so far.
+#[derive(Default)]
+struct Found {
+    violations: Vec<Violation>,
+    /// Violations unless an instance was deleted: the watch does not see which rows go with it.
+    unless_deleted: Vec<Violation>,
+}
+
+impl Found {
+    fn add(&mut self, rule: &'static str, text: String) {
+        self.violations.push(Violation { rule, text });
+    }
+
+    fn add_unless_deleted(&mut self, rule: &'static str, text: String) {
+        self.unless_deleted.push(Violation { rule, text });
+    }
+}
+
+/// How long an instance with a visible message waited for a turn, by the store's time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TurnWait {
+    /// The instance.
+    pub instance: String,
+    /// Since when it could have been leased.
+    pub since_ms: u64,
+    /// When it was.
+    pub until_ms: u64,
+}
+
+impl Watched {
+    /// Watches a store that was opened just now with this clock, and is empty.
+    pub fn new(inner: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
+        let began = (clock.now_ms(), clock.monotonic());
+        Self { inner, watch: Watch { clock, began, shadow: Arc::default() } }
+    }
+
+    /// Returns what the watch has seen, which goes on.
+    pub fn watch(&self) -> Watch {
+        self.watch.clone()
+    }
+
+    /// Looks at an answer with the shadow.
+    fn see(&self, look: impl FnOnce(&mut Shadow, u64)) {
+        let now = self.watch.now_ms();
+        look(&mut self.watch.lock(), now);
+    }
+}
+
+impl Watch {
+    /// Returns the promises that were broken while the store was watched, and those that the records at the
+    /// end break.
+    pub fn violations(&self, records: &Records, evidence: &Evidence) -> Vec<Violation> {
+        let mut shadow = self.lock();
+        let Shadow { turns, found, .. } = &mut *shadow;
+        turns.compare(records, found);
+        let mut all = std::mem::take(&mut found.violations);
+        let unsure = std::mem::take(&mut found.unless_deleted);
+        let is_deletion = |fact: &Fact| matches!(fact, Fact::Asked(Told::Deleted(_)));
+        if !evidence.entries().iter().any(|entry| is_deletion(&entry.fact)) {
+            all.extend(unsure);
+        }
+        all
+    }
+
+    /// Returns the waits of instances for their turns.
+    pub fn turn_waits(&self) -> Vec<TurnWait> {
+        self.lock().turns.waits.clone()
+    }
+
+    /// Returns the end of the lease of a claim, by the store's time, unless it was released before; `None`
+    /// for a claim that no fetch made.
+    pub fn claim_until_ms(&self, key: &SessionKey, epoch: u64) -> Option<u64> {
+        self.lock().sessions.claim_until_ms(key, epoch)
+    }
+
+    fn now_ms(&self) -> u64 {
+        let passed = self.clock.monotonic().saturating_sub(self.began.1);
+        self.began.0.saturating_add(u64::try_from(passed.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shadow> {
+        self.shadow.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shadow {
+    fn committed(&mut self, token: &LeaseToken, commit: &TurnCommit, run: Option<Committed>, now: u64) {
+        let Self { turns, work, sessions, found } = self;
+        let Some(instance) = turns.committed(token, commit, run, now, found) else { return };
+        for new in &commit.work {
+            work.queue(new, now);
+        }
+        for identity in &commit.cancelled {
+            work.withdraw(identity);
+        }
+        for closed in sessions.committed(&instance, commit) {
+            work.withdraw_session(&closed);
+        }
+    }
+
+    fn granted_work(&mut self, request: &WorkRequest, lease: &WorkLease) {
+        let Self { turns, work, sessions, found } = self;
+        let running = work.sessions_running(lease.now_ms);
+        work.granted(request, lease, found);
+        if let (Some(asked), Some(claimed)) = (&request.session, &lease.session) {
+            for told in sessions.granted(asked, claimed, &running, lease.now_ms, found) {
+                turns.expect_migration(told);
+            }
+        }
+    }
+
+    fn abandoned(&mut self, token: &LeaseToken, how: Abandon, refused: bool, now: u64) {
+        match token {
+            LeaseToken::Turn(_) => self.turns.abandoned(token, how, refused, now, &mut self.found),
+            LeaseToken::Work(_) => self.work.abandoned(token, how, refused, now, &mut self.found),
+        }
+    }
+}
+
+#[async_trait]
+impl Store for Watched {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn version(&self) -> &str {
+        self.inner.version()
+    }
+
+    fn admin(&self) -> Option<&dyn ProviderAdmin> {
+        self.inner.admin()
+    }
+
+    fn supports_owned_sessions(&self) -> bool {
+        self.inner.supports_owned_sessions()
+    }
+
+    async fn fetch_turn(&self, request: TurnRequest<'_>) -> Result<Option<TurnLease>, ProviderError> {
+        let answer = self.inner.fetch_turn(request).await;
+        if let Ok(Some(lease)) = &answer {
+            self.see(|shadow, _| shadow.turns.granted(lease, request.lock_timeout, &mut shadow.found));
+        }
+        answer
+    }
+
+    async fn commit_turn(&self, lease: &LeaseToken, commit: TurnCommit) -> Result<Committed, ProviderError> {
+        let answer = self.inner.commit_turn(lease, commit.clone()).await;
+        self.see(|shadow, now| match &answer {
+            Ok(run) => shadow.committed(lease, &commit, Some(*run), now),
+            Err(error) if error.is_lease_lost() => shadow.turns.lost(lease, now, &mut shadow.found),
+            Err(_) => {}
+        });
+        answer
+    }
+
+    async fn fetch_work(&self, request: WorkRequest) -> Result<Option<WorkLease>, ProviderError> {
+        let answer = self.inner.fetch_work(request.clone()).await;
+        if let Ok(Some(lease)) = &answer {
+            self.see(|shadow, _| shadow.granted_work(&request, lease));
+        }
+        answer
+    }
+
+    async fn finish_work(&self, lease: &LeaseToken, outcome: Outcome) -> Result<(), ProviderError> {
+        let answer = self.inner.finish_work(lease, outcome.clone()).await;
+        self.see(|shadow, now| {
+            let Shadow { turns, work, found, .. } = shadow;
+            match &answer {
+                Ok(()) => {
+                    work.finished(lease, now, found);
+                    outcome.completion.iter().for_each(|message| turns.send(message, now));
+                }
+                Err(error) if error.is_lease_lost() => work.lost(lease, now, found),
+                Err(_) => {}
+            }
+        });
+        answer
+    }
+
+    async fn renew(&self, lease: &LeaseToken, extend_for: Duration) -> Result<(), ProviderError> {
+        let answer = self.inner.renew(lease, extend_for).await;
+        self.see(|Shadow { turns, work, found, .. }, now| match (lease, &answer) {
+            (LeaseToken::Turn(_), Ok(())) => turns.renewed(lease, extend_for, now, found),
+            (LeaseToken::Work(_), Ok(())) => work.renewed(lease, extend_for, now, found),
+            (LeaseToken::Turn(_), Err(error)) if error.is_lease_lost() => turns.lost(lease, now, found),
+            (LeaseToken::Work(_), Err(error)) if error.is_lease_lost() => work.lost(lease, now, found),
+            (_, Err(_)) => {}
+        });
+        answer
+    }
+
+    async fn abandon(&self, lease: &LeaseToken, how: Abandon) -> Result<(), ProviderError> {
+        let answer = self.inner.abandon(lease, how).await;
+        if answer.is_ok() {
+            self.see(|shadow, now| shadow.abandoned(lease, how, false, now));
+        }
+        answer
+    }
+
+    async fn excuse(&self, lease: &LeaseToken) -> Result<bool, ProviderError> {
+        let answer = self.inner.excuse(lease).await;
+        if let Ok(excused) = answer {
+            self.see(|Shadow { turns, work, found, .. }, now| match lease {
+                LeaseToken::Turn(_) => turns.excused(lease, excused, now, found),
+                LeaseToken::Work(_) => work.excused(lease, excused, now, found),
+            });
+        }
+        answer
+    }
+
+    async fn refuse(&self, lease: &LeaseToken, refusal: Refusal) -> Result<Refused, ProviderError> {
+        let if_unlisted = refusal.if_unlisted;
+        let answer = self.inner.refuse(lease, refusal).await;
+        if let Ok(refused) = &answer {
+            let how = match refused {
+                Refused::Routed => Abandon { retry_after: None, attempt: Attempt::Uncounted },
+                Refused::Unlisted => if_unlisted,
+            };
+            self.see(|shadow, now| shadow.abandoned(lease, how, true, now));
+        }
+        answer
+    }
+
+    async fn report_worker(&self, report: &WorkerReport) -> Result<(), ProviderError> {
+        self.inner.report_worker(report).await
+    }
+
+    async fn workers(&self, after: Option<&WorkerId>) -> Result<Vec<WorkerInfo>, ProviderError> {
+        self.inner.workers(after).await
+    }
+
+    async fn delete_ended(
+        &self,
+        ended_for: Duration,
+        limit: u32,
+    ) -> Result<DeleteInstanceResult, ProviderError> {
+        self.inner.delete_ended(ended_for, limit).await
+    }
+
+    async fn gauges(&self) -> Result<Gauges, ProviderError> {
+        self.inner.gauges().await
+    }
+
+    async fn register_node(&self, node_id: &str) -> Result<u64, ProviderError> {
+        let answer = self.inner.register_node(node_id).await;
+        if let Ok(incarnation) = answer {
+            self.see(|shadow, _| shadow.sessions.registered(node_id, incarnation, &mut shadow.found));
+        }
+        answer
+    }
+
+    async fn renew_sessions(&self, request: RenewSessions) -> Result<SessionsRenewed, ProviderError> {
+        let answer = self.inner.renew_sessions(request.clone()).await;
+        if let Ok(renewed) = &answer {
+            self.see(|Shadow { sessions, work, found, .. }, now| {
+                sessions.renewed(&request, renewed, &work.sessions_running(now), now, found);
+            });
+        }
+        answer
+    }
+
+    async fn release_sessions(
+        &self,
+        owner: &Owner,
+        sessions: &[SessionRef],
+    ) -> Result<Vec<SessionRef>, ProviderError> {
+        let answer = self.inner.release_sessions(owner, sessions).await;
+        if let Ok(released) = &answer {
+            self.see(|shadow, now| shadow.sessions.released(owner, released, now, &mut shadow.found));
+        }
+        answer
+    }
+
+    async fn cleanup_sessions(&self) -> Result<usize, ProviderError> {
+        self.inner.cleanup_sessions().await
+    }
+
+    async fn sessions(&self, after: Option<&SessionKey>) -> Result<Vec<SessionInfo>, ProviderError> {
+        self.inner.sessions(after).await
+    }
+
+    async fn session(&self, key: &SessionKey) -> Result<Option<SessionInfo>, ProviderError> {
+        self.inner.session(key).await
+    }
+
+    async fn start(&self, start: Envelope, also: Vec<Envelope>) -> Result<Started, ProviderError> {
+        let answer = self.inner.start(start.clone(), also.clone()).await;
+        if let Ok(started) = &answer {
+            let first = (*started == Started::New).then_some(&start);
+            self.see(|shadow, now| {
+                first.into_iter().chain(&also).for_each(|sent| shadow.turns.post(sent, now))
+            });
+        }
+        answer
+    }
+
+    async fn send(&self, messages: Vec<Envelope>) -> Result<(), ProviderError> {
+        let answer = self.inner.send(messages.clone()).await;
+        if answer.is_ok() {
+            self.see(|shadow, now| messages.iter().for_each(|sent| shadow.turns.post(sent, now)));
+        }
+        answer
+    }
+
+    async fn enqueue_work(&self, work: NewWork) -> Result<(), ProviderError> {
+        let answer = self.inner.enqueue_work(work.clone()).await;
+        if answer.is_ok() {
+            self.see(|shadow, now| shadow.work.queue(&work, now));
+        }
+        answer
+    }
+
+    async fn wait(&self, what: WaitFor<'_>, timeout: Duration) -> Result<Waited, ProviderError> {
+        self.inner.wait(what, timeout).await
+    }
+
+    async fn state(&self, instance: &str) -> Result<Option<InstanceState>, ProviderError> {
+        self.inner.state(instance).await
+    }
+
+    async fn instances(&self, query: &InstanceQuery) -> Result<InstancePage, ProviderError> {
+        self.inner.instances(query).await
+    }
+
+    async fn read_history(
+        &self,
+        instance: &str,
+        execution_id: Option<u64>,
+    ) -> Result<Vec<Event>, ProviderError> {
+        self.inner.read_history(instance, execution_id).await
+    }
+
+    async fn append_history(
+        &self,
+        instance: &str,
+        execution_id: u64,
+        events: Vec<Event>,
+    ) -> Result<(), ProviderError> {
+        self.inner.append_history(instance, execution_id, events).await
+    }
+
+    async fn kv_value(&self, instance: &str, key: &str) -> Result<Option<String>, ProviderError> {
+        self.inner.kv_value(instance, key).await
+    }
+
+    async fn kv_values(
+        &self,
+        instance: &str,
+    ) -> Result<std::collections::HashMap<String, String>, ProviderError> {
+        self.inner.kv_values(instance).await
+    }
+
+    async fn stats(&self, instance: &str) -> Result<Option<SystemStats>, ProviderError> {
+        self.inner.stats(instance).await
+    }
+
+    async fn set_aside(&self, after: Option<u64>) -> Result<Vec<SetAside>, ProviderError> {
+        self.inner.set_aside(after).await
+    }
+
+    async fn retry_set_aside(&self, id: u64) -> Result<(), ProviderError> {
+        self.inner.retry_set_aside(id).await
+    }
+
+    async fn drop_set_aside(&self, id: u64) -> Result<(), ProviderError> {
+        self.inner.drop_set_aside(id).await
+    }
+
+    async fn turn_of(&self, instance: &str) -> Result<Option<TurnState>, ProviderError> {
+        self.inner.turn_of(instance).await
+    }
+
+    async fn start_of(&self, instance: &str) -> Result<Option<WaitingStart>, ProviderError> {
+        self.inner.start_of(instance).await
+    }
+
+    async fn work_of(&self, instance: &str, execution_id: u64) -> Result<Vec<WorkState>, ProviderError> {
+        self.inner.work_of(instance, execution_id).await
+    }
+
+    async fn oldest_waiting(&self) -> Result<OldestWaiting, ProviderError> {
+        self.inner.oldest_waiting().await
+    }
+}

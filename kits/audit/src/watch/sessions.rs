@@ -1,0 +1,253 @@
+//! Sessions and their claims, as the watch knows them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use steadfast_core::{SessionConcurrency, SessionKey, WorkItem};
+use steadfast_store::{
+    Claim, ClaimedSession, Owner, RenewSessions, SessionRef, SessionRequest, SessionScope, SessionsRenewed,
+    TurnCommit, rules::SessionEffect,
+};
+
+use super::{Found, lease::after};
+
+/// The claims of sessions, the sessions that are open, and who watches them.
+#[derive(Default)]
+pub(super) struct SessionShadow {
+    claims: BTreeMap<SessionKey, ClaimShadow>,
+    /// The end of each lease that was ever granted, unless it was released before.
+    ends: BTreeMap<(SessionKey, u64), u64>,
+    highest: u64,
+    nodes: BTreeMap<String, u64>,
+    open: BTreeMap<SessionKey, SessionConcurrency>,
+    watchers: BTreeMap<SessionKey, BTreeMap<(String, u64), HasSeen>>,
+}
+
+/// Whether a watcher has seen an attachment of the session: only a later one is a move.
+type HasSeen = bool;
+
+struct ClaimShadow {
+    owner: Owner,
+    epoch: u64,
+    until_ms: u64,
+}
+
+/// A move of a session that an execution is to be told of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Migration {
+    pub(super) instance: String,
+    pub(super) execution_id: u64,
+    pub(super) session_id: String,
+    pub(super) epoch: u64,
+}
+
+impl Migration {
+    /// Tells whether a message tells of this move.
+    pub(super) fn is(&self, item: &WorkItem) -> bool {
+        match item {
+            WorkItem::SessionMigrated { instance, execution_id, session_id, epoch, .. } => {
+                let Self { instance: mine, execution_id: my_execution, session_id: my_id, .. } = self;
+                (instance, execution_id, session_id, epoch) == (mine, my_execution, my_id, &self.epoch)
+            }
+            _ => false,
+        }
+    }
+}
+
+impl SessionShadow {
+    pub(super) fn registered(&mut self, node: &str, incarnation: u64, found: &mut Found) {
+        let former = self.nodes.insert(node.to_owned(), incarnation);
+        if former.is_some_and(|former| former >= incarnation) {
+            found.add("A13", format!("{node} is given the number {incarnation} after {former:?}"));
+        }
+    }
+
+    pub(super) fn claim_until_ms(&self, key: &SessionKey, epoch: u64) -> Option<u64> {
+        self.ends.get(&(key.clone(), epoch)).copied()
+    }
+
+    /// Looks at the session of a leased activity. Returns the watchers that are to be told of a move.
+    pub(super) fn granted(
+        &mut self,
+        asked: &SessionRequest,
+        claimed: &ClaimedSession,
+        running: &[SessionKey],
+        now: u64,
+        found: &mut Found,
+    ) -> Vec<Migration> {
+        let ClaimedSession { key, epoch, claim } = claimed;
+        self.check_node(&asked.owner, "a fetch", found);
+        let is_asked = match &asked.scope {
+            SessionScope::Claim => true,
+            SessionScope::Only(keys) => keys.contains(key),
+        };
+        if !is_asked || asked.leave_out.contains(key) {
+            found.add("D14", format!("a worker is given work of {key:?}, which it did not ask for"));
+        }
+        if key.instance.is_some() && !self.open.contains_key(key) {
+            found.add_unless_deleted("A9", format!("work of {key:?} is given at {now}, which is not open"));
+        }
+        if self.open.get(key) == Some(&SessionConcurrency::Serial) && running.contains(key) {
+            found.add("D29", format!("two activities of {key:?} run at {now}"));
+        }
+        let until_ms = after(now, asked.lock_timeout);
+        let known = self.claims.get(key);
+        let live = known.filter(|known| known.until_ms > now);
+        if *claim == Claim::Held {
+            let is_held = live.is_some_and(|known| known.epoch == *epoch && known.owner == asked.owner);
+            if !is_held {
+                found.add(
+                    "A1",
+                    format!("{key:?} epoch {epoch} is held at {now} by {:?}: it is not", asked.owner),
+                );
+            }
+            let until_ms = live.map_or(until_ms, |known| known.until_ms.max(until_ms));
+            self.prove(key, *epoch, &asked.owner, until_ms);
+            return Vec::new();
+        }
+        if let Some(known) = live
+            && !is_predecessor(&known.owner, &asked.owner)
+        {
+            let (owner, until) = (&known.owner, known.until_ms);
+            let text =
+                format!("{key:?} is claimed at {now} by {:?}; {owner:?} has it until {until}", asked.owner);
+            found.add_unless_deleted("A5", text);
+        }
+        if *epoch <= self.highest {
+            found.add("A2", format!("{key:?} is claimed with epoch {epoch}, after {}", self.highest));
+        }
+        self.highest = self.highest.max(*epoch);
+        self.prove(key, *epoch, &asked.owner, until_ms);
+        self.told_of_move(key, *epoch)
+    }
+
+    fn prove(&mut self, key: &SessionKey, epoch: u64, owner: &Owner, until_ms: u64) {
+        let end = self.ends.entry((key.clone(), epoch)).or_insert(until_ms);
+        *end = (*end).max(until_ms);
+        self.claims.insert(key.clone(), ClaimShadow { owner: owner.clone(), epoch, until_ms });
+    }
+
+    fn told_of_move(&mut self, key: &SessionKey, epoch: u64) -> Vec<Migration> {
+        let Some(watchers) = self.watchers.get_mut(key) else { return Vec::new() };
+        let mut told = Vec::new();
+        for ((instance, execution_id), has_seen) in watchers {
+            if std::mem::replace(has_seen, true) {
+                let session_id = key.session_id.clone();
+                let (instance, execution_id) = (instance.clone(), *execution_id);
+                told.push(Migration { instance, execution_id, session_id, epoch });
+            }
+        }
+        told
+    }
+
+    fn check_node(&self, owner: &Owner, call: &str, found: &mut Found) {
+        let newest = self.nodes.get(&owner.id);
+        if let (Some(given), Some(newest)) = (owner.incarnation, newest)
+            && given < *newest
+        {
+            found.add("A13", format!("{call} of {owner:?} succeeds; the node has the number {newest}"));
+        }
+    }
+
+    pub(super) fn renewed(
+        &mut self,
+        request: &RenewSessions,
+        answer: &SessionsRenewed,
+        running: &[SessionKey],
+        now: u64,
+        found: &mut Found,
+    ) {
+        self.check_node(&request.owner, "a renewal", found);
+        let until_ms = after(now, request.extend_for);
+        for claim in answer.renewed.iter().chain(&answer.idle).chain(&answer.untaken) {
+            if !self.holds(claim, &request.owner, now) {
+                let text =
+                    format!("{claim:?} is renewed at {now} by {:?}, which does not hold it", request.owner);
+                found.add_unless_deleted("A1", text);
+            }
+        }
+        for claim in &answer.renewed {
+            self.prove(&claim.key, claim.epoch, &request.owner, until_ms);
+        }
+        for claim in answer.idle.iter().chain(&answer.untaken) {
+            if running.contains(&claim.key) {
+                found.add("A11", format!("{claim:?} is let go at {now} while an activity runs on it"));
+            }
+        }
+        for claim in &answer.untaken {
+            self.end(&claim.key, now);
+        }
+        for claim in &answer.lost {
+            if self.holds(claim, &request.owner, now) {
+                found.add_unless_deleted("A1", format!("{claim:?} is called lost at {now}, before its end"));
+            }
+        }
+    }
+
+    pub(super) fn released(&mut self, owner: &Owner, released: &[SessionRef], now: u64, found: &mut Found) {
+        self.check_node(owner, "a release", found);
+        for claim in released {
+            if !self.holds(claim, owner, now) {
+                found.add_unless_deleted(
+                    "A3",
+                    format!("{claim:?} is released at {now} by {owner:?}: it is not held"),
+                );
+            }
+            self.end(&claim.key, now);
+        }
+    }
+
+    fn holds(&self, claim: &SessionRef, owner: &Owner, now: u64) -> bool {
+        self.claims
+            .get(&claim.key)
+            .is_some_and(|known| known.epoch == claim.epoch && known.owner == *owner && known.until_ms > now)
+    }
+
+    fn end(&mut self, key: &SessionKey, now: u64) {
+        if let Some(known) = self.claims.get_mut(key) {
+            known.until_ms = known.until_ms.min(now);
+        }
+    }
+
+    /// Applies a commit. Returns the sessions that it closes.
+    pub(super) fn committed(&mut self, instance: &str, commit: &TurnCommit) -> BTreeSet<SessionKey> {
+        let mut closed = BTreeSet::new();
+        for effect in SessionEffect::of(&commit.events) {
+            match effect {
+                SessionEffect::Open { session_id, concurrency, .. } => {
+                    let key = SessionKey::owned(instance, session_id);
+                    closed.remove(&key);
+                    self.open.entry(key).or_insert(concurrency.unwrap_or_default());
+                }
+                SessionEffect::Close { session_id } => {
+                    self.close(SessionKey::owned(instance, session_id), &mut closed)
+                }
+                SessionEffect::CloseAll => {
+                    let mine = |key: &&SessionKey| key.instance.as_deref() == Some(instance);
+                    let keys: Vec<SessionKey> = self.open.keys().filter(mine).cloned().collect();
+                    keys.into_iter().for_each(|key| self.close(key, &mut closed));
+                }
+            }
+        }
+        for key in &commit.watched {
+            let has_seen = self.claims.get(key).is_some_and(|claim| claim.epoch > 0);
+            let watchers = self.watchers.entry(key.clone()).or_default();
+            watchers.entry((instance.to_owned(), commit.execution_id)).or_insert(has_seen);
+        }
+        if commit.ends_execution() {
+            let own = (instance.to_owned(), commit.execution_id);
+            self.watchers.values_mut().for_each(|watchers| watchers.retain(|watcher, _| *watcher != own));
+        }
+        closed
+    }
+
+    fn close(&mut self, key: SessionKey, closed: &mut BTreeSet<SessionKey>) {
+        self.open.remove(&key);
+        self.claims.remove(&key);
+        closed.insert(key);
+    }
+}
+
+/// Tells whether a claim is that of an earlier start of the same node.
+fn is_predecessor(claimed_by: &Owner, owner: &Owner) -> bool {
+    claimed_by.id == owner.id && claimed_by.incarnation < owner.incarnation
+}

@@ -1,0 +1,201 @@
+//! Activities in the queue, as the watch knows them.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use steadfast_core::{ScheduledActivityIdentifier, SessionKey, WorkItem};
+use steadfast_store::{Abandon, Attempt, LeaseToken, NewWork, WorkLease, WorkRequest};
+
+use super::{
+    Found,
+    lease::{Leases, after},
+};
+
+/// Instance, execution and id of an activity.
+type WorkKey = (String, u64, u64);
+
+/// The activities that were ever queued, and their leases.
+#[derive(Default)]
+pub(super) struct WorkShadow {
+    rows: BTreeMap<WorkKey, Queued>,
+    leases: Leases<Leased>,
+    lives: u64,
+}
+
+/// One activity.
+struct Queued {
+    /// Tells an activity from that of a former instance with the same id.
+    life: u64,
+    tag: Option<String>,
+    deliveries: u32,
+    visible_ms: u64,
+    is_refused: bool,
+    end: Option<WorkEnd>,
+}
+
+/// Why an activity is not in the queue any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WorkEnd {
+    Finished,
+    Withdrawn,
+}
+
+/// What a lease of an activity holds.
+#[derive(Clone, Debug)]
+struct Leased {
+    key: WorkKey,
+    life: u64,
+    session: Option<SessionKey>,
+}
+
+impl WorkShadow {
+    pub(super) fn queue(&mut self, work: &NewWork, now: u64) {
+        let Some(key) = key_of(&work.item) else { return };
+        let WorkItem::ActivityExecute { tag, .. } = &work.item else { return };
+        self.lives += 1;
+        let (life, tag) = (self.lives, tag.clone());
+        let row = Queued { life, tag, deliveries: 0, visible_ms: now, is_refused: false, end: None };
+        self.rows.insert(key, row);
+    }
+
+    pub(super) fn withdraw(&mut self, identity: &ScheduledActivityIdentifier) {
+        let key = (identity.instance.clone(), identity.execution_id, identity.activity_id);
+        self.end(&key, WorkEnd::Withdrawn);
+    }
+
+    /// Withdraws what runs on a session that was closed. What waits is not known by session here.
+    pub(super) fn withdraw_session(&mut self, session: &SessionKey) {
+        let on_it = self.leases.all().filter(|granted| granted.row.session.as_ref() == Some(session));
+        let keys: Vec<WorkKey> = on_it.map(|granted| granted.row.key.clone()).collect();
+        keys.iter().for_each(|key| self.end(key, WorkEnd::Withdrawn));
+    }
+
+    fn end(&mut self, key: &WorkKey, end: WorkEnd) {
+        if let Some(row) = self.rows.get_mut(key) {
+            row.end.get_or_insert(end);
+        }
+    }
+
+    /// Returns the sessions that have a leased activity.
+    pub(super) fn sessions_running(&self, now: u64) -> Vec<SessionKey> {
+        let live = self.leases.all().filter(|granted| granted.is_live(now));
+        let queued = live.filter(|granted| {
+            let row = self.rows.get(&granted.row.key);
+            row.is_some_and(|row| row.life == granted.row.life && row.end.is_none())
+        });
+        queued.filter_map(|granted| granted.row.session.clone()).collect()
+    }
+
+    pub(super) fn granted(&mut self, request: &WorkRequest, lease: &WorkLease, found: &mut Found) {
+        let now = lease.now_ms;
+        let Some(key) = key_of(&lease.item) else {
+            return found.add("S11", format!("a worker is given {:?}", lease.item));
+        };
+        let is_leased = self.leases.all().any(|granted| granted.is_live(now) && granted.row.key == key);
+        let Some(row) = self.rows.get_mut(&key) else {
+            return found.add("I6", format!("a worker is given {key:?}, which was not queued"));
+        };
+        let is_same_life = |leased: &Leased| leased.key == key && leased.life == row.life;
+        if is_leased && self.leases.all().any(|granted| granted.is_live(now) && is_same_life(&granted.row)) {
+            found.add("S5", format!("{key:?} is leased at {now} while it is leased"));
+        }
+        if let Some(end) = row.end {
+            found.add("I6", format!("{key:?} is leased at {now} after its end: {end:?}"));
+        }
+        if row.visible_ms > now && !row.is_refused {
+            found.add("S9", format!("{key:?} is leased at {now}, before {}", row.visible_ms));
+        }
+        if !request.tags.matches(row.tag.as_deref()) {
+            found.add("S14", format!("{key:?} with the tag {:?} is given to {:?}", row.tag, request.tags));
+        }
+        row.deliveries += 1;
+        row.is_refused = false;
+        if row.deliveries != lease.attempt {
+            let (told, known) = (lease.attempt, row.deliveries);
+            found.add("I12", format!("{key:?} is told delivery {told} at {now}, it is {known}"));
+        }
+        let session = lease.session.as_ref().map(|claimed| claimed.key.clone());
+        let leased = Leased { key, life: row.life, session };
+        self.leases.grant(&lease.token, leased, after(now, request.lock_timeout));
+    }
+
+    pub(super) fn finished(&mut self, token: &LeaseToken, now: u64, found: &mut Found) {
+        let Some(granted) = self.leases.used(token, "a result", "I6", now, found) else { return };
+        granted.is_settled = true;
+        let leased = granted.row.clone();
+        if let Some(row) = self.rows.get(&leased.key).filter(|row| row.life == leased.life)
+            && let Some(end) = row.end
+        {
+            found.add("I6", format!("a result of {:?} is taken at {now} after its end: {end:?}", leased.key));
+        }
+        self.end(&leased.key, WorkEnd::Finished);
+    }
+
+    pub(super) fn renewed(&mut self, token: &LeaseToken, by: Duration, now: u64, found: &mut Found) {
+        let Some(granted) = self.leases.used(token, "a renewal", "S4", now, found) else { return };
+        granted.until_ms = after(now, by);
+        let leased = granted.row.clone();
+        if let Some(row) = self.rows.get(&leased.key).filter(|row| row.life == leased.life)
+            && let Some(end) = row.end
+        {
+            found.add("S12", format!("{:?} is renewed at {now} after its end: {end:?}", leased.key));
+        }
+    }
+
+    pub(super) fn lost(&mut self, token: &LeaseToken, now: u64, found: &mut Found) {
+        let Some(granted) = self.leases.get_mut(token) else { return };
+        let has_ended = self.rows.get(&granted.row.key).is_none_or(|row| row.end.is_some());
+        if !has_ended {
+            self.leases.lost(token, now, found);
+        }
+    }
+
+    pub(super) fn abandoned(
+        &mut self,
+        token: &LeaseToken,
+        how: Abandon,
+        refused: bool,
+        now: u64,
+        found: &mut Found,
+    ) {
+        let Some(granted) = self.leases.used(token, "an abandonment", "S4", now, found) else { return };
+        granted.is_settled = true;
+        let Some(row) = self.rows.get_mut(&granted.row.key) else { return };
+        row.is_refused = refused;
+        if how.attempt == Attempt::Uncounted {
+            row.deliveries = row.deliveries.saturating_sub(1);
+        }
+        if let Some(delay) = how.retry_after {
+            row.visible_ms = after(now, delay);
+        }
+    }
+
+    pub(super) fn excused(&mut self, token: &LeaseToken, excused: bool, now: u64, found: &mut Found) {
+        let Some(granted) = self.leases.get_mut(token) else { return };
+        let may = !granted.is_live(now) && !granted.is_settled && !granted.is_excused;
+        let key = granted.row.key.clone();
+        let row = self.rows.get_mut(&key).filter(|row| row.life == granted.row.life && row.end.is_none());
+        match row {
+            Some(row) if excused => {
+                granted.is_excused = true;
+                row.deliveries = row.deliveries.saturating_sub(1);
+                if !may {
+                    found.add("I12", format!("a delivery of {key:?} is taken off at {now}, which counts"));
+                }
+            }
+            Some(_) if may => {
+                let text = format!("a delivery of {key:?} counts at {now}, which its holder outlived");
+                found.add_unless_deleted("I12", text);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn key_of(item: &WorkItem) -> Option<WorkKey> {
+    match item {
+        WorkItem::ActivityExecute { instance, execution_id, id, .. } => {
+            Some((instance.clone(), *execution_id, *id))
+        }
+        _ => None,
+    }
+}
