@@ -90,8 +90,8 @@ pub(super) fn messages_keep_their_order(case: &Case) -> Vec<Violation> {
         let started_us = started.timestamp_ms.saturating_sub(began_ms).saturating_mul(1_000);
         let all: Vec<Sent<'_>> = instance.executions.values().flat_map(|history| recorded(history)).collect();
         let place = |message: Sent<'_>| all.iter().position(|recorded| *recorded == message);
-        let firsts = seen::told(&case.evidence)
-            .filter(|(at, told)| *at >= started_us && told.instance() == id);
+        let firsts =
+            seen::told(&case.evidence).filter(|(at, told)| *at >= started_us && told.instance() == id);
         for (told_at, first) in firsts.filter_map(|(at, told)| Some((at, sent(told)?))) {
             let later =
                 seen::asked(&case.evidence).filter(|(at, told)| *at > told_at && told.instance() == id);
