@@ -117,15 +117,36 @@ async fn act(notes: Notes, seed: u64, ctx: ActivityContext) -> Result<String, St
     let run = notes.run(&ctx, session_of(&ctx).await);
     notes.noted(Fact::Began(run.clone())).await?;
     let decided = Decided::of(seed, &run);
+    let mut dropped =
+        Dropped { notes: notes.clone(), process: run.process.clone(), number: run.number, ended: false };
     let mut wait = SystemClock.sleep(decided.takes);
     let outcome = tokio::select! {
         biased;
         () = &mut wait => decided.outcome,
         () = ctx.cancelled(), if decided.heeds => Err("cancelled".to_owned()),
     };
+    dropped.ended = true;
     let (process, number) = (run.process, run.number);
     notes.noted(Fact::Ended { process, number, outcome: outcome.clone() }).await?;
     outcome
+}
+
+/// Notes that a run was dropped before it ended.
+struct Dropped {
+    notes: Notes,
+    process: String,
+    number: u64,
+    ended: bool,
+}
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        if !self.ended {
+            let fact = Fact::Dropped { process: self.process.clone(), number: self.number };
+            // A ledger that cannot be written ends the next activity, which says so.
+            drop(self.notes.note(fact));
+        }
+    }
 }
 
 async fn session_of(ctx: &ActivityContext) -> Option<SessionRun> {

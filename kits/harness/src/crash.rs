@@ -17,6 +17,7 @@ use tempfile::TempDir;
 
 use self::{clients::Clients, trouble::Trouble};
 use crate::{
+    address::Address,
     code::Code,
     crew::{Crew, Orders},
     notes::{self, Notes},
@@ -33,6 +34,10 @@ const PROGRESS: Duration = Duration::from_secs(10);
 const STOP_PATIENCE: Duration = Duration::from_secs(60);
 /// How long the driver's own calls wait for other processes that write to the file.
 const DRIVER_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How far the moments of the ledgers may be off: a line is written before the engine learns of the end, and
+/// the disk of a busy machine takes its time.
+const BLUR: Duration = Duration::from_secs(2);
 
 /// What a run is told.
 #[derive(Args, Clone, Debug)]
@@ -144,17 +149,8 @@ impl Stage {
         violations.extend(clients.surprises());
         let evidence = notes::read_all(self.folder.path())?;
         self.count_runs(&evidence);
-        let terms = Terms {
-            work_lease: worker::WORK_LEASE,
-            turn_lease: worker::TURN_LEASE,
-            session_lease: worker::SESSION_LEASE,
-            max_attempts: worker::MAX_ATTEMPTS,
-            all_ended: true,
-            code: Some(Arc::new(Code::of(self.seed)?)),
-            ..Terms::default()
-        };
         let store = store_of(provider, Arc::new(SystemClock));
-        let found = audit(&*store, evidence, terms).await.context("the store cannot be read")?;
+        let found = audit(&*store, evidence, terms(self.seed)?).await.context("the store cannot be read")?;
         violations.extend(found.iter().map(ToString::to_string));
         if all_ended {
             violations.extend(self.place.left_over().await?);
@@ -192,6 +188,52 @@ impl Stage {
         self.tally.add("activities that ran", runs.len() as u64);
         self.tally.add("runs of activities", runs.values().sum());
     }
+}
+
+/// Audits what a run on a file has left in its folder, once more.
+///
+/// # Errors
+///
+/// The folder has no store, or what is in it cannot be read.
+///
+/// # Cancel safety
+///
+/// It only reads.
+pub async fn audit_again(arguments: &AuditArguments) -> Result<Vec<String>> {
+    let file = arguments.folder.join("store.db");
+    anyhow::ensure!(file.is_file(), "{} is no file", file.display());
+    let evidence = notes::read_all(&arguments.folder)?;
+    let store = store_of(Address::Sqlite(file).open().await?, Arc::new(SystemClock));
+    let found = audit(&*store, evidence, terms(arguments.seed)?).await?;
+    Ok(found.iter().map(ToString::to_string).collect())
+}
+
+/// What an audit is told.
+#[derive(Args, Clone, Debug)]
+pub struct AuditArguments {
+    /// The folder of the run
+    #[arg(long)]
+    pub folder: PathBuf,
+    /// The seed of the run
+    #[arg(long)]
+    pub seed: u64,
+}
+
+/// The terms that the workers run under.
+fn terms(seed: u64) -> Result<Terms> {
+    let since_start = u64::try_from(SystemClock.monotonic().as_millis())?;
+    Ok(Terms {
+        work_lease: worker::WORK_LEASE,
+        turn_lease: worker::TURN_LEASE,
+        session_lease: worker::SESSION_LEASE,
+        max_attempts: worker::MAX_ATTEMPTS,
+        all_ended: true,
+        // The ledgers count from the start of the machine, whose wall clock is also that of the store.
+        store_began_ms: Some(SystemClock.now_ms().saturating_sub(since_start)),
+        blur: BLUR,
+        code: Some(Arc::new(Code::of(seed)?)),
+        ..Terms::default()
+    })
 }
 
 /// Reads a number of minutes.

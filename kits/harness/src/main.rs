@@ -8,7 +8,7 @@ use std::{env, process::ExitCode};
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 use steadfast_harness::{
-    crash::{self, CrashArguments},
+    crash::{self, AuditArguments, CrashArguments},
     holder::{self, HolderArguments},
     soak::{self, SoakArguments},
     worker::{self, WorkerArguments},
@@ -55,6 +55,9 @@ enum Command {
     /// Keep workers under a steady load and fail on a trend in what they use
     #[command(after_help = SOAK_HELP)]
     Soak(SoakArguments),
+    /// Audit once more what a crash run on SQLite has left in its folder
+    #[command(hide = true)]
+    Audit(AuditArguments),
     #[command(hide = true)]
     Worker(WorkerArguments),
     #[command(hide = true)]
@@ -72,6 +75,12 @@ fn main() -> ExitCode {
             let outcome = soak::run(&arguments, program).await?;
             println!("{outcome}");
             Ok(outcome.is_good())
+        }),
+        Command::Audit(arguments) => drive(async move |_| {
+            let violations = crash::audit_again(&arguments).await?;
+            violations.iter().for_each(|violation| println!("VIOLATION {violation}"));
+            println!("{} violations", violations.len());
+            Ok(violations.is_empty())
         }),
         Command::Worker(arguments) => worker::run(&arguments).map(|()| ExitCode::SUCCESS),
         Command::Hold(arguments) => holder::run(&arguments).map(|()| ExitCode::SUCCESS),
