@@ -60,20 +60,22 @@ impl Code {
         Ok(Self { seed, programs })
     }
 
-    /// Registers the orchestrations.
-    pub fn orchestrations(&self) -> OrchestrationRegistry {
+    /// Registers the orchestrations that a worker has. A fleet is not all alike: one of four lacks some.
+    pub fn orchestrations(&self, worker: usize) -> OrchestrationRegistry {
         let mut builder = OrchestrationRegistry::builder();
-        for (name, program) in &self.programs {
+        let lacks = |place: usize| lacks(worker) && place % 4 == 3;
+        let has = self.programs.iter().enumerate().filter(|(place, _)| !lacks(*place));
+        for (_, (name, program)) in has {
             let program = Arc::clone(program);
             builder = builder.register(name, move |ctx, input| interpreted(ctx, input, Arc::clone(&program)));
         }
         builder.build()
     }
 
-    /// Registers the activities, which write to the ledger of their process.
-    pub fn activities(&self, notes: &Notes) -> ActivityRegistry {
+    /// Registers the activities that a worker has, which write to the ledger of their process.
+    pub fn activities(&self, worker: usize, notes: &Notes) -> ActivityRegistry {
         let mut builder = ActivityRegistry::builder();
-        for name in names::ACTIVITIES {
+        for name in names::ACTIVITIES.iter().filter(|name| !lacks(worker) || **name != "c") {
             let (notes, seed) = (notes.clone(), self.seed);
             builder = builder.register(*name, move |ctx, _: String| act(notes.clone(), seed, ctx));
         }
@@ -95,6 +97,11 @@ impl Replayer for Code {
             None => Ok(()),
         }
     }
+}
+
+/// Tells whether a worker is one that lacks some of the code.
+fn lacks(worker: usize) -> bool {
+    worker % 4 == 3
 }
 
 /// Returns the name of a program.

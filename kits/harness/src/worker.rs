@@ -4,17 +4,21 @@ use std::{
     collections::HashSet,
     io::Read,
     path::PathBuf,
-    sync::mpsc::{self, RecvTimeoutError},
+    sync::{
+        Arc,
+        mpsc::{self, RecvTimeoutError},
+    },
     time::Duration,
 };
 
 use anyhow::{Context, Result};
+use async_trait::async_trait;
 use clap::{Args, ValueEnum};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use steadfast::{
     RuntimeOptions, TagFilter,
     providers::Provider,
-    runtime::{CarryForwardOverflow, Runtime},
+    runtime::{CarryForwardOverflow, DetachReason, Runtime, Session, SessionHooks},
 };
 use steadfast_audit::{Fact, Fault, FaultKind};
 use steadfast_clock::{Clock, SystemClock};
@@ -104,7 +108,11 @@ async fn serve(arguments: &WorkerArguments) -> Result<()> {
     let (activities, orchestrations, options) = match arguments.role {
         Role::Crash => {
             let code = Code::of(arguments.seed)?;
-            (code.activities(&notes), code.orchestrations(), troubled(arguments))
+            (
+                code.activities(arguments.number, &notes),
+                code.orchestrations(arguments.number),
+                troubled(arguments),
+            )
         }
         Role::Soak => {
             (soak::code::activities(), soak::code::orchestrations(), soak::code::options(arguments))
@@ -118,7 +126,7 @@ async fn serve(arguments: &WorkerArguments) -> Result<()> {
 }
 
 /// Opens the store, which may be away at the moment.
-async fn open(address: &Address) -> Result<std::sync::Arc<dyn Provider>> {
+async fn open(address: &Address) -> Result<Arc<dyn Provider>> {
     let deadline = SystemClock.monotonic() + OPEN_PATIENCE;
     loop {
         match address.open().await {
@@ -158,9 +166,25 @@ fn troubled(arguments: &WorkerArguments) -> RuntimeOptions {
             2 => 3,
             _ => 1_000,
         },
+        session_hooks: number.is_multiple_of(2).then(|| Arc::new(SlowHooks) as Arc<dyn SessionHooks>),
         carry_forward_overflow: CarryForwardOverflow::Keep,
         activity_cancellation_grace_period: Duration::from_secs(1),
         ..RuntimeOptions::default()
+    }
+}
+
+/// Hooks that take a moment, as those that load and save state do.
+#[derive(Debug)]
+struct SlowHooks;
+
+#[async_trait]
+impl SessionHooks for SlowHooks {
+    async fn on_attach(&self, _: &Session) {
+        SystemClock.sleep(Duration::from_millis(30)).await;
+    }
+
+    async fn on_detach(&self, _: &Session, _: DetachReason) {
+        SystemClock.sleep(Duration::from_millis(100)).await;
     }
 }
 
