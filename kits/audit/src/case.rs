@@ -1,6 +1,10 @@
 //! A case: everything that the checks look at.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use steadfast_core::{Event, replay::Setup};
 
@@ -34,6 +38,9 @@ pub struct Terms {
     pub all_ended: bool,
     /// How many sessions a process may serve at a time, by process; no bound for those that are not named.
     pub capacity: BTreeMap<String, usize>,
+    /// The activities that some worker has no code for: a worker that refuses one counts a delivery while no
+    /// other is alive.
+    pub lacking: BTreeSet<String>,
     /// The store's time at the beginning that the moments of the evidence count from; `None` if the store's
     /// time and that of the evidence cannot be compared.
     pub store_began_ms: Option<u64>,
@@ -68,6 +75,7 @@ impl Default for Terms {
             prompt: Duration::from_secs(5),
             all_ended: true,
             capacity: BTreeMap::new(),
+            lacking: BTreeSet::new(),
             store_began_ms: None,
             blur: Duration::ZERO,
             watch: None,

@@ -138,8 +138,12 @@ pub enum FaultKind {
     Cut,
     /// The calls of the process take longer.
     Slow,
-    /// One call of the process fails, or its answer is lost or late.
-    Disturbed,
+    /// One call of the process fails and has no effect.
+    Failed,
+    /// One call of the process has its effect, and an error comes instead of the answer.
+    Unanswered,
+    /// The answer to one call of the process is late.
+    Late,
     /// The process drains and shuts down.
     Drained,
     /// The wall clock of the process is set.
@@ -160,6 +164,22 @@ impl Evidence {
     /// Returns the entries in the order of time.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
+    }
+}
+
+impl FaultKind {
+    /// Tells whether a fault of this kind ends leases however short it is.
+    pub(crate) fn ends_leases_at_once(self) -> bool {
+        match self {
+            Self::Killed | Self::Drained | Self::StoreKilled | Self::Released => true,
+            Self::Paused
+            | Self::Cut
+            | Self::Slow
+            | Self::Failed
+            | Self::Unanswered
+            | Self::Late
+            | Self::Stepped => false,
+        }
     }
 }
 

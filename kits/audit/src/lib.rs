@@ -23,7 +23,7 @@ pub use case::{Case, Replayer, Terms};
 pub use evidence::{Entry, Evidence, Fact, Fault, FaultKind, Life, Run, SessionRun, Told};
 pub use ledger::Ledger;
 pub use records::{InstanceRecords, Records};
-pub use watch::{TurnWait, Watch, Watched};
+pub use watch::{ExpiredClaim, TurnWait, Watch, WatchedStore};
 
 /// A promise that was broken.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! A watch over a store: every call is compared with what the earlier ones allow, while it happens.
 //!
 //! What a store holds at the end does not tell how it came there: an instance that was leased twice at a time
-//! may end well by luck. [`Watched`] stands around a store and keeps a shadow of what it was told: who holds
+//! may end well by luck. [`WatchedStore`] stands around a store and keeps a shadow of what it was told: who holds
 //! which lease until when, which messages are under way, which history was committed, who claimed which
 //! session. An answer that does not follow from the shadow breaks a promise.
 //!
@@ -34,7 +34,7 @@ use turns::TurnShadow;
 use work::WorkShadow;
 
 /// A store that is watched.
-pub struct Watched {
+pub struct WatchedStore {
     inner: Arc<dyn Store>,
     watch: Watch,
 }
@@ -86,7 +86,20 @@ pub struct TurnWait {
     pub until_ms: u64,
 }
 
-impl Watched {
+/// A claim whose lease expired although the session was in use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExpiredClaim {
+    /// The session.
+    pub key: SessionKey,
+    /// The number of the claim.
+    pub epoch: u64,
+    /// When the lease expired, by the store's time.
+    pub since_ms: u64,
+    /// When the session was claimed anew.
+    pub until_ms: u64,
+}
+
+impl WatchedStore {
     /// Watches a store that was opened just now with this clock, and is empty.
     pub fn new(inner: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
         let began = (clock.now_ms(), clock.monotonic());
@@ -130,6 +143,22 @@ impl Watch {
     /// for a claim that no fetch made.
     pub fn claim_until_ms(&self, key: &SessionKey, epoch: u64) -> Option<u64> {
         self.lock().sessions.claim_until_ms(key, epoch)
+    }
+
+    /// Returns when a claim ended or will end, by expiry or release; `None` for a claim that no fetch made.
+    pub fn claim_end_ms(&self, key: &SessionKey, epoch: u64) -> Option<u64> {
+        self.lock().sessions.claim_end_ms(key, epoch)
+    }
+
+    /// Returns the claims whose leases expired although the session was in use.
+    pub fn expired_claims(&self) -> Vec<ExpiredClaim> {
+        self.lock().sessions.expired.clone()
+    }
+
+    /// Names the turns and activities whose holders let the lease expire and never excused that.
+    pub fn outlived(&self) -> Vec<String> {
+        let (now, shadow) = (self.now_ms(), self.lock());
+        shadow.turns.outlived(now).into_iter().chain(shadow.work.outlived(now)).collect()
     }
 
     fn now_ms(&self) -> u64 {
@@ -177,7 +206,7 @@ impl Shadow {
 }
 
 #[async_trait]
-impl Store for Watched {
+impl Store for WatchedStore {
     fn name(&self) -> &str {
         self.inner.name()
     }

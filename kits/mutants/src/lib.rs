@@ -16,6 +16,7 @@ use steadfast_clock::Clock;
 use steadfast_conformance::{BoxError, Damage, Subject, async_trait};
 use steadfast_store::Provider;
 
+include!("mutant.rs");
 include!("list.rs");
 include!(concat!(env!("OUT_DIR"), "/broken.rs"));
 

@@ -23,7 +23,7 @@ fn main() -> std::io::Result<()> {
             bad += 1;
             println!("seed {seed}: {} steps", played.steps);
             for violation in played.violations.iter().take(3) {
-                println!("  {}", violation.chars().take(400).collect::<String>());
+                println!("  {}", violation.to_string().chars().take(400).collect::<String>());
             }
         }
     }

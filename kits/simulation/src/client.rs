@@ -9,13 +9,11 @@ use std::{
 };
 
 use steadfast::{Client, ClientError, OrchestrationStatus, SessionKey, providers::Provider};
+use steadfast_audit::{Fact, Told};
 use steadfast_clock::Clock;
 use steadfast_testing::program::ast::{Name, names};
 
-use crate::{
-    code,
-    journal::{Fact, Journal, Told},
-};
+use crate::{code, journal::Journal};
 
 /// What a client works with.
 #[derive(Clone)]
@@ -39,6 +37,7 @@ pub fn id(number: usize) -> String {
 pub fn start(desk: &Desk, number: usize) -> impl Future<Output = ()> + Send + 'static + use<> {
     let desk = desk.clone();
     async move {
+        desk.ask(Told::Started(id(number)));
         let answer = desk.client.start_orchestration(id(number), code::orchestration(number), "x").await;
         desk.tell(answer, Told::Started(id(number)));
     }
@@ -48,6 +47,7 @@ pub fn start(desk: &Desk, number: usize) -> impl Future<Output = ()> + Send + 's
 pub fn cancel(desk: &Desk, number: usize) -> impl Future<Output = ()> + Send + 'static + use<> {
     let desk = desk.clone();
     async move {
+        desk.ask(Told::Cancelled(id(number)));
         let answer = desk.client.cancel_instance(id(number), "no longer wanted").await;
         desk.tell(answer, Told::Cancelled(id(number)));
     }
@@ -57,6 +57,7 @@ pub fn cancel(desk: &Desk, number: usize) -> impl Future<Output = ()> + Send + '
 pub fn terminate(desk: &Desk, number: usize) -> impl Future<Output = ()> + Send + 'static + use<> {
     let desk = desk.clone();
     async move {
+        desk.ask(Told::Terminated(id(number)));
         let answer = desk.client.terminate_instance(&id(number), "enough").await;
         desk.tell(answer, Told::Terminated(id(number)));
     }
@@ -66,6 +67,7 @@ pub fn terminate(desk: &Desk, number: usize) -> impl Future<Output = ()> + Send 
 pub fn start_anew(desk: &Desk, number: usize) -> impl Future<Output = ()> + Send + 'static + use<> {
     let desk = desk.clone();
     async move {
+        desk.ask(Told::Deleted(id(number)));
         let answer = desk.client.delete_instance(&id(number), true).await;
         desk.tell(answer.map(|_| ()), Told::Deleted(id(number)));
         start(&desk, number).await;
@@ -121,22 +123,30 @@ pub fn nudge(desk: &Desk, _from: Duration) -> Watch<impl Future<Output = ()> + S
 }
 
 impl Desk {
+    fn ask(&self, told: Told) {
+        self.journal.fact(Fact::Asked(told));
+    }
+
     fn tell(&self, answer: Result<(), ClientError>, told: Told) {
         if answer.is_ok() {
-            self.journal.note(Fact::Told(told));
+            self.journal.fact(Fact::Told(told));
         }
     }
 
     async fn raise(&self, instance: &str, name: Name) {
         let data = format!("{name}@{:?}", self.clock.monotonic());
-        let answer = self.client.raise_event(instance, name, data.as_str()).await;
-        self.tell(answer, Told::Raised(instance.to_owned(), name.to_owned(), data));
+        let told = Told::Raised(instance.to_owned(), name.to_owned(), data.clone());
+        self.ask(told.clone());
+        let answer = self.client.raise_event(instance, name, data).await;
+        self.tell(answer, told);
     }
 
     async fn enqueue(&self, instance: &str, name: Name) {
         let data = format!("{name}@{:?}", self.clock.monotonic());
-        let answer = self.client.enqueue_event(instance, name, data.as_str()).await;
-        self.tell(answer, Told::Enqueued(instance.to_owned(), name.to_owned(), data));
+        let told = Told::Enqueued(instance.to_owned(), name.to_owned(), data.clone());
+        self.ask(told.clone());
+        let answer = self.client.enqueue_event(instance, name, data).await;
+        self.tell(answer, told);
     }
 
     /// Sends messages to the instances that run. Returns whether all have ended.

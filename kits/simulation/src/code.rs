@@ -2,15 +2,14 @@
 
 use std::{sync::Arc, time::Duration};
 
-use steadfast::{
-    ActivityContext, OrchestrationContext,
-    runtime::registry::{ActivityRegistry, OrchestrationRegistry},
-};
+use steadfast::OrchestrationContext;
+use steadfast_audit::{Fact, Run};
 use steadfast_clock::Clock;
 use steadfast_testing::program::{Program, ast::names, dice::Dice, interpret, journal};
 
 use crate::{
-    journal::{Fact, Journal, Run},
+    engine::{ActivityContext, ActivityRegistry, OrchestrationRegistry},
+    journal::Journal,
     process::Life,
     story::{Story, Worker},
 };
@@ -58,7 +57,7 @@ pub fn orchestration(number: usize) -> String {
     format!("Main-{number}")
 }
 
-async fn interpreted(
+pub(crate) async fn interpreted(
     ctx: OrchestrationContext,
     input: String,
     program: Arc<Program>,
@@ -70,18 +69,38 @@ async fn run(place: Place, ctx: ActivityContext) -> Result<String, String> {
     if place.life.has_ended() {
         return std::future::pending().await;
     }
-    let run = place.journal.begin(&place.process, &ctx);
+    let run = place.journal.begin(&place.process, &ctx).await;
     let (takes, outcome) = decide(place.seed, &run);
+    let mut open = OpenRun { place: &place, run: &run, outcome: None };
     let mut wait = place.clock.sleep(takes);
     let outcome = tokio::select! {
         biased;
         () = &mut wait => outcome,
         () = ctx.cancelled() => Err("cancelled".to_owned()),
     };
-    if !place.life.has_ended() {
-        place.journal.note(Fact::Ended(run, outcome.clone()));
-    }
+    open.outcome = Some(outcome.clone());
+    drop(open);
     outcome
+}
+
+/// A run that has begun. Its end is noted when this is dropped, unless the process is dead.
+struct OpenRun<'a> {
+    place: &'a Place,
+    run: &'a Run,
+    outcome: Option<Result<String, String>>,
+}
+
+impl Drop for OpenRun<'_> {
+    fn drop(&mut self) {
+        if self.place.life.has_ended() {
+            return;
+        }
+        let (process, number) = (self.run.process.clone(), self.run.number);
+        self.place.journal.fact(match self.outcome.take() {
+            Some(outcome) => Fact::Ended { process, number, outcome },
+            None => Fact::Dropped { process, number },
+        });
+    }
 }
 
 /// Decides how long a run takes and how it ends. All runs of an activity end alike.

@@ -1,4 +1,5 @@
-//! What happened in a world, noted beside the engine: the runs of activities, and what clients were told.
+//! What happened in a world, noted beside the engine: what the world did, the calls of the store, and the
+//! evidence that the auditor looks at.
 
 use std::{
     fmt::{self, Display, Formatter},
@@ -6,9 +7,9 @@ use std::{
     time::Duration,
 };
 
-use steadfast::ActivityContext;
+use steadfast_audit::{Entry, Evidence, Fault, FaultKind, Life, Run, SessionRun};
 
-use crate::time::WorldTime;
+use crate::{engine::ActivityContext, time::WorldTime};
 
 /// The notes of one world, in the order of its time. Clones share them.
 #[derive(Clone, Debug)]
@@ -23,12 +24,12 @@ pub struct Note {
     /// The moment, in true time.
     pub at: Duration,
     /// What happened.
-    pub what: Fact,
+    pub what: Noted,
 }
 
 /// The kinds of things that are noted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fact {
+pub enum Noted {
     /// The world did something: it began a fault, ended one, or started a process.
     World(String),
     /// A process called the store, and what came of it.
@@ -40,50 +41,8 @@ pub enum Fact {
         /// `ok`, or the kind of the error.
         answer: String,
     },
-    /// An activity began to run.
-    Began(Run),
-    /// An activity ended with an outcome.
-    Ended(Run, Result<String, String>),
-    /// A client was told that a call succeeded.
-    Told(Told),
-}
-
-/// One run of an activity.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Run {
-    /// Counts the runs of the world.
-    pub number: usize,
-    /// The life of a process: its name and how often it was started before.
-    pub process: String,
-    /// The instance that scheduled it.
-    pub instance: String,
-    /// The execution of that instance.
-    pub execution: u64,
-    /// The event that scheduled it.
-    pub id: u64,
-    /// The activity.
-    pub name: String,
-    /// The delivery that the code was told.
-    pub attempt: u32,
-    /// The session with its epoch.
-    pub session: Option<(String, u64)>,
-}
-
-/// A call of a client that succeeded.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Told {
-    /// The instance was started.
-    Started(String),
-    /// An event was raised for an instance, with this name and data.
-    Raised(String, String, String),
-    /// A message was put into a queue of an instance, with this name and data.
-    Enqueued(String, String, String),
-    /// The instance was asked to cancel.
-    Cancelled(String),
-    /// The instance was terminated.
-    Terminated(String),
-    /// The instance was deleted.
-    Deleted(String),
+    /// Something that the auditor looks at.
+    Fact(steadfast_audit::Fact),
 }
 
 impl Journal {
@@ -93,26 +52,57 @@ impl Journal {
     }
 
     /// Adds a note.
-    pub fn note(&self, what: Fact) {
+    pub fn note(&self, what: Noted) {
         let at = self.time.now();
         self.lock().push(Note { at, what });
     }
 
+    /// Notes a fact.
+    pub fn fact(&self, fact: steadfast_audit::Fact) {
+        self.note(Noted::Fact(fact));
+    }
+
+    /// Notes a fault.
+    pub fn fault(&self, kind: FaultKind, process: Option<&str>, lasts: Duration) {
+        let lasts_us = u64::try_from(lasts.as_micros()).unwrap_or(u64::MAX);
+        let process = process.map(str::to_owned);
+        self.fact(steadfast_audit::Fact::Fault(Fault { kind, process, lasts_us }));
+    }
+
+    /// Notes that a process began or ended its life.
+    pub fn life(&self, process: &str, life: Life) {
+        self.fact(steadfast_audit::Fact::Process(process.to_owned(), life));
+    }
+
     /// Notes that an activity begins in a process, and returns the run.
-    pub fn begin(&self, process: &str, ctx: &ActivityContext) -> Run {
+    pub async fn begin(&self, process: &str, ctx: &ActivityContext) -> Run {
+        let session = match ctx.session() {
+            Some(session) => {
+                let (epoch, is_first) = (session.epoch(), session.is_first_turn());
+                let state = session.state_or_init(async move { Ok::<u64, String>(epoch) }).await;
+                Some(SessionRun {
+                    owner: session.key().instance.clone(),
+                    id: session.key().session_id.clone(),
+                    epoch,
+                    is_first,
+                    state_epoch: state.ok().map(|epoch| *epoch),
+                })
+            }
+            None => None,
+        };
         let at = self.time.now();
         let mut notes = self.lock();
         let run = Run {
-            number: notes.len(),
+            number: notes.len() as u64,
             process: process.to_owned(),
             instance: ctx.instance_id().to_owned(),
             execution: ctx.execution_id(),
             id: ctx.activity_id(),
             name: ctx.activity_name().to_owned(),
             attempt: ctx.attempt(),
-            session: ctx.session().map(|session| (format!("{:?}", session.key()), session.epoch())),
+            session,
         };
-        notes.push(Note { at, what: Fact::Began(run.clone()) });
+        notes.push(Note { at, what: Noted::Fact(steadfast_audit::Fact::Began(run.clone())) });
         run
     }
 
@@ -121,23 +111,21 @@ impl Journal {
         self.lock().clone()
     }
 
+    /// Returns what the auditor looks at.
+    pub fn evidence(&self) -> Evidence {
+        let notes = self.lock();
+        let entries = notes.iter().filter_map(|note| match &note.what {
+            Noted::Fact(fact) => {
+                let at_us = u64::try_from(note.at.as_micros()).unwrap_or(u64::MAX);
+                Some(Entry { at_us, fact: fact.clone() })
+            }
+            Noted::World(_) | Noted::Call { .. } => None,
+        });
+        Evidence::of(entries.collect())
+    }
+
     fn lock(&self) -> MutexGuard<'_, Vec<Note>> {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Run {
-    /// Returns the key of the activity, which all of its runs share.
-    pub fn key(&self) -> (&str, u64, u64) {
-        (&self.instance, self.execution, self.id)
-    }
-}
-
-impl Display for Run {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Self { process, instance, execution, id, name, attempt, session, .. } = self;
-        write!(f, "{name} of {instance}/{execution} #{id} in {process}, delivery {attempt}")?;
-        session.iter().try_for_each(|(key, epoch)| write!(f, ", session {key} epoch {epoch}"))
     }
 }
 
@@ -145,11 +133,10 @@ impl Display for Note {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "{:>12.6} ", self.at.as_secs_f64())?;
         match &self.what {
-            Fact::World(text) => write!(f, "** {text}"),
-            Fact::Call { process, method, answer } => write!(f, "{process}: {method} -> {answer}"),
-            Fact::Began(run) => write!(f, "begins {run}"),
-            Fact::Ended(run, outcome) => write!(f, "ends {run}: {outcome:?}"),
-            Fact::Told(told) => write!(f, "client is told {told:?}"),
+            Noted::World(text) => write!(f, "** {text}"),
+            Noted::Call { process, method, answer } => write!(f, "{process}: {method} -> {answer}"),
+            Noted::Fact(steadfast_audit::Fact::Began(run)) => write!(f, "begins {run}"),
+            Noted::Fact(fact) => write!(f, "{fact:?}"),
         }
     }
 }

@@ -8,7 +8,10 @@
 pub mod audit;
 pub mod client;
 pub mod code;
+pub mod engine;
 pub mod journal;
+#[cfg(feature = "mutations")]
+pub mod mutations;
 pub mod process;
 pub mod story;
 pub mod time;

@@ -6,11 +6,12 @@ use std::{
     time::Duration,
 };
 
+use steadfast_audit::FaultKind;
 use steadfast_store::{ProviderError, ProviderErrorKind, Store, StoreCall, forward_store};
 use steadfast_testing::program::dice::Dice;
 
 use crate::{
-    journal::{Fact, Journal},
+    journal::{Journal, Noted},
     process::Life,
     time::WorldTime,
 };
@@ -28,6 +29,24 @@ pub enum Disturbance {
     DiesBefore,
     /// The process dies after the call had its effect, before the answer.
     DiesAfter,
+}
+
+impl Disturbance {
+    fn fault(self) -> FaultKind {
+        match self {
+            Self::Fails(_) => FaultKind::Failed,
+            Self::LosesAnswer(_) => FaultKind::Unanswered,
+            Self::Late(_) => FaultKind::Late,
+            Self::DiesBefore | Self::DiesAfter => FaultKind::Killed,
+        }
+    }
+
+    fn lasts(self) -> Duration {
+        match self {
+            Self::Late(by) => by,
+            Self::Fails(_) | Self::LosesAnswer(_) | Self::DiesBefore | Self::DiesAfter => Duration::ZERO,
+        }
+    }
 }
 
 /// A disturbance that waits for its call.
@@ -152,6 +171,9 @@ impl Wire {
         let method = call.method();
         let (delay, disturbance) = self.line.decide(method);
         self.wait(delay).await;
+        if let Some(disturbance) = disturbance {
+            self.journal.fault(disturbance.fault(), Some(&self.process), disturbance.lasts());
+        }
         let answer = match disturbance {
             _ if self.line.is_down() => Err(unreachable(method)),
             None => self.answer(method, future).await,
@@ -171,7 +193,7 @@ impl Wire {
             }
         };
         let told = answer.as_ref().map_or_else(|error| format!("{:?}", error.kind), |_| "ok".to_owned());
-        self.journal.note(Fact::Call { process: self.process.clone(), method, answer: told });
+        self.journal.note(Noted::Call { process: self.process.clone(), method, answer: told });
         answer
     }
 

@@ -12,8 +12,8 @@ use std::{
 use steadfast::{
     Client, TagFilter,
     providers::{Provider, Store},
-    runtime::{Runtime, RuntimeOptions},
 };
+use steadfast_audit::{Life, Violation, Watch, WatchedStore};
 use steadfast_clock::SeededRandom;
 use steadfast_memory::MemoryStore;
 use steadfast_testing::program::dice::Dice;
@@ -21,7 +21,8 @@ use steadfast_testing::program::dice::Dice;
 use crate::{
     client,
     code::{self, Place},
-    journal::{Fact, Journal, Note},
+    engine::{Runtime, RuntimeOptions},
+    journal::{Journal, Note, Noted},
     process::Process,
     story::{Story, Trouble},
     time::{HostClock, HostTime, WorldTime},
@@ -33,8 +34,8 @@ use crate::{
 pub struct Played {
     /// All that happened.
     pub notes: Vec<Note>,
-    /// The promises that were broken, in words; empty if all held.
-    pub violations: Vec<String>,
+    /// The promises that were broken; empty if all held.
+    pub violations: Vec<Violation>,
     /// How often the world let a process run.
     pub steps: u64,
 }
@@ -78,15 +79,16 @@ pub fn play_on(
     world.client.spawn(ended.task);
     world.run_until(calm.saturating_add(PATIENCE), || ended.flag.load(Ordering::Relaxed))?;
     if world.steps >= MOST_STEPS {
-        violations.push(format!("I7: the tasks never wait: {MOST_STEPS} steps"));
+        let text = format!("the tasks never wait: {MOST_STEPS} steps");
+        violations.push(Violation { rule: "I7", text });
     }
     if ended.flag.load(Ordering::Relaxed) {
         let end = world.time.now().saturating_add(AFTERMATH);
         world.run_until(end, || false)?;
     }
-    let audit = crate::audit::audit(&world.client_place(), story, &world.journal);
+    let audit = crate::audit::audit(&world.client_place(), story, &world.journal, &world.watch);
     let done = Arc::new(AtomicBool::new(false));
-    let found: Arc<Mutex<Vec<String>>> = Arc::default();
+    let found: Arc<Mutex<Vec<Violation>>> = Arc::default();
     let (flag, list) = (Arc::clone(&done), Arc::clone(&found));
     world.client.spawn(async move {
         let all = audit.await;
@@ -105,6 +107,7 @@ struct World<'a> {
     time: WorldTime,
     dice: Dice,
     store: Arc<dyn Store>,
+    watch: Watch,
     journal: Journal,
     seats: Vec<Seat>,
     client: Process,
@@ -147,6 +150,7 @@ impl<'a> World<'a> {
         let time = WorldTime::default();
         let journal = Journal::new(&time);
         let store_clock: Arc<dyn steadfast_clock::Clock> = Arc::new(HostTime(HostClock::new(&time, 0, 0)));
+        let store = WatchedStore::new(open(Arc::clone(&store_clock)), store_clock);
         let seats = story.workers.iter().enumerate().map(|(number, worker)| Seat {
             host: HostClock::new(&time, worker.ahead_ms, worker.drift),
             line: Line::new(story.seed ^ (number as u64 + 1) << 32),
@@ -159,7 +163,8 @@ impl<'a> World<'a> {
         Ok(Self {
             story,
             dice: Dice::new(story.seed),
-            store: open(store_clock),
+            watch: store.watch(),
+            store: Arc::new(store),
             journal,
             seats: seats.collect(),
             client: Process::new()?,
@@ -197,7 +202,7 @@ impl<'a> World<'a> {
 
     /// Ends all trouble, and starts what is dead.
     fn heal(&mut self) -> std::io::Result<()> {
-        self.journal.note(Fact::World("all trouble ends".to_owned()));
+        self.journal.note(Noted::World("all trouble ends".to_owned()));
         for number in 0..self.seats.len() {
             let seat = &mut self.seats[number];
             seat.line.heal();
@@ -256,7 +261,7 @@ impl<'a> World<'a> {
                 seat.clear();
                 let at = self.time.now().saturating_add(seat.restart);
                 seat.restart = RESTART;
-                self.journal.note(Fact::World(format!("worker {number} is dead")));
+                self.journal.life(&format!("w{number}.{}", seat.starts), Life::Dead);
                 self.plan(at, Act::Start(number));
             }
         }
@@ -278,19 +283,19 @@ impl<'a> World<'a> {
             Act::Thaw(number) => {
                 if let Some(seat) = self.seats.get_mut(number) {
                     seat.frozen = seat.frozen.saturating_sub(1);
-                    self.journal.note(Fact::World(format!("worker {number} goes on")));
+                    self.journal.note(Noted::World(format!("worker {number} goes on")));
                 }
             }
             Act::Wake(number, slept) => {
                 if let Some(seat) = self.seats.get_mut(number) {
                     seat.host.woke_after(slept);
                     seat.frozen = seat.frozen.saturating_sub(1);
-                    self.journal.note(Fact::World(format!("the machine of worker {number} wakes")));
+                    self.journal.note(Noted::World(format!("the machine of worker {number} wakes")));
                 }
             }
             Act::Mend(number) => {
                 self.seats.get(number).iter().for_each(|seat| seat.line.cut(false));
-                self.journal.note(Fact::World(format!("worker {number} reaches the store again")));
+                self.journal.note(Noted::World(format!("worker {number} reaches the store again")));
             }
             Act::Hasten(number) => {
                 self.seats.get(number).iter().for_each(|seat| seat.line.slow(Duration::ZERO));
@@ -302,7 +307,10 @@ impl<'a> World<'a> {
 
     fn happen(&mut self, number: usize) {
         let Some(event) = self.story.events.get(number) else { return };
-        self.journal.note(Fact::World(format!("{:?}", event.what)));
+        self.journal.note(Noted::World(format!("{:?}", event.what)));
+        crate::audit::note_faults(&self.journal, &event.what, |number| {
+            self.seats.get(number).map(|seat| format!("w{number}.{}", seat.starts))
+        });
         let place = self.client_place();
         match event.what.clone() {
             Trouble::Kill(number, back) => self.kill(number, back),
@@ -407,7 +415,7 @@ impl<'a> World<'a> {
             *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(runtime);
         });
         seat.process = Some(process);
-        self.journal.note(Fact::World(format!("{name} starts")));
+        self.journal.life(&name, Life::Started);
         Ok(())
     }
 

@@ -41,6 +41,21 @@ pub(super) fn no_session_outlives_its_instance(case: &Case) -> Vec<Violation> {
     owned.map(|key| broken("A10", format!("{key:?} outlives its instance"))).collect()
 }
 
+/// How long a shared session without work may be in the store: it is idle, its lease ends, it is cleaned up.
+const KEPT_MS: u64 = 800_000;
+
+/// D20: sessions that have ended are cleaned up.
+pub(super) fn ended_sessions_are_cleaned_up(case: &Case) -> Vec<Violation> {
+    let turns = case.records.instances.values().filter_map(|instance| instance.turn.as_ref());
+    let Some(now_ms) = turns.map(|turn| turn.now_ms).max().filter(|_| case.terms.all_ended) else {
+        return Vec::new();
+    };
+    let old = case.records.sessions.values().filter(|session| {
+        session.queued == 0 && session.last_activity_at_ms.saturating_add(KEPT_MS) < now_ms
+    });
+    old.map(|session| broken("D20", format!("at {now_ms} there is still {session:?}"))).collect()
+}
+
 /// I12: no row becomes unreadable by itself.
 pub(super) fn nothing_is_set_aside(case: &Case) -> Vec<Violation> {
     case.records.set_aside.iter().map(|row| broken("I12", format!("{row:?} is set aside"))).collect()
@@ -66,5 +81,5 @@ pub(super) fn no_infrastructure_fails_an_instance(case: &Case) -> Vec<Violation>
 }
 
 fn kills(kind: FaultKind) -> bool {
-    matches!(kind, FaultKind::Killed | FaultKind::Disturbed | FaultKind::StoreKilled)
+    matches!(kind, FaultKind::Killed | FaultKind::Unanswered | FaultKind::Cut | FaultKind::StoreKilled)
 }

@@ -126,6 +126,9 @@ pub(super) fn a_termination_ends_its_instance(case: &Case) -> Vec<Violation> {
         );
         let told_ms = began_ms.saturating_add(at_us / 1_000);
         let ended_ms = instance.state.updated_at_ms;
+        if instance.state.created_at_ms > told_ms {
+            continue;
+        }
         let is_late = ended_ms > told_ms.saturating_add(prompt) && seen::is_calm(case, told_ms, ended_ms);
         if !is_terminated && is_late {
             let text = format!("{id} was terminated at {told_ms} and goes on until {ended_ms}");

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use steadfast_core::{AppErrorKind, ErrorDetails, EventKind};
 
 use super::{broken, seen};
-use crate::{Case, FaultKind, Violation};
+use crate::{Case, Entry, Fact, FaultKind, Life, Violation};
 
 /// I6: a result in a history is one that a run of the activity had.
 pub(super) fn results_are_those_of_runs(case: &Case) -> Vec<Violation> {
@@ -49,6 +49,9 @@ pub(super) fn results_are_those_of_runs(case: &Case) -> Vec<Violation> {
 /// Effects: without a fault nothing runs twice; with faults, at most once more for each that can concern the
 /// process of the run before.
 pub(super) fn nothing_runs_twice_without_a_fault(case: &Case) -> Vec<Violation> {
+    if seen::has_deletions(&case.evidence) {
+        return Vec::new();
+    }
     let (runs, faults) = (seen::runs(&case.evidence), seen::faults(&case.evidence));
     let mut by_key: BTreeMap<(&str, u64, u64), Vec<&seen::SeenRun<'_>>> = BTreeMap::new();
     for seen in &runs {
@@ -59,50 +62,56 @@ pub(super) fn nothing_runs_twice_without_a_fault(case: &Case) -> Vec<Violation> 
         let mut used = vec![false; faults.len()];
         for pair in runs.windows(2) {
             let (former, next) = (pair[0], pair[1]);
-            let is_cause = |fault: &seen::SeenFault<'_>| {
-                repeats(fault.fault.kind)
-                    && fault.fault.concerns(&former.run.process)
-                    && fault.began_us <= next.began_us
-                    && fault.ended_us().saturating_add(seen::AFTERMATH_US) >= former.began_us
-            };
-            let cause = (0..faults.len()).find(|number| !used[*number] && is_cause(&faults[*number]));
-            match cause {
-                Some(number) => used[number] = true,
-                None if seen::has_deletions(&case.evidence) => {}
-                None => {
-                    violations.push(broken("effects", format!("{} runs again as {}", former.run, next.run)))
-                }
+            let possible: Vec<usize> =
+                (0..faults.len()).filter(|number| is_cause(&faults[*number], former, next)).collect();
+            let is_enough = possible.iter().any(|number| faults[*number].fault.kind.ends_leases_at_once())
+                || possible.iter().map(|number| faults[*number].fault.lasts_us).sum::<u64>()
+                    >= u64::try_from(case.terms.work_lease.as_micros() / 3).unwrap_or(u64::MAX);
+            match possible.iter().find(|number| !used[**number]) {
+                Some(number) if is_enough => used[*number] = true,
+                _ => violations.push(broken("effects", format!("{} runs again as {}", former.run, next.run))),
             }
         }
     }
     violations
 }
 
-/// Tells whether a fault can make an activity run again.
-fn repeats(kind: FaultKind) -> bool {
-    match kind {
+/// Tells whether a fault can be the reason why an activity runs again. Calls that fail or lose their answer
+/// are made again, so they are none.
+fn is_cause(seen: &seen::SeenFault<'_>, former: &seen::SeenRun<'_>, next: &seen::SeenRun<'_>) -> bool {
+    let repeats = match seen.fault.kind {
         FaultKind::Killed
         | FaultKind::Paused
         | FaultKind::Cut
-        | FaultKind::Disturbed
+        | FaultKind::Late
+        | FaultKind::Slow
         | FaultKind::Drained
         | FaultKind::StoreKilled
         | FaultKind::Released => true,
-        FaultKind::Slow | FaultKind::Stepped => false,
-    }
+        FaultKind::Failed | FaultKind::Unanswered | FaultKind::Stepped => false,
+    };
+    repeats
+        && seen.fault.concerns(&former.run.process)
+        && seen.began_us <= next.began_us
+        && seen.ended_us().saturating_add(seen::AFTERMATH_US) >= former.began_us
 }
 
-/// I12: a delivery counts if its process died of it, or never learned of it; not if it was paused.
+/// How long a process may take to excuse the deliveries that it outlived.
+const EXCUSE_US: u64 = 10_000_000;
+
+/// I12: a delivery counts if its process died of it, or never learned of it. A process that was paused
+/// excuses its deliveries when it goes on.
 pub(super) fn deliveries_count_deaths_only(case: &Case) -> Vec<Violation> {
-    let counts = |kind| {
-        !matches!(kind, FaultKind::Paused | FaultKind::Slow | FaultKind::Stepped | FaultKind::Released)
-    };
     let faults = seen::faults(&case.evidence);
     let runs = seen::runs(&case.evidence);
     let over = runs.iter().filter(|seen| {
-        let before =
-            faults.iter().filter(|fault| counts(fault.fault.kind) && fault.began_us <= seen.began_us);
-        seen.run.attempt as usize > 1 + before.count()
+        let counts = |fault: &&seen::SeenFault<'_>| match fault.fault.kind {
+            FaultKind::Slow | FaultKind::Stepped | FaultKind::Released | FaultKind::Failed => false,
+            FaultKind::Paused => fault.ended_us().saturating_add(EXCUSE_US) > seen.began_us,
+            _ => true,
+        };
+        let before = faults.iter().filter(|fault| fault.began_us <= seen.began_us).filter(counts);
+        !case.terms.lacking.contains(&seen.run.name) && seen.run.attempt as usize > 1 + before.count()
     });
     over.map(|seen| broken("I12", seen.run.to_string())).collect()
 }
@@ -116,4 +125,89 @@ pub(super) fn turns_are_prompt(case: &Case) -> Vec<Violation> {
             && seen::is_calm(case, wait.since_ms, wait.until_ms)
     });
     waits.map(|wait| broken("I7", format!("a message waits for no reason: {wait:?}"))).collect()
+}
+
+/// I9: an activity that was withdrawn does not begin any more, if all is well.
+pub(super) fn withdrawn_activities_do_not_begin(case: &Case) -> Vec<Violation> {
+    let Some(began_ms) = case.terms.store_began_ms else { return Vec::new() };
+    let prompt = u64::try_from(case.terms.prompt.as_millis()).unwrap_or(u64::MAX);
+    let runs = seen::runs(&case.evidence);
+    let mut violations = Vec::new();
+    for (key, withdrawn_ms) in withdrawn(case) {
+        for seen in runs.iter().filter(|seen| seen.run.key() == key) {
+            let at_ms = began_ms.saturating_add(seen.began_us / 1_000);
+            let is_late = at_ms > withdrawn_ms.saturating_add(prompt);
+            if is_late && seen::is_calm(case, withdrawn_ms, at_ms) && !seen::has_deletions(&case.evidence) {
+                let text = format!("{} begins at {at_ms}, it was withdrawn at {withdrawn_ms}", seen.run);
+                violations.push(broken("I9", text));
+            }
+        }
+    }
+    violations
+}
+
+/// F24: an activity that is withdrawn learns of it at once, if all turns and activities are in one process.
+pub(super) fn withdrawn_activities_end_at_once(case: &Case) -> Vec<Violation> {
+    let started = |entry: &&Entry| matches!(entry.fact, Fact::Process(_, Life::Started));
+    let is_alone = case.evidence.entries().iter().filter(started).count() == 1;
+    let Some(began_ms) = case.terms.store_began_ms.filter(|_| is_alone) else { return Vec::new() };
+    let runs = seen::runs(&case.evidence);
+    let mut violations = Vec::new();
+    for (key, withdrawn_ms) in withdrawn(case) {
+        for seen in runs.iter().filter(|seen| seen.run.key() == key) {
+            let ms = |us: u64| began_ms.saturating_add(us / 1_000);
+            let (from, to) = (ms(seen.began_us), ms(seen.ended_us));
+            let is_late = from < withdrawn_ms && to > withdrawn_ms.saturating_add(1_000);
+            if is_late && seen::is_calm(case, withdrawn_ms, withdrawn_ms.saturating_add(1_000)) {
+                let text = format!("{} goes on until {to}, it was withdrawn at {withdrawn_ms}", seen.run);
+                violations.push(broken("F24", text));
+            }
+        }
+    }
+    violations
+}
+
+/// Returns the activities that histories withdraw, with the moments.
+fn withdrawn(case: &Case) -> Vec<((&str, u64, u64), u64)> {
+    let mut all = Vec::new();
+    for (id, instance) in &case.records.instances {
+        for (execution, history) in &instance.executions {
+            for event in history {
+                if let (EventKind::ActivityCancelRequested { .. }, Some(source)) =
+                    (&event.kind, event.source_event_id)
+                {
+                    all.push(((id.as_str(), *execution, source), event.timestamp_ms));
+                }
+            }
+        }
+    }
+    all
+}
+
+/// G5: a delivery to a worker that lacks the code does not count while another one has it, if all is well.
+pub(super) fn refusals_do_not_count(case: &Case) -> Vec<Violation> {
+    let Some(began_ms) = case.terms.store_began_ms else { return Vec::new() };
+    let runs = seen::runs(&case.evidence);
+    let counted = runs.iter().filter(|seen| {
+        let at_ms = began_ms.saturating_add(seen.began_us / 1_000);
+        seen.run.attempt > 1 && seen::is_calm(case, at_ms.saturating_sub(60_000), at_ms)
+    });
+    counted.map(|seen| broken("G5", format!("{}, and nothing went wrong", seen.run))).collect()
+}
+
+/// I12: a process that outlives a lease excuses the delivery, if nothing but pauses happened.
+pub(super) fn outlived_deliveries_are_excused(case: &Case) -> Vec<Violation> {
+    let Some(watch) = &case.terms.watch else { return Vec::new() };
+    let only_pauses = seen::faults(&case.evidence).iter().all(|seen| {
+        matches!(
+            seen.fault.kind,
+            FaultKind::Paused | FaultKind::Stepped | FaultKind::Failed | FaultKind::Released
+        )
+    });
+    if !only_pauses || seen::has_deletions(&case.evidence) {
+        return Vec::new();
+    }
+    let left = watch.outlived().into_iter();
+    left.map(|row| broken("I12", format!("the lease of {row} ended, and its holder did not excuse it")))
+        .collect()
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use steadfast_core::SessionKey;
 
 use super::{broken, seen};
-use crate::{Case, FaultKind, SessionRun, Violation};
+use crate::{Case, Fact, FaultKind, Life, SessionRun, Violation};
 
 /// Runs a check on each run on a session, in the order of their beginnings.
 fn each<'a>(runs: &'a [seen::SeenRun<'a>]) -> impl Iterator<Item = (&'a seen::SeenRun<'a>, &'a SessionRun)> {
@@ -134,6 +134,39 @@ pub(super) fn capacity_holds(case: &Case) -> Vec<Violation> {
         let sessions: BTreeSet<SessionKey> = at_once.map(|(_, session)| session.key()).collect();
         if sessions.len() > *capacity {
             violations.push(broken("A8", format!("{}: {} sessions at once", seen.run, sessions.len())));
+        }
+    }
+    violations
+}
+
+/// D17: the lease of a session that is not idle is extended, if all is well.
+pub(super) fn sessions_in_use_are_renewed(case: &Case) -> Vec<Violation> {
+    let Some(watch) = &case.terms.watch else { return Vec::new() };
+    let lost = watch
+        .expired_claims()
+        .into_iter()
+        .filter(|expired| seen::is_calm(case, expired.since_ms.saturating_sub(60_000), expired.until_ms));
+    lost.map(|expired| broken("D17", format!("a session is lost for no reason: {expired:?}"))).collect()
+}
+
+/// D25: a process that drains releases its sessions before it ends, if all is well.
+pub(super) fn a_drained_process_releases_its_sessions(case: &Case) -> Vec<Violation> {
+    let (Some(watch), Some(began_ms)) = (&case.terms.watch, case.terms.store_began_ms) else {
+        return Vec::new();
+    };
+    let (runs, faults) = (seen::runs(&case.evidence), seen::faults(&case.evidence));
+    let mut violations = Vec::new();
+    for entry in case.evidence.entries() {
+        let Fact::Process(process, Life::Dead) = &entry.fact else { continue };
+        let mine: Vec<_> = faults.iter().filter(|seen| seen.fault.concerns(process)).collect();
+        let has_drained = mine.iter().all(|seen| seen.fault.kind == FaultKind::Drained) && !mine.is_empty();
+        let dead_ms = began_ms.saturating_add(entry.at_us / 1_000);
+        for (seen, session) in each(&runs).filter(|(seen, _)| has_drained && seen.run.process == *process) {
+            let end_ms = watch.claim_end_ms(&session.key(), session.epoch);
+            if end_ms.is_some_and(|end_ms| end_ms > dead_ms) {
+                violations
+                    .push(broken("D25", format!("{} holds its session after it has drained", seen.run)));
+            }
         }
     }
     violations

@@ -21,6 +21,8 @@ pub(super) struct Granted<R> {
     pub(super) is_settled: bool,
     /// Whether its delivery was taken off the count.
     pub(super) is_excused: bool,
+    /// Whether its holder asked for that.
+    pub(super) is_asked: bool,
 }
 
 impl<R> Granted<R> {
@@ -37,12 +39,18 @@ impl<R> Default for Leases<R> {
 
 impl<R: std::fmt::Debug> Leases<R> {
     pub(super) fn grant(&mut self, token: &LeaseToken, row: R, until_ms: u64) {
-        let granted = Granted { row, until_ms, is_settled: false, is_excused: false };
+        let granted = Granted { row, until_ms, is_settled: false, is_excused: false, is_asked: false };
         self.by_token.insert(token.as_str().to_owned(), granted);
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = &Granted<R>> {
         self.by_token.values()
+    }
+
+    /// Returns what was leased by a holder that let the lease expire and said nothing about it.
+    pub(super) fn outlived(&self, now: u64) -> impl Iterator<Item = &R> {
+        let expired = self.by_token.values().filter(move |granted| !granted.is_live(now));
+        expired.filter(|granted| !granted.is_settled && !granted.is_asked).map(|granted| &granted.row)
     }
 
     pub(super) fn get_mut(&mut self, token: &LeaseToken) -> Option<&mut Granted<R>> {

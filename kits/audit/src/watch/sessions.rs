@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use steadfast_core::{SessionConcurrency, SessionKey, WorkItem};
 use steadfast_store::{
     Claim, ClaimedSession, Owner, RenewSessions, SessionRef, SessionRequest, SessionScope, SessionsRenewed,
-    TurnCommit, rules::SessionEffect,
+    TurnCommit,
+    rules::{SessionEffect, is_same_owner},
 };
 
-use super::{Found, lease::after};
+use super::{ExpiredClaim, Found, lease::after};
 
 /// The claims of sessions, the sessions that are open, and who watches them.
 #[derive(Default)]
@@ -20,6 +21,9 @@ pub(super) struct SessionShadow {
     nodes: BTreeMap<String, u64>,
     open: BTreeMap<SessionKey, SessionConcurrency>,
     watchers: BTreeMap<SessionKey, BTreeMap<(String, u64), HasSeen>>,
+    /// The actual ends of claims that were released.
+    released: BTreeMap<(SessionKey, u64), u64>,
+    pub(super) expired: Vec<ExpiredClaim>,
 }
 
 /// Whether a watcher has seen an attachment of the session: only a later one is a move.
@@ -29,6 +33,8 @@ struct ClaimShadow {
     owner: Owner,
     epoch: u64,
     until_ms: u64,
+    /// Whether the lease may end by itself: it was released, or the session was idle.
+    may_end: bool,
 }
 
 /// A move of a session that an execution is to be told of.
@@ -63,6 +69,10 @@ impl SessionShadow {
 
     pub(super) fn claim_until_ms(&self, key: &SessionKey, epoch: u64) -> Option<u64> {
         self.ends.get(&(key.clone(), epoch)).copied()
+    }
+
+    pub(super) fn claim_end_ms(&self, key: &SessionKey, epoch: u64) -> Option<u64> {
+        self.released.get(&(key.clone(), epoch)).copied().or_else(|| self.claim_until_ms(key, epoch))
     }
 
     /// Looks at the session of a leased activity. Returns the watchers that are to be told of a move.
@@ -112,6 +122,10 @@ impl SessionShadow {
                 format!("{key:?} is claimed at {now} by {:?}; {owner:?} has it until {until}", asked.owner);
             found.add_unless_deleted("A5", text);
         }
+        if let Some(known) = known.filter(|known| known.until_ms <= now && !known.may_end) {
+            let (key, epoch, since_ms) = (key.clone(), known.epoch, known.until_ms);
+            self.expired.push(ExpiredClaim { key, epoch, since_ms, until_ms: now });
+        }
         if *epoch <= self.highest {
             found.add("A2", format!("{key:?} is claimed with epoch {epoch}, after {}", self.highest));
         }
@@ -123,7 +137,8 @@ impl SessionShadow {
     fn prove(&mut self, key: &SessionKey, epoch: u64, owner: &Owner, until_ms: u64) {
         let end = self.ends.entry((key.clone(), epoch)).or_insert(until_ms);
         *end = (*end).max(until_ms);
-        self.claims.insert(key.clone(), ClaimShadow { owner: owner.clone(), epoch, until_ms });
+        self.claims
+            .insert(key.clone(), ClaimShadow { owner: owner.clone(), epoch, until_ms, may_end: false });
     }
 
     fn told_of_move(&mut self, key: &SessionKey, epoch: u64) -> Vec<Migration> {
@@ -173,6 +188,9 @@ impl SessionShadow {
                 found.add("A11", format!("{claim:?} is let go at {now} while an activity runs on it"));
             }
         }
+        for claim in &answer.idle {
+            self.claims.entry(claim.key.clone()).and_modify(|known| known.may_end = true);
+        }
         for claim in &answer.untaken {
             self.end(&claim.key, now);
         }
@@ -197,14 +215,16 @@ impl SessionShadow {
     }
 
     fn holds(&self, claim: &SessionRef, owner: &Owner, now: u64) -> bool {
-        self.claims
-            .get(&claim.key)
-            .is_some_and(|known| known.epoch == claim.epoch && known.owner == *owner && known.until_ms > now)
+        self.claims.get(&claim.key).is_some_and(|known| {
+            known.epoch == claim.epoch && is_same_owner(&known.owner, owner) && known.until_ms > now
+        })
     }
 
     fn end(&mut self, key: &SessionKey, now: u64) {
         if let Some(known) = self.claims.get_mut(key) {
             known.until_ms = known.until_ms.min(now);
+            known.may_end = true;
+            self.released.insert((key.clone(), known.epoch), known.until_ms);
         }
     }
 
@@ -242,7 +262,9 @@ impl SessionShadow {
 
     fn close(&mut self, key: SessionKey, closed: &mut BTreeSet<SessionKey>) {
         self.open.remove(&key);
-        self.claims.remove(&key);
+        if let Some(known) = self.claims.remove(&key) {
+            self.released.insert((key.clone(), known.epoch), 0);
+        }
         closed.insert(key);
     }
 }

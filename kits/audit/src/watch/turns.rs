@@ -52,6 +52,12 @@ struct Pending {
     is_expected: bool,
 }
 
+impl Pending {
+    fn is_no_stray(&self) -> bool {
+        self.is_expected || is_start(&self.item)
+    }
+}
+
 impl TurnShadow {
     pub(super) fn post(&mut self, envelope: &Envelope, now: u64) {
         let due = after(now, envelope.delay.unwrap_or_default());
@@ -99,7 +105,7 @@ impl TurnShadow {
         }
         // The store itself sends some messages, which the watch cannot count.
         if taken.len() == lease.messages.len() && highest != lease.attempt {
-            found.add(
+            found.add_unless_deleted(
                 "I12",
                 format!("a turn of {instance} at {now} is told delivery {}, it is {highest}", lease.attempt),
             );
@@ -135,7 +141,9 @@ impl TurnShadow {
 
     fn note_wait(&mut self, instance: &str, now: u64) {
         let mine = self.messages.values().filter(|pending| pending.item.instance() == instance);
-        let ready = mine.filter(|pending| pending.visible_ms <= now && !pending.is_refused);
+        // A message that came before its instance may be a stray, which was settled.
+        let ready = mine.filter(|pending| pending.is_no_stray() && pending.visible_ms <= now);
+        let ready = ready.filter(|pending| !pending.is_refused);
         if let Some(oldest) = ready.map(|pending| pending.visible_ms).min() {
             let freed = self.freed.get(instance).copied().unwrap_or(0);
             let expired = self.leases.all().filter(|granted| granted.row.instance == instance);
@@ -153,11 +161,13 @@ impl TurnShadow {
             if self.is_expected_migration(&message.item) {
                 continue;
             }
-            let mut same = self
-                .messages
-                .iter()
-                .filter(|(place, pending)| pending.item == message.item && !taken.contains(*place));
-            let Some((place, pending)) = same.next() else {
+            let same =
+                |(place, pending): &(&u64, &Pending)| pending.item == message.item && !taken.contains(*place);
+            // A stray of the same text may have been settled.
+            let is_kept = |found: &(&u64, &Pending)| same(found) && found.1.is_no_stray();
+            let mut all = self.messages.iter();
+            let known = all.find(is_kept).or_else(|| self.messages.iter().find(same));
+            let Some((place, pending)) = known else {
                 found
                     .add("I5", format!("at {now} a turn is given what is not under way: {:?}", message.item));
                 continue;
@@ -189,7 +199,7 @@ impl TurnShadow {
         let is_left = |(place, pending): &(&u64, &Pending)| {
             pending.item.instance() == lease.instance
                 && pending.visible_ms <= lease.now_ms
-                && (pending.is_expected || is_start(&pending.item))
+                && pending.is_no_stray()
                 && !taken.contains(*place)
         };
         if lease.messages.len() < MAX_TURN_MESSAGES
@@ -278,9 +288,15 @@ impl TurnShadow {
         }
     }
 
+    /// Returns what was leased by a holder that let the lease expire and said nothing about it.
+    pub(super) fn outlived(&self, now: u64) -> Vec<String> {
+        self.leases.outlived(now).map(|row| format!("{row:?}")).collect()
+    }
+
     pub(super) fn excused(&mut self, token: &LeaseToken, excused: bool, now: u64, found: &mut Found) {
         let Some(granted) = self.leases.get_mut(token) else { return };
         let instance = granted.row.instance.as_str();
+        granted.is_asked = true;
         let may = !granted.is_live(now) && !granted.is_settled && !granted.is_excused;
         if excused && !may {
             found.add("I12", format!("a delivery of {instance} is taken off at {now}, which counts"));

@@ -169,8 +169,19 @@ impl WorkShadow {
         }
     }
 
+    /// Returns what was leased by a holder that let the lease expire and said nothing about it.
+    pub(super) fn outlived(&self, now: u64) -> Vec<String> {
+        // A holder that learns that its work was withdrawn, or done by another one, need not excuse it.
+        let is_queued = |leased: &&Leased| {
+            let row = self.rows.get(&leased.key);
+            row.is_some_and(|row| row.life == leased.life && row.end != Some(WorkEnd::Withdrawn))
+        };
+        self.leases.outlived(now).filter(is_queued).map(|row| format!("{row:?}")).collect()
+    }
+
     pub(super) fn excused(&mut self, token: &LeaseToken, excused: bool, now: u64, found: &mut Found) {
         let Some(granted) = self.leases.get_mut(token) else { return };
+        granted.is_asked = true;
         let may = !granted.is_live(now) && !granted.is_settled && !granted.is_excused;
         let key = granted.row.key.clone();
         let row = self.rows.get_mut(&key).filter(|row| row.life == granted.row.life && row.end.is_none());

@@ -1,0 +1,15 @@
+//! The engine that runs in a world: the real one, or a copy of it with mutants in it.
+
+#[cfg(not(feature = "mutations"))]
+pub use steadfast::{
+    ActivityContext,
+    runtime::{
+        Runtime, RuntimeOptions,
+        registry::{ActivityRegistry, OrchestrationRegistry},
+    },
+};
+#[cfg(feature = "mutations")]
+pub use steadfast_broken::{
+    ActivityContext, Runtime, RuntimeOptions,
+    registry::{ActivityRegistry, OrchestrationRegistry},
+};

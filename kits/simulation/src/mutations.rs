@@ -1,0 +1,119 @@
+//! Broken engines: each must be caught by the auditor within a bounded number of stories.
+//!
+//! A mutant is the runtime or the memory store with one place changed (`kits/broken`, `kits/mutants`). Worlds
+//! with a mutant are played until the auditor finds a violation. The same story is then played on the
+//! unbroken copy, where it must find none: otherwise the violation proves nothing.
+
+mod focus;
+
+use std::{
+    io,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use steadfast_audit::Violation;
+
+use crate::{story::Story, world::play_on};
+use focus::Focus;
+
+/// A mutant, and how it was caught.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// Counts the mutants.
+    pub number: usize,
+    /// Where it is: `runtime` or `memory`, with the file.
+    pub place: String,
+    /// What is broken.
+    pub what: &'static str,
+    /// The rule that the change breaks.
+    pub clause: &'static str,
+    /// The first violation that was found, and how many stories that took; `None` if it survived.
+    pub caught: Option<(Violation, u64)>,
+    /// What the auditor finds in the same story on the unbroken copy.
+    pub unbroken: Vec<Violation>,
+}
+
+/// One mutant.
+#[derive(Clone, Copy)]
+struct Candidate {
+    place: &'static str,
+    file: &'static str,
+    what: &'static str,
+    clause: &'static str,
+}
+
+/// Lists the mutants: those of the runtime, then those of the memory store that a story can observe.
+fn candidates() -> Vec<Candidate> {
+    let runtime = steadfast_broken::MUTANTS.iter().map(|mutant| Candidate {
+        place: "runtime",
+        file: mutant.file,
+        what: mutant.name,
+        clause: mutant.clause,
+    });
+    let observed = steadfast_mutants::MUTANTS.iter().filter(|mutant| focus::is_observable(mutant.name));
+    let memory = observed.map(|mutant| Candidate {
+        place: "memory",
+        file: mutant.file,
+        what: mutant.name,
+        clause: mutant.clause,
+    });
+    runtime.chain(memory).collect()
+}
+
+/// Plays stories on every mutant whose name contains `only`, at most `seeds` on each, on two threads. `tell`
+/// is called for each mutant when it is decided.
+///
+/// # Errors
+///
+/// What the operating system says if it cannot give descriptors to a process.
+pub fn table(seeds: u64, only: Option<&str>, tell: impl Fn(&Row) + Sync) -> io::Result<Vec<Row>> {
+    let all = candidates();
+    let chosen: Vec<(usize, Candidate)> = all
+        .into_iter()
+        .enumerate()
+        .filter(|(_, candidate)| only.is_none_or(|only| candidate.what.contains(only)))
+        .collect();
+    let (next, rows) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        let work = || -> io::Result<()> {
+            while let Some((number, candidate)) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let row = decide(*number + 1, *candidate, seeds)?;
+                tell(&row);
+                rows.lock().unwrap_or_else(PoisonError::into_inner).push(row);
+            }
+            Ok(())
+        };
+        let threads = [scope.spawn(work), scope.spawn(work)];
+        threads.into_iter().try_for_each(|thread| thread.join().unwrap_or(Err(io::Error::other("panicked"))))
+    })?;
+    let mut rows = rows.into_inner().unwrap_or_else(PoisonError::into_inner);
+    rows.sort_by_key(|row| row.number);
+    Ok(rows)
+}
+
+fn decide(number: usize, candidate: Candidate, seeds: u64) -> io::Result<Row> {
+    let Candidate { place, file, what, clause } = candidate;
+    let focus = Focus::of(what);
+    let mut row =
+        Row { number, place: format!("{place}/{file}"), what, clause, caught: None, unbroken: Vec::new() };
+    for seed in 1..=seeds {
+        let story = focus.applied(Story::of(seed));
+        if let Some(violation) = violations(&story, candidate.place, what)?.into_iter().next() {
+            row.caught = Some((violation, seed));
+            row.unbroken = violations(&story, "", "none")?;
+            break;
+        }
+    }
+    Ok(row)
+}
+
+fn violations(story: &Story, place: &str, what: &'static str) -> io::Result<Vec<Violation>> {
+    steadfast_broken::choose(if place == "runtime" { what } else { "none" });
+    let memory = if place == "memory" { what } else { "none" };
+    let played = play_on(story, |clock| steadfast_mutants::open(memory, clock));
+    steadfast_broken::choose("none");
+    Ok(played?.violations)
+}
