@@ -15,7 +15,10 @@ use steadfast_clock::{Clock, SystemClock};
 use steadfast_testing::program::dice::Dice;
 use tempfile::TempDir;
 
-use self::{clients::Clients, trouble::Trouble};
+use self::{
+    clients::{Clients, LoadOptions},
+    trouble::Trouble,
+};
 use crate::{
     address::Address,
     code::Code,
@@ -58,6 +61,10 @@ pub struct CrashArguments {
     /// How many instances run at a time, children aside
     #[arg(long, value_name = "N", default_value = "120")]
     pub window: usize,
+    /// Delete instances while they run and start others under their ids; what one execution left is then hard
+    /// to tell from the next, and some checks are left out
+    #[arg(long)]
+    pub deletions: bool,
     /// How long everything may take to end when the trouble is over, in seconds
     #[arg(long, value_name = "S", default_value = "240")]
     pub patience: u64,
@@ -127,7 +134,7 @@ impl Stage {
             notes.clone(),
             &self.tally,
             self.seed,
-            self.arguments.window,
+            LoadOptions { window: self.arguments.window, deletions: self.arguments.deletions },
         );
         let until = SystemClock.monotonic() + self.arguments.minutes;
         let dice = |salt: u64| Dice::new(self.seed.wrapping_mul(0x9E37_79B9).wrapping_add(salt));

@@ -33,19 +33,27 @@ pub(super) struct Clients<'a> {
     notes: Notes,
     tally: &'a Tally,
     seed: u64,
-    /// How many instances run at a time.
-    window: usize,
+    load: LoadOptions,
     started: Cell<u64>,
     messages: Cell<u64>,
     running: RefCell<Vec<String>>,
     surprises: RefCell<Vec<String>>,
 }
 
+/// What clients do.
+#[derive(Clone, Copy)]
+pub(super) struct LoadOptions {
+    /// How many instances run at a time.
+    pub(super) window: usize,
+    /// Whether instances are deleted and started again under their ids.
+    pub(super) deletions: bool,
+}
+
 impl<'a> Clients<'a> {
-    pub(super) fn new(client: Client, notes: Notes, tally: &'a Tally, seed: u64, window: usize) -> Self {
+    pub(super) fn new(client: Client, notes: Notes, tally: &'a Tally, seed: u64, load: LoadOptions) -> Self {
         let (started, messages) = Default::default();
         let (running, surprises) = Default::default();
-        Self { client, notes, tally, seed, window, started, messages, running, surprises }
+        Self { client, notes, tally, seed, load, started, messages, running, surprises }
     }
 
     /// Returns how many instances run, as far as is known.
@@ -105,7 +113,7 @@ impl<'a> Clients<'a> {
         while SystemClock.monotonic() < until {
             SystemClock.sleep(Duration::from_millis(5 + dice.roll() % 30)).await;
             let running = self.running.borrow().clone();
-            let is_room = running.len() < self.window;
+            let is_room = running.len() < self.load.window;
             let instance = match dice.pick(&running) {
                 Some(instance) if !(is_room && dice.chance(300)) => instance.clone(),
                 _ if is_room => {
@@ -122,7 +130,19 @@ impl<'a> Clients<'a> {
     async fn start(&self, dice: &mut Dice) -> Result<()> {
         let number = self.started.get();
         self.started.set(number + 1);
-        let (instance, program) = (format!("i{number}"), dice.below(code::PROGRAMS));
+        self.start_as(dice, format!("i{number}")).await
+    }
+
+    /// Deletes an instance with all that it has under way, and starts another one under its id.
+    async fn start_anew(&self, dice: &mut Dice, instance: String) -> Result<()> {
+        let call = async { self.client.delete_instance(&instance, true).await.map(drop) };
+        self.tell(Told::Deleted(instance.clone()), call).await?;
+        self.tally.count("deletions");
+        self.start_as(dice, instance).await
+    }
+
+    async fn start_as(&self, dice: &mut Dice, instance: String) -> Result<()> {
+        let program = dice.below(code::PROGRAMS);
         // It runs soon; a list that is read meanwhile may miss it.
         self.running.borrow_mut().push(instance.clone());
         let call = self.client.start_orchestration(instance.clone(), code::name(program), "x");
@@ -141,6 +161,7 @@ impl<'a> Clients<'a> {
                 self.tell(Told::Terminated(instance), call).await
             }
             14..24 => self.release(dice).await,
+            24..44 if self.load.deletions && !instance.contains(':') => self.start_anew(dice, instance).await,
             24..500 => self.raise(&instance, dice.pick(names::EVENTS).copied().unwrap_or("e")).await,
             _ => self.enqueue(&instance, dice.pick(names::QUEUES).copied().unwrap_or("q")).await,
         }
@@ -202,7 +223,8 @@ impl<'a> Clients<'a> {
     /// An error that another try cannot mend is none that trouble explains, unless the instance has ended.
     fn note_surprise(&self, told: &Told, error: &ClientError) {
         let mut surprises = self.surprises.borrow_mut();
-        if !error.is_retryable() && !matches!(told, Told::Terminated(_)) && surprises.len() < SURPRISES {
+        let may_be_gone = matches!(told, Told::Terminated(_) | Told::Deleted(_));
+        if !error.is_retryable() && !may_be_gone && surprises.len() < SURPRISES {
             surprises.push(format!("a client was told about {told:?}: {error}"));
         }
     }
