@@ -9,7 +9,12 @@ pub struct Trend {
     pub rise: f64,
     /// The mean of the figures.
     pub level: f64,
+    /// The standard error of the rise: how much of it may be noise.
+    pub error: f64,
 }
+
+/// How many standard errors a rise must have to be none of the noise.
+const SURE: f64 = 3.0;
 
 /// How much a figure may change over a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,7 +43,7 @@ impl Trend {
     pub fn of(figures: &[f64]) -> Self {
         let count = figures.len() as f64;
         if figures.len() < 2 || figures.iter().any(|figure| !figure.is_finite()) {
-            return Self { rise: 0.0, level: figures.first().copied().unwrap_or(0.0) };
+            return Self { level: figures.first().copied().unwrap_or(0.0), ..Self::default() };
         }
         let level = figures.iter().sum::<f64>() / count;
         let middle = (count - 1.0) / 2.0;
@@ -48,16 +53,25 @@ impl Trend {
             across += from_middle * (figure - level);
             along += from_middle * from_middle;
         }
-        Self { rise: across / along * (count - 1.0), level }
+        let slope = across / along;
+        let strays = figures.iter().enumerate().map(|(place, figure)| {
+            let on_the_line = level + slope * (place as f64 - middle);
+            (figure - on_the_line).powi(2)
+        });
+        // A line goes through any two figures: nothing strays from it, and nothing is known of the noise.
+        let free = (count - 2.0).max(1.0);
+        let error = (strays.sum::<f64>() / free / along).sqrt() * (count - 1.0);
+        Self { rise: slope * (count - 1.0), level, error }
     }
 
-    /// Tells whether the line rises or falls by more than the bound allows.
+    /// Tells whether the line rises or falls by more than the bound allows, and by more than the noise
+    /// explains.
     pub fn breaks(&self, bound: &Bound) -> bool {
         let worse = match bound.way {
             Way::Up => self.rise,
             Way::Down => -self.rise,
         };
-        worse > bound.floor.max(bound.part * self.level.abs())
+        worse > bound.floor.max(bound.part * self.level.abs()) && worse > SURE * self.error
     }
 }
 
@@ -111,6 +125,14 @@ mod tests {
             let bound = Bound { way: Way::Up, part: 0.0, floor };
             prop_assert!(!Trend::of(&figures).breaks(&bound));
         }
+    }
+
+    #[test]
+    fn a_machine_that_was_busy_in_the_middle_is_no_trend() {
+        let times = [71.1, 77.1, 97.8, 110.2, 134.2, 210.0, 290.5, 150.7, 544.8, 108.0, 59.7];
+        let trend = Trend::of(&times);
+        assert!(trend.rise > 0.5 * trend.level, "it looks like one: {trend}");
+        assert!(!trend.breaks(&BOUND), "{trend}");
     }
 
     #[test]
