@@ -44,8 +44,8 @@ pub struct Terms {
     /// The store's time at the beginning that the moments of the evidence count from; `None` if the store's
     /// time and that of the evidence cannot be compared.
     pub store_began_ms: Option<u64>,
-    /// How much later than its moment a fact may have its effect, and how long a process may stand between two
-    /// of its steps: nothing where one thread runs everything; real processes wait for the disk and the
+    /// How much later than its moment a fact may have its effect, and how long a process may stand between
+    /// two of its steps: nothing where one thread runs everything; real processes wait for the disk and the
     /// scheduler.
     pub blur: Duration,
     /// The watch over the store; `None` if it was not watched.

@@ -5,7 +5,6 @@ use std::{
     path::{Path, PathBuf},
     str::FromStr,
     sync::Arc,
-    time::Duration,
 };
 
 use anyhow::{Context, Result, bail};
@@ -14,6 +13,7 @@ use steadfast::providers::{
     postgres::PostgresProvider,
     sqlite::{SqliteOptions, SqliteProvider},
 };
+use steadfast_clock::{Clock, SystemClock};
 
 /// The schema of a run. The server is the run's own.
 pub const SCHEMA: &str = "harness";
@@ -38,10 +38,10 @@ impl Address {
     ///
     /// A dropped call may have migrated the store.
     pub async fn open(&self) -> Result<Arc<dyn Provider>> {
-        self.open_patiently(SqliteOptions::default().busy_timeout).await
+        self.open_by(Arc::new(SystemClock)).await
     }
 
-    /// Opens the store; if it is a file, calls wait this long for other processes that write.
+    /// Opens the store; if it is a file, in a process that has this clock.
     ///
     /// # Errors
     ///
@@ -50,10 +50,10 @@ impl Address {
     /// # Cancel safety
     ///
     /// As [`open`](Self::open).
-    pub async fn open_patiently(&self, busy_timeout: Duration) -> Result<Arc<dyn Provider>> {
+    pub async fn open_by(&self, clock: Arc<dyn Clock>) -> Result<Arc<dyn Provider>> {
         Ok(match self {
             Self::Sqlite(_) => {
-                let options = SqliteOptions { busy_timeout, ..SqliteOptions::default() };
+                let options = SqliteOptions { clock, ..SqliteOptions::default() };
                 let store = SqliteProvider::new(&self.to_string(), Some(options)).await;
                 Arc::new(store.context("the file does not open")?)
             }

@@ -35,8 +35,6 @@ pub use outcome::Outcome;
 const PROGRESS: Duration = Duration::from_secs(10);
 /// How long a worker may take to shut down at the end.
 const STOP_PATIENCE: Duration = Duration::from_secs(60);
-/// How long the driver's own calls wait for other processes that write to the file.
-const DRIVER_PATIENCE: Duration = Duration::from_secs(5);
 
 /// How far the moments of the ledgers may be off: a line is written before the engine learns of the end, and
 /// the disk of a busy machine takes its time.
@@ -119,7 +117,7 @@ impl Stage {
     /// Runs everything, and returns the promises that were broken.
     async fn play(&self, program: PathBuf) -> Result<Vec<String>> {
         let notes = Notes::begin(self.folder.path(), "driver")?;
-        let provider = self.place.address().open_patiently(DRIVER_PATIENCE).await?;
+        let provider = self.place.address().open().await?;
         let orders = Orders {
             program: program.clone(),
             address: self.place.address(),

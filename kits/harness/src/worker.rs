@@ -21,7 +21,7 @@ use steadfast::{
     runtime::{CarryForwardOverflow, DetachReason, Runtime, Session, SessionHooks},
 };
 use steadfast_audit::{Fact, Fault, FaultKind};
-use steadfast_clock::{Clock, SystemClock};
+use steadfast_clock::{Clock, MachineTime, Sleep, SystemClock};
 use steadfast_testing::program::ast::names;
 use tracing_subscriber::EnvFilter;
 
@@ -104,14 +104,18 @@ async fn serve(arguments: &WorkerArguments) -> Result<()> {
     let notes = Notes::begin(&arguments.ledgers, &arguments.process)?;
     let _pulse = watch_pulse(notes.clone());
     let ended = tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new()));
-    let provider = open(&arguments.store).await?;
+    let clock: Arc<dyn Clock> = match arguments.role {
+        Role::Crash => Arc::new(WrongClock::of(arguments.number)),
+        Role::Soak => Arc::new(SystemClock),
+    };
+    let provider = open(&arguments.store, &clock).await?;
     let (activities, orchestrations, options) = match arguments.role {
         Role::Crash => {
             let code = Code::of(arguments.seed)?;
             (
                 code.activities(arguments.number, &notes),
                 code.orchestrations(arguments.number),
-                troubled(arguments),
+                RuntimeOptions { clock, ..troubled(arguments) },
             )
         }
         Role::Soak => {
@@ -126,10 +130,10 @@ async fn serve(arguments: &WorkerArguments) -> Result<()> {
 }
 
 /// Opens the store, which may be away at the moment.
-async fn open(address: &Address) -> Result<Arc<dyn Provider>> {
+async fn open(address: &Address, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Provider>> {
     let deadline = SystemClock.monotonic() + OPEN_PATIENCE;
     loop {
-        match address.open().await {
+        match address.open_by(Arc::clone(clock)).await {
             Ok(provider) => return Ok(provider),
             Err(error) if SystemClock.monotonic() >= deadline => {
                 return Err(error.context("the store did not open for two minutes"));
@@ -170,6 +174,42 @@ fn troubled(arguments: &WorkerArguments) -> RuntimeOptions {
         carry_forward_overflow: CarryForwardOverflow::Keep,
         activity_cancellation_grace_period: Duration::from_secs(1),
         ..RuntimeOptions::default()
+    }
+}
+
+/// The clock of a machine whose wall time is wrong.
+#[derive(Debug)]
+struct WrongClock {
+    by_ms: i64,
+}
+
+impl WrongClock {
+    /// One of four workers is ahead, one is behind.
+    fn of(worker: usize) -> Self {
+        let by_ms = match worker % 4 {
+            1 => 600_000,
+            2 => -3_600_000,
+            _ => 0,
+        };
+        Self { by_ms }
+    }
+}
+
+impl Clock for WrongClock {
+    fn now_ms(&self) -> u64 {
+        SystemClock.now_ms().saturating_add_signed(self.by_ms)
+    }
+
+    fn monotonic(&self) -> Duration {
+        SystemClock.monotonic()
+    }
+
+    fn machine(&self) -> MachineTime {
+        SystemClock.machine()
+    }
+
+    fn sleep_until(&self, deadline: Duration) -> Sleep {
+        SystemClock.sleep_until(deadline)
     }
 }
 
