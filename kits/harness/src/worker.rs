@@ -18,7 +18,7 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 use steadfast::{
     RuntimeOptions, TagFilter,
     providers::Provider,
-    runtime::{CarryForwardOverflow, DetachReason, Runtime, Session, SessionHooks},
+    runtime::{CarryForwardOverflow, DetachReason, OnMissingHandler, Runtime, Session, SessionHooks},
 };
 use steadfast_audit::{Fact, Fault, FaultKind};
 use steadfast_clock::{Clock, MachineTime, Sleep, SystemClock};
@@ -152,6 +152,8 @@ fn troubled(arguments: &WorkerArguments) -> RuntimeOptions {
         orchestration_concurrency: 6,
         worker_concurrency: 10,
         max_attempts: MAX_ATTEMPTS,
+        // Else deliveries count while the one worker that lacks the code is the only one that has reported.
+        on_missing_handler: OnMissingHandler::Park,
         orchestrator_lock_timeout: TURN_LEASE,
         worker_lock_timeout: WORK_LEASE,
         session_lock_timeout: SESSION_LEASE,
