@@ -1,12 +1,8 @@
 //! A case: everything that the checks look at.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use steadfast_core::{Event, replay::Setup};
+use steadfast_core::{ErrorDetails, Event, replay::Setup};
 
 use crate::{Violation, checks, evidence::Evidence, records::Records, watch::Watch};
 
@@ -38,9 +34,6 @@ pub struct Terms {
     pub all_ended: bool,
     /// How many sessions a process may serve at a time, by process; no bound for those that are not named.
     pub capacity: BTreeMap<String, usize>,
-    /// The activities that some worker has no code for: a worker that refuses one counts a delivery while no
-    /// other is alive.
-    pub lacking: BTreeSet<String>,
     /// The store's time at the beginning that the moments of the evidence count from; `None` if the store's
     /// time and that of the evidence cannot be compared.
     pub store_began_ms: Option<u64>,
@@ -52,6 +45,12 @@ pub struct Terms {
     pub watch: Option<Watch>,
     /// Replays recorded executions; `None` if the code is not at hand.
     pub code: Option<Arc<dyn Replayer>>,
+    /// Whether a worker may meet an activity that it has no code for: if no live worker has it either, each
+    /// delivery counts.
+    pub lacks_code: bool,
+    /// Tells which instances may fail for which reasons although no code of theirs returned an error; `None`
+    /// is none.
+    pub may_fail: Option<Arc<dyn Fn(&str, &ErrorDetails) -> bool + Send + Sync>>,
 }
 
 /// The code of the application, for a replay without an engine around it.
@@ -75,11 +74,12 @@ impl Default for Terms {
             prompt: Duration::from_secs(5),
             all_ended: true,
             capacity: BTreeMap::new(),
-            lacking: BTreeSet::new(),
             store_began_ms: None,
             blur: Duration::ZERO,
             watch: None,
             code: None,
+            lacks_code: false,
+            may_fail: None,
         }
     }
 }

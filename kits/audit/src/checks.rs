@@ -30,6 +30,7 @@ pub(crate) const ALL: &[Check] = &[
     history::timers_fire_on_time,
     history::executions_follow_each_other,
     history::a_parent_is_told_the_outcome,
+    history::detached_orchestrations_exist,
     history::code_repeats_the_history,
     input::what_a_client_was_told_is_there,
     input::no_message_is_made_up,

@@ -140,6 +140,8 @@ pub enum FaultKind {
     Slow,
     /// One call of the process fails and has no effect.
     Failed,
+    /// One call of the process is answered with an error that is not true: the process may have to give up.
+    Misled,
     /// One call of the process has its effect, and an error comes instead of the answer.
     Unanswered,
     /// The answer to one call of the process is late.
@@ -171,7 +173,7 @@ impl FaultKind {
     /// Tells whether a fault of this kind ends leases however short it is.
     pub(crate) fn ends_leases_at_once(self) -> bool {
         match self {
-            Self::Killed | Self::Drained | Self::StoreKilled | Self::Released => true,
+            Self::Killed | Self::Drained | Self::StoreKilled | Self::Released | Self::Misled => true,
             Self::Paused
             | Self::Cut
             | Self::Slow

@@ -58,3 +58,31 @@ impl Ledger {
         Ok(Evidence::of(entries))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evidence::{Fact, Life};
+
+    #[test]
+    fn a_ledger_is_read_in_the_order_of_time_without_the_line_that_was_torn() -> io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("ledger");
+        let entry = |at_us| Entry { at_us, fact: Fact::Process("p".to_owned(), Life::Started) };
+        let (one, other) = (Ledger::open(&path)?, Ledger::open(&path)?);
+        one.append(&entry(2))?;
+        other.append(&entry(1))?;
+        (&other.file).write_all(br#"{"at_us":3,"#)?;
+        assert_eq!(Ledger::read(&path)?, Evidence::of(vec![entry(1), entry(2)]));
+        Ok(())
+    }
+
+    #[test]
+    fn a_line_that_is_no_fact_is_an_error() -> io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("ledger");
+        std::fs::write(&path, "nonsense\n")?;
+        assert!(Ledger::read(&path).is_err());
+        Ok(())
+    }
+}

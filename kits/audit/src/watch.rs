@@ -12,6 +12,9 @@ mod sessions;
 mod turns;
 mod work;
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -22,10 +25,10 @@ use steadfast_clock::Clock;
 use steadfast_core::{Event, SessionKey, SystemStats};
 use steadfast_store::{
     Abandon, Attempt, Committed, DeleteInstanceResult, Envelope, Gauges, InstancePage, InstanceQuery,
-    InstanceState, LeaseToken, NewWork, OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, Refusal,
-    Refused, RenewSessions, SessionInfo, SessionRef, SessionsRenewed, SetAside, Started, Store, TurnCommit,
-    TurnLease, TurnRequest, TurnState, WaitFor, Waited, WaitingStart, WorkLease, WorkRequest, WorkState,
-    WorkerId, WorkerInfo, WorkerReport,
+    InstanceState, LeaseToken, NewWork, OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError,
+    ProviderErrorKind, Refusal, Refused, RenewSessions, SessionInfo, SessionRef, SessionsRenewed, SetAside,
+    Started, Store, TurnCommit, TurnLease, TurnRequest, TurnState, WaitFor, Waited, WaitingStart, WorkLease,
+    WorkRequest, WorkState, WorkerId, WorkerInfo, WorkerReport,
 };
 
 use crate::{Evidence, Fact, Records, Told, Violation};
@@ -258,7 +261,9 @@ impl Store for WatchedStore {
                     work.finished(lease, now, found);
                     outcome.completion.iter().for_each(|message| turns.send(message, now));
                 }
-                Err(error) if error.is_lease_lost() => work.lost(lease, now, found),
+                Err(error) if error.is_lease_lost() => {
+                    work.lost(lease, error.kind == ProviderErrorKind::Withdrawn, now, found)
+                }
                 Err(_) => {}
             }
         });
@@ -271,7 +276,9 @@ impl Store for WatchedStore {
             (LeaseToken::Turn(_), Ok(())) => turns.renewed(lease, extend_for, now, found),
             (LeaseToken::Work(_), Ok(())) => work.renewed(lease, extend_for, now, found),
             (LeaseToken::Turn(_), Err(error)) if error.is_lease_lost() => turns.lost(lease, now, found),
-            (LeaseToken::Work(_), Err(error)) if error.is_lease_lost() => work.lost(lease, now, found),
+            (LeaseToken::Work(_), Err(error)) if error.is_lease_lost() => {
+                work.lost(lease, error.kind == ProviderErrorKind::Withdrawn, now, found)
+            }
             (_, Err(_)) => {}
         });
         answer

@@ -10,7 +10,7 @@ include!("../../mutants/src/mutant.rs");
 include!("list.rs");
 include!(concat!(env!("OUT_DIR"), "/broken.rs"));
 
-pub use broken::{ActivityContext, Runtime, RuntimeOptions, registry};
+pub use broken::{ActivityContext, OnMissingHandler, Runtime, RuntimeOptions, registry};
 
 /// Lets this thread run a mutant of the list, or the unbroken copy for any other name.
 pub fn choose(mutant: &'static str) {

@@ -54,22 +54,6 @@ pub const MUTANTS: &[Mutant] = &[
                   if proven_until <= now {",
     },
     Mutant {
-        name: "a_released_epoch_is_entered_again",
-        clause: "G10",
-        file: "session/table.rs",
-        find: "if self.is_released(claim) {\n            \
-                  return None;",
-        replace: "if false {\n            \
-                  return None;",
-    },
-    Mutant {
-        name: "a_renewal_counts_from_its_answer",
-        clause: "A4",
-        file: "session/renew.rs",
-        find: "let proven_until = asked.saturating_add(plan.session_proof());",
-        replace: "let proven_until = plan.clock.monotonic().saturating_add(plan.session_proof());",
-    },
-    Mutant {
         name: "sessions_are_not_renewed",
         clause: "D17",
         file: "session/renew.rs",
@@ -146,20 +130,6 @@ pub const MUTANTS: &[Mutant] = &[
         replace: "(deliveries > 1).then(",
     },
     Mutant {
-        name: "an_activity_without_its_lease_is_given_up",
-        clause: "F7",
-        file: "activity/run.rs",
-        find: "if !self.cancellation.is_withdrawn() {",
-        replace: "if false {",
-    },
-    Mutant {
-        name: "a_lost_lease_reads_as_withdrawn",
-        clause: "F7",
-        file: "activity/run.rs",
-        find: "LeaseEnd::Lost | LeaseEnd::Unproven | LeaseEnd::Bound => CancelReason::LeaseLost,",
-        replace: "LeaseEnd::Lost | LeaseEnd::Unproven | LeaseEnd::Bound => CancelReason::Withdrawn,",
-    },
-    Mutant {
         name: "activities_are_queued_twice",
         clause: "I6",
         file: "turn/commit.rs",
@@ -188,14 +158,6 @@ pub const MUTANTS: &[Mutant] = &[
                   other => other,\n\
                   };\n\
                   let mut messages: Vec<Message> = effects.messages.into_iter().map(at_once).map(traced).collect();",
-    },
-    Mutant {
-        name: "messages_of_a_turn_are_sent_twice",
-        clause: "I6",
-        file: "turn/commit.rs",
-        find: "let mut messages: Vec<Message> = effects.messages.into_iter().map(traced).collect();",
-        replace: "let twice = effects.messages.clone().into_iter().chain(effects.messages);\n\
-                  let mut messages: Vec<Message> = twice.map(traced).collect();",
     },
     Mutant {
         name: "a_parent_is_not_told",
@@ -273,14 +235,6 @@ pub const MUTANTS: &[Mutant] = &[
                   match self.store.abandon(token, if_unlisted).await.map(|()| Refused::Unlisted) {",
     },
     Mutant {
-        name: "a_process_dies_with_its_lease_when_it_drains",
-        clause: "D24",
-        file: "activity.rs",
-        find: "self.abandon_uncounted(token, None).await;\n                \
-                  return Handed::Lost;",
-        replace: "return Handed::Lost;",
-    },
-    Mutant {
         name: "an_error_of_an_activity_is_a_result",
         clause: "I6",
         file: "activity.rs",
@@ -302,5 +256,16 @@ pub const MUTANTS: &[Mutant] = &[
         file: "turn/step.rs",
         find: "let turn = execution.turn(self.now_ms, arrivals);",
         replace: "let turn = execution.turn(self.shared.plan.clock.now_ms(), arrivals);",
+    },
+    Mutant {
+        name: "a_process_that_stops_keeps_its_leases",
+        clause: "D24",
+        file: "activity/run.rs",
+        find: "drop(invocation);\n                \
+               drop(guards);\n                \
+               return self.shared.abandon_uncounted(&self.token, None).await;",
+        replace: "drop(invocation);\n\
+                  drop(guards);\n\
+                  return;",
     },
 ];

@@ -1,9 +1,9 @@
 //! The auditor's questions to a world: its evidence, the terms of its workers, and the code that ran in it.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use steadfast::{Event, replay::Setup};
-use steadfast_audit::{Fact, FaultKind, Life, Replayer, Terms, Violation, Watch};
+use steadfast::{ErrorDetails, Event, replay::Setup};
+use steadfast_audit::{FaultKind, Replayer, Terms, Violation, Watch};
 use steadfast_core::replay::verify;
 use steadfast_store::store_of;
 use steadfast_testing::program::{Program, ast::names};
@@ -11,7 +11,7 @@ use steadfast_testing::program::{Program, ast::names};
 use crate::{
     client::Desk,
     code,
-    journal::{Journal, Noted},
+    journal::Journal,
     story::{Story, Trouble},
     time::FIRST_WALL_MS,
 };
@@ -21,20 +21,16 @@ pub fn audit(
     desk: &Desk,
     story: &Story,
     journal: &Journal,
-    watch: &Watch,
+    witnesses: Witnesses,
 ) -> impl Future<Output = Vec<Violation>> + Send + 'static + use<> {
     let store = store_of(Arc::clone(&desk.provider), Arc::clone(&desk.clock));
     let terms = Terms {
-        capacity: capacity(story, journal),
-        lacking: story
-            .workers
-            .iter()
-            .flat_map(|worker| &worker.lacks)
-            .map(|name| (*name).to_owned())
-            .collect(),
-        store_began_ms: Some(FIRST_WALL_MS),
-        watch: Some(watch.clone()),
+        capacity: witnesses.capacity,
+        store_began_ms: (!sets_the_clock_of_the_store(story)).then_some(FIRST_WALL_MS),
+        watch: Some(witnesses.watch),
         code: Some(Arc::new(Code::of(story))),
+        lacks_code: story.lacks_code(),
+        may_fail: Some(may_fail(story)),
         ..Terms::default()
     };
     let evidence = journal.evidence();
@@ -46,40 +42,55 @@ pub fn audit(
     }
 }
 
+/// What a world knows beside its journal.
+#[derive(Clone)]
+pub struct Witnesses {
+    /// The watch over its store.
+    pub watch: Watch,
+    /// How many sessions each process may serve.
+    pub capacity: BTreeMap<String, usize>,
+}
+
+fn sets_the_clock_of_the_store(story: &Story) -> bool {
+    story.events.iter().any(|event| matches!(event.what, Trouble::StepStore(_)))
+}
+
+/// Tells which failures have their reason in the story: code that was changed or taken away.
+fn may_fail(story: &Story) -> Arc<dyn Fn(&str, &ErrorDetails) -> bool + Send + Sync> {
+    let story = story.clone();
+    Arc::new(move |instance, details| {
+        story.changes_code_of(instance)
+            || (story.lacks_code() && matches!(details, ErrorDetails::Poison { .. }))
+    })
+}
+
 /// The code of a story, for replays.
-struct Code(BTreeMap<String, Arc<Program>>);
+struct Code {
+    story: Story,
+    programs: BTreeMap<String, Arc<Program>>,
+}
 
 impl Code {
     fn of(story: &Story) -> Self {
         let instances = story.instances.iter().enumerate();
         let mains = instances.map(|(number, instance)| (code::orchestration(number), &instance.program));
         let children = names::CHILDREN.iter().map(|name| (*name).to_owned()).zip(&story.children);
-        Self(mains.chain(children).map(|(name, program)| (name, Arc::clone(program))).collect())
+        let programs = mains.chain(children).map(|(name, program)| (name, Arc::new(program.clone())));
+        Self { story: story.clone(), programs: programs.collect() }
     }
 }
 
 impl Replayer for Code {
     fn replay(&self, setup: Setup, history: Vec<Event>) -> Result<(), String> {
-        let Some(program) = self.0.get(&setup.identity.name).map(Arc::clone) else {
+        if self.story.changes_code_of(&setup.identity.instance) {
+            return Ok(());
+        }
+        let Some(program) = self.programs.get(&setup.identity.name).map(Arc::clone) else {
             return Err(format!("no code has the name {}", setup.identity.name));
         };
         verify(setup, history, move |ctx, input| code::interpreted(ctx, input, program))
             .map_err(|difference| difference.to_string())
     }
-}
-
-/// Returns how many sessions each process of the story may serve.
-fn capacity(story: &Story, journal: &Journal) -> BTreeMap<String, usize> {
-    let mut capacity = BTreeMap::new();
-    for note in journal.notes() {
-        if let Noted::Fact(Fact::Process(process, Life::Started)) = note.what {
-            let number = process.trim_start_matches('w').split('.').next().and_then(|text| text.parse().ok());
-            if let Some(worker) = number.and_then(|number: usize| story.workers.get(number)) {
-                capacity.insert(process, worker.sessions);
-            }
-        }
-    }
-    capacity
 }
 
 /// Notes the faults that something in a story is. A disturbance is a fault when it meets its call.
@@ -94,13 +105,19 @@ pub(crate) fn note_faults(journal: &Journal, trouble: &Trouble, process: impl Fn
         Trouble::Freeze(number, lasts) | Trouble::Sleep(number, lasts) => {
             note(FaultKind::Paused, *number, *lasts);
         }
-        Trouble::Step(number, _) => note(FaultKind::Stepped, *number, std::time::Duration::ZERO),
+        Trouble::Step(number, _) => note(FaultKind::Stepped, *number, Duration::ZERO),
         Trouble::Cut(number, lasts) => note(FaultKind::Cut, *number, *lasts),
         Trouble::Outage(lasts) => journal.fault(FaultKind::Cut, None, *lasts),
         Trouble::Slow(number, by, lasts) => note(FaultKind::Slow, *number, lasts.saturating_add(*by)),
         Trouble::Drain(number, back) => note(FaultKind::Drained, *number, *back),
-        Trouble::Release(_) => journal.fault(FaultKind::Released, None, std::time::Duration::ZERO),
+        Trouble::StepStore(_) => journal.fault(FaultKind::StoreKilled, None, Duration::ZERO),
+        Trouble::Full(lasts) => journal.fault(FaultKind::Cut, None, *lasts),
+        Trouble::Deploy(number, _, back) => note(FaultKind::Drained, *number, *back),
+        Trouble::Twin(number, lasts) => note(FaultKind::Killed, *number, *lasts),
+        Trouble::Release(..) => journal.fault(FaultKind::Released, None, Duration::ZERO),
         Trouble::Disturb(..)
+        | Trouble::DisturbClient(_)
+        | Trouble::Delete(_)
         | Trouble::Cancel(_)
         | Trouble::Terminate(_)
         | Trouble::StartAnew(_)

@@ -13,7 +13,7 @@ use steadfast_audit::{Fact, Told};
 use steadfast_clock::Clock;
 use steadfast_testing::program::ast::{Name, names};
 
-use crate::{code, journal::Journal};
+use crate::{code, journal::Journal, story::Target};
 
 /// What a client works with.
 #[derive(Clone)]
@@ -28,38 +28,44 @@ pub struct Desk {
     pub journal: Journal,
 }
 
-/// Returns the id of an instance of the story.
-pub fn id(number: usize) -> String {
-    format!("i{number}")
-}
-
 /// Starts an instance.
 pub fn start(desk: &Desk, number: usize) -> impl Future<Output = ()> + Send + 'static + use<> {
     let desk = desk.clone();
     async move {
-        desk.ask(Told::Started(id(number)));
-        let answer = desk.client.start_orchestration(id(number), code::orchestration(number), "x").await;
-        desk.tell(answer, Told::Started(id(number)));
+        let id = Target::Instance(number).id();
+        desk.ask(Told::Started(id.clone()));
+        let answer = desk.client.start_orchestration(id.as_str(), code::orchestration(number), "x").await;
+        desk.tell(answer, Told::Started(id));
     }
 }
 
 /// Asks an instance to cancel.
-pub fn cancel(desk: &Desk, number: usize) -> impl Future<Output = ()> + Send + 'static + use<> {
+pub fn cancel(desk: &Desk, target: Target) -> impl Future<Output = ()> + Send + 'static + use<> {
     let desk = desk.clone();
     async move {
-        desk.ask(Told::Cancelled(id(number)));
-        let answer = desk.client.cancel_instance(id(number), "no longer wanted").await;
-        desk.tell(answer, Told::Cancelled(id(number)));
+        desk.ask(Told::Cancelled(target.id()));
+        let answer = desk.client.cancel_instance(target.id(), "not wanted").await;
+        desk.tell(answer, Told::Cancelled(target.id()));
     }
 }
 
 /// Terminates an instance.
-pub fn terminate(desk: &Desk, number: usize) -> impl Future<Output = ()> + Send + 'static + use<> {
+pub fn terminate(desk: &Desk, target: Target) -> impl Future<Output = ()> + Send + 'static + use<> {
     let desk = desk.clone();
     async move {
-        desk.ask(Told::Terminated(id(number)));
-        let answer = desk.client.terminate_instance(&id(number), "enough").await;
-        desk.tell(answer, Told::Terminated(id(number)));
+        desk.ask(Told::Terminated(target.id()));
+        let answer = desk.client.terminate_instance(&target.id(), "enough").await;
+        desk.tell(answer, Told::Terminated(target.id()));
+    }
+}
+
+/// Deletes an instance by force, with its children.
+pub fn delete(desk: &Desk, target: Target) -> impl Future<Output = ()> + Send + 'static + use<> {
+    let desk = desk.clone();
+    async move {
+        desk.ask(Told::Deleted(target.id()));
+        let answer = desk.client.delete_instance(&target.id(), true).await;
+        desk.tell(answer.map(|_| ()), Told::Deleted(target.id()));
     }
 }
 
@@ -67,31 +73,37 @@ pub fn terminate(desk: &Desk, number: usize) -> impl Future<Output = ()> + Send 
 pub fn start_anew(desk: &Desk, number: usize) -> impl Future<Output = ()> + Send + 'static + use<> {
     let desk = desk.clone();
     async move {
-        desk.ask(Told::Deleted(id(number)));
-        let answer = desk.client.delete_instance(&id(number), true).await;
-        desk.tell(answer.map(|_| ()), Told::Deleted(id(number)));
+        delete(&desk, Target::Instance(number)).await;
         start(&desk, number).await;
     }
 }
 
 /// Raises an event.
-pub fn raise(desk: &Desk, number: usize, name: Name) -> impl Future<Output = ()> + Send + 'static + use<> {
+pub fn raise(desk: &Desk, target: Target, name: Name) -> impl Future<Output = ()> + Send + 'static + use<> {
     let desk = desk.clone();
-    async move { desk.raise(&id(number), name).await }
+    async move { desk.raise(&target.id(), name).await }
 }
 
 /// Sends a message.
-pub fn enqueue(desk: &Desk, number: usize, name: Name) -> impl Future<Output = ()> + Send + 'static + use<> {
+pub fn enqueue(desk: &Desk, target: Target, name: Name) -> impl Future<Output = ()> + Send + 'static + use<> {
     let desk = desk.clone();
-    async move { desk.enqueue(&id(number), name).await }
+    async move { desk.enqueue(&target.id(), name).await }
 }
 
-/// Releases a shared session.
-pub fn release(desk: &Desk, session: Name) -> impl Future<Output = ()> + Send + 'static + use<> {
+/// Releases a session: a shared one, or one of an instance.
+pub fn release(
+    desk: &Desk,
+    of: Option<Target>,
+    session: Name,
+) -> impl Future<Output = ()> + Send + 'static + use<> {
     let desk = desk.clone();
     async move {
+        let key = match of {
+            Some(target) => SessionKey::owned(target.id(), session),
+            None => SessionKey::shared(session),
+        };
         // There may be no such session.
-        let _answer = desk.client.release_session(&SessionKey::shared(session)).await;
+        let _answer = desk.client.release_session(&key).await;
     }
 }
 

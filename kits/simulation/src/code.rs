@@ -39,14 +39,14 @@ pub fn activities(place: &Place, worker: &Worker) -> ActivityRegistry {
     builder.build()
 }
 
-/// Registers the orchestrations of a story: one for each instance, and the children.
-pub fn orchestrations(story: &Story) -> OrchestrationRegistry {
+/// Registers the orchestrations of a story that a worker has: one for each instance, and the children.
+pub fn orchestrations(story: &Story, worker: &Worker) -> OrchestrationRegistry {
     let mut builder = OrchestrationRegistry::builder();
     let instances =
-        story.instances.iter().enumerate().map(|(n, instance)| (orchestration(n), &instance.program));
-    let children = names::CHILDREN.iter().map(|name| (*name).to_owned()).zip(&story.children);
+        (0..story.instances.len()).map(|number| (orchestration(number), story.program_on(worker, number)));
+    let children = names::CHILDREN.iter().map(|name| (*name).to_owned()).zip(story.children.iter().cloned());
     for (name, program) in instances.chain(children) {
-        let program = Arc::clone(program);
+        let program = Arc::new(program);
         builder = builder.register(name, move |ctx, input| interpreted(ctx, input, Arc::clone(&program)));
     }
     builder.build()

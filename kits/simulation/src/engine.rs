@@ -4,12 +4,12 @@
 pub use steadfast::{
     ActivityContext,
     runtime::{
-        Runtime, RuntimeOptions,
+        OnMissingHandler, Runtime, RuntimeOptions,
         registry::{ActivityRegistry, OrchestrationRegistry},
     },
 };
 #[cfg(feature = "mutations")]
 pub use steadfast_broken::{
-    ActivityContext, Runtime, RuntimeOptions,
+    ActivityContext, OnMissingHandler, Runtime, RuntimeOptions,
     registry::{ActivityRegistry, OrchestrationRegistry},
 };

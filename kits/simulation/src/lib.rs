@@ -10,9 +10,11 @@ pub mod client;
 pub mod code;
 pub mod engine;
 pub mod journal;
+pub mod kept;
 #[cfg(feature = "mutations")]
 pub mod mutations;
 pub mod process;
+pub mod shrink;
 pub mod story;
 pub mod time;
 pub mod wire;

@@ -7,6 +7,7 @@
 mod focus;
 
 use std::{
+    fmt::{self, Display, Formatter},
     io,
     sync::{
         Mutex, PoisonError,
@@ -36,6 +37,30 @@ pub struct Row {
     pub unbroken: Vec<Violation>,
 }
 
+impl Row {
+    /// Tells whether the mutant was caught by a story that breaks no promise on the unbroken copy.
+    pub fn is_caught(&self) -> bool {
+        self.caught.is_some() && self.unbroken.is_empty()
+    }
+
+    /// Returns how many stories it took to catch the mutant; `None` if it survived.
+    pub fn seeds(&self) -> Option<u64> {
+        self.caught.as_ref().map(|(_, seeds)| *seeds)
+    }
+}
+
+impl Display for Row {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { number, place, what, clause, caught, unbroken } = self;
+        write!(f, "{number:3} {place:27} {what:64} {clause:4} ")?;
+        match caught {
+            Some((violation, seeds)) => write!(f, "{:7} after {seeds:2}", violation.rule)?,
+            None => write!(f, "survives")?,
+        }
+        unbroken.iter().try_for_each(|violation| write!(f, "\n    but unbroken: {violation}"))
+    }
+}
+
 /// One mutant.
 #[derive(Clone, Copy)]
 struct Candidate {
@@ -45,7 +70,13 @@ struct Candidate {
     clause: &'static str,
 }
 
-/// Lists the mutants: those of the runtime, then those of the memory store that a story can observe.
+impl Candidate {
+    fn is_named(&self, only: &str) -> bool {
+        self.place == only || self.what.contains(only)
+    }
+}
+
+/// Lists the mutants: those of the runtime, then those of the memory store that stories observe.
 fn candidates() -> Vec<Candidate> {
     let runtime = steadfast_broken::MUTANTS.iter().map(|mutant| Candidate {
         place: "runtime",
@@ -53,7 +84,7 @@ fn candidates() -> Vec<Candidate> {
         what: mutant.name,
         clause: mutant.clause,
     });
-    let observed = steadfast_mutants::MUTANTS.iter().filter(|mutant| focus::is_observable(mutant.name));
+    let observed = steadfast_mutants::MUTANTS.iter().filter(|mutant| focus::is_observed(mutant.name));
     let memory = observed.map(|mutant| Candidate {
         place: "memory",
         file: mutant.file,
@@ -63,7 +94,7 @@ fn candidates() -> Vec<Candidate> {
     runtime.chain(memory).collect()
 }
 
-/// Plays stories on every mutant whose name contains `only`, at most `seeds` on each, on two threads. `tell`
+/// Plays stories on every mutant whose name contains `only`, or whose place is `only`, at most `seeds` on each, on two threads. `tell`
 /// is called for each mutant when it is decided.
 ///
 /// # Errors
@@ -74,7 +105,7 @@ pub fn table(seeds: u64, only: Option<&str>, tell: impl Fn(&Row) + Sync) -> io::
     let chosen: Vec<(usize, Candidate)> = all
         .into_iter()
         .enumerate()
-        .filter(|(_, candidate)| only.is_none_or(|only| candidate.what.contains(only)))
+        .filter(|(_, candidate)| only.is_none_or(|only| candidate.is_named(only)))
         .collect();
     let (next, rows) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! The wire between a process and the store: calls take time, fail, and lose their answers.
+//! The wire between a process and the store: calls take time, fail, are repeated, and lose their answers.
 
 use std::{
     future::pending,
@@ -6,9 +6,10 @@ use std::{
     time::Duration,
 };
 
+use serde::{Deserialize, Serialize};
 use steadfast_audit::FaultKind;
 use steadfast_store::{ProviderError, ProviderErrorKind, Store, StoreCall, forward_store};
-use steadfast_testing::program::dice::Dice;
+use steadfast_testing::program::{ast::Name, dice::Dice};
 
 use crate::{
     journal::{Journal, Noted},
@@ -17,14 +18,17 @@ use crate::{
 };
 
 /// What happens to one call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Disturbance {
     /// It has no effect and fails.
-    Fails(ProviderErrorKind),
+    Fails(Failure),
     /// It has its effect, and an error comes instead of the answer.
-    LosesAnswer(ProviderErrorKind),
+    LosesAnswer(Failure),
     /// The answer comes so much later.
     Late(Duration),
+    /// It is carried out twice, because its first answer was lost on the way: the second one is heard. Calls
+    /// that no lease or name guards are carried out once.
+    Twice,
     /// The process dies before the call has its effect.
     DiesBefore,
     /// The process dies after the call had its effect, before the answer.
@@ -34,8 +38,9 @@ pub enum Disturbance {
 impl Disturbance {
     fn fault(self) -> FaultKind {
         match self {
-            Self::Fails(_) => FaultKind::Failed,
-            Self::LosesAnswer(_) => FaultKind::Unanswered,
+            Self::Fails(Failure::Busy | Failure::Unavailable | Failure::Full) => FaultKind::Failed,
+            Self::Fails(_) => FaultKind::Misled,
+            Self::LosesAnswer(_) | Self::Twice => FaultKind::Unanswered,
             Self::Late(_) => FaultKind::Late,
             Self::DiesBefore | Self::DiesAfter => FaultKind::Killed,
         }
@@ -44,16 +49,75 @@ impl Disturbance {
     fn lasts(self) -> Duration {
         match self {
             Self::Late(by) => by,
-            Self::Fails(_) | Self::LosesAnswer(_) | Self::DiesBefore | Self::DiesAfter => Duration::ZERO,
+            _ => Duration::ZERO,
+        }
+    }
+}
+
+/// The kinds of errors of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "each is the kind of the same name")]
+pub enum Failure {
+    Busy,
+    Unavailable,
+    LeaseLost,
+    Withdrawn,
+    Conflict,
+    NotFound,
+    Refused,
+    Full,
+    Corrupt,
+    Invalid,
+    Unsupported,
+    Other,
+}
+
+impl Failure {
+    /// Every kind of error.
+    pub const ALL: [Self; 12] = [
+        Self::Busy,
+        Self::Unavailable,
+        Self::LeaseLost,
+        Self::Withdrawn,
+        Self::Conflict,
+        Self::NotFound,
+        Self::Refused,
+        Self::Full,
+        Self::Corrupt,
+        Self::Invalid,
+        Self::Unsupported,
+        Self::Other,
+    ];
+
+    fn error(self, method: &'static str) -> ProviderError {
+        ProviderError::new(self.kind(), method, "simulated")
+    }
+
+    /// Returns the kind of error.
+    pub fn kind(self) -> ProviderErrorKind {
+        match self {
+            Self::Busy => ProviderErrorKind::Busy,
+            Self::Unavailable => ProviderErrorKind::Unavailable,
+            Self::LeaseLost => ProviderErrorKind::LeaseLost,
+            Self::Withdrawn => ProviderErrorKind::Withdrawn,
+            Self::Conflict => ProviderErrorKind::Conflict,
+            Self::NotFound => ProviderErrorKind::NotFound,
+            Self::Refused => ProviderErrorKind::Refused,
+            Self::Full => ProviderErrorKind::Full,
+            Self::Corrupt => ProviderErrorKind::Corrupt,
+            Self::Invalid => ProviderErrorKind::Invalid,
+            Self::Unsupported => ProviderErrorKind::Unsupported,
+            Self::Other => ProviderErrorKind::Other,
         }
     }
 }
 
 /// A disturbance that waits for its call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(bound(deserialize = "'de: 'static"))]
 pub struct Planned {
     /// The method that it is for; `None` is any.
-    pub method: Option<&'static str>,
+    pub method: Option<Name>,
     /// How many such calls pass before it.
     pub skip: u32,
     /// What happens.
@@ -67,23 +131,49 @@ pub struct Line(Arc<Mutex<Condition>>);
 #[derive(Debug)]
 struct Condition {
     dice: Dice,
-    down: bool,
+    /// Counts the reasons for which no call arrives.
+    cuts: u32,
+    /// Counts the reasons for which the disk of the store is full.
+    fulls: u32,
     /// How much longer each call takes.
     slow: Duration,
     planned: Vec<Planned>,
 }
 
+/// What is decided about a call when it is made.
+struct Decision {
+    there: Duration,
+    back: Duration,
+    disturbance: Option<Disturbance>,
+}
+
 impl Line {
     /// Makes a line without trouble, whose delays come from the seed.
     pub fn new(seed: u64) -> Self {
-        let condition =
-            Condition { dice: Dice::new(seed), down: false, slow: Duration::ZERO, planned: Vec::new() };
-        Self(Arc::new(Mutex::new(condition)))
+        let (dice, planned) = (Dice::new(seed), Vec::new());
+        Self(Arc::new(Mutex::new(Condition { dice, cuts: 0, fulls: 0, slow: Duration::ZERO, planned })))
     }
 
-    /// Cuts the line, or mends it.
-    pub fn cut(&self, down: bool) {
-        self.lock().down = down;
+    /// Cuts the line. It is mended as often as it was cut.
+    pub fn cut(&self) {
+        self.lock().cuts += 1;
+    }
+
+    /// Mends one cut.
+    pub fn mend(&self) {
+        let mut condition = self.lock();
+        condition.cuts = condition.cuts.saturating_sub(1);
+    }
+
+    /// Lets the disk of the store be full for the calls of this line.
+    pub fn fill(&self) {
+        self.lock().fulls += 1;
+    }
+
+    /// Makes room on the disk.
+    pub fn make_room(&self) {
+        let mut condition = self.lock();
+        condition.fulls = condition.fulls.saturating_sub(1);
     }
 
     /// Makes each call take so much longer.
@@ -99,33 +189,36 @@ impl Line {
     /// Ends all trouble.
     pub fn heal(&self) {
         let mut condition = self.lock();
-        condition.down = false;
-        condition.slow = Duration::ZERO;
+        (condition.cuts, condition.fulls, condition.slow) = (0, 0, Duration::ZERO);
         condition.planned.clear();
     }
 
-    fn is_down(&self) -> bool {
-        self.lock().down
+    fn is_cut(&self) -> bool {
+        self.lock().cuts > 0
+    }
+
+    fn is_full(&self) -> bool {
+        self.lock().fulls > 0
     }
 
     /// Decides about the next call: how long it is on its way, and what happens to it.
-    fn decide(&self, method: &'static str) -> (Duration, Option<Disturbance>) {
+    fn decide(&self, method: &'static str) -> Decision {
         let mut condition = self.lock();
-        let micros = 50 + condition.dice.roll() % 2_000;
-        let delay = condition.slow.saturating_add(Duration::from_micros(micros));
-        let mut met = None;
+        let mut way = || Duration::from_micros(50 + condition.dice.roll() % 1_000);
+        let (there, back) = (way(), way());
+        let mut disturbance = None;
         condition.planned.retain_mut(|planned| {
-            if met.is_some() || planned.method.is_some_and(|named| named != method) {
+            if disturbance.is_some() || planned.method.is_some_and(|named| named != method) {
                 return true;
             }
             if planned.skip > 0 {
                 planned.skip -= 1;
                 return true;
             }
-            met = Some(planned.what);
+            disturbance = Some(planned.what);
             false
         });
-        (delay, met)
+        Decision { there: there.saturating_add(condition.slow), back, disturbance }
     }
 
     fn lock(&self) -> MutexGuard<'_, Condition> {
@@ -163,35 +256,45 @@ impl Wire {
         }
     }
 
-    async fn pass<T>(
+    async fn pass<T, F>(
         &self,
         call: StoreCall<'_>,
-        future: impl Future<Output = Result<T, ProviderError>> + Send,
-    ) -> Result<T, ProviderError> {
+        make: impl Fn() -> F + Send + Sync,
+    ) -> Result<T, ProviderError>
+    where
+        T: Send,
+        F: Future<Output = Result<T, ProviderError>> + Send,
+    {
         let method = call.method();
-        let (delay, disturbance) = self.line.decide(method);
-        self.wait(delay).await;
+        let Decision { there, back, disturbance } = self.line.decide(method);
+        self.wait(there).await;
         if let Some(disturbance) = disturbance {
             self.journal.fault(disturbance.fault(), Some(&self.process), disturbance.lasts());
         }
-        let answer = match disturbance {
-            _ if self.line.is_down() => Err(unreachable(method)),
-            None => self.answer(method, future).await,
-            Some(Disturbance::Fails(kind)) => Err(ProviderError::new(kind, method, "simulated")),
-            Some(Disturbance::LosesAnswer(kind)) => {
-                self.answer(method, future).await.and(Err(ProviderError::new(kind, method, "simulated")))
-            }
-            Some(Disturbance::Late(by)) => {
-                let answer = self.answer(method, future).await;
-                self.wait(by).await;
-                answer
-            }
+        let mut answer = match disturbance {
+            _ if self.line.is_cut() => Err(unreachable(method)),
+            _ if self.line.is_full() && writes(call) => Err(Failure::Full.error(method)),
+            Some(Disturbance::Fails(failure)) => Err(failure.error(method)),
             Some(Disturbance::DiesBefore) => self.die().await,
-            Some(Disturbance::DiesAfter) => {
-                let _lost = self.answer(method, future).await;
-                self.die().await
-            }
+            _ => self.answer(method, make()).await,
         };
+        match disturbance {
+            Some(Disturbance::LosesAnswer(failure)) => answer = answer.and(Err(failure.error(method))),
+            Some(Disturbance::Late(by)) => self.wait(by).await,
+            Some(Disturbance::Twice) if is_guarded(call) => {
+                self.wait(back).await;
+                answer = self.answer(method, make()).await;
+            }
+            Some(Disturbance::DiesAfter) => self.die().await?,
+            Some(Disturbance::Fails(_) | Disturbance::DiesBefore | Disturbance::Twice) | None => {}
+        }
+        // A fetch that is dropped leaves no lease (S5), and a store in memory cannot take one back.
+        if !matches!(call, StoreCall::FetchTurn | StoreCall::FetchWork) {
+            self.wait(back).await;
+        }
+        if self.line.is_cut() && answer.is_ok() {
+            answer = Err(unreachable(method));
+        }
         let told = answer.as_ref().map_or_else(|error| format!("{:?}", error.kind), |_| "ok".to_owned());
         self.journal.note(Noted::Call { process: self.process.clone(), method, answer: told });
         answer
@@ -206,7 +309,7 @@ impl Wire {
         self.heard().await;
         let answer = future.await;
         self.heard().await;
-        if self.line.is_down() { Err(unreachable(method)) } else { answer }
+        if self.line.is_cut() { Err(unreachable(method)) } else { answer }
     }
 
     async fn wait(&self, delay: Duration) {
@@ -232,4 +335,52 @@ fn unreachable(method: &'static str) -> ProviderError {
     ProviderError::new(ProviderErrorKind::Unavailable, method, "the line is cut")
 }
 
-forward_store!(Wire { inner: inner, around: pass });
+/// Tells whether a call needs room on the disk.
+fn writes(call: StoreCall<'_>) -> bool {
+    match call {
+        StoreCall::FetchTurn
+        | StoreCall::CommitTurn
+        | StoreCall::FetchWork
+        | StoreCall::FinishWork
+        | StoreCall::Renew(_)
+        | StoreCall::Abandon(_)
+        | StoreCall::Excuse
+        | StoreCall::Refuse
+        | StoreCall::ReportWorker
+        | StoreCall::DeleteEnded
+        | StoreCall::RegisterNode
+        | StoreCall::RenewSessions
+        | StoreCall::ReleaseSessions
+        | StoreCall::CleanupSessions
+        | StoreCall::Start
+        | StoreCall::Send
+        | StoreCall::EnqueueWork
+        | StoreCall::AppendHistory
+        | StoreCall::RetrySetAside
+        | StoreCall::DropSetAside => true,
+        StoreCall::Workers
+        | StoreCall::Gauges
+        | StoreCall::Sessions
+        | StoreCall::Session
+        | StoreCall::Wait
+        | StoreCall::State
+        | StoreCall::Instances
+        | StoreCall::ReadHistory
+        | StoreCall::KvValue
+        | StoreCall::KvValues
+        | StoreCall::Stats
+        | StoreCall::SetAside
+        | StoreCall::TurnOf
+        | StoreCall::WorkOf
+        | StoreCall::StartOf
+        | StoreCall::OldestWaiting => false,
+    }
+}
+
+/// Tells whether a lease, a name or nothing at all decides what a second call does: messages would be sent
+/// twice.
+fn is_guarded(call: StoreCall<'_>) -> bool {
+    !matches!(call, StoreCall::Start | StoreCall::Send | StoreCall::EnqueueWork | StoreCall::AppendHistory)
+}
+
+forward_store!(Wire { inner: inner, repeat: pass });

@@ -16,15 +16,16 @@ use steadfast::{
 use steadfast_audit::{Life, Violation, Watch, WatchedStore};
 use steadfast_clock::SeededRandom;
 use steadfast_memory::MemoryStore;
-use steadfast_testing::program::dice::Dice;
+use steadfast_testing::program::{ast::names, dice::Dice};
 
 use crate::{
+    audit::Witnesses,
     client,
     code::{self, Place},
-    engine::{Runtime, RuntimeOptions},
+    engine::{OnMissingHandler, Runtime, RuntimeOptions},
     journal::{Journal, Note, Noted},
     process::Process,
-    story::{Story, Trouble},
+    story::{Story, Tags, Trouble, Worker},
     time::{HostClock, HostTime, WorldTime},
     wire::{Line, Wire},
 };
@@ -86,7 +87,7 @@ pub fn play_on(
         let end = world.time.now().saturating_add(AFTERMATH);
         world.run_until(end, || false)?;
     }
-    let audit = crate::audit::audit(&world.client_place(), story, &world.journal, &world.watch);
+    let audit = crate::audit::audit(&world.client_place(), story, &world.journal, world.witnesses());
     let done = Arc::new(AtomicBool::new(false));
     let found: Arc<Mutex<Vec<Violation>>> = Arc::default();
     let (flag, list) = (Arc::clone(&done), Arc::clone(&found));
@@ -110,24 +111,48 @@ struct World<'a> {
     watch: Watch,
     journal: Journal,
     seats: Vec<Seat>,
+    /// Processes that run on beside the newer ones of their workers.
+    ghosts: BTreeMap<u64, Running>,
     client: Process,
     client_clock: Arc<HostClock>,
+    client_line: Line,
+    store_host: Arc<HostClock>,
     agenda: BTreeMap<(Duration, u64), Act>,
     planned: u64,
     steps: u64,
+    /// How many sessions each process may serve.
+    capacity: BTreeMap<String, usize>,
 }
 
 /// The place of a worker: its host and its line stay when its process dies.
 struct Seat {
     host: Arc<HostClock>,
     line: Line,
-    process: Option<Process>,
-    runtime: Arc<Mutex<Option<Arc<Runtime>>>>,
+    /// The code and the options of the process that runs, or ran last.
+    worker: Worker,
+    /// The code and the options of the next process, if they are others.
+    next: Option<Worker>,
+    running: Option<Running>,
     starts: u32,
     /// Counts the reasons for which the process does not run.
     frozen: u32,
     /// When a process that was found dead is started again.
     restart: Duration,
+}
+
+/// A process with the runtime in it, once that has started.
+struct Running {
+    name: String,
+    process: Process,
+    runtime: Arc<Mutex<Option<Arc<Runtime>>>>,
+}
+
+/// A process that the world may let run.
+#[derive(Clone, Copy, Debug)]
+enum Who {
+    Worker(usize),
+    Ghost(u64),
+    Client,
 }
 
 /// What the world does at a moment.
@@ -138,7 +163,10 @@ enum Act {
     Thaw(usize),
     Wake(usize, Duration),
     Mend(usize),
+    MendAll,
+    MakeRoom,
     Hasten(usize),
+    KillGhost(u64),
     Instance(usize),
 }
 
@@ -149,13 +177,15 @@ impl<'a> World<'a> {
     ) -> std::io::Result<Self> {
         let time = WorldTime::default();
         let journal = Journal::new(&time);
-        let store_clock: Arc<dyn steadfast_clock::Clock> = Arc::new(HostTime(HostClock::new(&time, 0, 0)));
+        let store_host = HostClock::new(&time, 0, 0);
+        let store_clock: Arc<dyn steadfast_clock::Clock> = Arc::new(HostTime(Arc::clone(&store_host)));
         let store = WatchedStore::new(open(Arc::clone(&store_clock)), store_clock);
         let seats = story.workers.iter().enumerate().map(|(number, worker)| Seat {
             host: HostClock::new(&time, worker.ahead_ms, worker.drift),
             line: Line::new(story.seed ^ (number as u64 + 1) << 32),
-            process: None,
-            runtime: Arc::default(),
+            worker: worker.clone(),
+            next: None,
+            running: None,
             starts: 0,
             frozen: 0,
             restart: RESTART,
@@ -167,12 +197,16 @@ impl<'a> World<'a> {
             store: Arc::new(store),
             journal,
             seats: seats.collect(),
+            ghosts: BTreeMap::new(),
             client: Process::new()?,
             client_clock: HostClock::new(&time, 0, 0),
+            client_line: Line::new(story.seed ^ 0xC11E),
+            store_host,
             time,
             agenda: BTreeMap::new(),
             planned: 0,
             steps: 0,
+            capacity: BTreeMap::new(),
         })
     }
 
@@ -200,15 +234,22 @@ impl<'a> World<'a> {
         Ok(self.time.now())
     }
 
-    /// Ends all trouble, and starts what is dead.
+    /// Ends all trouble, and starts what is dead. Every worker has the code again that the story gives it.
     fn heal(&mut self) -> std::io::Result<()> {
         self.journal.note(Noted::World("all trouble ends".to_owned()));
+        self.client_line.heal();
+        self.ghosts.values().for_each(|ghost| ghost.process.life().end());
         for number in 0..self.seats.len() {
             let seat = &mut self.seats[number];
             seat.line.heal();
             seat.frozen = 0;
             seat.restart = RESTART;
-            if seat.process.is_none() {
+            seat.next = None;
+            if let Some(first) = self.story.workers.get(number).filter(|first| **first != seat.worker) {
+                seat.next = Some(first.clone());
+                seat.running.take().iter().for_each(|dead| self.journal.life(&dead.name, Life::Dead));
+            }
+            if seat.running.is_none() {
                 self.start(number)?;
             }
         }
@@ -219,13 +260,10 @@ impl<'a> World<'a> {
     fn run_until(&mut self, end: Duration, holds: impl Fn() -> bool) -> std::io::Result<()> {
         while self.steps < MOST_STEPS && !holds() {
             self.bury();
-            let ready: Vec<usize> = (0..=self.seats.len()).filter(|number| self.is_ready(*number)).collect();
-            if let Some(number) = self.dice.pick(&ready).copied() {
+            let ready = self.ready();
+            if let Some(who) = self.dice.pick(&ready) {
                 self.steps += 1;
-                match self.seats.get(number) {
-                    Some(seat) => seat.process.iter().for_each(Process::run),
-                    None => self.client.run(),
-                }
+                self.process(*who).iter().for_each(|process| process.run());
                 continue;
             }
             let act = self.agenda.first_key_value().map(|((at, _), _)| *at);
@@ -245,23 +283,31 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    /// Tells whether a process may run now; the number after the last worker is the client.
-    fn is_ready(&self, number: usize) -> bool {
-        match self.seats.get(number) {
-            Some(seat) => seat.frozen == 0 && seat.process.as_ref().is_some_and(Process::is_ready),
-            None => self.client.is_ready(),
+    /// Lists the processes that may run now.
+    fn ready(&self) -> Vec<Who> {
+        let workers = (0..self.seats.len()).filter(|number| self.seats[*number].frozen == 0).map(Who::Worker);
+        let all = workers.chain(self.ghosts.keys().copied().map(Who::Ghost)).chain([Who::Client]);
+        all.filter(|who| self.process(*who).is_some_and(Process::is_ready)).collect()
+    }
+
+    fn process(&self, who: Who) -> Option<&Process> {
+        match who {
+            Who::Worker(number) => self.seats.get(number)?.running.as_ref().map(|running| &running.process),
+            Who::Ghost(id) => self.ghosts.get(&id).map(|running| &running.process),
+            Who::Client => Some(&self.client),
         }
     }
 
     /// Removes the processes that died, and plans when they are started again.
     fn bury(&mut self) {
+        let dead = self.ghosts.extract_if(.., |_, ghost| ghost.process.life().has_ended());
+        dead.for_each(|(_, dead)| self.journal.life(&dead.name, Life::Dead));
         for number in 0..self.seats.len() {
             let seat = &mut self.seats[number];
-            if seat.process.as_ref().is_some_and(|process| process.life().has_ended()) {
-                seat.clear();
+            if seat.running.as_ref().is_some_and(|running| running.process.life().has_ended()) {
+                seat.running.take().iter().for_each(|dead| self.journal.life(&dead.name, Life::Dead));
                 let at = self.time.now().saturating_add(seat.restart);
                 seat.restart = RESTART;
-                self.journal.life(&format!("w{number}.{}", seat.starts), Life::Dead);
                 self.plan(at, Act::Start(number));
             }
         }
@@ -278,7 +324,7 @@ impl<'a> World<'a> {
 
     fn act(&mut self, act: Act) -> std::io::Result<()> {
         match act {
-            Act::Event(number) => self.happen(number),
+            Act::Event(number) => self.happen(number)?,
             Act::Start(number) => self.start(number)?,
             Act::Thaw(number) => {
                 if let Some(seat) = self.seats.get_mut(number) {
@@ -294,9 +340,18 @@ impl<'a> World<'a> {
                 }
             }
             Act::Mend(number) => {
-                self.seats.get(number).iter().for_each(|seat| seat.line.cut(false));
+                self.seats.get(number).iter().for_each(|seat| seat.line.mend());
                 self.journal.note(Noted::World(format!("worker {number} reaches the store again")));
             }
+            Act::MendAll => {
+                self.lines().for_each(Line::mend);
+                self.journal.note(Noted::World("the store can be reached again".to_owned()));
+            }
+            Act::MakeRoom => {
+                self.lines().for_each(Line::make_room);
+                self.journal.note(Noted::World("the disk has room again".to_owned()));
+            }
+            Act::KillGhost(id) => self.ghosts.get(&id).iter().for_each(|ghost| ghost.process.life().end()),
             Act::Hasten(number) => {
                 self.seats.get(number).iter().for_each(|seat| seat.line.slow(Duration::ZERO));
             }
@@ -305,20 +360,27 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    fn happen(&mut self, number: usize) {
-        let Some(event) = self.story.events.get(number) else { return };
-        self.journal.note(Noted::World(format!("{:?}", event.what)));
+    fn happen(&mut self, number: usize) -> std::io::Result<()> {
+        let Some(event) = self.story.events.get(number) else { return Ok(()) };
+        self.journal.note(Noted::World(event.what.to_string()));
         crate::audit::note_faults(&self.journal, &event.what, |number| {
             self.seats.get(number).map(|seat| format!("w{number}.{}", seat.starts))
         });
-        let place = self.client_place();
         match event.what.clone() {
             Trouble::Kill(number, back) => self.kill(number, back),
             Trouble::Freeze(number, lasts) => self.freeze(number, lasts, Act::Thaw(number)),
             Trouble::Sleep(number, lasts) => self.freeze(number, lasts, Act::Wake(number, lasts)),
             Trouble::Step(number, by) => self.seats.get(number).iter().for_each(|seat| seat.host.step(by)),
+            Trouble::StepStore(by) => self.store_host.step(by),
             Trouble::Cut(number, lasts) => self.cut(number, lasts),
-            Trouble::Outage(lasts) => (0..self.seats.len()).for_each(|number| self.cut(number, lasts)),
+            Trouble::Outage(lasts) => {
+                self.lines().for_each(Line::cut);
+                self.later(lasts, Act::MendAll);
+            }
+            Trouble::Full(lasts) => {
+                self.lines().for_each(Line::fill);
+                self.later(lasts, Act::MakeRoom);
+            }
             Trouble::Slow(number, by, lasts) => {
                 self.seats.get(number).iter().for_each(|seat| seat.line.slow(by));
                 self.later(lasts, Act::Hasten(number));
@@ -326,23 +388,57 @@ impl<'a> World<'a> {
             Trouble::Disturb(number, planned) => {
                 self.seats.get(number).iter().for_each(|seat| seat.line.plan(planned));
             }
-            Trouble::Drain(number, back) => self.drain(number, back),
-            Trouble::Cancel(number) => self.client.spawn(client::cancel(&place, number)),
-            Trouble::Terminate(number) => self.client.spawn(client::terminate(&place, number)),
-            Trouble::StartAnew(number) => self.client.spawn(client::start_anew(&place, number)),
-            Trouble::Raise(number, name) => self.client.spawn(client::raise(&place, number, name)),
-            Trouble::Enqueue(number, name) => self.client.spawn(client::enqueue(&place, number, name)),
-            Trouble::Release(session) => self.client.spawn(client::release(&place, session)),
+            Trouble::DisturbClient(planned) => self.client_line.plan(planned),
+            Trouble::Drain(number, back) => self.stop(number, Stop::Drain, back),
+            Trouble::Deploy(number, worker, back) => {
+                self.seats.get_mut(number).into_iter().for_each(|seat| seat.next = Some(worker.clone()));
+                self.stop(number, Stop::ShutDown, back);
+            }
+            Trouble::Twin(number, lasts) => return self.twin(number, lasts),
+            what => self.call(what),
         }
+        Ok(())
+    }
+
+    /// Lets a client make a call.
+    fn call(&self, what: Trouble) {
+        let place = self.client_place();
+        match what {
+            Trouble::Cancel(target) => self.client.spawn(client::cancel(&place, target)),
+            Trouble::Terminate(target) => self.client.spawn(client::terminate(&place, target)),
+            Trouble::Delete(target) => self.client.spawn(client::delete(&place, target)),
+            Trouble::StartAnew(number) => self.client.spawn(client::start_anew(&place, number)),
+            Trouble::Raise(target, name) => self.client.spawn(client::raise(&place, target, name)),
+            Trouble::Enqueue(target, name) => self.client.spawn(client::enqueue(&place, target, name)),
+            Trouble::Release(of, session) => self.client.spawn(client::release(&place, of, session)),
+            _ => {}
+        }
+    }
+
+    /// Returns the lines of all workers and of the client.
+    fn lines(&self) -> impl Iterator<Item = &Line> {
+        self.seats.iter().map(|seat| &seat.line).chain([&self.client_line])
     }
 
     fn kill(&mut self, number: usize, back: Duration) {
         if let Some(seat) = self.seats.get_mut(number)
-            && let Some(process) = &seat.process
+            && let Some(running) = &seat.running
         {
-            process.life().end();
+            running.process.life().end();
             seat.restart = back;
         }
+    }
+
+    /// Starts a worker again while its older process runs on for a while.
+    fn twin(&mut self, number: usize, lasts: Duration) -> std::io::Result<()> {
+        if let Some(older) = self.seats.get_mut(number).and_then(|seat| seat.running.take()) {
+            self.planned += 1;
+            let id = self.planned;
+            self.ghosts.insert(id, older);
+            self.later(lasts, Act::KillGhost(id));
+            self.start(number)?;
+        }
+        Ok(())
     }
 
     fn freeze(&mut self, number: usize, lasts: Duration, end: Act) {
@@ -354,20 +450,23 @@ impl<'a> World<'a> {
 
     fn cut(&mut self, number: usize, lasts: Duration) {
         if let Some(seat) = self.seats.get(number) {
-            seat.line.cut(true);
+            seat.line.cut();
             self.later(lasts, Act::Mend(number));
         }
     }
 
-    fn drain(&mut self, number: usize, back: Duration) {
+    /// Stops a worker, which is started again after a while.
+    fn stop(&mut self, number: usize, how: Stop, back: Duration) {
         let Some(seat) = self.seats.get_mut(number) else { return };
-        let Some(process) = &seat.process else { return };
+        let Some(Running { process, runtime, .. }) = &seat.running else { return };
         seat.restart = back;
-        let life = process.life().clone();
-        let runtime = seat.runtime.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let (life, runtime) = (process.life().clone(), Arc::clone(runtime));
         process.spawn(async move {
+            let runtime = runtime.lock().unwrap_or_else(PoisonError::into_inner).clone();
             if let Some(runtime) = runtime {
-                runtime.drain().await;
+                if how == Stop::Drain {
+                    runtime.drain().await;
+                }
                 runtime.shutdown(Some(5_000)).await;
             }
             life.end();
@@ -376,28 +475,23 @@ impl<'a> World<'a> {
 
     /// Starts the process of a worker, if it has none.
     fn start(&mut self, number: usize) -> std::io::Result<()> {
-        let (Some(seat), Some(worker)) = (self.seats.get_mut(number), self.story.workers.get(number)) else {
-            return Ok(());
-        };
-        if seat.process.is_some() {
+        let Some(seat) = self.seats.get_mut(number) else { return Ok(()) };
+        if seat.running.is_some() {
             return Ok(());
         }
         seat.starts += 1;
+        if let Some(next) = seat.next.take() {
+            seat.worker = next;
+        }
         let (process, name) = (Process::new()?, format!("w{number}.{}", seat.starts));
         let wire =
             Wire::new(Arc::clone(&self.store), &name, process.life(), &seat.line, &self.time, &self.journal);
         let clock = HostTime(Arc::clone(&seat.host));
         let options = RuntimeOptions {
-            orchestration_concurrency: 2,
-            worker_concurrency: 3,
-            worker_tag_filter: TagFilter::Any,
-            worker_node_id: worker.named.then(|| format!("node-{number}")),
-            max_sessions_per_runtime: worker.sessions,
+            worker_node_id: seat.worker.named.then(|| format!("node-{number}")),
             clock: Arc::new(clock.clone()),
             random: Arc::new(SeededRandom::new(code::hash_of(self.story.seed, &name))),
-            // Found out by a thread otherwise.
-            build_id: Some("simulated".to_owned()),
-            ..RuntimeOptions::default()
+            ..options(&seat.worker)
         };
         let place = Place {
             process: name.clone(),
@@ -406,27 +500,32 @@ impl<'a> World<'a> {
             journal: self.journal.clone(),
             seed: self.story.seed,
         };
-        let (activities, orchestrations) =
-            (code::activities(&place, worker), code::orchestrations(self.story));
-        let slot = Arc::clone(&seat.runtime);
+        let activities = code::activities(&place, &seat.worker);
+        let orchestrations = code::orchestrations(self.story, &seat.worker);
+        let runtime: Arc<Mutex<Option<Arc<Runtime>>>> = Arc::default();
+        let slot = Arc::clone(&runtime);
         process.spawn(async move {
             let runtime =
                 Runtime::start_with_options(Arc::new(wire), activities, orchestrations, options).await;
             *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(runtime);
         });
-        seat.process = Some(process);
         self.journal.life(&name, Life::Started);
+        self.capacity.insert(name.clone(), seat.worker.sessions);
+        seat.running = Some(Running { name, process, runtime });
         Ok(())
+    }
+
+    fn witnesses(&self) -> Witnesses {
+        Witnesses { watch: self.watch.clone(), capacity: self.capacity.clone() }
     }
 
     fn client_place(&self) -> client::Desk {
         let clock: Arc<dyn steadfast_clock::Clock> = Arc::new(HostTime(Arc::clone(&self.client_clock)));
-        let line = Line::new(self.story.seed ^ 0xC11E);
         let wire: Arc<dyn Provider> = Arc::new(Wire::new(
             Arc::clone(&self.store),
             "client",
             self.client.life(),
-            &line,
+            &self.client_line,
             &self.time,
             &self.journal,
         ));
@@ -439,12 +538,37 @@ impl<'a> World<'a> {
     }
 }
 
-impl Seat {
-    /// Drops what is left of a process.
-    fn clear(&mut self) {
-        let runtime = self.runtime.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // The tasks go first: what a runtime does when it is dropped is done by a dead process.
-        self.process = None;
-        drop(runtime);
+/// How a worker is stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stop {
+    /// It gives up its sessions first.
+    Drain,
+    ShutDown,
+}
+
+/// Returns the options of a worker, without its name, its clock and its random numbers.
+fn options(worker: &Worker) -> RuntimeOptions {
+    RuntimeOptions {
+        orchestration_concurrency: worker.turns,
+        worker_concurrency: worker.work,
+        worker_tag_filter: match worker.tags {
+            Tags::Any => TagFilter::Any,
+            Tags::Plain => TagFilter::DefaultOnly,
+            Tags::Tagged => TagFilter::Tags(names::TAGS.iter().map(|tag| (*tag).to_owned()).collect()),
+        },
+        max_sessions_per_runtime: worker.sessions,
+        max_attached_sessions: worker.attached,
+        max_warm_orchestrations: worker.warm,
+        on_missing_handler: if worker.parks { OnMissingHandler::Park } else { OnMissingHandler::Fail },
+        // Found out by a thread otherwise.
+        build_id: Some("simulated".to_owned()),
+        ..RuntimeOptions::default()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // What a runtime does when it is dropped is done by a dead process.
+        self.process.life().end();
     }
 }

@@ -16,6 +16,7 @@ mod layers;
 mod metadata;
 mod migration_diff;
 mod server;
+mod sim;
 mod step;
 mod test;
 mod workspace;
@@ -53,6 +54,8 @@ enum Command {
     Test(test::TestArguments),
     /// Prove stores against the contract, clause by clause, or prove the kit that does it
     Conformance(conformance::ConformanceArguments),
+    /// Play stories of workers in trouble, and name each promise that was broken; `sim --help` has its options
+    Sim(sim::SimArguments),
     /// Count the work of a part of the project and compare it with its bars
     Bench {
         #[command(subcommand)]
@@ -86,6 +89,7 @@ fn run(cli: Cli) -> Result<()> {
         Command::Layers => layers::run(&workspace),
         Command::Test(arguments) => test::run(&workspace, &arguments),
         Command::Conformance(arguments) => conformance::run(&workspace, &arguments),
+        Command::Sim(arguments) => sim::run(&workspace, &arguments),
         Command::Bench { benchmark } => bench::run(&workspace, &benchmark),
         Command::Crash(arguments) => harness::crash(&workspace, &arguments),
         Command::Soak(arguments) => harness::soak(&workspace, &arguments),

@@ -72,7 +72,9 @@ pub(super) fn no_infrastructure_fails_an_instance(case: &Case) -> Vec<Violation>
             ErrorDetails::Poison { .. } => deaths > case.terms.max_attempts as usize,
             ErrorDetails::Infrastructure { .. } | ErrorDetails::Configuration { .. } => false,
         };
-        if !is_explained {
+        let may_fail = case.terms.may_fail.as_ref();
+        let is_expected = may_fail.is_some_and(|may| may(&instance.state.instance, details));
+        if !is_explained && !is_expected {
             let text = format!("{} failed: {}", instance.state.instance, details.display_message());
             violations.push(broken("I12", text));
         }

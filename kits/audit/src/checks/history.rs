@@ -90,6 +90,12 @@ pub(super) fn timers_fire_on_time(case: &Case) -> Vec<Violation> {
     each(case, |id, execution, history, violations| {
         for event in history {
             let EventKind::TimerFired { fire_at_ms } = event.kind else { continue };
+            // What counts is the time that the code asked for.
+            let created = history.iter().find(|created| Some(created.event_id) == event.source_event_id);
+            let fire_at_ms = match created.map(|created| &created.kind) {
+                Some(EventKind::TimerCreated { fire_at_ms }) => *fire_at_ms,
+                _ => fire_at_ms,
+            };
             let at = event.timestamp_ms;
             let late = at.saturating_sub(fire_at_ms) > prompt && seen::is_calm(case, fire_at_ms, at);
             if at < fire_at_ms || late {
@@ -153,6 +159,23 @@ pub(super) fn a_parent_is_told_the_outcome(case: &Case) -> Vec<Violation> {
             if !is_same {
                 let text = format!("{id}/{execution} #{source} is told {event:?}; {:?}", child.state.status);
                 violations.push(broken("I9", text));
+            }
+        }
+    })
+}
+
+/// F25: an orchestration that the code started without waiting for it exists.
+pub(super) fn detached_orchestrations_exist(case: &Case) -> Vec<Violation> {
+    if seen::has_deletions(&case.evidence) {
+        return Vec::new();
+    }
+    each(case, |id, execution, history, violations| {
+        for event in history {
+            if let EventKind::OrchestrationChained { instance, .. } = &event.kind
+                && !case.records.instances.contains_key(instance)
+            {
+                violations
+                    .push(broken("F25", format!("{id}/{execution} starts {instance}, which is not there")));
             }
         }
     })

@@ -86,6 +86,7 @@ fn is_cause(seen: &seen::SeenFault<'_>, former: &seen::SeenRun<'_>, next: &seen:
         | FaultKind::Late
         | FaultKind::Slow
         | FaultKind::Drained
+        | FaultKind::Misled
         | FaultKind::StoreKilled
         | FaultKind::Released => true,
         FaultKind::Failed | FaultKind::Unanswered | FaultKind::Stepped => false,
@@ -102,16 +103,23 @@ const EXCUSE_US: u64 = 10_000_000;
 /// I12: a delivery counts if its process died of it, or never learned of it. A process that was paused
 /// excuses its deliveries when it goes on.
 pub(super) fn deliveries_count_deaths_only(case: &Case) -> Vec<Violation> {
+    if case.terms.lacks_code {
+        return Vec::new();
+    }
     let faults = seen::faults(&case.evidence);
     let runs = seen::runs(&case.evidence);
     let over = runs.iter().filter(|seen| {
         let counts = |fault: &&seen::SeenFault<'_>| match fault.fault.kind {
-            FaultKind::Slow | FaultKind::Stepped | FaultKind::Released | FaultKind::Failed => false,
+            FaultKind::Slow
+            | FaultKind::Stepped
+            | FaultKind::Released
+            | FaultKind::Failed
+            | FaultKind::Drained => false,
             FaultKind::Paused => fault.ended_us().saturating_add(EXCUSE_US) > seen.began_us,
             _ => true,
         };
         let before = faults.iter().filter(|fault| fault.began_us <= seen.began_us).filter(counts);
-        !case.terms.lacking.contains(&seen.run.name) && seen.run.attempt as usize > 1 + before.count()
+        seen.run.attempt as usize > 1 + before.count()
     });
     over.map(|seen| broken("I12", seen.run.to_string())).collect()
 }

@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use steadfast_core::{SessionConcurrency, SessionKey, WorkItem};
 use steadfast_store::{
     Claim, ClaimedSession, Owner, RenewSessions, SessionRef, SessionRequest, SessionScope, SessionsRenewed,
-    TurnCommit,
-    rules::{SessionEffect, is_same_owner},
+    TurnCommit, rules::SessionEffect,
 };
 
 use super::{ExpiredClaim, Found, lease::after};
@@ -216,7 +215,9 @@ impl SessionShadow {
 
     fn holds(&self, claim: &SessionRef, owner: &Owner, now: u64) -> bool {
         self.claims.get(&claim.key).is_some_and(|known| {
-            known.epoch == claim.epoch && is_same_owner(&known.owner, owner) && known.until_ms > now
+            // A client names the node only: it releases what any start of it holds.
+            let is_owner = known.owner == *owner || owner.incarnation.is_none() && known.owner.id == owner.id;
+            known.epoch == claim.epoch && is_owner && known.until_ms > now
         })
     }
 

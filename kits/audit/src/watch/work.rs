@@ -141,8 +141,14 @@ impl WorkShadow {
         }
     }
 
-    pub(super) fn lost(&mut self, token: &LeaseToken, now: u64, found: &mut Found) {
+    pub(super) fn lost(&mut self, token: &LeaseToken, is_withdrawn: bool, now: u64, found: &mut Found) {
         let Some(granted) = self.leases.get_mut(token) else { return };
+        let row = self.rows.get(&granted.row.key).filter(|row| row.life == granted.row.life);
+        if granted.is_live(now) && !is_withdrawn && row.is_some_and(|row| row.end == Some(WorkEnd::Withdrawn))
+        {
+            let text = format!("the holder of {:?} is told at {now} that its lease is lost", granted.row.key);
+            found.add_unless_deleted("G42", text);
+        }
         let has_ended = self.rows.get(&granted.row.key).is_none_or(|row| row.end.is_some());
         if !has_ended {
             self.leases.lost(token, now, found);

@@ -3,12 +3,11 @@
 
 use std::time::Duration;
 
-use steadfast_store::ProviderErrorKind;
 use steadfast_testing::program::dice::Dice;
 
 use crate::{
-    story::{Happening, Story, Trouble},
-    wire::{Disturbance, Planned},
+    story::{Happening, Story, Target, Trouble},
+    wire::{Disturbance, Failure, Planned},
 };
 
 /// A kind of trouble that stories get more of.
@@ -16,12 +15,12 @@ use crate::{
 pub(super) enum Focus {
     /// Nothing is added.
     Any,
-    /// Nothing goes wrong.
-    Calm,
+    /// One worker, and nothing goes wrong.
+    Alone,
     /// Only pauses, of more than a lease.
     Pauses,
-    /// Answers to this method are late by more than a lease.
-    Late(&'static str),
+    /// The answers to fetches of work are late, and the process is paused meanwhile.
+    LateWork,
     /// Calls of this method fail.
     Fails(&'static str),
     /// Workers are killed and back at once, and cannot register.
@@ -34,7 +33,7 @@ pub(super) enum Focus {
     Terminations,
     /// Instances are deleted and started again.
     Deletions,
-    /// Many messages are sent.
+    /// Messages are sent while no worker runs.
     Messages,
 }
 
@@ -48,69 +47,130 @@ impl Focus {
     /// Adds the events of the focus to a story.
     pub(super) fn applied(self, mut story: Story) -> Story {
         let mut dice = Dice::new(story.seed ^ 0xF0C5);
-        let (workers, instances) = (story.workers.len(), story.instances.len());
-        if matches!(self, Self::Calm | Self::Pauses | Self::Drains) {
+        if matches!(self, Self::Alone | Self::Pauses | Self::Drains | Self::Messages) {
             story.events.retain(|event| !event.what.is_fault());
+        }
+        if self == Self::Alone {
+            story.workers.truncate(1);
         }
         if self == Self::Restarts {
             story.workers.iter_mut().for_each(|worker| worker.named = true);
         }
+        if self == Self::Messages {
+            let freeze = |number| Trouble::Freeze(number, Duration::from_secs(12));
+            let all = (0..story.workers.len()).map(freeze);
+            let at = Duration::from_secs(25);
+            story.events.extend(all.map(|what| Happening { at, what }));
+        }
         for _ in 0..6 {
-            let at = Duration::from_millis(500 + dice.roll() % 60_000);
-            let (worker, instance) = (dice.below(workers), dice.below(instances));
-            let long = Duration::from_millis(35_000 + dice.roll() % 30_000);
-            let planned =
-                |method, what| Trouble::Disturb(worker, Planned { method: Some(method), skip: 0, what });
-            let what = match self {
-                Self::Any | Self::Calm => continue,
-                Self::Pauses => Trouble::Freeze(worker, long),
-                Self::Late(method) => planned(method, Disturbance::Late(long)),
-                Self::Fails(method) => planned(method, Disturbance::Fails(ProviderErrorKind::Busy)),
-                Self::Restarts => Trouble::Kill(worker, Duration::from_millis(200)),
-                Self::Drains => Trouble::Drain(worker, Duration::from_secs(3)),
-                Self::Kills => Trouble::Kill(worker, long / 10),
-                Self::Terminations => Trouble::Terminate(instance),
-                Self::Deletions => Trouble::StartAnew(instance),
-                Self::Messages => Trouble::Enqueue(instance, "q"),
-            };
-            if self == Self::Restarts {
-                let fails = planned("register_node", Disturbance::Fails(ProviderErrorKind::Busy));
-                story
-                    .events
-                    .push(Happening { at: at.saturating_sub(Duration::from_millis(100)), what: fails });
-            }
-            story.events.push(Happening { at, what });
+            self.add(&mut story, &mut dice);
         }
         story.events.sort_by_key(|event| event.at);
         story
+    }
+
+    /// Adds one event, or two that belong together.
+    fn add(self, story: &mut Story, dice: &mut Dice) {
+        let at = Duration::from_millis(500 + dice.roll() % 60_000);
+        let (worker, instance) = (dice.below(story.workers.len()), dice.below(story.instances.len()));
+        let long = Duration::from_millis(35_000 + dice.roll() % 30_000);
+        let planned =
+            |method, what| Trouble::Disturb(worker, Planned { method: Some(method), skip: 0, what });
+        let fails = Disturbance::Fails(Failure::Busy);
+        let mut also = None;
+        let what = match self {
+            Self::Any | Self::Alone => return,
+            Self::Pauses => Trouble::Freeze(worker, long),
+            Self::LateWork => {
+                let pause = Trouble::Freeze(worker, long.saturating_add(Duration::from_secs(15)));
+                also = Some(Happening { at: at.saturating_add(Duration::from_secs(14)), what: pause });
+                planned("fetch_work", Disturbance::Late(long))
+            }
+            Self::Fails(method) => planned(method, fails),
+            Self::Restarts => {
+                let before = at.saturating_sub(Duration::from_millis(100));
+                also = Some(Happening { at: before, what: planned("register_node", fails) });
+                Trouble::Kill(worker, Duration::from_millis(200))
+            }
+            Self::Drains => Trouble::Drain(worker, Duration::from_secs(3)),
+            Self::Kills => Trouble::Kill(worker, long / 10),
+            Self::Terminations => Trouble::Terminate(Target::Instance(instance)),
+            Self::Deletions => Trouble::StartAnew(instance),
+            Self::Messages => {
+                let at = Duration::from_millis(26_000 + dice.roll() % 10_000);
+                also = Some(Happening { at, what: Trouble::Enqueue(Target::Instance(instance), "r") });
+                Trouble::Enqueue(Target::Instance(instance), "q")
+            }
+        };
+        let at =
+            if self == Self::Messages { Duration::from_millis(26_000 + dice.roll() % 10_000) } else { at };
+        story.events.push(Happening { at, what });
+        story.events.extend(also);
     }
 }
 
 /// The mutants that need more than what any story has.
 const FOCUSED: &[(&str, Focus)] = &[
     ("one_failed_renewal_loses_the_lease", Focus::Fails("renew")),
-    ("what_is_owed_is_forgotten", Focus::Pauses),
+    ("what_is_owed_is_forgotten", Focus::Fails("abandon")),
     ("a_delivery_that_was_outlived_is_not_excused", Focus::Pauses),
     ("every_lost_lease_counts", Focus::Pauses),
-    ("a_claim_counts_from_the_answer", Focus::Late("fetch_work")),
-    ("a_late_claim_is_served", Focus::Late("fetch_work")),
-    ("a_released_epoch_is_entered_again", Focus::Late("fetch_work")),
-    ("a_renewal_counts_from_its_answer", Focus::Late("renew_sessions")),
+    ("a_claim_counts_from_the_answer", Focus::LateWork),
+    ("a_late_claim_is_served", Focus::LateWork),
+    ("a_claim_enters_the_attachment_of_an_older_one", Focus::Pauses),
     ("sessions_are_kept_at_the_end", Focus::Drains),
+    ("a_process_that_stops_keeps_its_leases", Focus::Drains),
     ("a_process_that_is_not_registered_takes_session_work", Focus::Restarts),
     ("a_result_is_handed_in_once", Focus::Fails("finish_work")),
     ("two_deliveries_are_poison_for_an_activity", Focus::Kills),
     ("two_deliveries_are_poison_for_a_turn", Focus::Kills),
-    ("an_activity_without_its_lease_is_given_up", Focus::Pauses),
-    ("a_lost_lease_reads_as_withdrawn", Focus::Pauses),
     ("passing_trouble_fails_an_orchestration", Focus::Fails("commit_turn")),
     ("a_termination_is_not_seen", Focus::Terminations),
+    ("a_running_activity_learns_late_that_it_is_withdrawn", Focus::Alone),
+    ("messages_of_a_turn_arrive_in_reverse", Focus::Messages),
+    ("a_batch_is_in_reverse_order", Focus::Messages),
+    ("work_is_not_excused_after_the_next_fetch", Focus::Pauses),
+    ("an_expired_turn_token_still_holds", Focus::Pauses),
+    ("an_expired_work_token_still_holds", Focus::Pauses),
+    ("messages_of_an_expired_lease_are_lost", Focus::Kills),
+    ("an_expired_session_is_never_claimed", Focus::Kills),
+    ("a_renewal_revives_an_expired_session", Focus::Pauses),
+    ("runs_are_numbered_by_execution", Focus::Deletions),
 ];
 
-/// The mutants of the memory store that no story can observe, each with the reason.
-const UNOBSERVED: &[(&str, &str)] = &[];
+/// The mutants of the memory store that stories observe. The others break what no runtime asks for, or what
+/// only a page, a text or a count of the client shows: the conformance kit catches each of them.
+const OBSERVED: &[&str] = &[
+    "leased_instances_are_leased_again",
+    "a_batch_is_in_reverse_order",
+    "runs_are_numbered_by_execution",
+    "a_tail_repeats_the_last_known_event",
+    "an_expired_turn_token_still_holds",
+    "an_expired_work_token_still_holds",
+    "attempts_of_messages_are_not_counted",
+    "messages_of_an_expired_lease_are_lost",
+    "a_commit_removes_what_arrived_late",
+    "a_late_message_is_stamped_with_the_lease",
+    "a_timer_is_visible_at_once",
+    "a_waiting_fetch_sleeps_past_a_timer",
+    "executions_share_their_events",
+    "completed_work_stays_in_the_queue",
+    "work_cancelled_by_its_own_commit_runs",
+    "running_work_is_not_cancelled",
+    "an_expired_session_is_never_claimed",
+    "a_live_session_is_claimed_by_any_process",
+    "epochs_are_counted_by_session",
+    "a_renewal_revives_an_expired_session",
+    "continue_as_new_closes_the_sessions",
+    "a_change_wakes_only_one",
+    "a_stray_holds_up_everything",
+    "clearing_all_spares_what_earlier_executions_left",
+    "work_is_not_excused_after_the_next_fetch",
+    "withdrawn_work_is_told_as_lost",
+    "refused_work_is_counted_although_a_live_worker_lists_it",
+];
 
-/// Tells whether a story can observe a mutant of the memory store.
-pub(super) fn is_observable(mutant: &str) -> bool {
-    !UNOBSERVED.iter().any(|(name, _)| *name == mutant)
+/// Tells whether stories observe a mutant of the memory store.
+pub(super) fn is_observed(mutant: &str) -> bool {
+    OBSERVED.contains(&mutant)
 }

@@ -3,16 +3,23 @@
 //! Every statement means something in every place: resuming an empty slot does nothing, a branch may be
 //! empty, a statement after `return` is never reached. So every shortening of a program is a program, and
 //! shrinking is free to cut anywhere.
+//!
+//! A program can be kept as JSON. Its names live as long as the process, so the text that it is read from does
+//! too.
+
+use serde::{Deserialize, Serialize};
 
 /// One orchestration: runs its body from the top in every execution.
-#[derive(Clone, PartialEq, Eq, Default)]
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(bound(deserialize = "'de: 'static"))]
 pub struct Program {
     /// The statements, in order.
     pub body: Block,
 }
 
 /// Statements that run one after another. A branch of a join or a race has slots of its own.
-#[derive(Clone, PartialEq, Eq, Default)]
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(bound(deserialize = "'de: 'static"))]
 pub struct Block(pub Vec<Step>);
 
 /// Names, keys and ids. They come from the short lists in [`names`], so that they meet.
@@ -22,7 +29,8 @@ pub type Name = &'static str;
 pub type Slot = u8;
 
 /// One statement. "The answer" is the text of the last result in this block; an error is `!` and its text.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(bound(deserialize = "'de: 'static"))]
 pub enum Step {
     /// Starts an operation and awaits it.
     Await(Operation),
@@ -124,7 +132,8 @@ pub enum Step {
 }
 
 /// One durable future.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(bound(deserialize = "'de: 'static"))]
 pub enum Operation {
     /// An activity.
     Activity {
@@ -165,7 +174,8 @@ pub enum Operation {
 }
 
 /// An activity through the retry helper.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(bound(deserialize = "'de: 'static"))]
 pub struct Retry {
     /// Which activity.
     pub name: Name,
@@ -182,7 +192,8 @@ pub struct Retry {
 }
 
 /// A text that is fixed, or flows from an earlier result.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(bound(deserialize = "'de: 'static"))]
 pub enum Text {
     /// This text.
     Fixed(Name),
@@ -191,7 +202,8 @@ pub enum Text {
 }
 
 /// Statements that the published crate does not have.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(bound(deserialize = "'de: 'static"))]
 pub enum Own {
     /// Opens a session whose id the engine makes. The answer is the id.
     OpenSession,
@@ -213,7 +225,8 @@ pub enum Own {
 }
 
 /// Which session a statement means.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(bound(deserialize = "'de: 'static"))]
 pub enum SessionName {
     /// The one under this id.
     Id(Name),

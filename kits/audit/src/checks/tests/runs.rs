@@ -1,0 +1,82 @@
+//! Activities that ran when they should not have.
+
+use steadfast_core::EventKind;
+
+use super::*;
+use crate::checks::runs;
+
+#[test]
+fn a_result_that_no_run_had_is_noticed() {
+    let one = run(1, "p");
+    let ran = case(vec![began(1, &one), ended(2, &one, Ok("r"))]);
+    let recorded = |text| with(ran.clone(), "i", 1, vec![started(), scheduled(), result(2, text)]);
+    assert!(found(runs::results_are_those_of_runs, &recorded("r")).is_empty());
+    assert_eq!(found(runs::results_are_those_of_runs, &recorded("s")), ["I6"]);
+}
+
+/// Two runs of one activity, with a fault between them.
+fn twice(kind: FaultKind, process: &str, lasts: u64) -> Vec<&'static str> {
+    let (one, two) = (run(1, "p"), run(2, "q"));
+    let faults = vec![began(10, &one), fault(11, kind, process, lasts), began(60, &two)];
+    found(runs::nothing_runs_twice_without_a_fault, &case(faults))
+}
+
+#[test]
+fn a_second_run_without_a_fault_is_noticed() {
+    assert!(twice(FaultKind::Killed, "p", 0).is_empty());
+    assert!(twice(FaultKind::Paused, "p", 40).is_empty());
+    assert_eq!(twice(FaultKind::Killed, "q", 0), ["effects"], "another process");
+    assert_eq!(twice(FaultKind::Paused, "p", 2), ["effects"], "too short");
+    assert_eq!(twice(FaultKind::Failed, "p", 0), ["effects"], "a call that fails is made again");
+    assert_eq!(twice(FaultKind::Stepped, "p", 0), ["effects"], "clocks do not matter");
+}
+
+#[test]
+fn one_fault_explains_one_more_run() {
+    let (one, two, three) = (run(1, "p"), run(2, "p"), run(3, "p"));
+    let killed = fault(11, FaultKind::Killed, "p", 0);
+    let entries = vec![began(10, &one), killed, began(60, &two), began(61, &three)];
+    assert_eq!(found(runs::nothing_runs_twice_without_a_fault, &case(entries)), ["effects"]);
+}
+
+#[test]
+fn a_delivery_that_counts_without_a_death_is_noticed() {
+    let second = Run { attempt: 2, ..run(1, "q") };
+    let after = |kind, lasts| {
+        let entries = vec![fault(1, kind, "p", lasts), began(60, &second)];
+        found(runs::deliveries_count_deaths_only, &case(entries))
+    };
+    assert!(after(FaultKind::Killed, 0).is_empty());
+    assert!(after(FaultKind::Paused, 90).is_empty(), "it is still paused");
+    assert_eq!(after(FaultKind::Paused, 10), ["I12"]);
+    assert_eq!(after(FaultKind::Slow, 10), ["I12"]);
+}
+
+#[test]
+fn a_delivery_that_counts_in_a_calm_is_noticed() {
+    let second = Run { attempt: 2, ..run(1, "p") };
+    let calm = case(vec![begins("p"), began(100, &second)]);
+    assert_eq!(found(runs::refusals_do_not_count, &calm), ["G5"]);
+    let first = case(vec![begins("p"), began(100, &run(1, "p"))]);
+    assert!(found(runs::refusals_do_not_count, &first).is_empty());
+}
+
+/// Activity 2 of `i` is withdrawn at 60 s, and runs from one second to another.
+fn withdrawn(from: u64, to: u64) -> Case {
+    let one = run(1, "p");
+    let cancel = EventKind::ActivityCancelRequested { reason: String::new() };
+    let case = case(vec![begins("p"), began(from, &one), ended(to, &one, Ok("r"))]);
+    with(case, "i", 1, vec![started(), scheduled(), (Some(2), cancel)])
+}
+
+#[test]
+fn a_withdrawn_activity_that_begins_is_noticed() {
+    assert!(found(runs::withdrawn_activities_do_not_begin, &withdrawn(50, 90)).is_empty());
+    assert_eq!(found(runs::withdrawn_activities_do_not_begin, &withdrawn(70, 90)), ["I9"]);
+}
+
+#[test]
+fn a_withdrawn_activity_that_goes_on_is_noticed() {
+    assert!(found(runs::withdrawn_activities_end_at_once, &withdrawn(50, 60)).is_empty());
+    assert_eq!(found(runs::withdrawn_activities_end_at_once, &withdrawn(50, 70)), ["F24"]);
+}

@@ -1,0 +1,277 @@
+//! Stores that answer what they must not: the watch must notice.
+
+use std::{sync::Arc, time::Duration};
+
+use steadfast_clock::VirtualClock;
+use steadfast_core::{EventKind, TagFilter, WorkItem};
+use steadfast_store::{Claim, ClaimedSession, History, Message, RunId, SessionRequest, SessionScope};
+
+use super::*;
+
+const NOW: u64 = 1_000_000;
+const LEASE: Duration = Duration::from_secs(30);
+
+fn rules(shadow: &Shadow) -> Vec<&'static str> {
+    let Found { violations, unless_deleted } = &shadow.found;
+    violations.iter().chain(unless_deleted).map(|violation| violation.rule).collect()
+}
+
+fn raised(data: &str) -> Message {
+    let (instance, name) = ("i".to_owned(), "e".to_owned());
+    Message::from(WorkItem::ExternalRaised { instance, name, data: data.to_owned() })
+}
+
+fn turn(token: &str, now_ms: u64, run: Option<RunId>, events: Vec<Event>, messages: &[Message]) -> TurnLease {
+    TurnLease {
+        token: LeaseToken::Turn(token.to_owned()),
+        instance: "i".to_owned(),
+        name: "Main".to_owned(),
+        version: "1.0.0".to_owned(),
+        execution_id: 1,
+        run,
+        last_event_id: events.last().map_or(0, |event| event.event_id),
+        history: History::Whole(events),
+        messages: messages.to_vec(),
+        attempt: 1,
+        kv: <_>::default(),
+        now_ms,
+    }
+}
+
+fn work(token: &str, now_ms: u64) -> WorkLease {
+    WorkLease {
+        token: LeaseToken::Work(token.to_owned()),
+        item: activity(),
+        attempt: 1,
+        orchestration: "Main".to_owned(),
+        orchestration_version: "1.0.0".to_owned(),
+        traceparent: None,
+        session: None,
+        waiting_since_ms: None,
+        now_ms,
+    }
+}
+
+fn activity() -> WorkItem {
+    WorkItem::ActivityExecute {
+        instance: "i".to_owned(),
+        execution_id: 1,
+        id: 2,
+        name: "a".to_owned(),
+        input: String::new(),
+        session_id: None,
+        tag: None,
+    }
+}
+
+fn request() -> WorkRequest {
+    WorkRequest {
+        worker_id: "w".to_owned(),
+        lock_timeout: LEASE,
+        poll_timeout: LEASE,
+        tags: TagFilter::Any,
+        session: None,
+        worker: None,
+    }
+}
+
+/// A shadow of a store that was sent `a`, with a lease of it.
+fn leased() -> Shadow {
+    let mut shadow = Shadow::default();
+    shadow.turns.send(&raised("a"), NOW);
+    shadow.turns.granted(&turn("t", NOW, None, Vec::new(), &[raised("a")]), LEASE, &mut shadow.found);
+    assert_eq!(rules(&shadow), <[&str; 0]>::default());
+    shadow
+}
+
+fn commit(shadow: &mut Shadow, token: &str, now: u64) {
+    let event = Event::at(now, 1, "i", 1, None, EventKind::KeyValuesCleared);
+    let commit = TurnCommit { execution_id: 1, events: vec![event], ..TurnCommit::default() };
+    let run = Some(Committed { run: Some(RunId(7)) });
+    shadow.committed(&LeaseToken::Turn(token.to_owned()), &commit, run, now);
+}
+
+#[test]
+fn an_instance_that_is_leased_twice_is_noticed() {
+    let mut shadow = leased();
+    shadow.turns.send(&raised("b"), NOW);
+    let again = turn("u", NOW + 1, None, Vec::new(), &[raised("a"), raised("b")]);
+    shadow.turns.granted(&TurnLease { attempt: 2, ..again }, LEASE, &mut shadow.found);
+    assert_eq!(rules(&shadow), ["I3"]);
+}
+
+#[test]
+fn a_commit_of_a_lease_that_has_ended_is_noticed() {
+    let mut shadow = leased();
+    commit(&mut shadow, "t", NOW + 29_999);
+    assert!(rules(&shadow).is_empty());
+    let mut shadow = leased();
+    commit(&mut shadow, "t", NOW + 30_000);
+    assert_eq!(rules(&shadow), ["I3"]);
+}
+
+#[test]
+fn a_message_that_is_delivered_again_after_its_commit_is_noticed() {
+    let mut shadow = leased();
+    commit(&mut shadow, "t", NOW);
+    let event = Event::at(NOW, 1, "i", 1, None, EventKind::KeyValuesCleared);
+    let again = turn("u", NOW, Some(RunId(7)), vec![event], &[raised("a")]);
+    shadow.turns.granted(&again, LEASE, &mut shadow.found);
+    assert_eq!(rules(&shadow), ["I5"]);
+}
+
+#[test]
+fn another_history_than_was_committed_is_noticed() {
+    let mut shadow = leased();
+    commit(&mut shadow, "t", NOW);
+    shadow.turns.send(&raised("b"), NOW);
+    let lease = turn("u", NOW, Some(RunId(7)), Vec::new(), &[raised("b")]);
+    shadow.turns.granted(&lease, LEASE, &mut shadow.found);
+    assert_eq!(rules(&shadow), ["I2"]);
+}
+
+#[test]
+fn messages_that_are_early_swapped_or_left_out_are_noticed() {
+    let deliver = |messages: &[Message], now| {
+        let mut shadow = leased();
+        commit(&mut shadow, "t", NOW);
+        shadow.turns.send(&raised("b"), NOW + 10);
+        shadow.turns.send(&raised("c"), NOW + 20);
+        let event = Event::at(NOW, 1, "i", 1, None, EventKind::KeyValuesCleared);
+        let lease = turn("u", now, Some(RunId(7)), vec![event], messages);
+        shadow.turns.granted(&lease, LEASE, &mut shadow.found);
+        rules(&shadow)
+    };
+    assert!(deliver(&[raised("b"), raised("c")], NOW + 20).is_empty());
+    assert_eq!(deliver(&[raised("b"), raised("c")], NOW + 19), ["S9"]);
+    assert_eq!(deliver(&[raised("c"), raised("b")], NOW + 20), ["I5"]);
+    assert_eq!(deliver(&[raised("c")], NOW + 20), ["I5"]);
+}
+
+#[test]
+fn a_wrong_count_of_deliveries_is_noticed() {
+    let mut shadow = leased();
+    let again = turn("u", NOW + 30_000, None, Vec::new(), &[raised("a")]);
+    shadow.turns.granted(&again, LEASE, &mut shadow.found);
+    assert_eq!(rules(&shadow), ["I12"]);
+}
+
+/// A shadow of a store with one activity, which is leased.
+fn working() -> Shadow {
+    let mut shadow = Shadow::default();
+    shadow.work.queue(&NewWork::from(activity()), NOW);
+    shadow.granted_work(&request(), &work("w", NOW));
+    assert_eq!(rules(&shadow), <[&str; 0]>::default());
+    shadow
+}
+
+#[test]
+fn an_activity_that_is_leased_twice_or_after_its_end_is_noticed() {
+    let mut shadow = working();
+    shadow.granted_work(&request(), &WorkLease { attempt: 2, ..work("v", NOW + 1) });
+    assert_eq!(rules(&shadow), ["S5"]);
+    let mut shadow = working();
+    shadow.work.finished(&LeaseToken::Work("w".to_owned()), NOW, &mut shadow.found);
+    shadow.granted_work(&request(), &WorkLease { attempt: 2, ..work("v", NOW + 1) });
+    assert_eq!(rules(&shadow), ["I6"]);
+}
+
+#[test]
+fn a_late_result_that_is_taken_is_noticed() {
+    let mut shadow = working();
+    shadow.work.finished(&LeaseToken::Work("w".to_owned()), NOW + 30_000, &mut shadow.found);
+    assert_eq!(rules(&shadow), ["I6"]);
+}
+
+#[test]
+fn a_live_delivery_that_is_excused_is_noticed() {
+    let mut shadow = working();
+    shadow.work.excused(&LeaseToken::Work("w".to_owned()), true, NOW + 1, &mut shadow.found);
+    assert_eq!(rules(&shadow), ["I12"]);
+}
+
+fn claimed(epoch: u64, claim: Claim) -> ClaimedSession {
+    ClaimedSession { key: SessionKey::shared("s"), epoch, claim }
+}
+
+fn asked(owner: &str) -> SessionRequest {
+    SessionRequest {
+        owner: Owner::unnamed(owner),
+        lock_timeout: LEASE,
+        scope: SessionScope::Claim,
+        leave_out: Vec::new(),
+    }
+}
+
+/// Claims of one session: who, which epoch, how, and how many milliseconds after the first.
+fn claims(all: &[(&str, u64, Claim, u64)]) -> Vec<&'static str> {
+    let mut shadow = Shadow::default();
+    for (owner, epoch, claim, after) in all {
+        let claimed = claimed(*epoch, claim.clone());
+        shadow.sessions.granted(&asked(owner), &claimed, &[], NOW + after, &mut shadow.found);
+    }
+    rules(&shadow)
+}
+
+#[test]
+fn a_session_with_two_owners_is_noticed() {
+    let taken = || Claim::Taken { from: "p".to_owned() };
+    assert!(claims(&[("p", 5, Claim::New, 0), ("p", 5, Claim::Held, 1)]).is_empty());
+    assert!(claims(&[("p", 5, Claim::New, 0), ("q", 6, taken(), 30_000)]).is_empty());
+    assert_eq!(claims(&[("p", 5, Claim::New, 0), ("q", 6, taken(), 29_999)]), ["A5"]);
+    assert_eq!(claims(&[("p", 5, Claim::New, 0), ("q", 5, Claim::Held, 1)]), ["A1"]);
+    assert_eq!(claims(&[("p", 5, Claim::New, 0), ("p", 5, Claim::Held, 30_000)]), ["A1"]);
+}
+
+#[test]
+fn an_epoch_that_comes_back_is_noticed() {
+    let taken = Claim::Taken { from: "p".to_owned() };
+    assert_eq!(claims(&[("p", 5, Claim::New, 0), ("q", 5, taken, 30_000)]), ["A2"]);
+}
+
+#[test]
+fn a_renewal_that_revives_a_claim_is_noticed() {
+    let mut shadow = Shadow::default();
+    let claimed = claimed(5, Claim::New);
+    shadow.sessions.granted(&asked("p"), &claimed, &[], NOW, &mut shadow.found);
+    let claim = SessionRef { key: claimed.key, epoch: 5 };
+    let request = RenewSessions {
+        owner: Owner::unnamed("p"),
+        extend_for: LEASE,
+        idle_timeout: LEASE,
+        untaken_after: LEASE,
+        tags: TagFilter::Any,
+        appetite: steadfast_store::Appetite::Hungry,
+        worker: None,
+        held: vec![claim.clone()],
+    };
+    let answer = SessionsRenewed { renewed: vec![claim], ..SessionsRenewed::default() };
+    shadow.sessions.renewed(&request, &answer, &[], NOW + 1, &mut shadow.found);
+    assert!(rules(&shadow).is_empty());
+    shadow.sessions.renewed(&request, &answer, &[], NOW + 31_000, &mut shadow.found);
+    assert_eq!(rules(&shadow), ["A1"]);
+}
+
+#[test]
+fn a_node_that_was_replaced_and_is_served_is_noticed() {
+    let mut shadow = Shadow::default();
+    shadow.sessions.registered("n", 1, &mut shadow.found);
+    shadow.sessions.registered("n", 2, &mut shadow.found);
+    assert!(rules(&shadow).is_empty());
+    let owner = Owner { id: "n".to_owned(), incarnation: Some(1) };
+    let asked = SessionRequest { owner, ..asked("n") };
+    shadow.sessions.granted(&asked, &claimed(5, Claim::New), &[], NOW, &mut shadow.found);
+    assert_eq!(rules(&shadow), ["A13"]);
+}
+
+#[test]
+fn the_time_of_a_watch_is_that_of_the_clock_since_it_began() {
+    let clock = VirtualClock::new(NOW);
+    let watch = Watch {
+        clock: Arc::new(clock.clone()),
+        began: (clock.now_ms(), clock.monotonic()),
+        shadow: Arc::default(),
+    };
+    clock.advance(Duration::from_millis(5));
+    assert_eq!(watch.now_ms(), NOW + 5);
+}
