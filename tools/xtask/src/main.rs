@@ -9,7 +9,6 @@ mod bench;
 mod built;
 mod check;
 mod conformance;
-mod failures;
 mod harness;
 mod house;
 mod layers;

@@ -24,7 +24,8 @@ const MUTATIONS: &str = "--mutations";
 /// A promise that was broken is an error.
 pub(crate) fn run(workspace: &Workspace, arguments: &SimArguments) -> Result<()> {
     let mut steps = Steps::default();
-    let mut command = workspace.cargo(["run", "--quiet", "--package", "steadfast-simulation", "--bin", "sim"]);
+    let mut command =
+        workspace.cargo(["run", "--quiet", "--package", "steadfast-simulation", "--bin", "sim"]);
     if arguments.arguments.iter().any(|argument| argument == MUTATIONS) {
         command.args(["--features", "mutations"]);
     }
