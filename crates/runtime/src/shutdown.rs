@@ -67,15 +67,26 @@ pub(crate) async fn wait(shared: &RuntimeShared, tokio: &tokio::runtime::Handle,
         biased;
         () = ended => {}
         () = must_return.cancelled() => {
-            let left = shared.invocations.names().join(", ");
-            tracing::warn!(
-                target: "steadfast::runtime",
-                left,
-                "the runtime has ended, and code of the application still runs; \
-                 does it block its thread?"
-            );
+            warn_of_the_rest(&shared.invocations.names());
         }
     }
+}
+
+/// Says what is left behind: code of the application, by name, or calls that the store has not answered.
+fn warn_of_the_rest(names: &[String]) {
+    if names.is_empty() {
+        tracing::warn!(
+            target: "steadfast::runtime",
+            "the runtime has ended, and the store has not answered all of its calls; what they were to give \
+             back is free when its lease has ended"
+        );
+        return;
+    }
+    tracing::warn!(
+        target: "steadfast::runtime",
+        left = names.join(", "),
+        "the runtime has ended, and code of the application still runs; does it block its thread?"
+    );
 }
 
 /// Whether a shutdown that takes too long is logged: the task and the thread do the same, and one says so.

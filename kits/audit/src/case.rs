@@ -37,6 +37,10 @@ pub struct Terms {
     /// The store's time at the beginning that the moments of the evidence count from; `None` if the store's
     /// time and that of the evidence cannot be compared.
     pub store_began_ms: Option<u64>,
+    /// How much later than its moment a fact may have its effect, and how long a process may stand between
+    /// two of its steps: nothing where one thread runs everything; real processes wait for the disk and the
+    /// scheduler.
+    pub blur: Duration,
     /// The watch over the store; `None` if it was not watched.
     pub watch: Option<Watch>,
     /// Replays recorded executions; `None` if the code is not at hand.
@@ -74,6 +78,7 @@ impl Default for Terms {
             all_ended: true,
             capacity: BTreeMap::new(),
             store_began_ms: None,
+            blur: Duration::ZERO,
             watch: None,
             code: None,
             lacks_code: false,

@@ -9,7 +9,7 @@ mod bench;
 mod built;
 mod check;
 mod conformance;
-mod failures;
+mod harness;
 mod house;
 mod layers;
 mod metadata;
@@ -63,6 +63,12 @@ enum Command {
     },
     /// Make a small store and a very large one, and count the work of the same calls on both
     Scale(scale::ScaleArguments),
+    /// Kill, pause and cut off real processes under load, then audit the store (see `crash --help`)
+    #[command(disable_help_flag = true)]
+    Crash(harness::HarnessArguments),
+    /// Keep real processes under a steady load and fail on a trend (see `soak --help`)
+    #[command(disable_help_flag = true)]
+    Soak(harness::HarnessArguments),
     /// Write what a migration of the Postgres store changes: tables, indexes, functions in full
     MigrationDiff(migration_diff::MigrationDiffArguments),
 }
@@ -88,6 +94,8 @@ fn run(cli: Cli) -> Result<()> {
         Command::Sim(arguments) => sim::run(&workspace, &arguments),
         Command::Bench { benchmark } => bench::run(&workspace, &benchmark),
         Command::Scale(arguments) => scale::run(&workspace, &arguments),
+        Command::Crash(arguments) => harness::crash(&workspace, &arguments),
+        Command::Soak(arguments) => harness::soak(&workspace, &arguments),
         Command::MigrationDiff(arguments) => migration_diff::run(&workspace, &arguments),
     }
 }

@@ -1,5 +1,7 @@
 //! `cargo xtask test`: every test, every doctest, every example. It does its own set-up.
 
+mod failures;
+
 use std::{
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -10,7 +12,7 @@ use clap::{Args, ValueEnum};
 use steadfast_cluster::INSTALL;
 
 use crate::{
-    built, failures,
+    built,
     metadata::Metadata,
     server,
     step::Steps,

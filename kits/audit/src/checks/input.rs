@@ -56,13 +56,23 @@ fn recorded(history: &[steadfast_core::Event]) -> Vec<Given<'_>> {
     all
 }
 
+/// Returns the messages to each instance, with their moments.
+fn by_instance<'a>(calls: impl Iterator<Item = (u64, &'a Told)>) -> BTreeMap<&'a str, Vec<(u64, Given<'a>)>> {
+    let mut all: BTreeMap<&str, Vec<(u64, Given<'_>)>> = BTreeMap::new();
+    for (at_us, told) in calls {
+        all.entry(told.instance()).or_default().extend(sent(told).map(|sent| (at_us, sent)));
+    }
+    all
+}
+
 /// I5: each message that an execution recorded was sent by a client, and is recorded once.
 pub(super) fn no_message_is_made_up(case: &Case) -> Vec<Violation> {
     let mut violations = Vec::new();
+    let by_instance = by_instance(seen::asked(&case.evidence));
     for (id, instance) in &case.records.instances {
         let mut asked: BTreeMap<Given<'_>, usize> = BTreeMap::new();
-        let mine = seen::asked(&case.evidence).filter(|(_, told)| told.instance() == id);
-        mine.filter_map(|(_, told)| sent(told)).for_each(|sent| *asked.entry(sent).or_default() += 1);
+        let mine = by_instance.get(id.as_str()).into_iter().flatten();
+        mine.for_each(|(_, sent)| *asked.entry(*sent).or_default() += 1);
         for (execution, history) in &instance.executions {
             let mut left = asked.clone();
             for message in recorded(history) {
@@ -83,25 +93,22 @@ pub(super) fn messages_keep_their_order(case: &Case) -> Vec<Violation> {
     if seen::has_deletions(&case.evidence) {
         return Vec::new();
     }
+    let (all_asked, all_told) =
+        (by_instance(seen::asked(&case.evidence)), by_instance(seen::told(&case.evidence)));
     let mut violations = Vec::new();
     for (id, instance) in &case.records.instances {
         let Some(started) = instance.executions.get(&1).and_then(|history| history.first()) else { continue };
         let Some(began_ms) = case.terms.store_began_ms else { continue };
         let started_us = started.timestamp_ms.saturating_sub(began_ms).saturating_mul(1_000);
-        let all: Vec<Given<'_>> =
-            instance.executions.values().flat_map(|history| recorded(history)).collect();
+        let all: Vec<Given<'_>> = instance.executions.values().flat_map(|history| recorded(history)).collect();
         let place = |message: Given<'_>| all.iter().position(|recorded| *recorded == message);
-        let firsts =
-            seen::told(&case.evidence).filter(|(at, told)| *at >= started_us && told.instance() == id);
-        for (told_at, first) in firsts.filter_map(|(at, told)| Some((at, sent(told)?))) {
-            let later =
-                seen::asked(&case.evidence).filter(|(at, told)| *at > told_at && told.instance() == id);
-            let later = later
-                .filter_map(|(_, told)| sent(told))
-                .filter(|sent| (sent.0, sent.1) == (first.0, first.1));
+        let firsts = all_told.get(id.as_str()).into_iter().flatten().filter(|(at, _)| *at >= started_us);
+        for (told_at, first) in firsts {
+            let later = all_asked.get(id.as_str()).into_iter().flatten().filter(|(at, _)| at > told_at);
+            let later = later.map(|(_, sent)| *sent).filter(|sent| (sent.0, sent.1) == (first.0, first.1));
             let found = later.filter_map(|later| Some((later, place(later)?))).next();
             if let Some((later, later_place)) = found
-                && place(first).is_none_or(|place| place > later_place)
+                && place(*first).is_none_or(|place| place > later_place)
             {
                 violations.push(broken("I5", format!("{id}: {first:?} was sent before {later:?}; {all:?}")));
             }

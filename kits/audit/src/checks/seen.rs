@@ -1,5 +1,7 @@
 //! The evidence, sorted by what the checks ask for.
 
+use std::collections::BTreeMap;
+
 use crate::{Case, Evidence, Fact, Fault, FaultKind, Life, Run, Told};
 
 /// A run with its ends.
@@ -31,15 +33,28 @@ pub(super) const AFTERMATH_US: u64 = 120_000_000;
 /// Returns the runs in the order of their beginnings.
 pub(super) fn runs(evidence: &Evidence) -> Vec<SeenRun<'_>> {
     let mut runs: Vec<SeenRun<'_>> = Vec::new();
+    // The runs that have not ended, by process and number.
+    let mut open: BTreeMap<(&str, u64), usize> = BTreeMap::new();
     for entry in evidence.entries() {
-        if let Fact::Began(run) = &entry.fact {
-            runs.push(SeenRun { run, began_us: entry.at_us, ended_us: u64::MAX, outcome: None });
-            continue;
-        }
-        for seen in runs.iter_mut().filter(|seen| seen.ended_us == u64::MAX && ends(&entry.fact, seen.run)) {
-            seen.ended_us = entry.at_us;
+        let (process, numbers) = match &entry.fact {
+            Fact::Began(run) => {
+                open.insert((&run.process, run.number), runs.len());
+                runs.push(SeenRun { run, began_us: entry.at_us, ended_us: u64::MAX, outcome: None });
+                continue;
+            }
+            Fact::Ended { process, number, .. } | Fact::Dropped { process, number } => {
+                (process, *number..=*number)
+            }
+            Fact::Process(process, Life::Dead) => (process, 0..=u64::MAX),
+            Fact::Process(..) | Fact::Asked(_) | Fact::Told(_) | Fact::Fault(_) => continue,
+        };
+        let ended = open.range((process.as_str(), *numbers.start())..=(process.as_str(), *numbers.end()));
+        let ended: Vec<((&str, u64), usize)> = ended.map(|(key, place)| (*key, *place)).collect();
+        for (key, place) in ended {
+            open.remove(&key);
+            runs[place].ended_us = entry.at_us;
             if let Fact::Ended { outcome, .. } = &entry.fact {
-                seen.outcome = Some(outcome);
+                runs[place].outcome = Some(outcome);
             }
         }
     }

@@ -29,14 +29,25 @@ pub(super) fn an_epoch_has_one_process(case: &Case) -> Vec<Violation> {
     violations
 }
 
-/// A4: work of an older epoch does not begin after work of a newer one.
+/// A4: work of an older epoch does not begin after work of a newer one. An owner whose session an operator
+/// released learns of it with its next renewal; a process that is stopped between its last look at the lease
+/// and the first step of the code cannot know better.
 pub(super) fn older_epochs_do_not_begin_after_newer_ones(case: &Case) -> Vec<Violation> {
-    let runs = seen::runs(&case.evidence);
+    let (runs, faults) = (seen::runs(&case.evidence), seen::faults(&case.evidence));
+    let excuses = |fault: &seen::SeenFault<'_>, seen: &seen::SeenRun<'_>| {
+        let patience = match fault.fault.kind {
+            FaultKind::Released => case.terms.session_lease,
+            FaultKind::Paused if fault.fault.concerns(&seen.run.process) => case.terms.blur,
+            _ => return false,
+        };
+        let patience = u64::try_from(patience.as_micros()).unwrap_or(u64::MAX);
+        fault.began_us <= seen.began_us && fault.ended_us().saturating_add(patience) > seen.began_us
+    };
     let mut newest: BTreeMap<SessionKey, u64> = BTreeMap::new();
     let mut violations = Vec::new();
     for (seen, session) in each(&runs) {
         let newest = newest.entry(session.key()).or_insert(session.epoch);
-        if session.epoch < *newest {
+        if session.epoch < *newest && !faults.iter().any(|fault| excuses(fault, seen)) {
             violations.push(broken("A4", format!("{} begins after work of epoch {newest}", seen.run)));
         }
         *newest = (*newest).max(session.epoch);
@@ -78,17 +89,20 @@ pub(super) fn state_is_of_this_attachment(case: &Case) -> Vec<Violation> {
 /// A15: an activity is told that the session is new here exactly until one of the attachment has completed.
 pub(super) fn the_first_activity_sees_the_move(case: &Case) -> Vec<Violation> {
     let runs = seen::runs(&case.evidence);
+    let blur = u64::try_from(case.terms.blur.as_micros()).unwrap_or(u64::MAX);
     let mut violations = Vec::new();
     for (seen, session) in each(&runs) {
-        let is_earlier = |other: &seen::SeenRun<'_>| {
-            other.ended_us < seen.began_us
-                && other.run.process == seen.run.process
-                && matches!(other.outcome, Some(Ok(_)))
+        let has_completed = |by_us: u64| {
+            each(&runs).any(|(other, on)| {
+                on.epoch == session.epoch
+                    && on.key() == session.key()
+                    && other.run.process == seen.run.process
+                    && matches!(other.outcome, Some(Ok(_)))
+                    && other.ended_us < by_us
+            })
         };
-        let same = |other: &SessionRun| other.key() == session.key() && other.epoch == session.epoch;
-        let has_completed = each(&runs).any(|(other, on)| same(on) && is_earlier(other));
-        if session.is_first && has_completed
-            || !session.is_first && !has_completed && !overlaps(&runs, seen, session)
+        if session.is_first && has_completed(seen.began_us.saturating_sub(blur))
+            || !session.is_first && !has_completed(seen.began_us) && !overlaps(&runs, seen, session)
         {
             violations.push(broken("A15", format!("{} is told is_first = {}", seen.run, session.is_first)));
         }

@@ -89,6 +89,12 @@ pub(super) const TABLE: &[Row] = &[
         may_use: &[CORE, CLOCK, STORE, MEMORY, SQLITE, FACADE, TESTING, AUDIT, BROKEN, DISK, MUTANTS],
         tests_may_use: &[],
     },
+    // It runs real processes on every store with code that a user would write, and audits what they did.
+    Row {
+        package: "steadfast-harness",
+        may_use: &[FACADE, CORE, CLOCK, TESTING, AUDIT, CLUSTER],
+        tests_may_use: &[],
+    },
     // It is compiled with a file of the runtime, whose other parts it does not use.
     Row { package: "steadfast-model", may_use: &[CORE, STORE], tests_may_use: &[CLOCK, MEMORY] },
     // Its build copies the memory store, so it uses what that uses, and the kit that it proves.

@@ -308,6 +308,24 @@ async fn asked(stage: &Stage, operation: &'static str) {
 }
 
 on_every_full_store! {
+    async fn g14_a_shutdown_that_the_store_holds_up_blames_no_code_of_the_application(stage) {
+        let (lines, _guard) = Lines::collect();
+        let gate = Gate::new();
+        let flows = orchestrations().register("Talk", |ctx: OrchestrationContext, _: String| async move {
+            ctx.schedule_activity_on_session("Wait", "", "chat").await
+        });
+        let runtime = stage.run(waiting(&gate), flows).await;
+        stage.start("a", "Talk", "").await;
+        gate.is_entered().await;
+        stage.faults.hang("abandon", 1);
+        stage.faults.hang("release_sessions", 1);
+        let passed = stops_in(&stage, runtime, Some(0)).await;
+        assert!(passed < 5 * SECOND, "{passed:?}");
+        let ended = lines.saying("WARN", "the runtime has ended");
+        let [line] = &ended[..] else { panic!("{:?}", lines.all()) };
+        assert!(line.says("the store") && !line.says("application"), "{line:?}");
+    }
+
     async fn r2_16_a_store_that_hangs_does_not_keep_an_idle_runtime(stage) {
         for operation in ["fetch_turn", "fetch_work"] {
             stage.faults.hang(operation, u64::MAX);
