@@ -12,7 +12,7 @@ use tokio_postgres::Row;
 use tokio_postgres::error::SqlState;
 
 use crate::link::connect::Connector;
-use crate::link::error::{NoAnswer, chain, is_conflict, is_spent, pool_error, provider_error};
+use crate::link::error::{NoAnswer, chain, is_cancelled, is_conflict, is_spent, pool_error, provider_error};
 use crate::link::lanes::Lanes;
 use crate::link::options::Counts;
 use crate::link::statement::{Param, Statement, params, sql, typed};
@@ -182,6 +182,25 @@ impl Db {
     ) -> Result<i64, tokio_postgres::Error> {
         let counted = transaction.query_typed(sql!("schema/blocks"), &typed(params![&*self.schema])).await?;
         Ok(counted.first().map_or(0, |row| row.get(0)))
+    }
+
+    /// Returns how long a statement may take if that is why a call has failed that began at `since`; `None`
+    /// if it failed otherwise. A statement that a person cancelled had time left.
+    pub(crate) async fn limit_met(
+        &self,
+        operation: &'static str,
+        error: &ProviderError,
+        since: Duration,
+    ) -> Option<Duration> {
+        if !is_cancelled(error) {
+            return None;
+        }
+        let took = SystemClock.monotonic().saturating_sub(since);
+        let asked = Statement::of(sql!("clock/statement_limit"), &[]);
+        let row = self.one(operation, asked).await.ok()??;
+        let limit = Duration::from_millis(unsigned(column(operation, &row, "limit_ms").ok()?));
+        // The server counts from the arrival of the statement.
+        (!limit.is_zero() && took.saturating_mul(10) >= limit.saturating_mul(9)).then_some(limit)
     }
 
     /// Runs a statement that gives at most one row.

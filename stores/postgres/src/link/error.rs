@@ -182,7 +182,12 @@ pub(crate) fn is_unreadable(error: &ProviderError) -> bool {
 /// Tells whether a statement took longer than it may: the server ended it, or did not answer in time.
 pub(crate) fn is_too_slow(error: &ProviderError) -> bool {
     let is_late = error.source.as_deref().is_some_and(|source| source.is::<NoAnswer>());
-    is_late || state_of(error).is_some_and(|code| code.code() == "57014")
+    is_late || is_cancelled(error)
+}
+
+/// Tells whether the server ended a statement before it was done: its time was up, or a person cancelled it.
+pub(crate) fn is_cancelled(error: &ProviderError) -> bool {
+    state_of(error).is_some_and(|code| code.code() == "57014")
 }
 
 /// The source of an error of a statement that was not answered in time.
@@ -213,9 +218,12 @@ pub(crate) fn is_conflict(error: &tokio_postgres::Error) -> bool {
     })
 }
 
-/// Tells whether a call failed because it met a lock of another transaction. Such a call has changed nothing.
-pub(crate) fn is_locked(error: &ProviderError) -> bool {
-    state_of(error) == Some(&SqlState::LOCK_NOT_AVAILABLE)
+/// Tells whether a call failed because it met a lock of another transaction, or lost against it. Such a call
+/// has changed nothing, and what it asked for may succeed when the other one has ended.
+pub(crate) fn is_in_the_way(error: &ProviderError) -> bool {
+    let states =
+        [SqlState::LOCK_NOT_AVAILABLE, SqlState::T_R_DEADLOCK_DETECTED, SqlState::T_R_SERIALIZATION_FAILURE];
+    state_of(error).is_some_and(|code| states.contains(code))
 }
 
 /// Tells whether a connection must not be used again although it may still look open: the server has closed

@@ -80,8 +80,8 @@ fn fetches<Q>(plan: &PostgresPlan, alike: fn(&Q, &Q) -> bool) -> MergeRules<Q> {
     MergeRules { operation: "", max_requests, max_calls: FETCHES, patience, weigh: |_| 0, alike }
 }
 
-/// The rules for merging writes. A write that meets a lock of another transaction is repeated for as long as
-/// a statement may take.
+/// The rules for merging writes. A write that meets a lock of another transaction, or loses against it, is
+/// repeated for as long as a statement may take.
 fn writes<Q>(plan: &PostgresPlan, weigh: fn(&Q) -> usize) -> MergeRules<Q> {
     let (max_requests, patience) = (plan.max_batch, plan.statement_timeout);
     MergeRules { operation: "", max_requests, max_calls: WRITES, patience, weigh, alike: |_, _| true }

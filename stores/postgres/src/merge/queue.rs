@@ -4,8 +4,8 @@
 //! answered, they are sent together. No task waits for requests: one is spawned when the first request comes,
 //! and ends when none is left.
 //!
-//! A request that can never succeed fails alone, and a request that meets a lock of another transaction waits
-//! alone: if a call for several requests is refused for one of these reasons, it was rolled back, and each
+//! A request that can never succeed fails alone, and a request that meets a lock of another transaction, or
+//! loses against it, waits alone: if a call for several requests is refused for one of these reasons, it was rolled back, and each
 //! request is sent by itself.
 
 use std::collections::VecDeque;
@@ -19,7 +19,7 @@ use steadfast_store::{ProviderError, ProviderErrorKind};
 use tokio::sync::oneshot;
 
 use crate::link::db::LOCK_RETRY_PAUSE;
-use crate::link::error::is_locked;
+use crate::link::error::is_in_the_way;
 
 /// The answers of a call, one for each request in order, or the error of the call.
 pub(crate) type Answers<A> = Result<Vec<Result<A, ProviderError>>, ProviderError>;
@@ -47,7 +47,7 @@ pub(crate) struct MergeRules<Q> {
     pub(crate) max_requests: usize,
     /// Bounds the calls that are under way at a time.
     pub(crate) max_calls: usize,
-    /// How long a request is repeated while it meets a lock of another transaction.
+    /// How long a request is repeated while it meets a lock of another transaction, or loses against it.
     pub(crate) patience: Duration,
     /// Counts the bytes of a request whose size is not bounded; 0 for a small one.
     pub(crate) weigh: fn(&Q) -> usize,
@@ -100,7 +100,7 @@ impl<Q: Clone + Send + 'static, A: Send + 'static> MergeQueue<Q, A> {
         loop {
             let answered = self.enqueue(ask.clone())?;
             match answered.await.unwrap_or_else(|_| Err(self.shared.unanswered())) {
-                Err(error) if is_locked(&error) && SystemClock.monotonic() < deadline => {
+                Err(error) if is_in_the_way(&error) && SystemClock.monotonic() < deadline => {
                     SystemClock.sleep(LOCK_RETRY_PAUSE).await;
                 }
                 answer => return answer,
@@ -203,7 +203,7 @@ impl<Q: Clone + Send + 'static, A: Send + 'static> MergeShared<Q, A> {
         count: usize,
         each: Vec<Q>,
     ) -> Vec<Result<A, ProviderError>> {
-        if count < 2 || (error.is_retryable() && !is_locked(&error)) {
+        if count < 2 || (error.is_retryable() && !is_in_the_way(&error)) {
             return (0..count).map(|_| Err(error.clone())).collect();
         }
         let asked: Vec<_> = each.into_iter().map(|ask| tokio::spawn((self.call)(vec![ask]))).collect();

@@ -1,22 +1,23 @@
 //! Turns: leasing instances, renewing and abandoning their leases. [`commit`] commits the decisions of leased
-//! turns.
+//! turns, [`unread`] says what becomes of a text that is not read in time.
 
 pub(crate) mod columns;
 pub(crate) mod commit;
+pub(crate) mod unread;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::time::Duration;
 
 use semver::Version;
+use steadfast_clock::{Clock, SystemClock};
 use steadfast_core::{DispatcherCapabilityFilter, EventKind, KvEntry, WorkItem};
 use steadfast_store::rules::{
     ended_turn_lease, events_of, history_after, holds_run, is_start, no_such_lease, read_text, started_by,
     tell_of_strays,
 };
 use steadfast_store::{
-    Attempt, History, LeaseToken, MAX_UNREADABLE_ATTEMPTS, Message, ProviderError, RunId, TurnLease,
-    UNREADABLE_RETRY, Warm, Woken, WorkerId,
+    Attempt, History, LeaseToken, Message, ProviderError, RunId, TurnLease, Warm, Woken, WorkerId,
 };
 use tokio_postgres::Row;
 
@@ -30,6 +31,7 @@ use crate::merge::undelivered::{Guarded, UndeliveredLease};
 use crate::schema::functions::{Function, functions};
 use crate::verbs::backend::Backend;
 use crate::verbs::poll::{NextPoll, PollResult};
+use crate::verbs::turn::unread::{PassOver, SlowRead};
 
 pub(crate) const FUNCTIONS: &[Function] = functions![
     "turn/fetch/pin_of",
@@ -88,7 +90,8 @@ calls! {
         ids: Vec<i64>,
         reasons: Vec<Cow<'a, str>>,
         retry_ms: i64,
-        max_attempts: i32,
+        /// `None` for messages that were not read in time: they are neither counted nor set aside.
+        max_attempts: Option<i32>,
         now_ms: Option<i64>,
         /// Whether the database cannot read the text of the message.
         lost: Vec<bool>,
@@ -219,22 +222,32 @@ impl Backend {
             worker: worker.as_ref().map(|worker| escape(&worker.0).into_owned()),
         };
         let mut fetched = FetchedTurns::default();
+        let mut slow = None;
         for _ in 0..MAX_PASSES {
             call.now_ms = self.db.now();
+            call.lock_ms = millis(slow.map_or(*lock_timeout, |slow: SlowRead| slow.lease(*lock_timeout)));
+            let began = SystemClock.monotonic();
             let answered = match self.db.rows(FETCH, call.statement()).await {
-                Ok(rows) => self.db.read_turns(&rows).await,
+                Ok(rows) => self.db.read_turns(&rows, slow).await,
                 Err(error) => Err(error),
             };
             match answered {
                 Ok(answered) => fetched = answered,
                 // One message failed the whole call: the next one leases it without its text (S15).
-                Err(error) if is_damage(&error) && !call.careful => {
+                Err(error) if !call.careful => {
+                    slow = self.db.limit_met(FETCH, &error, began).await.map(|limit| SlowRead { limit });
+                    if slow.is_none() && !is_damage(&error) {
+                        // It is not repeated for each request: it would fail for each.
+                        return Ok(asked.iter().map(|_| Err(error.clone())).collect());
+                    }
                     tracing::debug!(target: "steadfast::store", %error, "a message cannot be read");
                     call.careful = true;
                     continue;
                 }
-                // A fetch that failed is not repeated for each request: it would fail for each.
                 Err(error) => return Ok(asked.iter().map(|_| Err(error.clone())).collect()),
+            }
+            if slow.take().is_some() {
+                call.careful = false;
             }
             if !fetched.leases.is_empty() || !fetched.passed_over {
                 break;
@@ -288,13 +301,25 @@ impl Backend {
 }
 
 impl Db {
-    /// Reads the rows of a fetch. A message that cannot be read is passed over (S15).
-    async fn read_turns(&self, rows: &[Row]) -> Result<FetchedTurns, ProviderError> {
+    /// Reads the rows of a fetch. A message that cannot be read is passed over (S15). With `slow`, texts are
+    /// missing because the time was up: the messages of the first instance that lacks some took it, and the
+    /// instances behind it are given back.
+    async fn read_turns(&self, rows: &[Row], slow: Option<SlowRead>) -> Result<FetchedTurns, ProviderError> {
         let mut fetched = FetchedTurns::default();
+        let mut behind: Option<Vec<String>> = None;
         for row in rows {
             fetched.now = column(FETCH, row, "now")?;
+            if slow.is_some() && lacks_texts(row)? {
+                match &mut behind {
+                    None => behind = Some(Vec::new()),
+                    Some(behind) => {
+                        behind.push(column(FETCH, row, "token")?);
+                        continue;
+                    }
+                }
+            }
             match column(FETCH, row, "kind")? {
-                "turn" => match self.readable(row).await {
+                "turn" => match self.readable(row, slow).await {
                     Ok(Some(leased)) => fetched.leases.push(leased),
                     Ok(None) => fetched.passed_over = true,
                     // The other instances are leased all the same; this lease expires by itself (S5).
@@ -317,18 +342,25 @@ impl Db {
                 }
             }
         }
+        if let Some(behind) = behind.filter(|behind| !behind.is_empty()) {
+            fetched.passed_over = true;
+            // A lease that is not given back expires by itself (S5).
+            if let Err(error) = self.abandon_undelivered_turns(&behind, None, "").await {
+                tracing::debug!(target: "steadfast::store", %error, "a lease was not given back");
+            }
+        }
         fetched.again |= fetched.passed_over;
         Ok(fetched)
     }
 
     /// Reads a lease and passes over its messages that cannot be read. `None` if no turn can be made of the
     /// others (S15).
-    async fn readable(&self, row: &Row) -> Result<Option<LeasedTurn>, ProviderError> {
+    async fn readable(&self, row: &Row, slow: Option<SlowRead>) -> Result<Option<LeasedTurn>, ProviderError> {
         let (mut leased, unreadable) = LeasedTurn::read(row)?;
         if unreadable.is_empty() {
             return Ok(Some(leased));
         }
-        self.pass_over_messages(&leased, unreadable).await?;
+        self.pass_over_messages(&leased, unreadable, slow).await?;
         if leased.messages.is_empty() {
             return Ok(None);
         }
@@ -344,16 +376,21 @@ impl Db {
     async fn pass_over_messages(
         &self,
         leased: &LeasedTurn,
-        unreadable: Vec<UnreadableMessage>,
+        mut unreadable: Vec<UnreadableMessage>,
+        slow: Option<SlowRead>,
     ) -> Result<(), ProviderError> {
         let instance = &leased.instance;
+        let PassOver { retry, max_attempts } = PassOver::of(slow);
+        for message in unreadable.iter_mut().filter(|message| slow.is_some() && message.is_lost) {
+            message.reason = SlowRead::REASON.to_owned();
+        }
         let call = PassOverMessages {
             token: &leased.token,
             ids: unreadable.iter().map(|message| message.id).collect(),
             lost: unreadable.iter().map(|message| message.is_lost).collect(),
             reasons: unreadable.iter().map(|message| escape(&message.reason)).collect(),
-            retry_ms: millis(UNREADABLE_RETRY),
-            max_attempts: i32::try_from(MAX_UNREADABLE_ATTEMPTS).unwrap_or(i32::MAX),
+            retry_ms: millis(retry),
+            max_attempts,
             now_ms: self.now(),
         };
         let rows = self.rows(FETCH, call.statement()).await?;
@@ -372,6 +409,9 @@ impl Db {
                         attempts,
                         "unreadable row set aside"
                     );
+                }
+                None if slow.is_some() => {
+                    tracing::warn!(target: "steadfast::store", instance, reason, "message held back");
                 }
                 None => {
                     tracing::debug!(
@@ -533,6 +573,12 @@ impl LeasedTurn {
         let starts = || self.messages.iter().any(|message| is_start(&message.item));
         self.named.is_some() || self.last_event_id > 0 || starts()
     }
+}
+
+/// Tells whether a row is a lease that lacks the texts of some of its messages.
+fn lacks_texts(row: &Row) -> Result<bool, ProviderError> {
+    let items: Option<Vec<Option<&str>>> = column(FETCH, row, "items")?;
+    Ok(items.is_some_and(|items| items.contains(&None)))
 }
 
 /// Reads the item of a row; an item that the database could not read is `None`.

@@ -4,15 +4,17 @@
 pub(crate) mod finish;
 
 use std::borrow::Cow;
+use std::time::Duration;
 
+use steadfast_clock::{Clock, SystemClock};
 use steadfast_core::{SessionKey, WorkItem};
 use steadfast_store::rules::{
     UNKNOWN, check_work, ended_work_lease, no_such_lease, stored_scope, stored_tag, stored_tags, tag_of,
     to_json, withdrawn_work,
 };
 use steadfast_store::{
-    Attempt, Claim, ClaimedSession, LeaseToken, MAX_UNREADABLE_ATTEMPTS, NewWork, Owner, ProviderError,
-    SessionScope, UNREADABLE_RETRY, Woken, WorkLease, WorkRequest, WorkerId,
+    Attempt, Claim, ClaimedSession, LeaseToken, NewWork, Owner, ProviderError, SessionScope, Woken,
+    WorkLease, WorkRequest, WorkerId,
 };
 use tokio_postgres::Row;
 
@@ -28,6 +30,7 @@ use crate::verbs::backend::Backend;
 use crate::verbs::poll::{NextPoll, PollResult};
 use crate::verbs::session::{fenced, keys, read_key};
 use crate::verbs::turn::read_item;
+use crate::verbs::turn::unread::{PassOver, SlowRead};
 
 pub(crate) const FUNCTIONS: &[Function] = functions![
     "work/enqueue_work",
@@ -81,7 +84,8 @@ calls! {
         token: Cow<'a, str>,
         reason: Cow<'a, str>,
         retry_ms: i64,
-        max_attempts: i32,
+        /// `None` for an activity that was not read in time: it is neither counted nor set aside.
+        max_attempts: Option<i32>,
         claimed: bool,
         now_ms: Option<i64>,
         /// Whether the database cannot read the text of the activity.
@@ -264,14 +268,7 @@ impl Backend {
             let wanting: Vec<usize> =
                 (0..asked.len()).filter(|place| fetched.leases[*place].is_none()).collect();
             let workers = wanting.iter().map(|place| asked[*place].worker_id.as_str());
-            let mut call = group.call(workers, self.db.now());
-            let mut rows = self.db.rows(FETCH, call.statement()).await;
-            if let Some(error) = rows.as_ref().err().filter(|error| is_damage(error)) {
-                // One activity failed the whole call: the next one leases it without its text (S15).
-                tracing::debug!(target: "steadfast::store", %error, "an activity cannot be read");
-                call.careful = true;
-                rows = self.db.rows(FETCH, call.statement()).await;
-            }
+            let (rows, slow) = self.db.work_rows(group.call(workers, self.db.now())).await;
             let leased = match rows.and_then(|rows| fetched.read(group, &rows)) {
                 Ok(leased) => leased,
                 // Work that earlier passes leased stays leased. The next fetch looks for the rest.
@@ -283,7 +280,7 @@ impl Backend {
                 // A fetch that failed is not repeated for each request: it would fail for each.
                 Err(error) => return Ok(asked.iter().map(|_| Err(error.clone())).collect()),
             };
-            if !self.db.keep_readable(leased, &wanting, &mut fetched).await {
+            if !self.db.keep_readable(leased, &wanting, &mut fetched, slow).await {
                 break;
             }
             fetched.again = true;
@@ -373,15 +370,44 @@ impl Backend {
 }
 
 impl Db {
+    /// Makes the call of a fetch. If an activity fails the whole call, the next one leases it without its text
+    /// (S15); returned is also whether that is because it was not read in time.
+    async fn work_rows(
+        &self,
+        mut call: FetchWork<'_>,
+    ) -> (Result<Vec<Row>, ProviderError>, Option<SlowRead>) {
+        let began = SystemClock.monotonic();
+        let error = match self.rows(FETCH, call.statement()).await {
+            Ok(rows) => return (Ok(rows), None),
+            Err(error) => error,
+        };
+        let slow = self.limit_met(FETCH, &error, began).await.map(|limit| SlowRead { limit });
+        if slow.is_none() && !is_damage(&error) {
+            return (Err(error), None);
+        }
+        tracing::debug!(target: "steadfast::store", %error, "an activity cannot be read");
+        call.careful = true;
+        call.now_ms = self.now();
+        if let Some(slow) = slow {
+            let lengthened = |ms| millis(slow.lease(Duration::from_millis(unsigned(ms))));
+            call.lock_ms = lengthened(call.lock_ms);
+            call.session_lock_ms = call.session_lock_ms.map(lengthened);
+        }
+        (self.rows(FETCH, call.statement()).await, slow)
+    }
+
     /// Gives each readable lease to its request and passes over the others. Returns whether an activity could
-    /// not be read.
+    /// not be read. With `slow`, texts are missing because the time was up: the first of these activities took
+    /// it, and those behind it are given back.
     async fn keep_readable(
         &self,
         leased: Vec<LeasedWork>,
         wanting: &[usize],
         fetched: &mut FetchedWork,
+        slow: Option<SlowRead>,
     ) -> bool {
         let mut unreadable = false;
+        let mut behind: Option<Vec<UndeliveredWork>> = None;
         for leased in leased {
             match leased {
                 LeasedWork::Readable { place, lease } => {
@@ -392,7 +418,13 @@ impl Db {
                 }
                 LeasedWork::Unreadable(work) => {
                     unreadable = true;
-                    if let Err(error) = self.pass_over_work(&work).await {
+                    let slow = slow.filter(|_| work.is_lost);
+                    if let (Some(_), Some(behind)) = (slow, &mut behind) {
+                        behind.push(UndeliveredWork { token: work.token, claimed: work.claimed });
+                        continue;
+                    }
+                    behind = behind.or(slow.map(|_| Vec::new()));
+                    if let Err(error) = self.pass_over_work(&work, slow).await {
                         tracing::debug!(
                             target: "steadfast::store",
                             %error,
@@ -402,17 +434,30 @@ impl Db {
                 }
             }
         }
+        if let Some(behind) = behind.filter(|behind| !behind.is_empty()) {
+            // A lease that is not given back expires by itself (S5).
+            if let Err(error) = self.abandon_undelivered_work(&behind, None, "").await {
+                tracing::debug!(target: "steadfast::store", %error, "a lease was not given back");
+            }
+        }
         unreadable
     }
 
-    /// Counts an unreadable activity, delays it, and in the end sets it aside (S15).
-    async fn pass_over_work(&self, work: &UnreadableWork) -> Result<(), ProviderError> {
+    /// Counts an unreadable activity, delays it, and in the end sets it aside (S15). One that was not read in
+    /// time is only delayed.
+    async fn pass_over_work(
+        &self,
+        work: &UnreadableWork,
+        slow: Option<SlowRead>,
+    ) -> Result<(), ProviderError> {
         let UnreadableWork { token, instance, reason, claimed, is_lost } = work;
+        let reason = if slow.is_some() { SlowRead::REASON } else { reason };
+        let PassOver { retry, max_attempts } = PassOver::of(slow);
         let call = PassOverWork {
             token: escape(token),
             reason: escape(reason),
-            retry_ms: millis(UNREADABLE_RETRY),
-            max_attempts: i32::try_from(MAX_UNREADABLE_ATTEMPTS).unwrap_or(i32::MAX),
+            retry_ms: millis(retry),
+            max_attempts,
             claimed: *claimed,
             now_ms: self.now(),
             lost: *is_lost,
@@ -420,6 +465,9 @@ impl Db {
         let Some(row) = self.one(FETCH, call.statement()).await? else { return Ok(()) };
         let attempts: i32 = column(FETCH, &row, "attempts")?;
         match column::<Option<i64>>(FETCH, &row, "aside")? {
+            None if slow.is_some() => {
+                tracing::warn!(target: "steadfast::store", instance, reason, "work held back");
+            }
             None => {
                 tracing::debug!(
                     target: "steadfast::store",

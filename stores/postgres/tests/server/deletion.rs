@@ -1,6 +1,7 @@
 //! Deletion beside all other calls: two processes send, commit and work while one of them deletes.
 
 mod age;
+mod deadlock;
 
 use std::sync::Arc;
 use std::time::Duration;

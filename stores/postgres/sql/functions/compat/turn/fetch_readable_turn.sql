@@ -13,9 +13,8 @@ DECLARE
     -- The most leases that it looks at.
     v_passes CONSTANT INTEGER := 16;
     v_retry_ms CONSTANT BIGINT := 5000;
+    -- NULL if texts were not read in time, which are neither counted nor set aside: they may be whole.
     v_max_attempts INTEGER := 10;
-    -- Messages that were not read are not set aside: others may have taken the time.
-    v_never CONSTANT INTEGER := 2147483647;
     v_reason CONSTANT TEXT := 'the database cannot read its text: it is damaged';
     v_is_careful BOOLEAN := false;
     v_turn RECORD;
@@ -39,7 +38,7 @@ BEGIN
                 RAISE;
             END IF;
             v_is_careful := true;
-            v_max_attempts := v_never;
+            v_max_attempts := NULL;
             CONTINUE;
         END;
         IF v_turn.token IS NULL THEN
@@ -57,7 +56,7 @@ BEGIN
                 v_max_attempts, p_now_ms, array_fill(true, ARRAY[cardinality(v_lost)])
             );
             -- Without time no other text can be read either.
-            EXIT WHEN v_max_attempts = v_never;
+            EXIT WHEN v_max_attempts IS NULL;
             CONTINUE WHEN items IS NULL;
             IF v_turn.name IS NULL AND v_turn.last_event_id = 0 AND (
                 SELECT 1 FROM unnest(items) AS m (item)

@@ -20,9 +20,8 @@ DECLARE
     -- The most leases that it looks at.
     v_passes CONSTANT INTEGER := 16;
     v_retry_ms CONSTANT BIGINT := 5000;
+    -- NULL if texts were not read in time, which are neither counted nor set aside: they may be whole.
     v_max_attempts INTEGER := 10;
-    -- Work that was not read is not set aside: it may be slow to read, and whole.
-    v_never CONSTANT INTEGER := 2147483647;
     v_reason CONSTANT TEXT := 'the database cannot read its text: it is damaged';
     v_is_careful BOOLEAN := false;
     v_work RECORD;
@@ -59,7 +58,7 @@ BEGIN
                 RAISE;
             END IF;
             v_is_careful := true;
-            v_max_attempts := v_never;
+            v_max_attempts := NULL;
             CONTINUE;
         END;
         IF v_work.token IS NULL THEN
@@ -72,7 +71,7 @@ BEGIN
         PERFORM {schema}.pass_over_work(v_work.token, v_reason, v_retry_ms, v_max_attempts,
             (v_work.claim <> 'held') IS TRUE, p_now_ms, true);
         -- Without time no other text can be read either.
-        EXIT WHEN v_max_attempts = v_never;
+        EXIT WHEN v_max_attempts IS NULL;
     END LOOP;
 END
 $function$

@@ -1,5 +1,6 @@
 -- Takes unreadable messages out of a lease (S15). Each waits for p_retry_ms before its next delivery, or is
--- set aside with the reason once it was delivered p_max_attempts times. p_lost: whether the database cannot
+-- set aside with the reason once it was delivered p_max_attempts times; with NULL, for messages that were not
+-- read in time, it is never set aside and no delivery is counted. p_lost: whether the database cannot
 -- read the text of the message; what is set aside then has an empty payload. A lease without remaining
 -- messages ends. The mark of a refusal ends with this delivery (S21). Returns one row per message; `aside` is
 -- the id in `set_aside`, NULL if it waits.
@@ -43,9 +44,9 @@ BEGIN
         FROM gone ORDER BY gone.id
     ), delayed AS (
         UPDATE {schema}.orchestrator_queue AS q
-        SET state = 0, visible_ms = {schema}.after_ms(v_now, p_retry_ms), attempt_count = q.attempt_count + 1,
-            due_ms = coalesce(q.due_ms, q.visible_ms)
-        WHERE q.id = ANY (v_ids) AND q.attempt_count + 1 < p_max_attempts
+        SET state = 0, visible_ms = {schema}.after_ms(v_now, p_retry_ms), due_ms = coalesce(q.due_ms, q.visible_ms),
+            attempt_count = q.attempt_count + CASE WHEN p_max_attempts IS NULL THEN 0 ELSE 1 END
+        WHERE q.id = ANY (v_ids) AND (q.attempt_count + 1 < p_max_attempts) IS NOT FALSE
         RETURNING q.id, q.attempt_count
     )
     SELECT gone.id, gone.attempts, gone.aside FROM gone
@@ -54,8 +55,8 @@ BEGIN
 
     IF EXISTS (
         SELECT 1 FROM {schema}.instance_locks AS l WHERE l.instance_id = v_instance AND l.pin < -1
-    ) THEN
-        -- If its start was set aside, its other messages may be strays, which need no code.
+    ) AND cardinality({schema}.firm_turns(ARRAY[v_instance])) = 0 THEN
+        -- Its start was passed over: its other messages may be strays, which need no code.
         PERFORM {schema}.open_instances(ARRAY[v_instance]);
     END IF;
     PERFORM {schema}.lower_floor('due_messages', {schema}.after_ms(v_now, p_retry_ms));

@@ -5,14 +5,21 @@
 CREATE OR REPLACE FUNCTION {schema}.text_or_null(p_text TEXT) RETURNS TEXT
 LANGUAGE plpgsql
 AS $function$
+DECLARE
+    v_text TEXT;
 BEGIN
     IF {schema}.is_statement_over() THEN
         RETURN NULL;
     END IF;
-    -- Counting characters reads the whole text.
-    PERFORM length(p_text);
-    RETURN p_text;
+    -- Appending reads the whole text, and what is returned is not read again.
+    v_text := p_text || '';
+    RETURN v_text;
 EXCEPTION WHEN data_corrupted OR index_corrupted OR data_exception THEN
+    RETURN NULL;
+WHEN query_canceled THEN
+    IF NOT {schema}.is_statement_over() THEN
+        RAISE;
+    END IF;
     RETURN NULL;
 END
 $function$
