@@ -61,17 +61,6 @@ pub(super) fn runs(evidence: &Evidence) -> Vec<SeenRun<'_>> {
     runs
 }
 
-/// Tells whether a fact is the end of a run.
-fn ends(fact: &Fact, run: &Run) -> bool {
-    match fact {
-        Fact::Ended { process, number, .. } | Fact::Dropped { process, number } => {
-            run.process == *process && run.number == *number
-        }
-        Fact::Process(process, Life::Dead) => run.process == *process,
-        Fact::Process(..) | Fact::Began(_) | Fact::Asked(_) | Fact::Told(_) | Fact::Fault(_) => false,
-    }
-}
-
 /// Returns the faults in the order of their beginnings.
 pub(super) fn faults(evidence: &Evidence) -> Vec<SeenFault<'_>> {
     let seen = evidence.entries().iter().filter_map(|entry| match &entry.fact {
