@@ -46,8 +46,11 @@ pub struct Terms {
     pub lacks_code: bool,
     /// Tells which instances may fail for which reasons although no code of theirs returned an error; `None`
     /// is none.
-    pub may_fail: Option<Arc<dyn Fn(&str, &ErrorDetails) -> bool + Send + Sync>>,
+    pub may_fail: Option<Arc<MayFail>>,
 }
+
+/// Tells whether an instance may fail for a reason.
+pub type MayFail = dyn Fn(&str, &ErrorDetails) -> bool + Send + Sync;
 
 /// The code of the application, for a replay without an engine around it.
 pub trait Replayer: Send + Sync {

@@ -19,7 +19,7 @@ use std::fmt::{self, Display, Formatter};
 
 use steadfast_store::{ProviderError, Store};
 
-pub use case::{Case, Replayer, Terms};
+pub use case::{Case, MayFail, Replayer, Terms};
 pub use evidence::{Entry, Evidence, Fact, Fault, FaultKind, Life, Run, SessionRun, Told};
 pub use ledger::Ledger;
 pub use records::{InstanceRecords, Records};

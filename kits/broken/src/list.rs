@@ -68,14 +68,6 @@ pub const MUTANTS: &[Mutant] = &[
         replace: "if false {",
     },
     Mutant {
-        name: "a_claim_enters_the_attachment_of_an_older_one",
-        clause: "A7",
-        file: "session/table.rs",
-        find: "let same = known.filter(|known| known.local.epoch == *epoch)\
-               .map(|known| known.handle.clone());",
-        replace: "let same = known.map(|known| known.handle.clone());",
-    },
-    Mutant {
         name: "twice_as_many_sessions_are_served",
         clause: "A8",
         file: "session/table.rs",

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use steadfast::{ErrorDetails, Event, replay::Setup};
-use steadfast_audit::{FaultKind, Replayer, Terms, Violation, Watch};
+use steadfast_audit::{FaultKind, MayFail, Replayer, Terms, Violation, Watch};
 use steadfast_core::replay::verify;
 use steadfast_store::store_of;
 use steadfast_testing::program::{Program, ast::names};
@@ -64,7 +64,7 @@ fn sets_the_clock_of_the_store(story: &Story, witnesses: &Witnesses) -> bool {
 }
 
 /// Tells which failures have their reason in the story: code that was changed or taken away.
-fn may_fail(story: &Story) -> Arc<dyn Fn(&str, &ErrorDetails) -> bool + Send + Sync> {
+fn may_fail(story: &Story) -> Arc<MayFail> {
     let story = story.clone();
     Arc::new(move |instance, details| {
         story.changes_code_of(instance)

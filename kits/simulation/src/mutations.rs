@@ -95,8 +95,7 @@ fn candidates() -> Vec<Candidate> {
 }
 
 /// Plays stories on every mutant whose name contains `only`, or whose place is `only`, at most `seeds` on
-/// each,
-/// on two threads. `tell` is called for each mutant when it is decided.
+/// each, on two threads. `tell` is called for each mutant when it is decided.
 ///
 /// # Errors
 ///

@@ -10,10 +10,6 @@ use crate::{Case, Entry, Fact, FaultKind, Life, Violation};
 /// I6: a result in a history is one that a run of the activity had.
 pub(super) fn results_are_those_of_runs(case: &Case) -> Vec<Violation> {
     let runs = seen::runs(&case.evidence);
-    let mut outcomes: BTreeMap<(&str, u64, u64), Vec<&Result<String, String>>> = BTreeMap::new();
-    for seen in &runs {
-        outcomes.entry(seen.run.key()).or_default().extend(seen.outcome);
-    }
     let mut violations = Vec::new();
     for (id, instance) in &case.records.instances {
         for (execution, history) in &instance.executions {
@@ -32,8 +28,9 @@ pub(super) fn results_are_those_of_runs(case: &Case) -> Vec<Violation> {
                     _ => continue,
                 };
                 let is_builtin = history.iter().any(|event| event.event_id == source && is_builtin(event));
-                let known = outcomes.get(&(id.as_str(), *execution, source));
-                if !is_builtin && !known.is_some_and(|known| known.contains(&&result)) {
+                let key = (id.as_str(), *execution, source);
+                let is_known = runs.iter().any(|seen| seen.run.key() == key && seen.outcome == Some(&result));
+                if !is_builtin && !is_known {
                     let text = format!("{id}/{execution} #{source} has a result that no run had: {result:?}");
                     violations.push(broken("I6", text));
                 }

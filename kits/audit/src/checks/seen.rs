@@ -32,19 +32,12 @@ pub(super) const AFTERMATH_US: u64 = 120_000_000;
 pub(super) fn runs(evidence: &Evidence) -> Vec<SeenRun<'_>> {
     let mut runs: Vec<SeenRun<'_>> = Vec::new();
     for entry in evidence.entries() {
-        let (at_us, is_it): (u64, Box<dyn Fn(&Run) -> bool>) = match &entry.fact {
-            Fact::Began(run) => {
-                runs.push(SeenRun { run, began_us: entry.at_us, ended_us: u64::MAX, outcome: None });
-                continue;
-            }
-            Fact::Ended { process, number, .. } | Fact::Dropped { process, number } => {
-                (entry.at_us, Box::new(move |run| run.process == *process && run.number == *number))
-            }
-            Fact::Process(process, Life::Dead) => (entry.at_us, Box::new(move |run| run.process == *process)),
-            Fact::Process(..) | Fact::Asked(_) | Fact::Told(_) | Fact::Fault(_) => continue,
-        };
-        for seen in runs.iter_mut().filter(|seen| seen.ended_us == u64::MAX && is_it(seen.run)) {
-            seen.ended_us = at_us;
+        if let Fact::Began(run) = &entry.fact {
+            runs.push(SeenRun { run, began_us: entry.at_us, ended_us: u64::MAX, outcome: None });
+            continue;
+        }
+        for seen in runs.iter_mut().filter(|seen| seen.ended_us == u64::MAX && ends(&entry.fact, seen.run)) {
+            seen.ended_us = entry.at_us;
             if let Fact::Ended { outcome, .. } = &entry.fact {
                 seen.outcome = Some(outcome);
             }
@@ -53,11 +46,21 @@ pub(super) fn runs(evidence: &Evidence) -> Vec<SeenRun<'_>> {
     runs
 }
 
+/// Tells whether a fact is the end of a run.
+fn ends(fact: &Fact, run: &Run) -> bool {
+    match fact {
+        Fact::Ended { process, number, .. } | Fact::Dropped { process, number } => {
+            run.process == *process && run.number == *number
+        }
+        Fact::Process(process, Life::Dead) => run.process == *process,
+        Fact::Process(..) | Fact::Began(_) | Fact::Asked(_) | Fact::Told(_) | Fact::Fault(_) => false,
+    }
+}
+
 /// Returns the faults in the order of their beginnings.
 pub(super) fn faults(evidence: &Evidence) -> Vec<SeenFault<'_>> {
-    let fault = |entry: &'_ crate::Entry| entry.at_us;
     let seen = evidence.entries().iter().filter_map(|entry| match &entry.fact {
-        Fact::Fault(seen) => Some(SeenFault { fault: seen, began_us: fault(entry) }),
+        Fact::Fault(seen) => Some(SeenFault { fault: seen, began_us: entry.at_us }),
         _ => None,
     });
     seen.collect()

@@ -33,7 +33,7 @@ pub(super) fn the_custom_status_is_that_of_the_history(case: &Case) -> Vec<Viola
             EventKind::CustomStatusUpdated { status } => Some(status.clone()),
             _ => None,
         });
-        let last = set.last().flatten();
+        let last = set.fold(None, |_, status| status);
         if last != instance.state.custom_status {
             let told = &instance.state.custom_status;
             violations
