@@ -172,6 +172,7 @@ struct Running {
     name: String,
     process: Process,
     runtime: Arc<Mutex<Option<Arc<Runtime>>>>,
+    is_stopping: bool,
 }
 
 /// A process that the world may let run.
@@ -546,8 +547,11 @@ impl<'a> World<'a> {
     /// Stops a worker, which is started again after a while.
     fn stop(&mut self, number: usize, how: Stop, back: Duration) {
         let Some(seat) = self.seats.get_mut(number) else { return };
-        let Some(Running { process, runtime, .. }) = &seat.running else { return };
+        let Some(Running { process, runtime, is_stopping, .. }) = &mut seat.running else { return };
         seat.restart = back;
+        if std::mem::replace(is_stopping, true) {
+            return;
+        }
         let (life, runtime) = (process.life().clone(), Arc::clone(runtime));
         process.spawn(async move {
             let runtime = runtime.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -611,7 +615,7 @@ impl<'a> World<'a> {
         });
         self.journal.life(&name, Life::Started);
         self.capacity.insert(name.clone(), seat.worker.sessions);
-        seat.running = Some(Running { name, process, runtime });
+        seat.running = Some(Running { name, process, runtime, is_stopping: false });
         Ok(())
     }
 

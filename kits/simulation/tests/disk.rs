@@ -8,6 +8,7 @@ use steadfast_simulation::{
 };
 use steadfast_sqlite::Durability;
 
+#[allow(clippy::expect_used, reason = "a story that cannot be played fails its test")]
 fn played(story: &Story) -> Played {
     play_on_disk(story, Durability::PowerLoss).expect("a story can be played")
 }
