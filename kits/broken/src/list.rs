@@ -28,7 +28,7 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a_delivery_that_was_outlived_is_not_excused",
         clause: "G38",
         file: "dispatch/owed.rs",
-        find: "self.owed.add(Owed { token: token.clone(), row, call: OwedCall::Excuse });",
+        find: "self.owed.add(Owed::new(token, row, OwedCall::Excuse));",
         replace: "drop(row);",
     },
     Mutant {
@@ -210,10 +210,12 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a_refused_activity_counts",
         clause: "G5",
         file: "upkeep/worker.rs",
-        find: "match self.store.refuse(token, Refusal { handler, if_unlisted }).await {",
-        replace: "drop((handler, if_unlisted));\n\
-                  let counted = Abandon { retry_after: Some(delay), attempt: Attempt::Counts };\n\
-                  match self.store.abandon(token, counted).await.map(|()| Refused::Unlisted) {",
+        find: "answer = self.store.refuse(token, Refusal { handler, if_unlisted }) => answer,",
+        replace: "answer = self.store.abandon(token, Abandon {\n\
+                  retry_after: Some(delay), attempt: Attempt::Counts }) => {\n\
+                  drop((handler, if_unlisted));\n\
+                  answer.map(|()| Refused::Unlisted)\n\
+                  }",
     },
     Mutant {
         name: "an_error_of_an_activity_is_a_result",

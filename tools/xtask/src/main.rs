@@ -9,16 +9,14 @@ mod bench;
 mod built;
 mod check;
 mod conformance;
-mod harness;
 mod house;
 mod layers;
 mod metadata;
 mod migration_diff;
-mod scale;
 mod server;
-mod sim;
 mod step;
 mod test;
+mod trial;
 mod workspace;
 
 use std::process::ExitCode;
@@ -26,6 +24,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
+use trial::{harness, scale, sim};
 use workspace::Workspace;
 
 /// Checks, tests and measures this repository.

@@ -100,7 +100,8 @@ pub(super) fn messages_keep_their_order(case: &Case) -> Vec<Violation> {
         let Some(started) = instance.executions.get(&1).and_then(|history| history.first()) else { continue };
         let Some(began_ms) = case.terms.store_began_ms else { continue };
         let started_us = started.timestamp_ms.saturating_sub(began_ms).saturating_mul(1_000);
-        let all: Vec<Given<'_>> = instance.executions.values().flat_map(|history| recorded(history)).collect();
+        let histories = instance.executions.values();
+        let all: Vec<Given<'_>> = histories.flat_map(|history| recorded(history)).collect();
         let place = |message: Given<'_>| all.iter().position(|recorded| *recorded == message);
         let firsts = all_told.get(id.as_str()).into_iter().flatten().filter(|(at, _)| *at >= started_us);
         for (told_at, first) in firsts {
