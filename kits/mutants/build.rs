@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let store = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("../../stores/memory/src");
     let out = PathBuf::from(env::var("OUT_DIR")?).join("store");
     println!("cargo::rerun-if-changed={}", store.display());
-    println!("cargo::rerun-if-changed=src/list.rs");
+    println!("cargo::rerun-if-changed=src");
 
     let mut placed = 0;
     for path in files_below(&store)? {
