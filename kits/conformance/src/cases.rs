@@ -65,6 +65,8 @@ pub(crate) const ALL: &[&[Case]] = &[
     turn::warm::CASES,
     turn::poll::CASES,
     turn::inspect::CASES,
+    turn::inspect::oldest::CASES,
+    turn::inspect::work::CASES,
     turn::version::CASES,
     turn::lease::CASES,
     instance::history::CASES,

@@ -5,8 +5,8 @@
 //! and ends when none is left.
 //!
 //! A request that can never succeed fails alone, and a request that meets a lock of another transaction, or
-//! loses against it, waits alone: if a call for several requests is refused for one of these reasons, it was rolled back, and each
-//! request is sent by itself.
+//! loses against it, waits alone: if a call for several requests is refused for one of these reasons, it was
+//! rolled back, and each request is sent by itself.
 
 use std::collections::VecDeque;
 use std::future::Future;

@@ -370,8 +370,8 @@ impl Backend {
 }
 
 impl Db {
-    /// Makes the call of a fetch. If an activity fails the whole call, the next one leases it without its text
-    /// (S15); returned is also whether that is because it was not read in time.
+    /// Makes the call of a fetch. If an activity fails the whole call, the next one leases it without its
+    /// text (S15); returned is also whether that is because it was not read in time.
     async fn work_rows(
         &self,
         mut call: FetchWork<'_>,
@@ -389,16 +389,16 @@ impl Db {
         call.careful = true;
         call.now_ms = self.now();
         if let Some(slow) = slow {
-            let lengthened = |ms| millis(slow.lease(Duration::from_millis(unsigned(ms))));
-            call.lock_ms = lengthened(call.lock_ms);
-            call.session_lock_ms = call.session_lock_ms.map(lengthened);
+            for lock_ms in std::iter::once(&mut call.lock_ms).chain(&mut call.session_lock_ms) {
+                *lock_ms = millis(slow.lease(Duration::from_millis(unsigned(*lock_ms))));
+            }
         }
         (self.rows(FETCH, call.statement()).await, slow)
     }
 
     /// Gives each readable lease to its request and passes over the others. Returns whether an activity could
-    /// not be read. With `slow`, texts are missing because the time was up: the first of these activities took
-    /// it, and those behind it are given back.
+    /// not be read. With `slow`, texts are missing because the time was up: the first of these activities
+    /// took it, and those behind it are given back.
     async fn keep_readable(
         &self,
         leased: Vec<LeasedWork>,

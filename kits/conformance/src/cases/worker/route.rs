@@ -4,14 +4,17 @@ use std::time::Duration;
 
 use semver::Version;
 use steadfast_core::{DispatcherCapabilityFilter, SemverRange, TagFilter};
-use steadfast_store::{Cold, Refused, TurnRequest, WorkRequest, WorkerId, WorkerReport};
+use steadfast_store::{
+    Cold, MAX_UNREADABLE_ATTEMPTS, Refused, TurnRequest, UNREADABLE_RETRY, WorkRequest, WorkerId,
+    WorkerReport,
+};
 
 use super::{
     asking, capable, counting, eager, fleet, listed, needed, parking, the_activity, the_orchestration, worker,
 };
-use crate::Verdict;
 use crate::bench::{Bench, Commit, LEASE, activity, activity_with, ok, raise};
 use crate::case::{cases, need};
+use crate::{Damage, Verdict};
 
 cases![
     s21_a_routed_turn_is_not_given_to_a_worker_that_lacks_the_handler,
@@ -33,6 +36,8 @@ cases![
     s21_a_routed_turn_keeps_its_engine_version,
     s21_a_route_survives_an_expired_lease_and_an_abandon,
     s21_a_route_survives_a_restart_of_the_store,
+    s21_a_route_survives_a_message_that_cannot_be_read,
+    s21_the_route_of_a_start_that_is_set_aside_keeps_no_stray,
     s21_of_many_workers_without_the_handler_one_refuses_and_none_counts,
 ];
 
@@ -391,4 +396,39 @@ async fn first_given(
         }
     }
     None
+}
+
+async fn s21_a_route_survives_a_message_that_cannot_be_read(bench: Bench) -> Verdict {
+    let fleet = need!(fleet(&bench), "Store");
+    fleet.report(capable("new")).await;
+    fleet.report(eager("old")).await;
+    bench.begun("a").await;
+    bench.send(raise("a", "1")).await;
+    assert_eq!(fleet.refuse_turn("old").await, Refused::Routed);
+    need!(bench.damage(Damage::Messages { instance: "a" }).await, "damage");
+    assert!(fleet.turn("new").await.is_none(), "its message is held back");
+    bench.send(raise("a", "2")).await;
+    assert!(fleet.turn("old").await.is_none(), "it still lacks the handler");
+    assert_eq!(fleet.turned("new").await.messages.len(), 1);
+    Verdict::Kept
+}
+
+async fn s21_the_route_of_a_start_that_is_set_aside_keeps_no_stray(bench: Bench) -> Verdict {
+    let fleet = need!(fleet(&bench), "Store");
+    fleet.report(capable("new")).await;
+    fleet.report(eager("old")).await;
+    bench.start("a").await;
+    assert_eq!(fleet.refuse_turn("old").await, Refused::Routed);
+    need!(bench.damage(Damage::Messages { instance: "a" }).await, "damage");
+    bench.send(raise("a", "1")).await;
+    for _ in 0..MAX_UNREADABLE_ATTEMPTS {
+        assert!(fleet.turn("new").await.is_none(), "its start cannot be read");
+        bench.advance(UNREADABLE_RETRY);
+        fleet.report(capable("new")).await;
+        fleet.report(eager("old")).await;
+    }
+    assert_eq!(ok(fleet.store.set_aside(None).await).len(), 1, "the start");
+    assert!(fleet.turn("old").await.is_none(), "it settles what has no instance");
+    assert!(ok(fleet.store.turn_of("a").await).is_none(), "nothing waits for the route");
+    Verdict::Kept
 }

@@ -44,7 +44,8 @@ BEGIN
         FROM gone ORDER BY gone.id
     ), delayed AS (
         UPDATE {schema}.orchestrator_queue AS q
-        SET state = 0, visible_ms = {schema}.after_ms(v_now, p_retry_ms), due_ms = coalesce(q.due_ms, q.visible_ms),
+        SET state = 0, visible_ms = {schema}.after_ms(v_now, p_retry_ms),
+            due_ms = coalesce(q.due_ms, q.visible_ms),
             attempt_count = q.attempt_count + CASE WHEN p_max_attempts IS NULL THEN 0 ELSE 1 END
         WHERE q.id = ANY (v_ids) AND (q.attempt_count + 1 < p_max_attempts) IS NOT FALSE
         RETURNING q.id, q.attempt_count

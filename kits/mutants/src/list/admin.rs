@@ -1,0 +1,66 @@
+/// The mutants of administration.
+const ADMIN: &[Mutant] = &[
+    Mutant {
+        name: "a_deleted_instance_keeps_its_lease",
+        clause: "S4",
+        file: "admin.rs",
+        find: "self.turns.retain(|id, _| !named.contains(id.as_str()));",
+        replace: "",
+    },
+    Mutant {
+        name: "a_parent_is_deleted_without_its_children",
+        clause: "Api",
+        file: "admin.rs",
+        find: ".find(|child| !ids.contains(child))",
+        replace: ".find(|child| child.is_empty())",
+    },
+    Mutant {
+        name: "an_instance_between_two_executions_counts_as_ended",
+        clause: "Api",
+        file: "admin.rs",
+        find: "|| self.has_pending_start(instance)",
+        replace: "",
+    },
+    Mutant {
+        name: "pruning_removes_what_runs",
+        clause: "Api",
+        file: "admin.rs",
+        find: "row.is_running() || !old",
+        replace: "!old",
+    },
+    Mutant {
+        name: "deletion_by_age_is_a_moment_late",
+        clause: "S16",
+        file: "admin.rs",
+        find: "*at <= latest",
+        replace: "*at < latest",
+    },
+    Mutant {
+        name: "deletion_by_age_takes_the_newest_end_first",
+        clause: "S16",
+        file: "admin.rs",
+        find: "roots.sort();",
+        replace: "roots.sort();\nroots.reverse();",
+    },
+    Mutant {
+        name: "deletion_by_age_is_boundless",
+        clause: "S16",
+        file: "admin.rs",
+        find: "roots.truncate(limit as usize);",
+        replace: "",
+    },
+    Mutant {
+        name: "gauges_leave_leased_messages_out",
+        clause: "Api",
+        file: "admin.rs",
+        find: "messages: self.messages.len() as u64",
+        replace: "messages: self.messages.values().filter(|row| row.token.is_none()).count() as u64",
+    },
+    Mutant {
+        name: "a_route_outlives_its_instance",
+        clause: "S21",
+        file: "admin.rs",
+        find: "self.routes.retain(|id, _| !named.contains(id.as_str()));",
+        replace: "",
+    },
+];
