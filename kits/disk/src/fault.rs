@@ -43,6 +43,9 @@ pub enum Failure {
     /// The device has an error: nothing is read or written. A sync that fails so has made nothing durable,
     /// and a later sync does not either: the system takes what it could not write for written.
     Io,
+    /// The device has an error that the system tells of as `EIO`: SQLite takes a read that fails so for a
+    /// damaged file. Other calls fail as with [`Io`](Self::Io).
+    BadSector,
     /// There is no room: nothing is written.
     Full,
     /// There is no memory for the call.
@@ -117,7 +120,8 @@ impl Code {
         Self(match failure {
             Failure::Full => ffi::SQLITE_FULL,
             Failure::NoMemory => ffi::SQLITE_IOERR_NOMEM,
-            Failure::Io | Failure::Part | Failure::PowerLoss => match call {
+            Failure::BadSector if call == FileCall::Read => ffi::SQLITE_IOERR_CORRUPTFS,
+            Failure::Io | Failure::BadSector | Failure::Part | Failure::PowerLoss => match call {
                 FileCall::Open => ffi::SQLITE_CANTOPEN,
                 FileCall::Read => ffi::SQLITE_IOERR_READ,
                 FileCall::Write => ffi::SQLITE_IOERR_WRITE,

@@ -116,7 +116,7 @@ impl Handle {
                 Ok(())
             }
             Some(failure) => {
-                if failure == Failure::Io {
+                if matches!(failure, Failure::Io | Failure::BadSector) {
                     state.node(self.node)?.image.forget();
                 }
                 Err(Code::of(FileCall::Sync, failure))

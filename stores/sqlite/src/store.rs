@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64};
+use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -31,14 +31,13 @@ use crate::merge::writer::{OpenFile, Wakes, Writer};
 use crate::schema::migrate::migrate;
 use crate::verbs::admin::retention::RetentionCursor;
 use crate::verbs::message::NewMessage;
-use crate::verbs::torn::rebuild::Rebuilds;
 use crate::verbs::turn::LeasedTurn;
 use crate::verbs::turn::commit::PreparedCommit;
 use crate::verbs::work::LeasedWork;
 use crate::verbs::worker::PreparedReport;
 
-/// Bounds how often the history of a lease, or a row of a queue, is read that the disk does not return.
-pub(crate) const READ_TRIES: u32 = 3;
+/// Bounds how often the history of a lease is read that the disk does not return.
+const READ_TRIES: u32 = 3;
 
 /// A store in one SQLite file, or in memory.
 ///
@@ -59,9 +58,9 @@ pub struct SqliteProvider {
     retention: Arc<RetentionCursor>,
     /// When this process last told that rows cannot be removed, by the time of the file.
     pub(crate) stuck_told: AtomicI64,
-    pub(crate) rebuilds: Rebuilds,
-    /// True once this process has found the last leaf of the histories torn.
-    pub(crate) appends_in_front: AtomicBool,
+    /// Until when this process stores events in front of all others, because it has found the last leaf of
+    /// the histories torn; by the time of the file.
+    pub(crate) in_front_until: AtomicI64,
 }
 
 impl SqliteProvider {
@@ -114,8 +113,7 @@ impl SqliteProvider {
             alarms,
             retention: Arc::default(),
             stuck_told: AtomicI64::new(0),
-            rebuilds: Rebuilds::default(),
-            appends_in_front: AtomicBool::new(false),
+            in_front_until: AtomicI64::new(i64::MIN),
         })
     }
 

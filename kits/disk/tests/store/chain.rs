@@ -166,7 +166,7 @@ pub(crate) fn start_with(instance: &str, input: String) -> WorkItem {
     }
 }
 
-fn activity(instance: &str, id: u64) -> NewWork {
+pub(crate) fn activity(instance: &str, id: u64) -> NewWork {
     NewWork::from(WorkItem::ActivityExecute {
         instance: instance.into(),
         execution_id: 1,
@@ -178,7 +178,7 @@ fn activity(instance: &str, id: u64) -> NewWork {
     })
 }
 
-fn started() -> EventKind {
+pub(crate) fn started() -> EventKind {
     EventKind::OrchestrationStarted {
         name: "Chain".into(),
         version: "1.0.0".into(),
@@ -203,7 +203,7 @@ fn ended() -> EventKind {
     EventKind::OrchestrationCompleted { output: "done".into() }
 }
 
-fn named(status: &str) -> ExecutionMetadata {
+pub(crate) fn named(status: &str) -> ExecutionMetadata {
     ExecutionMetadata {
         orchestration_name: Some("Chain".into()),
         orchestration_version: Some("1.0.0".into()),

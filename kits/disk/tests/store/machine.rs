@@ -72,9 +72,14 @@ impl Machine {
         self.disk.crash(loss);
     }
 
-    pub(crate) fn assert_sound(&self) {
+    /// Opens the file as a tool does.
+    pub(crate) fn raw(&self) -> Connection {
         let path = self.disk.mount("checker").path(FILE);
-        let file = Connection::open_with_flags_and_vfs(path, OpenFlags::default(), VFS).expect("a file");
+        Connection::open_with_flags_and_vfs(path, OpenFlags::default(), VFS).expect("a file")
+    }
+
+    pub(crate) fn assert_sound(&self) {
+        let file = self.raw();
         let found: String =
             file.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("the file can be checked");
         assert_eq!(found, "ok");

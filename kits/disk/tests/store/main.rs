@@ -9,6 +9,7 @@
 )]
 
 mod chain;
+mod commit;
 mod faults;
 mod machine;
 mod power;

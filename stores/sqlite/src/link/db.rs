@@ -3,10 +3,10 @@
 
 use std::cell::{Cell, RefCell};
 
-use rusqlite::{Connection, OptionalExtension, Params, Row};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row};
 use steadfast_store::Woken;
 
-use crate::link::error::{DbResult, Fault, is_torn_for_good};
+use crate::link::error::{DbResult, Fault, is_torn};
 use crate::merge::alarm::NextMoments;
 
 /// Returns the text of a statement, which has a file of its own.
@@ -20,6 +20,8 @@ pub(crate) use sql;
 /// A transaction, or a read of the last committed state.
 pub(crate) struct Db<'c> {
     connection: &'c Connection,
+    /// True if a transaction is open; false for a look at what is committed, statement by statement.
+    is_transaction: bool,
     /// The time of the transaction, in milliseconds since the Unix epoch; every change in it gets this time.
     pub(crate) now: i64,
     pub(crate) woken: RefCell<Woken>,
@@ -38,17 +40,13 @@ impl<'c> Db<'c> {
     pub(crate) fn new(connection: &'c Connection, now: i64) -> Self {
         let (woken, moments) = (RefCell::default(), RefCell::default());
         let (is_damaged, leaves_rows, appends_in_front) = Default::default();
-        Self { connection, now, woken, moments, is_damaged, leaves_rows, appends_in_front }
+        let is_transaction = !connection.is_autocommit();
+        Self { connection, is_transaction, now, woken, moments, is_damaged, leaves_rows, appends_in_front }
     }
 
     /// Runs a statement and returns how many rows it changed.
     pub(crate) fn run(&self, sql: &str, params: impl Params) -> DbResult<usize> {
-        self.seen(self.connection.prepare_cached(sql)?.execute(params))
-    }
-
-    /// Runs a statement that is used once, such as one that changes the schema.
-    pub(crate) fn script(&self, sql: &str) -> DbResult<()> {
-        self.seen(self.connection.execute_batch(sql))
+        self.seen(self.statement(sql)?.execute(params))
     }
 
     /// Runs a statement that gives at most one row.
@@ -58,12 +56,12 @@ impl<'c> Db<'c> {
         params: impl Params,
         read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
     ) -> DbResult<Option<T>> {
-        self.seen(self.connection.prepare_cached(sql)?.query_row(params, read).optional())
+        self.seen(self.statement(sql)?.query_row(params, read).optional())
     }
 
     /// Runs a statement that gives one number.
     pub(crate) fn number(&self, sql: &str, params: impl Params) -> DbResult<i64> {
-        self.seen(self.connection.prepare_cached(sql)?.query_row(params, |row| row.get(0)))
+        self.seen(self.statement(sql)?.query_row(params, |row| row.get(0)))
     }
 
     /// Runs a statement that gives one number, NULL or no row; the latter two are `None`.
@@ -77,16 +75,25 @@ impl<'c> Db<'c> {
         params: impl Params,
         read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
     ) -> DbResult<Vec<T>> {
-        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut statement = self.statement(sql)?;
         let rows = self.seen(statement.query_map(params, read))?;
         self.seen(rows.collect::<rusqlite::Result<_>>())
+    }
+
+    /// Prepares a statement, if the transaction is still open. A full disk or a failed read or write makes
+    /// SQLite roll it back by itself; a statement that came after that would be a commit of its own (S3).
+    fn statement(&self, sql: &str) -> DbResult<CachedStatement<'c>> {
+        if self.is_transaction && self.connection.is_autocommit() {
+            return Err(Fault::RolledBack);
+        }
+        Ok(self.connection.prepare_cached(sql)?)
     }
 
     /// Takes note of a torn page.
     fn seen<T>(&self, result: rusqlite::Result<T>) -> DbResult<T> {
         result.map_err(|error| {
             let fault = Fault::from(error);
-            self.is_damaged.set(self.is_damaged.get() || is_torn_for_good(&fault));
+            self.is_damaged.set(self.is_damaged.get() || is_torn(&fault));
             fault
         })
     }
@@ -151,4 +158,40 @@ pub(crate) fn time(ms: u64) -> i64 {
 /// Returns a stored number as `u64`; a negative one becomes 0.
 pub(crate) fn unsigned(value: i64) -> u64 {
     u64::try_from(value).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S3: SQLite rolls a transaction back by itself when a read or a write fails.
+    #[test]
+    fn a_transaction_that_was_rolled_back_underneath_writes_nothing_more() {
+        let connection = Connection::open_in_memory().expect("a database");
+        connection.execute_batch("CREATE TABLE t (x)").expect("a table");
+        let count = || connection.query_row("SELECT count(*) FROM t", [], |row| row.get::<_, i64>(0));
+        connection.execute_batch("BEGIN").expect("it begins");
+        let db = Db::new(&connection, 0);
+        assert_eq!(db.run("INSERT INTO t VALUES (1)", []).expect("it is open"), 1);
+        connection.execute_batch("ROLLBACK").expect("it is rolled back");
+        let refused = [
+            db.run("INSERT INTO t VALUES (2)", []).map(drop),
+            db.maybe("INSERT INTO t VALUES (3) RETURNING x", []).map(drop),
+            db.number("INSERT INTO t VALUES (4) RETURNING x", []).map(drop),
+            db.all("INSERT INTO t VALUES (5) RETURNING x", [], |row| row.get::<_, i64>(0)).map(drop),
+        ];
+        for refused in refused {
+            let error = refused.expect_err("the transaction has ended").of("commit_turn");
+            assert_eq!(error.kind, steadfast_store::ProviderErrorKind::Unavailable);
+            assert!(error.is_retryable(), "{error:?}");
+        }
+        assert_eq!(count().expect("it counts"), 0, "nothing is committed by itself");
+    }
+
+    #[test]
+    fn a_look_outside_a_transaction_reads_what_is_committed() {
+        let connection = Connection::open_in_memory().expect("a database");
+        let db = Db::new(&connection, 0);
+        assert_eq!(db.number("SELECT 7", []).expect("it reads"), 7);
+    }
 }

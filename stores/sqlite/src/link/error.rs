@@ -13,6 +13,8 @@ pub(crate) enum Fault {
     /// A row of a queue cannot be removed, because a page beside it is torn. The request must run again and
     /// leave the rows that it removes where they are.
     Stuck,
+    /// SQLite has rolled the transaction back by itself, after an error that an earlier statement met.
+    RolledBack,
     /// An event cannot be stored behind the others, because the last leaf of the histories is torn. The
     /// request must run again and store it in front of them.
     TornEnd,
@@ -88,6 +90,10 @@ impl Fault {
             Self::Refused(error) => error,
             Self::Torn(rows) => damaged(operation).with_source(rows),
             Self::Stuck => damaged(operation).with_source(StuckRow),
+            Self::RolledBack => {
+                let text = "an error has rolled the transaction back; nothing was changed";
+                ProviderError::new(ProviderErrorKind::Unavailable, operation, text)
+            }
             Self::TornEnd => damaged(operation).with_source(TornLastLeaf),
         }
     }
@@ -140,30 +146,10 @@ pub(crate) fn is_damage(error: &ProviderError) -> bool {
     error.kind == ProviderErrorKind::Corrupt || driver_error(error).is_some_and(is_io)
 }
 
-/// Tells whether a fault is a page that cannot be read: it is torn, or the disk does not return it.
+/// Tells whether a fault is a page that is torn. A read that the disk fails is not: SQLite has then rolled
+/// the transaction back, and the call may be tried again.
 pub(crate) fn is_torn(fault: &Fault) -> bool {
-    is_torn_for_good(fault) || may_pass(fault)
-}
-
-/// Tells whether a fault is a page that is torn.
-pub(crate) fn is_torn_for_good(fault: &Fault) -> bool {
     matches!(fault, Fault::Sqlite(error) if kind_of(error) == ProviderErrorKind::Corrupt)
-}
-
-/// Tells whether a fault is a page that the disk does not return, which may pass: a failed read. A failed
-/// write or sync is not: it says nothing about what is stored.
-pub(crate) fn may_pass(fault: &Fault) -> bool {
-    use rusqlite::ffi::{
-        SQLITE_IOERR_CORRUPTFS, SQLITE_IOERR_DATA, SQLITE_IOERR_READ, SQLITE_IOERR_SHORT_READ,
-    };
-    let Fault::Sqlite(Error::SqliteFailure(failure, _)) = fault else { return false };
-    [SQLITE_IOERR_READ, SQLITE_IOERR_SHORT_READ, SQLITE_IOERR_CORRUPTFS, SQLITE_IOERR_DATA]
-        .contains(&failure.extended_code)
-}
-
-/// Tells whether an error is that of a torn page, met by a statement that does not say which row.
-pub(crate) fn is_of_torn_page(error: &ProviderError) -> bool {
-    driver_error(error).is_some_and(|error| error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt))
 }
 
 fn is_damaged(error: &Error) -> bool {
@@ -237,19 +223,22 @@ mod tests {
         assert_eq!(kind_of(&Error::InvalidQuery), ProviderErrorKind::Unavailable);
     }
 
-    /// G6: a row that the disk does not return is kept from the others like one on a torn page. The error of
-    /// a failed write is no such row's.
+    /// S3: SQLite rolls the transaction back after such an error, so no row is looked at for it.
     #[test]
-    fn a_failed_read_is_a_row_that_cannot_be_read_and_may_pass() {
+    fn a_failed_read_or_write_is_no_torn_row_and_may_be_tried_again() {
         let fault = |code| Fault::from(Error::SqliteFailure(ffi::Error::new(code), None));
-        for code in [ffi::SQLITE_IOERR_READ, ffi::SQLITE_IOERR_SHORT_READ, ffi::SQLITE_IOERR_DATA] {
-            assert!(is_torn(&fault(code)) && may_pass(&fault(code)), "{code}");
-            assert_eq!(kind(code), ProviderErrorKind::Unavailable, "a call without such a row tries again");
-        }
-        assert!(is_torn(&fault(ffi::SQLITE_CORRUPT)) && !may_pass(&fault(ffi::SQLITE_CORRUPT)));
-        for code in [ffi::SQLITE_IOERR_WRITE, ffi::SQLITE_IOERR_FSYNC, ffi::SQLITE_IOERR, ffi::SQLITE_FULL] {
+        for code in [
+            ffi::SQLITE_IOERR_READ,
+            ffi::SQLITE_IOERR_SHORT_READ,
+            ffi::SQLITE_IOERR_DATA,
+            ffi::SQLITE_IOERR_WRITE,
+            ffi::SQLITE_IOERR_FSYNC,
+            ffi::SQLITE_IOERR,
+        ] {
             assert!(!is_torn(&fault(code)), "{code}");
+            assert_eq!(kind(code), ProviderErrorKind::Unavailable, "{code}");
         }
+        assert!(is_torn(&fault(ffi::SQLITE_CORRUPT)));
     }
 
     #[test]

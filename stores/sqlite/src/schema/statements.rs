@@ -168,21 +168,3 @@ fn what_waits_for_an_instance_is_found_by_its_key() {
         }
     }
 }
-
-/// A queue is rebuilt by renaming its table, and SQLite renames it in the triggers of other tables too.
-#[test]
-fn no_trigger_of_another_table_names_a_queue() {
-    let database = database();
-    let mut statement = database
-        .prepare(
-            "SELECT name, sql FROM sqlite_schema
-             WHERE type = 'trigger' AND tbl_name NOT IN ('messages', 'work')",
-        )
-        .expect("the triggers");
-    let triggers = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).expect("the triggers");
-    for (name, text) in triggers.map(|trigger| trigger.expect("a trigger")) {
-        let (name, text): (String, String) = (name, text);
-        let words = text.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
-        assert!(words.into_iter().all(|word| word != "messages" && word != "work"), "{name}: {text}");
-    }
-}

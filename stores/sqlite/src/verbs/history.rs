@@ -7,7 +7,7 @@ use steadfast_store::ProviderErrorKind;
 use steadfast_store::rules::{repeated_event, unstorable_event};
 
 use crate::link::db::{Db, sql, text_of, time};
-use crate::link::error::{DbResult, Fault, is_torn_for_good, kind_of};
+use crate::link::error::{DbResult, Fault, is_torn, kind_of};
 
 impl Db<'_> {
     /// Appends events; a repeated id is a conflict (S8).
@@ -29,7 +29,7 @@ impl Db<'_> {
             let in_front = self.appends_in_front.get();
             let insert = if in_front { sql!("history/insert_in_front") } else { sql!("history/insert") };
             match self.run(insert, columns) {
-                Err(fault) if is_torn_for_good(&fault) && !in_front => return Err(Fault::TornEnd),
+                Err(fault) if is_torn(&fault) && !in_front => return Err(Fault::TornEnd),
                 Err(Fault::Sqlite(error)) if kind_of(&error) == ProviderErrorKind::Conflict => {
                     return Err(repeated_event(operation, instance, execution, id).into());
                 }

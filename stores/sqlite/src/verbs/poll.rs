@@ -39,14 +39,14 @@ impl SqliteProvider {
         let deadline = self.clock.clock().monotonic().saturating_add(timeout);
         let alarm = self.alarm_of(&interest);
         let waiter = self.waiters.sit_as(interest, worker);
-        let (mut due, mut past) = (None, PastTorn::of(self));
+        let (mut due, mut past) = (None, PastTorn::default());
         loop {
             let looking = waiter.look();
             let fetched = match fetch(past.leaves_rows).await {
                 Err(error) if self.goes_past_torn(&error, &mut past).await? => continue,
                 fetched => fetched?,
             };
-            past = PastTorn::of(self);
+            past = PastTorn::default();
             looking.answered();
             if fetched.get().is_some_and(|fetched| fetched.lease.is_some()) {
                 return Ok(Some(fetched));

@@ -10,7 +10,6 @@ use steadfast_store::{MAX_PAGE, NewWork, Queue, SetAside};
 use crate::link::db::{Db, sql, time, unsigned};
 use crate::link::error::DbResult;
 use crate::verbs::message::MessageRow;
-use crate::verbs::torn::rebuild::TORN_TEXT;
 
 /// A row that was set aside, with all that it had. What an older build did not keep is `None`.
 struct Aside {
@@ -37,13 +36,12 @@ impl Db<'_> {
         reason: &UnreadableText,
     ) -> DbResult<()> {
         let (id, attempts) = (self.next()?, row.attempts.saturating_add(1));
-        let reason = reason_of(&row.item, reason);
-        tell(id, Queue::Orchestrator, Some(instance), &reason, attempts);
+        tell(id, Queue::Orchestrator, Some(instance), reason, attempts);
         let columns = params![
             id,
             instance,
             row.item,
-            reason,
+            reason.to_string(),
             attempts,
             self.now,
             row.traceparent,
@@ -63,9 +61,10 @@ impl Db<'_> {
         reason: &UnreadableText,
         attempts: u32,
     ) -> DbResult<()> {
-        let (id, reason) = (self.next()?, reason_of(payload, reason));
-        tell(id, Queue::Worker, instance, &reason, attempts);
-        let columns = params![id, instance, payload, reason, attempts, self.now, seq, traceparent];
+        let id = self.next()?;
+        tell(id, Queue::Worker, instance, reason, attempts);
+        let columns =
+            params![id, instance, payload, reason.to_string(), attempts, self.now, seq, traceparent];
         self.run(sql!("set_aside/work"), columns)?;
         Ok(())
     }
@@ -126,11 +125,6 @@ impl Db<'_> {
             _ => Ok(()),
         }
     }
-}
-
-/// Returns why a text cannot be read. One that stands in the place of a torn row says so itself.
-fn reason_of(text: &str, reason: &UnreadableText) -> String {
-    if text == TORN_TEXT { TORN_TEXT.to_owned() } else { reason.to_string() }
 }
 
 pub(crate) fn tell(

@@ -1,6 +1,4 @@
-//! Rows of the queues that the database cannot read, because a page of the file is torn (S15), or because the
-//! disk does not return it, again and again. What is said here of torn rows holds for both, except that a row
-//! that the disk does not return keeps its place for good, because it may be readable again.
+//! Rows of the queues that the database cannot read, because a page of the file is torn (S15).
 //!
 //! SQLite can neither change nor remove such a row, so it is listed beside its table, and every statement
 //! leaves out the rows that are listed. A listed row is counted, held back and read again like any other that
@@ -14,9 +12,8 @@
 //! rows between these pages. A request that fails to remove one runs again, and gives up the rows that it
 //! removes: they are listed for good, which is the same to every statement.
 //!
-//! What helps neither way, as an insert into a torn leaf, is done after the queue was rebuilt (`rebuild`).
-
-pub(crate) mod rebuild;
+//! Neither helps a row that must be written into a torn leaf, as every new one if the last leaf of its queue
+//! is torn: the call fails with `Corrupt`, and the error names the remedy.
 
 use std::sync::atomic::Ordering;
 
@@ -25,10 +22,9 @@ use steadfast_store::{MAX_UNREADABLE_ATTEMPTS, ProviderError, Queue, UNREADABLE_
 
 use crate::link::db::{Db, sql};
 use crate::link::error::{
-    DbResult, Fault, REMEDY, TornRow, TornRows, is_of_torn_page, is_stuck, is_torn, is_torn_end, may_pass,
-    torn_rows,
+    DbResult, Fault, REMEDY, TornRow, TornRows, is_stuck, is_torn, is_torn_end, torn_rows,
 };
-use crate::store::{READ_TRIES, SqliteProvider};
+use crate::store::SqliteProvider;
 use crate::verbs::set_aside::{number_of, tell};
 use crate::verbs::turn::SWEEP;
 
@@ -73,6 +69,9 @@ fn statements(queue: Queue) -> &'static TornStatements {
 /// How often a process tells that rows cannot be removed.
 const TELL_EVERY_MS: i64 = 60_000;
 
+/// How long events are stored in front of all others after the last leaf of the histories was found torn.
+const IN_FRONT_FOR_MS: i64 = 60_000;
+
 /// A statement that removes rows of a queue, and the one that gives up the same rows where they are.
 pub(crate) struct Removal {
     pub(crate) remove: &'static str,
@@ -80,19 +79,13 @@ pub(crate) struct Removal {
 }
 
 /// What a call has done to go past torn pages.
+#[derive(Default)]
 pub(crate) struct PastTorn {
     tries: u32,
     /// True if its next run gives up the rows that it would remove.
     pub(crate) leaves_rows: bool,
-    /// How often this process had rebuilt queues when the call began, or ran again because of that.
-    rebuilds: u64,
-}
-
-impl PastTorn {
-    /// Begins a call, or the next look of one that waits.
-    pub(crate) fn of(store: &SqliteProvider) -> Self {
-        Self { tries: 0, leaves_rows: false, rebuilds: store.rebuilds.count() }
-    }
+    /// True if it has found the last leaf of the histories torn.
+    met_torn_end: bool,
 }
 
 impl SqliteProvider {
@@ -106,10 +99,10 @@ impl SqliteProvider {
         R: Send + 'static,
         F: Fn(&Db<'_>) -> DbResult<R> + Clone + Send + 'static,
     {
-        let mut past = PastTorn::of(self);
+        let mut past = PastTorn::default();
         loop {
             let (work, leaves_rows) = (work.clone(), past.leaves_rows);
-            let in_front = self.appends_in_front.load(Ordering::Relaxed);
+            let in_front = self.clock.now_ms() < self.in_front_until.load(Ordering::Relaxed);
             let run = move |db: &Db<'_>| {
                 db.leaves_rows.set(leaves_rows);
                 db.appends_in_front.set(in_front);
@@ -122,8 +115,8 @@ impl SqliteProvider {
         }
     }
 
-    /// Prepares the next run of a call that has met a torn page: lists the torn rows that the error tells of,
-    /// or rebuilds the queues if it tells of none. False if the error tells of no such page, or too often.
+    /// Prepares the next run of a call that has met a torn page: lists the torn rows that the error tells of.
+    /// False if the error tells of no such page, or too often.
     pub(crate) async fn goes_past_torn(
         &self,
         error: &ProviderError,
@@ -139,18 +132,25 @@ impl SqliteProvider {
             return Ok(true);
         }
         if is_torn_end(error) {
-            if !self.appends_in_front.swap(true, Ordering::Relaxed) {
-                tell_of_torn_end();
+            // SQLite tells of some failed reads as of a torn page: what passes is not met twice.
+            if std::mem::replace(&mut past.met_torn_end, true) {
+                self.store_in_front();
             }
             return Ok(true);
         }
-        let Some(rows) = torn_rows(error) else {
-            return if is_of_torn_page(error) { self.rebuild_torn_queues(past).await } else { Ok(false) };
-        };
+        let Some(rows) = torn_rows(error) else { return Ok(false) };
         let rows = rows.to_vec();
         let list = move |db: &Db<'_>| rows.iter().try_for_each(|row| db.hold_back_torn(row));
         self.writer.write("list_torn", list).await?;
         Ok(true)
+    }
+
+    /// Stores events in front of all others for a while. Then the last leaf of the histories is tried again.
+    fn store_in_front(&self) {
+        let until = self.clock.now_ms().saturating_add(IN_FRONT_FOR_MS);
+        if self.in_front_until.swap(until, Ordering::Relaxed) == i64::MIN {
+            tell_of_torn_end();
+        }
     }
 
     fn tell_of_stuck(&self) {
@@ -266,7 +266,7 @@ impl Db<'_> {
     fn torn_among(&self, queue: Queue, rows: &[i64], key: Option<i64>) -> DbResult<Vec<TornRow>> {
         let mut torn = Vec::new();
         for row in rows {
-            match self.probe(queue, *row) {
+            match self.one(statements(queue).probe, [row], |row| row.get::<_, i64>(2)) {
                 Err(fault) if is_torn(&fault) => {
                     let place = self.place_of_torn(queue, *row)?;
                     let key = place.as_ref().map(|place| place.key).or(key);
@@ -274,21 +274,10 @@ impl Db<'_> {
                     let reason = format!("the database cannot read it: {}", fault.of("fetch").message);
                     torn.push(TornRow { queue, row: *row, key, place, reason });
                 }
-                probed => probed?,
+                probed => _ = probed?,
             }
         }
         Ok(torn)
-    }
-
-    /// Reads all of a row. A read that the disk fails is tried again, in case that passes.
-    fn probe(&self, queue: Queue, row: i64) -> DbResult<()> {
-        let mut tries = 1;
-        loop {
-            match self.one(statements(queue).probe, [row], |row| row.get::<_, i64>(2)) {
-                Err(fault) if may_pass(&fault) && tries < READ_TRIES => tries += 1,
-                probed => return probed.map(drop),
-            }
-        }
     }
 
     /// Counts a look at a torn row and holds it back; after [`MAX_UNREADABLE_ATTEMPTS`] it is set aside. Of

@@ -9,7 +9,7 @@ use steadfast_store::rules::{ended_turn_lease, no_such_lease, tell_of_strays};
 use steadfast_store::{Abandon, Attempt, LeaseToken, MAX_TURN_MESSAGES, Message, Queue, RunId, WorkerId};
 
 use crate::link::db::{Db, sql, text_of, unsigned};
-use crate::link::error::{DbResult, is_torn, is_torn_for_good};
+use crate::link::error::{DbResult, is_torn};
 use crate::merge::request::Undo;
 use crate::verbs::message::MessageRow;
 use crate::verbs::torn::Removal;
@@ -417,7 +417,7 @@ impl Db<'_> {
     /// Returns name and version as the history recorded them.
     pub(crate) fn started_as(&self, key: i64, execution: i64) -> DbResult<Option<(String, String)>> {
         let text = match self.one(sql!("history/started"), [key, execution], |row| text_of(row, 0)) {
-            Err(fault) if is_torn_for_good(&fault) => None,
+            Err(fault) if is_torn(&fault) => None,
             text => text?,
         };
         Ok(text.and_then(|text| match serde_json::from_str::<Event>(&text).ok()?.kind {
@@ -441,9 +441,11 @@ impl Db<'_> {
     pub(crate) fn undo_lease_of_turn(&self, key: i64, token: &str, how: Abandon) -> DbResult<()> {
         let uncounted = i64::from(how.attempt == Attempt::Uncounted);
         let visible_at = how.retry_after.map(|delay| self.after(delay));
-        let given =
-            self.run(sql!("turn/lease/abandon"), params![key, token, uncounted, visible_at, self.now])?;
-        if given > 0 {
+        let given = self
+            .run(sql!("turn/lease/abandon"), params![key, token, uncounted, visible_at, self.now])
+            .map_err(|fault| self.torn_fault_of_instance(key, fault))?;
+        // The messages of a lease may all be torn.
+        if given > 0 || self.held_turn(token)?.is_some() {
             self.free_turn(key, self.now)?;
             if let Some(at) = visible_at {
                 self.moments.borrow_mut().turn.add(at);

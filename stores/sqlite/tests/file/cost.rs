@@ -2,6 +2,7 @@
 //! virtual machine.
 
 mod routed;
+mod withdrawn;
 
 use std::collections::HashSet;
 use std::path::Path;

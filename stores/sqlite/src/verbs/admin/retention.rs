@@ -7,7 +7,7 @@ use rusqlite::params;
 use steadfast_store::DeleteInstanceResult;
 
 use crate::link::db::{Db, sql};
-use crate::link::error::{DbResult, is_torn_for_good};
+use crate::link::error::{DbResult, is_torn};
 use crate::verbs::admin::add_up;
 
 /// Where the next call goes on: behind the instances that were looked at and stay, because their tree has not
@@ -157,7 +157,7 @@ impl Db<'_> {
                     deleted += 1;
                 }
                 Err(fault) => {
-                    if is_torn_for_good(&fault) {
+                    if is_torn(&fault) {
                         cursor.leave_out(root);
                     }
                     return Err(fault);

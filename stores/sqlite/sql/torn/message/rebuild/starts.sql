@@ -1,2 +1,0 @@
--- Lists the messages that start an execution, by an index alone.
-SELECT seq FROM messages INDEXED BY messages_starts WHERE starts = 1

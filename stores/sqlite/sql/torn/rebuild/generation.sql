@@ -1,2 +1,0 @@
--- Counts the tables of a queue that were left behind, because a page of them is torn.
-SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name GLOB ?1

@@ -1,2 +1,0 @@
--- Forgets what is listed: the rebuilt queue has no such activities.
-DELETE FROM torn_work
