@@ -50,6 +50,8 @@ pub mod memory {
 /// The store in one SQLite file.
 #[cfg(feature = "sqlite")]
 pub mod sqlite {
+    #[doc(hidden)]
+    pub use steadfast_sqlite::Threads;
     pub use steadfast_sqlite::{Durability, OpenError, SqliteOptions, SqliteProvider};
 }
 
