@@ -199,14 +199,14 @@ impl Runner {
         })
     }
 
-    /// The command for all tests. Two slots for each core: tests on a server wait for it half of their time.
+    /// The command for all tests. Three slots for each core: tests wait for a disk, a server or real time.
     fn everything(&self, workspace: &Workspace) -> Command {
         if !self.is_nextest {
             return workspace.cargo(CARGO_TEST);
         }
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let mut command = workspace.cargo(NEXTEST);
-        command.args(["--test-threads", &(2 * cores).to_string()]);
+        command.args(["--test-threads", &(3 * cores).to_string()]);
         command
     }
 
