@@ -11,12 +11,12 @@ use std::{
 pub struct Tally(RefCell<BTreeMap<String, u64>>);
 
 impl Tally {
-    /// Counts one more.
+    /// Raises the count of a name by one; a name without a count begins at zero.
     pub fn count(&self, name: &str) {
         self.add(name, 1);
     }
 
-    /// Counts so many more.
+    /// Raises the count of a name by `more`.
     pub fn add(&self, name: &str, more: u64) {
         let mut counts = self.0.borrow_mut();
         let count = counts.entry(name.to_owned()).or_default();

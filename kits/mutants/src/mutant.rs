@@ -1,6 +1,6 @@
 /// A copy of something with one place changed.
 pub struct Mutant {
-    /// Says what is broken.
+    /// The name of the mutant: a claim about what the broken code does.
     pub name: &'static str,
     /// Names the clause that the change breaks.
     pub clause: &'static str,

@@ -23,7 +23,7 @@ use focus::Focus;
 /// A mutant, and how it was caught.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// Counts the mutants.
+    /// The number of the mutant in the table, from 1.
     pub number: usize,
     /// Where it is: `runtime` or `memory`, with the file.
     pub place: String,
