@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use steadfast::providers::Provider;
@@ -163,7 +164,10 @@ impl Site {
                 Ok(Opened { provider: store.clone(), store, meter: Meter::Steps(steps) })
             }
             Self::Schema { url, schema } => {
-                let options = PostgresOptions { listen: false, ..PostgresOptions::default() };
+                // A parent with very many children is deleted in one statement.
+                let statement_timeout = Duration::from_secs(1800);
+                let options =
+                    PostgresOptions { listen: false, statement_timeout, ..PostgresOptions::default() };
                 let client = connect(url).await?;
                 client.batch_execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements").await?;
                 let store =
