@@ -14,6 +14,7 @@ use crate::link::clock::{FileClock, Moment};
 use crate::link::db::Db;
 use crate::link::error::provider_error;
 use crate::link::lease::{is_torn_page, list_torn_leases};
+use crate::link::look::Looks;
 use crate::link::presence::Presence;
 
 /// The thread, or the task, that owns the writing connection.
@@ -28,6 +29,8 @@ pub(super) struct WriterThread {
     /// The last changes that were seen of the instances that calls wait for.
     pub(super) seen_changes: SeenChanges,
     pub(super) pace: Pace,
+    /// Looks at the file beside a transaction that has met a torn page.
+    pub(super) looks: Looks,
     /// Held until the connection is closed.
     pub(super) _presence: Presence,
 }
@@ -294,7 +297,7 @@ impl WriterThread {
         moment: &Moment,
         alone: bool,
     ) -> Result<(Option<News>, bool), ProviderError> {
-        let db = Db::new(&self.connection, self.clock.at(moment));
+        let db = Db::new(&self.connection, self.clock.at(moment)).with_looks(&self.looks);
         if !alone {
             self.execute("SAVEPOINT request").map_err(|error| self.roll_back(error))?;
         }
