@@ -23,6 +23,7 @@ use crate::link::clock::FileClock;
 use crate::link::connection::{Location, open_writer};
 use crate::link::db::{Db, sql, time, unsigned};
 use crate::link::error::{DbResult, is_damage};
+use crate::link::look::Looks;
 use crate::link::open::{OpenError, location_of};
 use crate::link::options::SqliteOptions;
 use crate::link::reader::Reader;
@@ -31,6 +32,7 @@ use crate::merge::writer::{OpenFile, Wakes, Writer};
 use crate::schema::migrate::migrate;
 use crate::verbs::admin::retention::RetentionCursor;
 use crate::verbs::message::NewMessage;
+use crate::verbs::torn::mend::Mends;
 use crate::verbs::turn::LeasedTurn;
 use crate::verbs::turn::commit::PreparedCommit;
 use crate::verbs::work::LeasedWork;
@@ -61,6 +63,8 @@ pub struct SqliteProvider {
     /// Until when this process stores events in front of all others, because it has found the last leaf of
     /// the histories torn; by the time of the file.
     pub(crate) in_front_until: AtomicI64,
+    pub(crate) looks: Looks,
+    pub(crate) mends: Mends,
 }
 
 impl SqliteProvider {
@@ -114,6 +118,8 @@ impl SqliteProvider {
             retention: Arc::default(),
             stuck_told: AtomicI64::new(0),
             in_front_until: AtomicI64::new(i64::MIN),
+            looks: Looks::of(place, &options),
+            mends: Mends::default(),
         })
     }
 

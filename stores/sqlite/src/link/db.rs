@@ -78,6 +78,10 @@ impl<'c> Db<'c> {
         }
     }
 
+    pub(crate) fn connection(&self) -> &Connection {
+        self.connection
+    }
+
     /// Forgets the pages that are not in use, so that they are read from the file again.
     pub(crate) fn forget_pages(&self) -> DbResult<()> {
         self.script("PRAGMA shrink_memory")

@@ -41,7 +41,11 @@ impl Looks {
     }
 
     /// Runs a function on a fresh connection. `None` for a database in memory.
-    pub(crate) async fn look<R, F>(&self, operation: &'static str, look: F) -> Result<Option<R>, ProviderError>
+    pub(crate) async fn look<R, F>(
+        &self,
+        operation: &'static str,
+        look: F,
+    ) -> Result<Option<R>, ProviderError>
     where
         R: Send + 'static,
         F: FnOnce(&Connection) -> DbResult<R> + Send + 'static,

@@ -261,7 +261,7 @@ impl WriterThread {
             };
             let is_torn = is_first && is_torn_page(&error);
             let failed = self.roll_back(error);
-            if !is_torn || !list_torn_leases(&self.connection).unwrap_or(false) {
+            if !is_torn || !list_torn_leases(&self.connection, &self.looks).unwrap_or(false) {
                 return Err(failed);
             }
             is_first = false;

@@ -5,7 +5,9 @@ mod end;
 mod expired;
 mod held;
 mod left;
+mod mend;
 mod open;
+mod partly;
 mod row;
 mod timer;
 
