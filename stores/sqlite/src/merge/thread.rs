@@ -131,6 +131,9 @@ impl WriterThread {
         loop {
             let mut group: Vec<Box<dyn Request>> = std::mem::take(&mut undone);
             if group.is_empty() {
+                group.extend(inbox.held_back.take());
+            }
+            if group.is_empty() {
                 match self.next(&mut inbox).await {
                     Next::Request(request) => group.push(request),
                     Next::Look => {}
