@@ -4,6 +4,7 @@ mod beside;
 mod end;
 mod expired;
 mod held;
+mod keep;
 mod left;
 mod mend;
 mod open;

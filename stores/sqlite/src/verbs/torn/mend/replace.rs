@@ -121,7 +121,8 @@ impl Db<'_> {
             let Some(row) = rows.get(seq) else { continue };
             let (front, epoch) = (self.front_of_work(*seq, row)?, self.epoch_of_lease(row)?);
             let source = TornSource { queue: Queue::Worker, generation, row: *seq };
-            WorkStandIn { row, front, epoch, listed: listed.get(seq).copied() }.put(self, &source)?;
+            let (scheduled_tag, listed) = (self.scheduled_tag(row)?, listed.get(seq).copied());
+            WorkStandIn { row, front, epoch, scheduled_tag, listed }.put(self, &source)?;
         }
         for seq in whole.iter().filter(|seq| listed.contains_key(seq)) {
             let Some(row) = rows.get(seq) else { continue };

@@ -3,10 +3,12 @@
 //! which order and for whom.
 
 use rusqlite::{Row, params};
+use steadfast_core::{Event, EventKind};
 use steadfast_store::ProviderErrorKind;
+use steadfast_store::rules::stored_tag;
 
 use super::view::{IndexedMessage, IndexedWork, Listed};
-use crate::link::db::{Db, sql};
+use crate::link::db::{Db, sql, text_of};
 use crate::link::error::{DbResult, Fault, is_io, kind_of};
 use crate::verbs::torn::source::TornSource;
 use crate::verbs::worker::route::session_of;
@@ -37,6 +39,8 @@ pub(super) struct WorkStandIn<'r> {
     pub(super) row: &'r IndexedWork,
     pub(super) front: Option<WorkFront>,
     pub(super) epoch: Option<i64>,
+    /// The stored tag with which its history has scheduled it.
+    pub(super) scheduled_tag: Option<String>,
     pub(super) listed: Option<Listed>,
 }
 
@@ -66,14 +70,14 @@ impl MessageStandIn<'_> {
 
 impl WorkStandIn<'_> {
     pub(super) fn put(&self, db: &Db<'_>, source: &TornSource) -> DbResult<()> {
-        let Self { row, front, epoch, listed } = self;
+        let Self { row, front, epoch, scheduled_tag, listed } = self;
         let until = listed.and_then(|listed| listed.until);
         let is_leased = row.token.is_some();
         // The list holds a leased one back for as long as its lease was renewed.
         let locked_until = row.locked_until.max(until.filter(|_| is_leased));
         let held_back = until.filter(|_| !is_leased);
-        let tag = row.tag.clone().or_else(|| front.as_ref().map(|front| front.tag.clone()));
-        let tag = tag.unwrap_or_default();
+        let tag = row.tag.as_ref().or(front.as_ref().map(|front| &front.tag)).or(scheduled_tag.as_ref());
+        let tag = tag.cloned().unwrap_or_default();
         let is_unreadable = held_back.is_some() || front.as_ref().is_some_and(|front| front.unreadable);
         let columns = params![
             source.row,
@@ -134,6 +138,22 @@ impl Db<'_> {
             Ok(is_same.then_some(front))
         };
         self.front(sql!("torn/work/mend/front"), seq, read)
+    }
+
+    /// Returns the stored tag with which the history of an instance has scheduled an activity, if no index
+    /// has the tag and the event can be read.
+    pub(super) fn scheduled_tag(&self, row: &IndexedWork) -> DbResult<Option<String>> {
+        if row.tag.is_some() {
+            return Ok(None);
+        }
+        let identity = params![row.key, row.execution, row.activity];
+        let mut statement = self.beside()?.prepare_cached(sql!("torn/work/mend/event"))?;
+        let text = statement.query_row(identity, |row| text_of(row, 0)).ok();
+        let event = text.and_then(|text| serde_json::from_str::<Event>(&text).ok());
+        Ok(event.and_then(|event| match event.kind {
+            EventKind::ActivityScheduled { tag, .. } => Some(stored_tag(tag.as_deref())),
+            _ => None,
+        }))
     }
 
     fn front<T>(

@@ -339,7 +339,7 @@ async fn commit_first_or_next(store: &SqliteProvider, lease: &TurnLease) {
 
 /// The two stores are as two processes: one mends the queue, and the other goes on with it.
 #[tokio::test]
-async fn g6_a_queue_that_another_process_rebuilds_is_mended_once() {
+async fn g6_a_queue_that_another_process_mends_is_mended_once() {
     let file = Torn::new();
     let store = file.open().await;
     for number in 0..40 {
