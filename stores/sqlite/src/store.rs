@@ -154,6 +154,15 @@ impl SqliteProvider {
         }
     }
 
+    /// Tells whether the disk returns the file at all: a connection that has read nothing yet reads its first
+    /// page.
+    async fn can_read(&self) -> bool {
+        let look = |connection: &rusqlite::Connection| {
+            Ok(connection.query_row(sql!("schema/newest"), [], |row| row.get::<_, Option<i64>>(0))?)
+        };
+        self.looks.look("fetch_turn", look).await.is_ok()
+    }
+
     /// Completes a lease: reads the events that the caller does not hold and the key-value state, on a
     /// reading connection. The lease keeps both from changing meanwhile.
     async fn complete(
@@ -180,7 +189,7 @@ impl SqliteProvider {
         let (history, kv) = match read {
             Ok((texts, kv)) => (history_after(events_of(&texts), known), kv),
             // The lease is kept and counted: it is not the next one's turn to meet the same page.
-            Err(error) if is_damage(&error) => {
+            Err(error) if is_damage(&error) && (!error.is_retryable() || self.can_read().await) => {
                 let reason = format!("the database cannot read it: {}", error.message);
                 (History::Unreadable(reason), HashMap::new())
             }

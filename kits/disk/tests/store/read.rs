@@ -381,3 +381,60 @@ fn one_failed_read_leaves_no_consumed_message_in_the_file() {
         assert_eq!(number(&machine, "SELECT count(*) FROM messages"), ROWS as i64 - 1, "read {skip}");
     }
 }
+
+/// A machine that wakes up extends its leases, and meets one failed read. Nothing is taken for torn.
+#[test]
+fn one_failed_read_when_leases_are_extended_lists_no_activity() {
+    let filled = filled();
+    for skip in 0..40 {
+        let machine = filled.copy(skip);
+        process(async {
+            let store = machine.reopen("first").await;
+            let mut given = Deliveries::new();
+            deliver(&store, &mut given).await;
+            drop(store);
+            let store = machine.reopen("second").await;
+            machine.clock.suspend(Duration::from_secs(3_600));
+            machine.disk.plan(DiskFault::once(FileCall::Read, skip, Failure::BadSector));
+            store.start(start("new").into(), Vec::new()).await.expect("it passes");
+            machine.disk.heal();
+        });
+        assert_eq!(number(&machine, "SELECT count(*) FROM torn_work"), 0, "read {skip}");
+    }
+}
+
+/// Each look has a connection of its own, so the files that are opened tell how many there were.
+#[test]
+fn a_queue_that_cannot_be_mended_is_not_looked_at_by_each_call() {
+    let machine = Machine::ready();
+    process(async {
+        let store = machine.reopen("maker").await;
+        for number in 0..2 * ROWS {
+            store.start(long_start(number).into(), Vec::new()).await.expect("it is started");
+        }
+        store.checkpoint().await.expect("the log is written back");
+    });
+    let root = number(&machine, "SELECT rootpage FROM sqlite_schema WHERE name = 'messages'");
+    let offset = (usize::try_from(root).expect("a page") - 1) * PAGE;
+    assert!(machine.disk.overwrite(FILE, offset, &[0xff; PAGE]));
+    process(async {
+        let store = machine.reopen("first").await;
+        let mut opened = Vec::new();
+        for _ in 0..10 {
+            let before = machine.disk.count(FileCall::Open);
+            let refused = store.start(start("new").into(), Vec::new()).await.expect_err("its root is torn");
+            assert_eq!(refused.kind, ProviderErrorKind::Corrupt);
+            opened.push(machine.disk.count(FileCall::Open) - before);
+        }
+        assert!(opened[1..].iter().all(|next| 2 * next < opened[0]), "{opened:?}");
+        machine.clock.advance(Duration::from_secs(60));
+        let before = machine.disk.count(FileCall::Open);
+        drop(store.start(start("new").into(), Vec::new()).await);
+        assert_eq!(
+            machine.disk.count(FileCall::Open) - before,
+            opened[0],
+            "it is looked at again after a while"
+        );
+    });
+    assert_eq!(tables_left_behind(&machine), 0);
+}

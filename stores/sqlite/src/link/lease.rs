@@ -22,22 +22,20 @@ pub(crate) fn extend_leases(connection: &Connection, live_at_ms: i64, by_ms: i64
     Ok(())
 }
 
-/// Lists leased activities that are torn. False if there are none. Call this outside a transaction: one that
+/// Lists leased activities that are torn. Call this outside a transaction: one that
 /// meets a torn page writes nothing more.
-pub(crate) fn list_torn_leases(connection: &Connection, looks: &Looks) -> rusqlite::Result<bool> {
+pub(crate) fn list_torn_leases(connection: &Connection, looks: &Looks) -> rusqlite::Result<()> {
     let leased: Vec<(i64, i64)> = {
         let mut statement = connection.prepare_cached(sql!("torn/work/rows/leased"))?;
         let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
         rows.collect::<rusqlite::Result<_>>()?
     };
-    let mut has_listed = false;
     for (row, until) in leased {
         if stays_torn(connection, looks, row)? {
             connection.prepare_cached(sql!("torn/work/note"))?.execute([row, until])?;
-            has_listed = true;
         }
     }
-    Ok(has_listed)
+    Ok(())
 }
 
 /// How often an activity is looked at before it is taken for torn.

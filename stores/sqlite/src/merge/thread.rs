@@ -253,7 +253,7 @@ impl WriterThread {
     }
 
     /// Begins a transaction. If its time jumps forward and the lease of a torn activity cannot be extended,
-    /// the activity is listed first.
+    /// the activity is listed first. If none is torn, what was met has passed: it begins once more.
     fn begin(&self) -> Result<Moment, ProviderError> {
         let mut is_first = true;
         loop {
@@ -264,7 +264,7 @@ impl WriterThread {
             };
             let is_torn = is_first && is_torn_page(&error);
             let failed = self.roll_back(error);
-            if !is_torn || !list_torn_leases(&self.connection, &self.looks).unwrap_or(false) {
+            if !is_torn || list_torn_leases(&self.connection, &self.looks).is_err() {
                 return Err(failed);
             }
             is_first = false;
