@@ -48,7 +48,7 @@ fn stays_torn(connection: &Connection, looks: &Looks, row: i64) -> rusqlite::Res
         match look_at(fresh.as_ref().unwrap_or(connection), Queue::Worker, row)? {
             RowLook::Torn(_) => {}
             RowLook::Unreturned(error) => return Err(error),
-            RowLook::Whole | RowLook::Gone => return Ok(false),
+            RowLook::Whole | RowLook::Absent => return Ok(false),
         }
     }
     Ok(true)

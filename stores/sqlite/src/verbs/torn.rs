@@ -290,7 +290,7 @@ impl Db<'_> {
         let mut torn = Vec::new();
         for row in rows {
             match look_at(self.beside()?, queue, *row)? {
-                RowLook::Whole | RowLook::Gone => {}
+                RowLook::Whole | RowLook::Absent => {}
                 RowLook::Torn(reason) => torn.push(self.torn_row(queue, *row, key, reason)?),
                 RowLook::Unreturned(error) => return Err(error.into()),
             }

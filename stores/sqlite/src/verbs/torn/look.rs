@@ -19,14 +19,14 @@ pub(crate) enum RowLook {
     /// The disk does not return the page, which may pass.
     Unreturned(Error),
     /// There is no such row, in the table and in its indexes.
-    Gone,
+    Absent,
 }
 
 impl RowLook {
     /// Returns why the row cannot be read, if it cannot.
     pub(crate) fn reason(self) -> Option<String> {
         match self {
-            Self::Whole | Self::Gone => None,
+            Self::Whole | Self::Absent => None,
             Self::Torn(reason) => Some(reason),
             Self::Unreturned(error) => Some(reason_of(error)),
         }
@@ -46,7 +46,7 @@ pub(crate) fn look_at(connection: &Connection, queue: Queue, row: i64) -> rusqli
         Ok(false) => RowLook::Torn(format!("{UNREADABLE}: its page is not the one that was written last")),
         Err(Error::QueryReturnedNoRows) => match is_indexed(connection, queue, row)? {
             true => RowLook::Torn(format!("{UNREADABLE}: its row is missing")),
-            false => RowLook::Gone,
+            false => RowLook::Absent,
         },
         Err(error) if is_io(&error) => RowLook::Unreturned(error),
         Err(error) if kind_of(&error) == steadfast_store::ProviderErrorKind::Corrupt => {
