@@ -12,7 +12,7 @@ use rusqlite::ffi;
 use steadfast_testing::program::dice::Dice;
 
 use crate::{
-    fault::{Code, DiskFault, Failure, FileCall, Plan},
+    fault::{BadPlace, Code, DiskFault, Failure, FileCall, Plan},
     image::FileImage,
     lock::{FileLocks, Holder, SlotLocks},
     shared_memory::SharedMemory,
@@ -61,6 +61,7 @@ pub(crate) struct DiskState {
     /// The numbers that were given to files and processes.
     numbers: u64,
     plan: Plan,
+    pub(crate) bad: Vec<BadPlace>,
     counts: BTreeMap<FileCall, u64>,
     room: Option<usize>,
     is_off: bool,
@@ -117,6 +118,7 @@ impl Disk {
             processes: BTreeMap::new(),
             numbers: 0,
             plan: Plan::default(),
+            bad: Vec::new(),
             counts: BTreeMap::new(),
             room: None,
             is_off: false,
@@ -161,6 +163,14 @@ impl Disk {
         self.0.lock().plan.add(fault);
     }
 
+    /// Fails the next reads of a file that begin at an offset. Returns whether there is such a file.
+    pub fn fail_reads(&self, file: &str, offset: usize, times: u64, failure: Failure) -> bool {
+        let mut state = self.0.lock();
+        let Some(file) = state.find(file) else { return false };
+        state.bad.push(BadPlace { file, offset, times, failure });
+        true
+    }
+
     /// Bounds the length of all files together, in bytes; `None` bounds nothing.
     pub fn set_room(&self, room: Option<usize>) {
         self.0.lock().room = room;
@@ -170,6 +180,7 @@ impl Disk {
     pub fn heal(&self) {
         let mut state = self.0.lock();
         state.plan.clear();
+        state.bad.clear();
         state.room = None;
     }
 

@@ -110,6 +110,24 @@ impl Plan {
     }
 }
 
+/// A place of a file whose reads fail.
+#[derive(Debug)]
+pub(crate) struct BadPlace {
+    pub(crate) file: u64,
+    pub(crate) offset: usize,
+    pub(crate) times: u64,
+    pub(crate) failure: Failure,
+}
+
+impl BadPlace {
+    /// Tells how a read fails that begins here, if it does.
+    pub(crate) fn meet(&mut self, file: u64, offset: usize) -> Option<Failure> {
+        let is_met = self.file == file && self.offset == offset && self.times > 0;
+        self.times -= u64::from(is_met);
+        is_met.then_some(self.failure)
+    }
+}
+
 /// A result code of SQLite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Code(pub(crate) i32);

@@ -68,7 +68,9 @@ impl Handle {
     pub(crate) fn read(&mut self, buffer: &mut [u8], offset: usize) -> Result<(), Code> {
         buffer.fill(0);
         let mut state = self.disk.0.lock();
-        let failure = state.meet(&self.process, FileCall::Read)?;
+        let planned = state.meet(&self.process, FileCall::Read)?;
+        let bad = || state.bad.iter_mut().find_map(|bad| bad.meet(self.node, offset));
+        let failure = planned.or_else(bad);
         let wanted = match failure {
             None => buffer.len(),
             Some(Failure::Part) => buffer.len() / 2,

@@ -6,6 +6,7 @@ pub(crate) mod connection;
 pub(crate) mod db;
 pub(crate) mod error;
 pub(crate) mod lease;
+pub(crate) mod look;
 pub(crate) mod open;
 pub(crate) mod options;
 pub(crate) mod presence;

@@ -23,6 +23,7 @@ use crate::link::clock::FileClock;
 use crate::link::connection::{Location, open_writer};
 use crate::link::db::{Db, sql, time, unsigned};
 use crate::link::error::{DbResult, is_damage};
+use crate::link::look::Looks;
 use crate::link::open::{OpenError, location_of};
 use crate::link::options::SqliteOptions;
 use crate::link::reader::Reader;
@@ -31,6 +32,7 @@ use crate::merge::writer::{OpenFile, Wakes, Writer};
 use crate::schema::migrate::migrate;
 use crate::verbs::admin::retention::RetentionCursor;
 use crate::verbs::message::NewMessage;
+use crate::verbs::torn::mend::Mends;
 use crate::verbs::turn::LeasedTurn;
 use crate::verbs::turn::commit::PreparedCommit;
 use crate::verbs::work::LeasedWork;
@@ -61,6 +63,8 @@ pub struct SqliteProvider {
     /// Until when this process stores events in front of all others, because it has found the last leaf of
     /// the histories torn; by the time of the file.
     pub(crate) in_front_until: AtomicI64,
+    pub(crate) looks: Looks,
+    pub(crate) mends: Mends,
 }
 
 impl SqliteProvider {
@@ -114,6 +118,8 @@ impl SqliteProvider {
             retention: Arc::default(),
             stuck_told: AtomicI64::new(0),
             in_front_until: AtomicI64::new(i64::MIN),
+            looks: Looks::of(place, &options),
+            mends: Mends::default(),
         })
     }
 
@@ -148,6 +154,15 @@ impl SqliteProvider {
         }
     }
 
+    /// Tells whether the disk returns the file at all: a connection that has read nothing yet reads its first
+    /// page.
+    async fn can_read(&self) -> bool {
+        let look = |connection: &rusqlite::Connection| {
+            Ok(connection.query_row(sql!("schema/newest"), [], |row| row.get::<_, Option<i64>>(0))?)
+        };
+        self.looks.look("fetch_turn", look).await.is_ok()
+    }
+
     /// Completes a lease: reads the events that the caller does not hold and the key-value state, on a
     /// reading connection. The lease keeps both from changing meanwhile.
     async fn complete(
@@ -174,7 +189,7 @@ impl SqliteProvider {
         let (history, kv) = match read {
             Ok((texts, kv)) => (history_after(events_of(&texts), known), kv),
             // The lease is kept and counted: it is not the next one's turn to meet the same page.
-            Err(error) if is_damage(&error) => {
+            Err(error) if is_damage(&error) && (!error.is_retryable() || self.can_read().await) => {
                 let reason = format!("the database cannot read it: {}", error.message);
                 (History::Unreadable(reason), HashMap::new())
             }

@@ -14,4 +14,5 @@ mod faults;
 mod machine;
 mod power;
 mod processes;
+mod read;
 mod room;

@@ -13,6 +13,7 @@ use steadfast_clock::{BootId, Clock, MachineTime};
 use crate::link::connection::Location;
 use crate::link::db::{sql, time};
 use crate::link::lease::{extend_leases, is_torn_page, list_torn_leases};
+use crate::link::look::Looks;
 use crate::link::open::OpenError;
 use crate::link::options::SqliteOptions;
 use crate::link::presence::{Company, Presence};
@@ -89,9 +90,12 @@ impl FileClock {
         options: &SqliteOptions,
     ) -> Result<(Self, Presence), OpenError> {
         let explain = |error| place.explain(error);
+        let looks = Looks::of(place, options);
         let opened = Self::try_open(connection, place, options);
         match opened {
-            Err(error) if is_torn_page(&error) && list_torn_leases(connection).map_err(explain)? => {
+            // Those that are torn are listed; if none is, what was met has passed.
+            Err(error) if is_torn_page(&error) => {
+                list_torn_leases(connection, &looks).map_err(explain)?;
                 Self::try_open(connection, place, options).map_err(explain)
             }
             opened => opened.map_err(explain),

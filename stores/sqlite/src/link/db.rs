@@ -1,12 +1,13 @@
 //! One transaction as the code in `verbs` sees it: statements by name, one time, and a list of the turns and
 //! work that it makes runnable.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row};
 use steadfast_store::Woken;
 
 use crate::link::error::{DbResult, Fault, is_torn};
+use crate::link::look::Looks;
 use crate::merge::alarm::NextMoments;
 
 /// Returns the text of a statement, which has a file of its own.
@@ -34,6 +35,9 @@ pub(crate) struct Db<'c> {
     pub(crate) leaves_rows: Cell<bool>,
     /// True if events are stored in front of all others: the last leaf of the histories is torn.
     pub(crate) appends_in_front: Cell<bool>,
+    looks: Option<&'c Looks>,
+    /// The connection of the looks beside the transaction, once there was one.
+    beside: OnceCell<Connection>,
 }
 
 impl<'c> Db<'c> {
@@ -41,7 +45,54 @@ impl<'c> Db<'c> {
         let (woken, moments) = (RefCell::default(), RefCell::default());
         let (is_damaged, leaves_rows, appends_in_front) = Default::default();
         let is_transaction = !connection.is_autocommit();
-        Self { connection, is_transaction, now, woken, moments, is_damaged, leaves_rows, appends_in_front }
+        let (looks, beside) = (None, OnceCell::new());
+        Self {
+            connection,
+            is_transaction,
+            now,
+            woken,
+            moments,
+            is_damaged,
+            leaves_rows,
+            appends_in_front,
+            looks,
+            beside,
+        }
+    }
+
+    /// Lets the transaction look at the file on connections beside it.
+    pub(crate) fn with_looks(self, looks: &'c Looks) -> Self {
+        Self { looks: Some(looks), ..self }
+    }
+
+    /// Returns a connection that has read nothing of the file before this transaction. It sees what is
+    /// committed, and a torn page that it meets does not keep this transaction from writing. A database in
+    /// memory has no other connection than this one.
+    pub(crate) fn beside(&self) -> DbResult<&Connection> {
+        if let Some(beside) = self.beside.get() {
+            return Ok(beside);
+        }
+        match self.looks.map(Looks::fresh).transpose()?.flatten() {
+            Some(fresh) => Ok(self.beside.get_or_init(|| fresh)),
+            None => Ok(self.connection),
+        }
+    }
+
+    pub(crate) fn connection(&self) -> &Connection {
+        self.connection
+    }
+
+    /// Forgets the pages that are not in use, so that they are read from the file again.
+    pub(crate) fn forget_pages(&self) -> DbResult<()> {
+        self.script("PRAGMA shrink_memory")
+    }
+
+    /// Runs statements that give no rows and are not kept prepared.
+    pub(crate) fn script(&self, sql: &str) -> DbResult<()> {
+        if self.is_transaction && self.connection.is_autocommit() {
+            return Err(Fault::RolledBack);
+        }
+        self.seen(self.connection.execute_batch(sql))
     }
 
     /// Runs a statement and returns how many rows it changed.

@@ -142,8 +142,17 @@ fn is_repeated(extended_code: i32) -> bool {
 /// Tells whether an error of a read says that the database cannot read what is stored: a page that is torn,
 /// or one that the disk does not return.
 pub(crate) fn is_damage(error: &ProviderError) -> bool {
-    let is_io = |error: &Error| error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure);
     error.kind == ProviderErrorKind::Corrupt || driver_error(error).is_some_and(is_io)
+}
+
+/// Tells whether the disk failed a read or a write.
+pub(crate) fn is_io(error: &Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure)
+}
+
+/// Tells whether an error is that of a torn page which the call has not led back to a row.
+pub(crate) fn is_of_torn_page(error: &ProviderError) -> bool {
+    error.kind == ProviderErrorKind::Corrupt && driver_error(error).is_some()
 }
 
 /// Tells whether a fault is a page that is torn. A read that the disk fails is not: SQLite has then rolled
@@ -156,7 +165,8 @@ fn is_damaged(error: &Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
 }
 
-fn damaged(operation: &str) -> ProviderError {
+/// Returns the error of a file that is damaged, with the remedy.
+pub(crate) fn damaged(operation: &str) -> ProviderError {
     let text = format!("a part of the file is damaged; {REMEDY}");
     ProviderError::new(ProviderErrorKind::Corrupt, operation, text)
 }

@@ -1,8 +1,11 @@
 //! Leases over a jump of the time: the live ones are extended, also beside rows that are torn.
 
 use rusqlite::{Connection, Error};
+use steadfast_store::Queue;
 
 use crate::link::db::sql;
+use crate::link::look::Looks;
+use crate::verbs::torn::look::{RowLook, look_at};
 
 /// Extends the leases that had not ended at a time, and the lives of workers, because the time jumps forward
 /// from there.
@@ -19,27 +22,36 @@ pub(crate) fn extend_leases(connection: &Connection, live_at_ms: i64, by_ms: i64
     Ok(())
 }
 
-/// Lists leased activities that are torn. False if there are none. Call this outside a transaction: one that
+/// Lists leased activities that are torn. Call this outside a transaction: one that
 /// meets a torn page writes nothing more.
-pub(crate) fn list_torn_leases(connection: &Connection) -> rusqlite::Result<bool> {
+pub(crate) fn list_torn_leases(connection: &Connection, looks: &Looks) -> rusqlite::Result<()> {
     let leased: Vec<(i64, i64)> = {
         let mut statement = connection.prepare_cached(sql!("torn/work/rows/leased"))?;
         let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
         rows.collect::<rusqlite::Result<_>>()?
     };
-    let mut has_listed = false;
     for (row, until) in leased {
-        let probe = |row: &rusqlite::Row<'_>| row.get::<_, i64>(2);
-        match connection.prepare_cached(sql!("torn/work/probe"))?.query_row([row], probe) {
-            Err(error) if is_torn_page(&error) => {
-                connection.prepare_cached(sql!("torn/work/note"))?.execute([row, until])?;
-                has_listed = true;
-            }
-            Err(Error::QueryReturnedNoRows) => {}
-            probed => _ = probed?,
+        if stays_torn(connection, looks, row)? {
+            connection.prepare_cached(sql!("torn/work/note"))?.execute([row, until])?;
         }
     }
-    Ok(has_listed)
+    Ok(())
+}
+
+/// How often an activity is looked at before it is taken for torn.
+const LOOKS: u32 = 3;
+
+/// Tells whether all looks at an activity find it torn, each on a connection that has read nothing yet.
+fn stays_torn(connection: &Connection, looks: &Looks, row: i64) -> rusqlite::Result<bool> {
+    for _ in 0..LOOKS {
+        let fresh = looks.fresh()?;
+        match look_at(fresh.as_ref().unwrap_or(connection), Queue::Worker, row)? {
+            RowLook::Torn(_) => {}
+            RowLook::Unreturned(error) => return Err(error),
+            RowLook::Whole | RowLook::Absent => return Ok(false),
+        }
+    }
+    Ok(true)
 }
 
 /// Tells whether SQLite has met a torn page.

@@ -129,6 +129,12 @@ fn in_one_view<R>(
     connection.prepare_cached("BEGIN")?.execute([])?;
     let moment = clock.look(connection);
     let result = moment.map_err(Fault::from).and_then(|moment| look(&Db::new(connection, clock.at(&moment))));
-    connection.prepare_cached("ROLLBACK")?.execute([])?;
-    result
+    // A failed read may have ended the transaction; its error is the one that counts.
+    let ended = match connection.is_autocommit() {
+        true => Ok(0),
+        false => connection.prepare_cached("ROLLBACK").and_then(|mut statement| statement.execute([])),
+    };
+    let result = result?;
+    ended?;
+    Ok(result)
 }

@@ -126,15 +126,20 @@ fn caught<R>(operation: &str, run: impl FnOnce() -> DbResult<R>) -> Result<R, Pr
 }
 
 /// A request that cannot be part of a transaction.
-pub(super) struct Between {
+pub(super) struct Between<R, F> {
     pub(super) operation: &'static str,
-    pub(super) work: fn(&Connection) -> DbResult<()>,
-    pub(super) reply: Option<oneshot::Sender<Result<(), ProviderError>>>,
+    pub(super) work: Option<F>,
+    pub(super) reply: Option<oneshot::Sender<Result<R, ProviderError>>>,
 }
 
-impl Request for Between {
+impl<R, F> Request for Between<R, F>
+where
+    R: Send + 'static,
+    F: FnOnce(&Connection) -> DbResult<R> + Send + 'static,
+{
     fn run_outside(&mut self, connection: &Connection) -> bool {
-        let result = (self.work)(connection).map_err(|fault| fault.of(self.operation));
+        let Some(work) = self.work.take() else { return true };
+        let result = caught(self.operation, || work(connection));
         if let Some(reply) = self.reply.take() {
             // The caller may have been dropped; the work is done either way.
             drop(reply.send(result));

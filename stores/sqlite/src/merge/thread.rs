@@ -14,6 +14,7 @@ use crate::link::clock::{FileClock, Moment};
 use crate::link::db::Db;
 use crate::link::error::provider_error;
 use crate::link::lease::{is_torn_page, list_torn_leases};
+use crate::link::look::Looks;
 use crate::link::presence::Presence;
 
 /// The thread, or the task, that owns the writing connection.
@@ -28,6 +29,8 @@ pub(super) struct WriterThread {
     /// The last changes that were seen of the instances that calls wait for.
     pub(super) seen_changes: SeenChanges,
     pub(super) pace: Pace,
+    /// Looks at the file beside a transaction that has met a torn page.
+    pub(super) looks: Looks,
     /// Held until the connection is closed.
     pub(super) _presence: Presence,
 }
@@ -127,6 +130,9 @@ impl WriterThread {
         let mut undone = Vec::new();
         loop {
             let mut group: Vec<Box<dyn Request>> = std::mem::take(&mut undone);
+            if group.is_empty() {
+                group.extend(inbox.held_back.take());
+            }
             if group.is_empty() {
                 match self.next(&mut inbox).await {
                     Next::Request(request) => group.push(request),
@@ -247,7 +253,7 @@ impl WriterThread {
     }
 
     /// Begins a transaction. If its time jumps forward and the lease of a torn activity cannot be extended,
-    /// the activity is listed first.
+    /// the activity is listed first. If none is torn, what was met has passed: it begins once more.
     fn begin(&self) -> Result<Moment, ProviderError> {
         let mut is_first = true;
         loop {
@@ -258,7 +264,7 @@ impl WriterThread {
             };
             let is_torn = is_first && is_torn_page(&error);
             let failed = self.roll_back(error);
-            if !is_torn || !list_torn_leases(&self.connection).unwrap_or(false) {
+            if !is_torn || list_torn_leases(&self.connection, &self.looks).is_err() {
                 return Err(failed);
             }
             is_first = false;
@@ -294,7 +300,7 @@ impl WriterThread {
         moment: &Moment,
         alone: bool,
     ) -> Result<(Option<News>, bool), ProviderError> {
-        let db = Db::new(&self.connection, self.clock.at(moment));
+        let db = Db::new(&self.connection, self.clock.at(moment)).with_looks(&self.looks);
         if !alone {
             self.execute("SAVEPOINT request").map_err(|error| self.roll_back(error))?;
         }

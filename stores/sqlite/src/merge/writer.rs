@@ -18,6 +18,7 @@ use crate::link::clock::FileClock;
 use crate::link::connection::Location;
 use crate::link::db::Db;
 use crate::link::error::DbResult;
+use crate::link::look::Looks;
 use crate::link::open::OpenError;
 use crate::link::options::{SqliteOptions, Threads};
 use crate::link::presence::Presence;
@@ -56,6 +57,7 @@ impl Writer {
         let OpenFile { mut connection, place, presence } = file;
         let (requests, incoming) = mpsc::channel(options.max_waiting.max(1));
         let (undos, undoing) = mpsc::unbounded_channel();
+        let looks = Looks::of(place, options);
         let log = Log::watch(&mut connection, options).map_err(OpenError::driver)?;
         let others = OtherProcesses::of(place, options).begin(&connection).map_err(OpenError::driver)?;
         let pace = Pace::of(&clock);
@@ -68,6 +70,7 @@ impl Writer {
             others,
             seen_changes: SeenChanges::default(),
             pace,
+            looks,
             _presence: presence,
         };
         let inbox = Inbox { incoming, undoing, held_back: None };
@@ -97,13 +100,13 @@ impl Writer {
     }
 
     /// Runs a function on the writing connection between two transactions.
-    pub(crate) async fn outside(
-        &self,
-        operation: &'static str,
-        work: fn(&Connection) -> DbResult<()>,
-    ) -> Result<(), ProviderError> {
+    pub(crate) async fn outside<R, F>(&self, operation: &'static str, work: F) -> Result<R, ProviderError>
+    where
+        R: Send + 'static,
+        F: FnOnce(&Connection) -> DbResult<R> + Send + 'static,
+    {
         let (reply, answer) = oneshot::channel();
-        self.submit(operation, Between { operation, work, reply: Some(reply) }).await?;
+        self.submit(operation, Between { operation, work: Some(work), reply: Some(reply) }).await?;
         answer.await.unwrap_or_else(|_| Err(stopped(operation)))
     }
 

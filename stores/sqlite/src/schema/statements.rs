@@ -168,3 +168,47 @@ fn what_waits_for_an_instance_is_found_by_its_key() {
         }
     }
 }
+
+/// A queue gets a new table after its old one was renamed, and SQLite renames it in the triggers of other
+/// tables too.
+#[test]
+fn no_trigger_of_another_table_names_a_queue() {
+    let database = database();
+    let mut statement = database
+        .prepare(
+            "SELECT name, sql FROM sqlite_schema
+             WHERE type = 'trigger' AND tbl_name NOT IN ('messages', 'work')",
+        )
+        .expect("the triggers");
+    let triggers = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).expect("the triggers");
+    for (name, text) in triggers.map(|trigger| trigger.expect("a trigger")) {
+        let (name, text): (String, String) = (name, text);
+        let words = text.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+        assert!(words.into_iter().all(|word| word != "messages" && word != "work"), "{name}: {text}");
+    }
+}
+
+/// What is read of a queue with a torn page is read by indexes alone.
+#[test]
+fn the_indexes_of_a_queue_are_read_without_its_rows() {
+    let database = database();
+    let views = ["torn/message/mend/view/", "torn/work/mend/view/"];
+    for (name, text) in statements() {
+        if views.iter().any(|view| name.starts_with(view)) {
+            let steps = plan(&database, &text);
+            // An index for work without a session has no session to read, and is not called covering.
+            let is_alone =
+                |step: &String| step.contains("USING COVERING INDEX") || step.contains("USING INDEX work_");
+            assert!(steps.iter().all(is_alone), "{name}: {steps:?}");
+        }
+    }
+    for name in ["torn/message/look/row", "torn/work/look/row"] {
+        for step in plan(&database, &statements()[name]) {
+            let is_looked_up = step.starts_with("CORRELATED SCALAR SUBQUERY")
+                || step.contains("USING COVERING INDEX")
+                || step.contains("USING INDEX work_free")
+                || step.contains("USING INTEGER PRIMARY KEY");
+            assert!(is_looked_up && !step.starts_with("SCAN"), "{name}: {step}");
+        }
+    }
+}

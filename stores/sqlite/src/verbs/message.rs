@@ -169,7 +169,17 @@ impl Db<'_> {
     ) -> DbResult<Vec<(MessageRow, WorkItem)>> {
         let mut readable = Vec::with_capacity(rows.len());
         for row in rows {
-            match read_text::<WorkItem>(&row.item) {
+            let read = match read_text::<WorkItem>(&row.item) {
+                Ok(item) => Ok(item),
+                Err(error) => match self.restored_message(instance, &row)? {
+                    Some(restored) => {
+                        readable.push(restored);
+                        continue;
+                    }
+                    None => Err(error),
+                },
+            };
+            match read {
                 Ok(item) => readable.push((row, item)),
                 Err(error) if row.attempts + 1 < MAX_UNREADABLE_ATTEMPTS => {
                     tracing::debug!(

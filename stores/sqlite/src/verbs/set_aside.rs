@@ -10,6 +10,7 @@ use steadfast_store::{MAX_PAGE, NewWork, Queue, SetAside};
 use crate::link::db::{Db, sql, time, unsigned};
 use crate::link::error::DbResult;
 use crate::verbs::message::MessageRow;
+use crate::verbs::torn::source::TornSource;
 
 /// A row that was set aside, with all that it had. What an older build did not keep is `None`.
 struct Aside {
@@ -36,12 +37,13 @@ impl Db<'_> {
         reason: &UnreadableText,
     ) -> DbResult<()> {
         let (id, attempts) = (self.next()?, row.attempts.saturating_add(1));
-        tell(id, Queue::Orchestrator, Some(instance), reason, attempts);
+        let reason = reason_of(&row.item, reason);
+        tell(id, Queue::Orchestrator, Some(instance), &reason, attempts);
         let columns = params![
             id,
             instance,
             row.item,
-            reason.to_string(),
+            reason,
             attempts,
             self.now,
             row.traceparent,
@@ -61,10 +63,9 @@ impl Db<'_> {
         reason: &UnreadableText,
         attempts: u32,
     ) -> DbResult<()> {
-        let id = self.next()?;
-        tell(id, Queue::Worker, instance, reason, attempts);
-        let columns =
-            params![id, instance, payload, reason.to_string(), attempts, self.now, seq, traceparent];
+        let (id, reason) = (self.next()?, reason_of(payload, reason));
+        tell(id, Queue::Worker, instance, &reason, attempts);
+        let columns = params![id, instance, payload, reason, attempts, self.now, seq, traceparent];
         self.run(sql!("set_aside/work"), columns)?;
         Ok(())
     }
@@ -127,6 +128,11 @@ impl Db<'_> {
     }
 }
 
+/// Returns why a text cannot be read. One that stands in the place of a torn row says so itself.
+fn reason_of(text: &str, reason: &UnreadableText) -> String {
+    if TornSource::of(text).is_some() { text.to_owned() } else { reason.to_string() }
+}
+
 pub(crate) fn tell(
     id: i64,
     queue: Queue,
@@ -179,11 +185,13 @@ fn queue_of(number: i64) -> Queue {
 }
 
 fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<SetAside> {
+    let payload: String = row.get(3)?;
     Ok(SetAside {
         id: unsigned(row.get(0)?),
         queue: queue_of(row.get(1)?),
         instance: row.get(2)?,
-        payload: row.get(3)?,
+        // The text of a torn row is not known.
+        payload: if TornSource::of(&payload).is_some() { String::new() } else { payload },
         reason: row.get(4)?,
         attempts: row.get(5)?,
         at_ms: unsigned(row.get(6)?),

@@ -13,20 +13,28 @@
 //! removes: they are listed for good, which is the same to every statement.
 //!
 //! Neither helps a row that must be written into a torn leaf, as every new one if the last leaf of its queue
-//! is torn: the call fails with `Corrupt`, and the error names the remedy.
+//! is torn, or one that grows beside it: the queue gets a new table (`mend`).
+
+pub(crate) mod look;
+pub(crate) mod mend;
+pub(crate) mod source;
 
 use std::sync::atomic::Ordering;
 
-use rusqlite::{Params, params};
-use steadfast_store::{MAX_UNREADABLE_ATTEMPTS, ProviderError, Queue, UNREADABLE_RETRY};
+use rusqlite::{OptionalExtension, Params, params};
+use steadfast_store::{MAX_UNREADABLE_ATTEMPTS, ProviderError, ProviderErrorKind, Queue, UNREADABLE_RETRY};
 
 use crate::link::db::{Db, sql};
 use crate::link::error::{
-    DbResult, Fault, REMEDY, TornRow, TornRows, is_stuck, is_torn, is_torn_end, torn_rows,
+    DbResult, Fault, REMEDY, TornRow, TornRows, is_io, is_of_torn_page, is_stuck, is_torn, is_torn_end,
+    kind_of, torn_rows,
 };
 use crate::store::SqliteProvider;
 use crate::verbs::set_aside::{number_of, tell};
 use crate::verbs::turn::SWEEP;
+
+use self::look::{RowLook, look_at};
+use self::mend::Generations;
 
 /// Bounds how often one call finds torn rows and runs again.
 const MOST_TRIES: u32 = 64;
@@ -84,8 +92,14 @@ pub(crate) struct PastTorn {
     tries: u32,
     /// True if its next run gives up the rows that it would remove.
     pub(crate) leaves_rows: bool,
+    /// True if a row could not be removed.
+    met_stuck: bool,
     /// True if it has found the last leaf of the histories torn.
     met_torn_end: bool,
+    /// The tables of the queues as they were when it met a torn page that no row could be found for.
+    generations: Option<Generations>,
+    /// True if it has run again although no damage was found.
+    has_run_again: bool,
 }
 
 impl SqliteProvider {
@@ -115,8 +129,8 @@ impl SqliteProvider {
         }
     }
 
-    /// Prepares the next run of a call that has met a torn page: lists the torn rows that the error tells of.
-    /// False if the error tells of no such page, or too often.
+    /// Prepares the next run of a call that has met a torn page: lists the torn rows that the error tells of,
+    /// or mends the queues if it tells of none. False if the error tells of no such page, or too often.
     pub(crate) async fn goes_past_torn(
         &self,
         error: &ProviderError,
@@ -126,19 +140,23 @@ impl SqliteProvider {
         if past.tries > MOST_TRIES {
             return Ok(false);
         }
+        // SQLite tells of some failed reads as of a torn page: what passes is not met twice.
         if is_stuck(error) && !past.leaves_rows {
-            past.leaves_rows = true;
-            self.tell_of_stuck();
+            if std::mem::replace(&mut past.met_stuck, true) {
+                past.leaves_rows = true;
+                self.tell_of_stuck();
+            }
             return Ok(true);
         }
         if is_torn_end(error) {
-            // SQLite tells of some failed reads as of a torn page: what passes is not met twice.
             if std::mem::replace(&mut past.met_torn_end, true) {
                 self.store_in_front();
             }
             return Ok(true);
         }
-        let Some(rows) = torn_rows(error) else { return Ok(false) };
+        let Some(rows) = torn_rows(error) else {
+            return if is_of_torn_page(error) { self.mend(past).await } else { Ok(false) };
+        };
         let rows = rows.to_vec();
         let list = move |db: &Db<'_>| rows.iter().try_for_each(|row| db.hold_back_torn(row));
         self.writer.write("list_torn", list).await?;
@@ -177,7 +195,8 @@ fn tell_of_torn_end() {
 }
 
 impl Db<'_> {
-    /// Reads torn rows again whose time has come, in a bounded batch.
+    /// Looks at torn rows again whose time has come, in a bounded batch, beside the transaction: it goes on
+    /// if they are still torn.
     pub(crate) fn retry_torn(&self, queue: Queue) -> DbResult<()> {
         let due = self.all(statements(queue).due, params![self.now, SWEEP], |row| {
             Ok((row.get::<_, i64>(0)?, row.get::<_, Option<i64>>(1)?))
@@ -185,17 +204,16 @@ impl Db<'_> {
         if due.is_empty() {
             return Ok(());
         }
-        let mut torn = Vec::new();
-        for (row, key) in &due {
-            torn.extend(self.torn_among(queue, &[*row], *key)?);
-        }
-        if !torn.is_empty() {
-            return Err(Fault::Torn(TornRows(torn)));
-        }
+        self.forget_pages()?;
         for (row, key) in due {
-            self.run(statements(queue).forget, [row])?;
-            let place = self.place_of_torn(queue, row)?;
-            self.refresh_place(queue, row, key, place.as_ref())?;
+            match look_at(self.beside()?, queue, row)?.reason() {
+                Some(reason) => self.hold_back_torn(&self.torn_row(queue, row, key, reason)?)?,
+                None => {
+                    self.run(statements(queue).forget, [row])?;
+                    let place = self.place_of_torn(queue, row)?;
+                    self.refresh_place(queue, row, key, place.as_ref())?;
+                }
+            }
         }
         Ok(())
     }
@@ -259,25 +277,32 @@ impl Db<'_> {
     }
 
     fn check(&self, queue: Queue, rows: &[i64], key: Option<i64>) -> DbResult<()> {
-        let torn = self.torn_among(queue, rows, key)?;
-        if torn.is_empty() { Ok(()) } else { Err(Fault::Torn(TornRows(torn))) }
+        for row in rows {
+            if let Err(fault) = self.one(statements(queue).probe, [row], |row| row.get::<_, i64>(2)) {
+                return Err(self.torn_fault(queue, rows, key, fault));
+            }
+        }
+        Ok(())
     }
 
+    /// Returns the torn ones among rows that an index lists.
     fn torn_among(&self, queue: Queue, rows: &[i64], key: Option<i64>) -> DbResult<Vec<TornRow>> {
         let mut torn = Vec::new();
         for row in rows {
-            match self.one(statements(queue).probe, [row], |row| row.get::<_, i64>(2)) {
-                Err(fault) if is_torn(&fault) => {
-                    let place = self.place_of_torn(queue, *row)?;
-                    let key = place.as_ref().map(|place| place.key).or(key);
-                    let place = place.map(|place| (place.session, place.tag));
-                    let reason = format!("the database cannot read it: {}", fault.of("fetch").message);
-                    torn.push(TornRow { queue, row: *row, key, place, reason });
-                }
-                probed => _ = probed?,
+            match look_at(self.beside()?, queue, *row)? {
+                RowLook::Whole | RowLook::Absent => {}
+                RowLook::Torn(reason) => torn.push(self.torn_row(queue, *row, key, reason)?),
+                RowLook::Unreturned(error) => return Err(error.into()),
             }
         }
         Ok(torn)
+    }
+
+    fn torn_row(&self, queue: Queue, row: i64, key: Option<i64>, reason: String) -> DbResult<TornRow> {
+        let place = self.place_of_torn(queue, row)?;
+        let key = place.as_ref().map(|place| place.key).or(key);
+        let place = place.map(|place| (place.session, place.tag));
+        Ok(TornRow { queue, row, key, place, reason })
     }
 
     /// Counts a look at a torn row and holds it back; after [`MAX_UNREADABLE_ATTEMPTS`] it is set aside. Of
@@ -397,9 +422,9 @@ impl Db<'_> {
         let read = |row: &rusqlite::Row<'_>| {
             Ok(WorkPlace { session: row.get(0)?, tag: row.get(1)?, key: row.get(2)? })
         };
-        match self.one(sql!("torn/work/place"), [row], read) {
-            Err(fault) if is_torn(&fault) => Ok(None),
-            place => place,
+        match self.beside()?.prepare_cached(sql!("torn/work/place"))?.query_row([row], read).optional() {
+            Err(error) if is_io(&error) || kind_of(&error) == ProviderErrorKind::Corrupt => Ok(None),
+            place => Ok(place?),
         }
     }
 }

@@ -262,12 +262,21 @@ impl Db<'_> {
             Err(fault) => return Err(self.torn_fault(Queue::Worker, &[seq], None, fault)),
             Ok(row) => row,
         };
-        let Some(row) = row else { return Ok(None) };
+        let Some(mut row) = row else { return Ok(None) };
         let item = match read_text::<WorkItem>(&row.item) {
             Ok(item) => item,
             Err(error) => {
-                self.pass_over_unreadable_work(&row, &error)?;
-                return Ok(None);
+                let Some(restored) = self.restored_work(seq, row.key, &row.item)? else {
+                    self.pass_over_unreadable_work(&row, &error)?;
+                    return Ok(None);
+                };
+                if restored.tag != row.tag {
+                    // Another request may accept it.
+                    self.work_is_ready(row.session, &restored.tag)?;
+                    return Ok(None);
+                }
+                (row.attempts, row.traceparent) = (restored.attempts, restored.traceparent);
+                restored.item
             }
         };
         let session = session_of(row.session);

@@ -7,7 +7,7 @@ use rusqlite::params;
 use steadfast_store::{LeaseToken, Queue, WITHDRAWN_KNOWN_FOR};
 
 use crate::link::db::{Db, sql};
-use crate::link::error::DbResult;
+use crate::link::error::{DbResult, Fault, is_torn};
 use crate::verbs::turn::SWEEP;
 
 /// How long after an expired lease, or the last look at it, the clean-up looks whether its rows are gone.
@@ -20,17 +20,30 @@ impl Db<'_> {
         let excused = match lease {
             LeaseToken::Turn(token) => {
                 self.sweep_turn_of(token)?;
-                self.run(sql!("ended_lease/uncount_messages"), [token])?
+                self.run(sql!("ended_lease/uncount_messages"), [token])
+                    .map_err(|fault| self.torn_fault_of_expired(Queue::Orchestrator, token, fault))?
             }
             LeaseToken::Work(token) => {
                 self.sweep_work_of(token)?;
-                self.run(sql!("ended_lease/uncount_work"), [token])?
+                self.run(sql!("ended_lease/uncount_work"), [token])
+                    .map_err(|fault| self.torn_fault_of_expired(Queue::Worker, token, fault))?
             }
         };
         if excused > 0 {
             self.run(sql!("ended_lease/forget"), [lease.as_str()])?;
         }
         Ok(excused > 0)
+    }
+
+    /// Returns the fault of a request that met a torn row among those that an expired lease held.
+    fn torn_fault_of_expired(&self, queue: Queue, token: &str, fault: Fault) -> Fault {
+        if !is_torn(&fault) {
+            return fault;
+        }
+        match self.all(sql!("ended_lease/rows"), [token], |row| row.get::<_, i64>(0)) {
+            Ok(rows) => self.torn_fault(queue, &rows, None, fault),
+            Err(other) => other,
+        }
     }
 
     /// Remembers the messages that an instance's lease held, before the lease ends by itself.

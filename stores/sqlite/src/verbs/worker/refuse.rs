@@ -31,7 +31,8 @@ impl Db<'_> {
             how.retry_after = None;
         }
         if refused == Refused::Unlisted {
-            self.run(sql!("route/turn/mark_messages"), params![held.key, token])?;
+            self.run(sql!("route/turn/mark_messages"), params![held.key, token])
+                .map_err(|fault| self.torn_fault_of_instance(held.key, fault))?;
         }
         self.run(sql!("route/turn/put"), params![held.key, pin, refused == Refused::Unlisted])?;
         self.undo_lease_of_turn(held.key, token, how)?;
@@ -88,7 +89,10 @@ impl Db<'_> {
         let found = self.all(sql!("route/turn/refused"), params![pin, room], |row| row.get::<_, i64>(0))?;
         for key in &found {
             self.clear_refusal(*key)?;
-            if self.run(sql!("route/turn/release_messages"), params![key, self.now])? > 0 {
+            let released = self
+                .run(sql!("route/turn/release_messages"), params![key, self.now])
+                .map_err(|fault| self.torn_fault_of_instance(*key, fault))?;
+            if released > 0 {
                 self.touch_turn(*key, self.now)?;
             }
         }
@@ -98,17 +102,22 @@ impl Db<'_> {
     /// Clears the marks of a refusal, because the instance is leased again or can be.
     pub(crate) fn clear_refusal(&self, key: i64) -> DbResult<()> {
         self.run(sql!("route/turn/taken"), [key])?;
-        self.run(sql!("route/turn/unmark_messages"), [key])?;
+        self.run(sql!("route/turn/unmark_messages"), [key])
+            .map_err(|fault| self.torn_fault_of_instance(key, fault))?;
         Ok(())
     }
 
     fn end_refusals_of_work(&self, route: i64, room: i64) -> DbResult<i64> {
         let found = self.all(sql!("route/work/refused"), params![route, room], |row| {
             Ok((row.get::<_, i64>(0)?, row.get::<_, Option<i64>>(1)?, row.get::<_, String>(2)?))
+        });
+        let found = found.map_err(|fault| {
+            self.torn_fault_of_work(sql!("torn/work/rows/refused"), params![route, room], fault)
         })?;
         for (seq, session, tag) in &found {
-            self.run(sql!("route/work/taken"), [seq])?;
-            if self.run(sql!("route/work/release"), params![seq, self.now])? > 0 {
+            let torn = |fault| self.torn_fault(Queue::Worker, &[*seq], None, fault);
+            self.run(sql!("route/work/taken"), [seq]).map_err(torn)?;
+            if self.run(sql!("route/work/release"), params![seq, self.now]).map_err(torn)? > 0 {
                 self.work_is_ready(*session, tag)?;
             }
         }

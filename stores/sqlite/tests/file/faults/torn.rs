@@ -4,8 +4,11 @@ mod beside;
 mod end;
 mod expired;
 mod held;
+mod keep;
 mod left;
+mod mend;
 mod open;
+mod partly;
 mod row;
 mod timer;
 

@@ -6,13 +6,13 @@ use std::time::Duration;
 use steadfast_core::{EventKind, ScheduledActivityIdentifier, WorkItem};
 use steadfast_sqlite::SqliteProvider;
 use steadfast_store::{
-    Abandon, Attempt, History, MAX_UNREADABLE_ATTEMPTS, ProviderError, ProviderErrorKind, Queue, SetAside,
-    Store, TurnCommit, UNREADABLE_RETRY,
+    Abandon, Attempt, History, MAX_UNREADABLE_ATTEMPTS, ProviderErrorKind, Queue, SetAside, Store,
+    TurnCommit, UNREADABLE_RETRY,
 };
 
 use super::row::{Torn, big_poke, try_turn, try_work};
 use super::{PAGE, begin, close, event, fetched, poke, tear_leaf};
-use crate::stage::{LONG, activity, raw, start, start_with, started};
+use crate::stage::{LONG, activity, raw, started};
 
 /// Closes the store, tears the leaf that has a text, and opens it again.
 async fn torn_at(file: &Torn, store: Arc<SqliteProvider>, text: &str) -> Arc<SqliteProvider> {
@@ -46,41 +46,6 @@ async fn set_aside_in_the_end(file: &Torn, store: &SqliteProvider) -> Vec<SetAsi
         assert!(row.reason.contains("the database cannot read it"), "{}", row.reason);
     }
     aside
-}
-
-/// Asserts that an error says what is damaged and what helps.
-fn assert_names_the_remedy<T: std::fmt::Debug>(refused: Result<T, ProviderError>) {
-    let error = refused.expect_err("there is no place for it");
-    assert_eq!(error.kind, ProviderErrorKind::Corrupt);
-    assert!(error.message.contains("a part of the file is damaged"), "{}", error.message);
-    assert!(error.message.contains(".recover"), "{}", error.message);
-}
-
-/// SQLite adds every new row to the last leaf. With two rows it is the only one.
-#[tokio::test]
-async fn g6_what_is_sent_into_a_torn_last_leaf_is_refused_with_the_damage_and_the_remedy() {
-    for rows in [2, 40] {
-        let file = Torn::new();
-        let store = file.open().await;
-        for number in 0..rows {
-            let id = format!("i{number:03}");
-            let item = start_with(&id, text(number, PAGE / 4));
-            store.start(item.into(), Vec::new()).await.expect("it is started");
-            enqueue(&store, &id, number, text(number, PAGE / 4), None).await;
-        }
-        close(store).await;
-        // The first leaf with the text is one of the messages, the second one of the activities.
-        tear_leaf(&file.path, &text(rows - 1, 0));
-        tear_leaf(&file.path, &text(rows - 1, 0));
-        let store = file.open().await;
-        for _ in 0..2 {
-            assert_names_the_remedy(store.start(start("new").into(), Vec::new()).await);
-            assert_names_the_remedy(store.enqueue_work(activity("new", 1, None, None)).await);
-        }
-        let tables = "SELECT count(*) FROM sqlite_schema WHERE name GLOB 'damaged_*'";
-        let count = raw(&file.path).query_row(tables, [], |row| row.get::<_, i64>(0));
-        assert_eq!(count.expect("it counts"), 0, "the file is left as it is");
-    }
 }
 
 /// The lease was granted before the page was torn. Its turn consumes what it was given.

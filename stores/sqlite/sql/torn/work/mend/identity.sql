@@ -1,0 +1,2 @@
+-- Reads which activity of its instance a row is.
+SELECT execution, activity FROM work WHERE seq = ?1
