@@ -86,7 +86,8 @@ impl Client {
     }
 
     /// Sends a message to a queue of an instance, and starts the instance first unless it exists. Both happen
-    /// in one transaction, so the message cannot come before the start.
+    /// in one transaction, so the message cannot come before the start. An instance that has ended exists: it
+    /// is not started again, and the message is dropped.
     ///
     /// # Errors
     /// As [`start_orchestration`](Self::start_orchestration), also for the name of the queue.

@@ -221,7 +221,7 @@ impl<S: Store> Provider for S {
 fn compatible_item(lease: TurnLease) -> (OrchestrationItem, String, u32) {
     let (history, history_error) = match lease.history {
         History::Whole(events) | History::Tail { events, .. } => (events, None),
-        History::Unreadable(error) => (Vec::new(), Some(error)),
+        History::Unreadable(error) | History::Damaged(error) => (Vec::new(), Some(error)),
     };
     let item = OrchestrationItem {
         instance: lease.instance,

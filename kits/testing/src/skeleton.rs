@@ -146,7 +146,9 @@ impl Skeleton {
         let TurnLease { instance, name, version, execution_id, history, messages, kv, now_ms, .. } = lease;
         let history = match history {
             History::Whole(events) => events,
-            History::Tail { .. } | History::Unreadable(_) => return Decision::Wait(LEASE),
+            History::Tail { .. } | History::Unreadable(_) | History::Damaged(_) => {
+                return Decision::Wait(LEASE);
+            }
         };
         let (start, arrivals) = split(messages, &history);
         let (execution_id, history) = match &start {

@@ -191,7 +191,7 @@ impl SqliteProvider {
             // The lease is kept and counted: it is not the next one's turn to meet the same page.
             Err(error) if is_damage(&error) && (!error.is_retryable() || self.can_read().await) => {
                 let reason = format!("the database cannot read it: {}", error.message);
-                (History::Unreadable(reason), HashMap::new())
+                (History::Damaged(reason), HashMap::new())
             }
             Err(error) => return Err(error),
         };

@@ -23,6 +23,15 @@ const RETRIES_MS: [u64; 5] = [10, 20, 40, 80, 160];
 /// passes.
 const UNCLEAR_DELAY: Duration = Duration::from_secs(1);
 
+/// Returns how long a turn is delayed that the database cannot read or write, because a page is torn or the
+/// disk fails. Each delivery counts (G8), so the delays grow: an instance fails after about 17 minutes of
+/// damage with the default of `max_attempts`, and not because of a disk that fails for a minute.
+pub(super) fn damage_delay(deliveries: u32) -> Duration {
+    const LONGEST: Duration = Duration::from_secs(600);
+    let doublings = deliveries.saturating_sub(1).min(10);
+    Duration::from_secs(1 << doublings).min(LONGEST)
+}
+
 /// How a commit ended.
 pub(super) enum CommitEnd {
     /// The store took the commit. Holds the id of the run that the events belong to, if the store has run
@@ -46,7 +55,7 @@ impl TurnProcess {
         let mut commit = self.shared.commit_of(turn, identity.execution_id, traceparent).await;
         commit.messages.extend(collisions.iter().cloned().map(Message::from));
         self.standing.turns += 1;
-        match self.shared.commit(&self.token, commit).await {
+        match self.shared.commit(&self.token, self.deliveries, commit).await {
             CommitEnd::Committed(run) => {
                 self.shared.running_activities.cancel(&cancelled);
                 self.count(&identity, &verdict, start.as_ref(), events);
@@ -117,7 +126,7 @@ impl RuntimeShared {
 
     /// Commits a turn. An error of the store that is not final never becomes a failure of the application's
     /// (F8, G8): the turn is given back and runs again, which repeats no effect.
-    pub(super) async fn commit(&self, token: &LeaseToken, commit: TurnCommit) -> CommitEnd {
+    pub(super) async fn commit(&self, token: &LeaseToken, deliveries: u32, commit: TurnCommit) -> CommitEnd {
         let mut retries = RETRIES_MS.iter();
         loop {
             let error = match self.store.commit_turn(token, commit.clone()).await {
@@ -145,7 +154,7 @@ impl RuntimeShared {
                         %error,
                         "a turn meets a row that cannot be read; it is abandoned and runs again"
                     );
-                    self.abandon(token, Some(UNCLEAR_DELAY)).await;
+                    self.abandon(token, Some(damage_delay(deliveries))).await;
                     return CommitEnd::NotOurs;
                 }
                 ProviderErrorKind::Busy

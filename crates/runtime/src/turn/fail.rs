@@ -31,7 +31,7 @@ impl TurnProcess {
         let Fail { execution_id, start, details, collisions, .. } = fail;
         let instance = &identity.instance;
         if matches!(known, KnownExecution::Unreadable(_)) && self.shared.has_ended(instance).await {
-            self.shared.commit(&self.token, TurnCommit::empty(execution_id)).await;
+            self.shared.commit(&self.token, self.deliveries, TurnCommit::empty(execution_id)).await;
             return;
         }
         log_end(instance, &details);
@@ -125,7 +125,7 @@ impl TurnProcess {
         commit.messages.extend(collisions.into_iter().map(Message::from));
         let cancelled = commit.cancelled.clone();
         let events = commit.events.last().map_or(0, Event::event_id);
-        if let CommitEnd::Committed(_) = self.shared.commit(&self.token, commit).await {
+        if let CommitEnd::Committed(_) = self.shared.commit(&self.token, self.deliveries, commit).await {
             self.shared.running_activities.cancel(&cancelled);
             self.count(identity, verdict, start, events);
         }

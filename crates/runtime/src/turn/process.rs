@@ -12,7 +12,7 @@ use steadfast_store::{
     History, LeaseToken, MAX_PAGE, Message, NeededHandler, RunId, TurnCommit, TurnLease, WorkerId, WorkerInfo,
 };
 
-use super::commit::CommitEnd;
+use super::commit::{CommitEnd, damage_delay};
 use super::standing::Standing;
 use super::triage::{Triage, TurnInput, Wait, triage};
 use super::warm::WarmExecution;
@@ -42,7 +42,14 @@ pub(super) enum KnownExecution {
     /// The execution itself, from memory.
     Warm(Box<WarmExecution>),
     /// Why its events cannot be read.
-    Unreadable(String),
+    Unreadable(Unreadable),
+}
+
+/// Why the events of an execution cannot be read.
+pub(super) struct Unreadable {
+    error: String,
+    /// The database cannot read them, and may later.
+    is_damage: bool,
 }
 
 /// Processes one leased turn to its end: it is committed or abandoned when this returns.
@@ -73,7 +80,7 @@ impl TurnProcess {
         let starts = input.messages.iter().filter(|message| is_start(message)).count();
         let standing = match &known {
             KnownExecution::Cold(_) | KnownExecution::Warm(_) => Ok(&self.standing),
-            KnownExecution::Unreadable(error) => Err(error.as_str()),
+            KnownExecution::Unreadable(unreadable) => Err(unreadable.error.as_str()),
         };
         let runs = |version: &Version| self.shared.plan.versions.contains(version);
         let decision = triage(input, standing, self.shared.plan.max_attempts, runs);
@@ -96,7 +103,7 @@ impl TurnProcess {
                 self.log_dropped(raised);
                 self.settle(execution_id, collisions, message_count).await
             }
-            Triage::Wait(why) => self.wait(&why).await,
+            Triage::Wait(why) => self.wait(&why, known.is_damaged()).await,
             Triage::Fail(fail) => self.fail(fail, known).await,
         }
     }
@@ -136,13 +143,13 @@ impl TurnProcess {
     async fn settle(&self, execution_id: u64, collisions: Vec<WorkItem>, message_count: u64) {
         let messages = collisions.into_iter().map(Message::from).collect();
         let commit = TurnCommit { messages, ..TurnCommit::empty(execution_id) };
-        if let CommitEnd::Committed(_) = self.shared.commit(&self.token, commit).await {
+        if let CommitEnd::Committed(_) = self.shared.commit(&self.token, self.deliveries, commit).await {
             self.shared.metrics().record_messages_to_ended(message_count);
         }
     }
 
     /// Abandons the turn until its execution can run here or elsewhere.
-    async fn wait(&self, why: &Wait) {
+    async fn wait(&self, why: &Wait, is_damaged: bool) {
         let instance = self.instance.as_str();
         let delay = match why {
             Wait::Unreadable(error) => {
@@ -152,7 +159,7 @@ impl TurnProcess {
                     %error,
                     "history cannot be read, abandoning"
                 );
-                Duration::from_secs(1)
+                if is_damaged { damage_delay(self.deliveries) } else { Duration::from_secs(1) }
             }
             Wait::Incompatible { version } => {
                 tracing::warn!(
@@ -233,8 +240,14 @@ impl KnownExecution {
                 Some(Self::Warm(kept))
             }
             (History::Tail { .. }, _) => None,
-            (History::Unreadable(error), _) => Some(Self::Unreadable(error)),
+            (History::Unreadable(error), _) => Some(Self::Unreadable(Unreadable { error, is_damage: false })),
+            (History::Damaged(error), _) => Some(Self::Unreadable(Unreadable { error, is_damage: true })),
         }
+    }
+
+    /// Tells whether the database cannot read the events, and may later.
+    fn is_damaged(&self) -> bool {
+        matches!(self, Self::Unreadable(Unreadable { is_damage: true, .. }))
     }
 
     fn standing(&self) -> Standing {

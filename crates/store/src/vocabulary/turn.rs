@@ -109,6 +109,9 @@ pub enum History {
     },
     /// The events cannot be read, for this reason. A commit can still append to them (S15).
     Unreadable(String),
+    /// The database cannot read the events, for this reason: a page is torn, or the disk fails. Unlike a text
+    /// that is no event, they may be readable again later. A commit can still append to them (S15).
+    Damaged(String),
 }
 
 /// A message to an instance, with the trace context, for which the JSON form has no field.

@@ -130,7 +130,7 @@ impl TurnShadow {
                 let tail: Vec<&Event> = known.iter().filter(|event| event.event_id > *after).collect();
                 tail == events.iter().collect::<Vec<_>>()
             }
-            History::Unreadable(_) => true,
+            History::Unreadable(_) | History::Damaged(_) => true,
         };
         let last = known.last().map_or(0, |event| event.event_id);
         if !is_same || lease.last_event_id != last {

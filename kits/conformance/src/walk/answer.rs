@@ -51,7 +51,7 @@ impl Labels {
         let history = match &lease.history {
             History::Whole(events) => format!("whole history {events:?}"),
             History::Tail { after, events } => format!("history after {after} {events:?}"),
-            History::Unreadable(_) => "unreadable history".to_owned(),
+            History::Unreadable(_) | History::Damaged(_) => "unreadable history".to_owned(),
         };
         let messages: Vec<_> =
             lease.messages.iter().map(|message| (self.item(&message.item), &message.traceparent)).collect();

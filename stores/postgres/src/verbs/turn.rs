@@ -175,7 +175,7 @@ impl LeasedState {
     /// The state of an instance that the database cannot read.
     fn unreadable(leased: &LeasedTurn, error: &ProviderError) -> Self {
         let named = leased.named.clone().unwrap_or_else(|| started_by(&leased.messages));
-        Self { history: History::Unreadable(error.to_string()), kv: Default::default(), named }
+        Self { history: History::Damaged(error.to_string()), kv: Default::default(), named }
     }
 }
 

@@ -173,7 +173,8 @@ pub(crate) fn damaged(operation: &str) -> ProviderError {
 
 /// What helps a file with a torn page.
 pub(crate) const REMEDY: &str = "stop all processes, and restore a backup or make a new file of what can \
-                                 be read with `sqlite3 damaged.db .recover | sqlite3 new.db`";
+                                 be read: `sqlite3 damaged.db .recover > all.sql`, and if that prints no \
+                                 error, `sqlite3 new.db < all.sql`";
 
 fn driver_error(error: &ProviderError) -> Option<&Error> {
     error.source.as_ref()?.downcast_ref()

@@ -72,6 +72,21 @@ on_every_store! {
         stage.stop().await;
     }
 
+    async fn g8_a_file_that_is_damaged_for_minutes_fails_no_instance(stage) {
+        let (ran, go) = (Runs::default(), Arc::new(Notify::new()));
+        stage.run_with(noted(&ran, &go), flows(), stage.options()).await;
+        stage.faults.refuse("commit_turn", u64::MAX, unclear(ProviderErrorKind::Corrupt));
+        stage.start("a", "Plain", "x").await;
+        pass_calmly(&stage, 300 * SECOND, SECOND).await;
+        let tries = stage.faults.calls("commit_turn");
+        assert!((5..=10).contains(&tries), "the waits grow: {tries} tries in five minutes");
+        stage.faults.heal();
+        let ended = stage.ends_as_time_passes("a", SECOND).await;
+        assert_eq!(ended, Ok("x".to_owned()));
+        stage.stop().await;
+        stage.nothing_waits().await;
+    }
+
     async fn g8_at_a_renewal_only_the_end_of_the_lease_cancels(stage) {
         let (acts, mut handed) = handing();
         stage.run(acts, orchestrations().register("Call", call)).await;

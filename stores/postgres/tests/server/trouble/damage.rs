@@ -100,7 +100,7 @@ async fn run(store: &PostgresProvider, most: usize) -> (usize, Vec<String>) {
     let (mut ended, mut said) = (0, Vec::new());
     for _ in 0..most {
         let Some(lease) = fetch(store).await else { break };
-        if let History::Unreadable(why) = &lease.history {
+        if let History::Damaged(why) = &lease.history {
             assert_eq!((lease.instance.as_str(), lease.name.as_str()), ("damaged", "Order"));
             said.push(why.clone());
             let held_back = Abandon { retry_after: Some(LEASE), attempt: Attempt::Counts };

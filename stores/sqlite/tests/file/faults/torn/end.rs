@@ -164,7 +164,7 @@ async fn g6_turns_are_committed_although_the_last_leaf_of_the_histories_is_torn(
             let events = vec![event(&lease.instance, id, None, started_with(text(round, PAGE / 4)))];
             let commit = TurnCommit { events, ..TurnCommit::empty(1) };
             store.commit_turn(&lease.token, commit).await.expect("it is committed");
-            unreadable += usize::from(matches!(lease.history, History::Unreadable(_)));
+            unreadable += usize::from(matches!(lease.history, History::Damaged(_)));
         }
     }
     assert_eq!(unreadable, 30, "the one whose history is torn");
