@@ -83,9 +83,15 @@ pub(super) const TABLE: &[Row] = &[
     Row { package: "steadfast-disk", may_use: &[TESTING], tests_may_use: &[CORE, CLOCK, STORE, SQLITE] },
     // Its build copies the runtime, so it uses what that uses.
     Row { package: BROKEN, may_use: &[CORE, CLOCK, STORE, CLIENT], tests_may_use: &[] },
-    // It plays the whole engine on every store that a simulated machine can have, and broken copies of it.
+    // It plays the whole engine on every store that a simulated machine can have.
     Row {
         package: "steadfast-simulation",
+        may_use: &[CORE, CLOCK, STORE, RUNTIME, MEMORY, SQLITE, FACADE, TESTING, AUDIT, DISK],
+        tests_may_use: &[],
+    },
+    // It is the simulation, built with broken copies.
+    Row {
+        package: "steadfast-mutations",
         may_use: &[CORE, CLOCK, STORE, MEMORY, SQLITE, FACADE, TESTING, AUDIT, BROKEN, DISK, MUTANTS],
         tests_may_use: &[],
     },

@@ -3,16 +3,15 @@
 
 use std::time::Duration;
 
-use steadfast_testing::program::dice::Dice;
-
-use crate::{
+use steadfast_mutations::{
     story::{Happening, Story, Target, Trouble},
     wire::{Disturbance, Failure, Planned},
 };
+use steadfast_testing::program::dice::Dice;
 
 /// A kind of trouble that stories get more of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Focus {
+pub(crate) enum Focus {
     /// Nothing is added.
     Any,
     /// One worker, and nothing goes wrong.
@@ -41,13 +40,13 @@ pub(super) enum Focus {
 
 impl Focus {
     /// Returns the focus for a mutant.
-    pub(super) fn of(mutant: &str) -> Self {
+    pub(crate) fn of(mutant: &str) -> Self {
         let named = FOCUSED.iter().find(|(name, _)| *name == mutant);
         named.map_or(Self::Any, |(_, focus)| *focus)
     }
 
     /// Adds the events of the focus to a story.
-    pub(super) fn applied(self, mut story: Story) -> Story {
+    pub(crate) fn applied(self, mut story: Story) -> Story {
         let mut dice = Dice::new(story.seed ^ 0xF0C5);
         if matches!(self, Self::Alone | Self::Pauses | Self::Drains | Self::Messages) {
             story.events.retain(|event| !event.what.is_fault());
@@ -166,6 +165,6 @@ const OBSERVED: &[&str] = &[
 ];
 
 /// Tells whether stories observe a mutant of the memory store.
-pub(super) fn is_observed(mutant: &str) -> bool {
+pub(crate) fn is_observed(mutant: &str) -> bool {
     OBSERVED.contains(&mutant)
 }

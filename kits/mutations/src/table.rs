@@ -4,8 +4,6 @@
 //! with a mutant are played until the auditor finds a violation. The same story is then played on the
 //! unbroken copy, where it must find none: otherwise the violation proves nothing.
 
-mod focus;
-
 use std::{
     fmt::{self, Display, Formatter},
     io,
@@ -16,36 +14,37 @@ use std::{
 };
 
 use steadfast_audit::Violation;
+use steadfast_mutations::{story::Story, world::play_on};
+use steadfast_runtime as broken_runtime;
 
-use crate::{story::Story, world::play_on};
-use focus::Focus;
+use crate::focus::{self, Focus};
 
 /// A mutant, and how it was caught.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub(crate) struct Row {
     /// The number of the mutant in the table, from 1.
-    pub number: usize,
+    pub(crate) number: usize,
     /// Where it is: `runtime` or `memory`, with the file.
-    pub place: String,
+    pub(crate) place: String,
     /// What is broken.
-    pub what: &'static str,
+    pub(crate) what: &'static str,
     /// The rule that the change breaks.
-    pub clause: &'static str,
+    pub(crate) clause: &'static str,
     /// The first violation that was found, and how many stories that took; `None` if it survived.
-    pub caught: Option<(Violation, u64)>,
+    pub(crate) caught: Option<(Violation, u64)>,
     /// What the auditor finds in the same story on the unbroken copy.
-    pub unbroken: Vec<Violation>,
+    pub(crate) unbroken: Vec<Violation>,
 }
 
 impl Row {
     /// Tells whether the mutant was caught by a story that breaks no promise on the unbroken copy.
-    pub fn is_caught(&self) -> bool {
+    pub(crate) fn is_caught(&self) -> bool {
         self.caught.is_some() && self.unbroken.is_empty()
     }
 
     /// Returns how many stories it took to catch the mutant; `None` if it survived.
-    pub fn seeds(&self) -> Option<u64> {
-        self.caught.as_ref().map(|(_, seeds)| *seeds)
+    pub(crate) fn stories(&self) -> Option<u64> {
+        self.caught.as_ref().map(|(_, stories)| *stories)
     }
 }
 
@@ -78,7 +77,7 @@ impl Candidate {
 
 /// Lists the mutants: those of the runtime, then those of the memory store that stories observe.
 fn candidates() -> Vec<Candidate> {
-    let runtime = steadfast_broken::MUTANTS.iter().map(|mutant| Candidate {
+    let runtime = broken_runtime::MUTANTS.iter().map(|mutant| Candidate {
         place: "runtime",
         file: mutant.file,
         what: mutant.name,
@@ -100,7 +99,7 @@ fn candidates() -> Vec<Candidate> {
 /// # Errors
 ///
 /// What the operating system says if it cannot give descriptors to a process.
-pub fn table(seeds: u64, only: Option<&str>, tell: impl Fn(&Row) + Sync) -> io::Result<Vec<Row>> {
+pub(crate) fn table(seeds: u64, only: Option<&str>, tell: impl Fn(&Row) + Sync) -> io::Result<Vec<Row>> {
     let all = candidates();
     let chosen: Vec<(usize, Candidate)> = all
         .into_iter()
@@ -142,9 +141,9 @@ fn decide(number: usize, candidate: Candidate, seeds: u64) -> io::Result<Row> {
 }
 
 fn violations(story: &Story, place: &str, what: &'static str) -> io::Result<Vec<Violation>> {
-    steadfast_broken::choose(if place == "runtime" { what } else { "none" });
+    broken_runtime::choose(if place == "runtime" { what } else { "none" });
     let memory = if place == "memory" { what } else { "none" };
     let played = play_on(story, |clock| steadfast_mutants::open(memory, clock));
-    steadfast_broken::choose("none");
+    broken_runtime::choose("none");
     Ok(played?.violations)
 }

@@ -1,0 +1,54 @@
+//! Plays stories on broken engines and stores: `cargo xtask sim --mutations` builds and starts this.
+
+#![allow(clippy::print_stdout, reason = "a program for the terminal")]
+
+mod focus;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use table::{Row, table};
+
+/// Plays stories on broken engines and stores: each must break a promise, which the unbroken one keeps.
+#[derive(Parser)]
+#[command(name = "cargo xtask sim --mutations", bin_name = "cargo xtask sim --mutations")]
+struct Arguments {
+    /// Only the mutants whose name contains this, or those of a place: runtime, memory
+    #[arg(value_name = "NAME")]
+    only: Option<String>,
+
+    /// How many stories are played on a mutant at most
+    #[arg(long, value_name = "N", default_value_t = 60)]
+    stories: u64,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    // Programs panic on purpose.
+    std::panic::set_hook(Box::new(|_| {}));
+    match run(&arguments) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            println!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Prints how each mutant was caught. Returns whether all were.
+fn run(arguments: &Arguments) -> std::io::Result<bool> {
+    let only = arguments.only.as_deref();
+    let rows = table(arguments.stories, only, |row| println!("{row}"))?;
+    if rows.is_empty() {
+        println!("no mutant has such a name");
+        return Ok(false);
+    }
+    let survivors: Vec<&Row> = rows.iter().filter(|row| !row.is_caught()).collect();
+    let stories: u64 = rows.iter().filter_map(Row::stories).sum();
+    println!("{} mutants, {} survive; {stories} stories caught the others", rows.len(), survivors.len());
+    survivors.iter().for_each(|row| println!("survives: {}", row.what));
+    Ok(survivors.is_empty())
+}
