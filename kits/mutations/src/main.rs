@@ -9,19 +9,23 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use table::{Row, table};
+use table::{Row, page, table};
 
 /// Plays stories on broken engines and stores: each must break a promise, which the unbroken one keeps.
 #[derive(Parser)]
 #[command(name = "cargo xtask sim --mutations", bin_name = "cargo xtask sim --mutations")]
 struct Arguments {
-    /// Only the mutants whose name contains this, or those of a place: runtime, memory
+    /// Only the mutants whose name contains this, or those of a part: runtime, sqlite, memory
     #[arg(value_name = "NAME")]
     only: Option<String>,
 
     /// How many stories are played on a mutant at most
     #[arg(long, value_name = "N", default_value_t = 60)]
     stories: u64,
+
+    /// Print the list of all mutants, as docs/internals/simulation.md has it, and play nothing
+    #[arg(long)]
+    list: bool,
 }
 
 fn main() -> ExitCode {
@@ -40,6 +44,10 @@ fn main() -> ExitCode {
 
 /// Prints how each mutant was caught. Returns whether all were.
 fn run(arguments: &Arguments) -> std::io::Result<bool> {
+    if arguments.list {
+        print!("{}", page());
+        return Ok(true);
+    }
     let only = arguments.only.as_deref();
     let rows = table(arguments.stories, only, |row| println!("{row}"))?;
     if rows.is_empty() {

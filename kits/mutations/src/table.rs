@@ -14,8 +14,12 @@ use std::{
 };
 
 use steadfast_audit::Violation;
-use steadfast_mutations::{story::Story, world::play_on};
+use steadfast_mutations::{
+    story::Story,
+    world::{play_on, play_on_disk},
+};
 use steadfast_runtime as broken_runtime;
+use steadfast_sqlite::{self as broken_sqlite, Durability};
 
 use crate::focus::{self, Focus};
 
@@ -51,7 +55,7 @@ impl Row {
 impl Display for Row {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Self { number, place, what, clause, caught, unbroken } = self;
-        write!(f, "{number:3} {place:27} {what:64} {clause:4} ")?;
+        write!(f, "{number:3} {place:34} {what:58} {clause:4} ")?;
         match caught {
             Some((violation, seeds)) => write!(f, "{:7} after {seeds:2}", violation.rule)?,
             None => write!(f, "survives")?,
@@ -60,10 +64,29 @@ impl Display for Row {
     }
 }
 
+/// What is broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Runtime,
+    /// The SQLite store: a statement of it, or its code.
+    Sqlite,
+    Memory,
+}
+
+impl Part {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Runtime => "runtime",
+            Self::Sqlite => "sqlite",
+            Self::Memory => "memory",
+        }
+    }
+}
+
 /// One mutant.
 #[derive(Clone, Copy)]
 struct Candidate {
-    place: &'static str,
+    part: Part,
     file: &'static str,
     what: &'static str,
     clause: &'static str,
@@ -71,26 +94,41 @@ struct Candidate {
 
 impl Candidate {
     fn is_named(&self, only: &str) -> bool {
-        self.place == only || self.what.contains(only)
+        self.part.name() == only || self.what.contains(only)
     }
 }
 
-/// Lists the mutants: those of the runtime, then those of the memory store that stories observe.
+/// Lists the mutants: those of the runtime, of the SQLite store, and those of the memory store that stories
+/// observe.
 fn candidates() -> Vec<Candidate> {
-    let runtime = broken_runtime::MUTANTS.iter().map(|mutant| Candidate {
-        place: "runtime",
-        file: mutant.file,
-        what: mutant.name,
-        clause: mutant.clause,
-    });
-    let observed = steadfast_mutants::MUTANTS.iter().filter(|mutant| focus::is_observed(mutant.name));
-    let memory = observed.map(|mutant| Candidate {
-        place: "memory",
-        file: mutant.file,
-        what: mutant.name,
-        clause: mutant.clause,
-    });
-    runtime.chain(memory).collect()
+    let of = |part, mutant: (&'static str, &'static str, &'static str)| {
+        let (file, what, clause) = mutant;
+        Candidate { part, file, what, clause }
+    };
+    let runtime = broken_runtime::MUTANTS.iter();
+    let runtime = runtime.map(|one| of(Part::Runtime, (one.file, one.name, one.clause)));
+    let sqlite = broken_sqlite::mutants().map(|one| of(Part::Sqlite, (one.file, one.name, one.clause)));
+    let memory = steadfast_mutants::MUTANTS.iter().filter(|mutant| focus::is_observed(mutant.name));
+    let memory = memory.map(|one| of(Part::Memory, (one.file, one.name, one.clause)));
+    runtime.chain(sqlite).chain(memory).collect()
+}
+
+/// Writes the list of all mutants, as `docs/internals/simulation.md` has it.
+pub(crate) fn page() -> String {
+    let mut page = String::new();
+    let all = candidates();
+    for (part, title) in [
+        (Part::Runtime, "Of the runtime"),
+        (Part::Sqlite, "Of the SQLite store: its statements, then its code"),
+        (Part::Memory, "Of the memory store"),
+    ] {
+        page += &format!("### {title}\n\n| rule | mutant | place |\n|---|---|---|\n");
+        for Candidate { file, what, clause, .. } in all.iter().filter(|one| one.part == part) {
+            page += &format!("| {clause} | `{what}` | `{file}` |\n");
+        }
+        page += "\n";
+    }
+    page
 }
 
 /// Plays stories on every mutant whose name contains `only`, or whose place is `only`, at most `seeds` on
@@ -125,25 +163,70 @@ pub(crate) fn table(seeds: u64, only: Option<&str>, tell: impl Fn(&Row) + Sync) 
 }
 
 fn decide(number: usize, candidate: Candidate, seeds: u64) -> io::Result<Row> {
-    let Candidate { place, file, what, clause } = candidate;
-    let focus = Focus::of(what);
-    let mut row =
-        Row { number, place: format!("{place}/{file}"), what, clause, caught: None, unbroken: Vec::new() };
+    let Candidate { part, file, what, clause } = candidate;
+    let (focus, place) = (Focus::of(what), format!("{}/{file}", part.name()));
+    let mut row = Row { number, place, what, clause, caught: None, unbroken: Vec::new() };
     for seed in 1..=seeds {
         let story = focus.applied(Story::of(seed));
-        if let Some(violation) = violations(&story, candidate.place, what)?.into_iter().next() {
+        if let Some(violation) = violations(&story, part, what)?.into_iter().next() {
             row.caught = Some((violation, seed));
-            row.unbroken = violations(&story, "", "none")?;
+            row.unbroken = violations(&story, part, "none")?;
             break;
         }
     }
     Ok(row)
 }
 
-fn violations(story: &Story, place: &str, what: &'static str) -> io::Result<Vec<Violation>> {
-    broken_runtime::choose(if place == "runtime" { what } else { "none" });
-    let memory = if place == "memory" { what } else { "none" };
-    let played = play_on(story, |clock| steadfast_mutants::open(memory, clock));
+/// Plays a story with a mutant of a part, and everything else unbroken.
+fn violations(story: &Story, part: Part, mutant: &'static str) -> io::Result<Vec<Violation>> {
+    broken_runtime::choose(if part == Part::Runtime { mutant } else { "none" });
+    broken_sqlite::choose(if part == Part::Sqlite { mutant } else { "none" });
+    let memory = if part == Part::Memory { mutant } else { "none" };
+    let played = match part {
+        Part::Sqlite => play_on_disk(story, Durability::PowerLoss),
+        Part::Runtime | Part::Memory => play_on(story, |clock| steadfast_mutants::open(memory, clock)),
+    };
     broken_runtime::choose("none");
+    broken_sqlite::choose("none");
     Ok(played?.violations)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeSet, path::Path};
+
+    use super::*;
+
+    #[test]
+    #[allow(clippy::expect_used, reason = "a page that cannot be read fails the test")]
+    fn the_page_lists_every_mutant_as_it_is() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/internals/simulation.md");
+        let text = std::fs::read_to_string(path).expect("the page");
+        let (_, list) = text.split_once("## Every mutant\n\n").expect("the page has a list");
+        assert_eq!(list.trim_end(), page().trim_end(), "`cargo xtask sim --mutations --list` prints it");
+    }
+
+    #[test]
+    fn every_mutant_of_a_part_has_a_name_of_its_own() {
+        let mut names = BTreeSet::new();
+        for Candidate { part, what, .. } in candidates() {
+            assert!(names.insert((part.name(), what)), "{what}");
+        }
+    }
+
+    #[test]
+    fn every_focus_is_that_of_a_mutant() {
+        let known: BTreeSet<_> = candidates().into_iter().map(|candidate| candidate.what).collect();
+        for (name, _) in focus::FOCUSED {
+            assert!(known.contains(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_observed_mutant_of_the_memory_store_exists() {
+        let known: BTreeSet<_> = steadfast_mutants::MUTANTS.iter().map(|mutant| mutant.name).collect();
+        for name in focus::OBSERVED {
+            assert!(known.contains(name), "{name}");
+        }
+    }
 }
