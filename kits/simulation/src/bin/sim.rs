@@ -238,7 +238,7 @@ fn tell(arguments: &Arguments, on: On, story: &Story, played: &Played) -> Result
     }
     if arguments.shrink {
         let fails = |story: &Story| -> std::io::Result<bool> {
-            Ok(on.play(story)?.violations.iter().any(|violation| violation.rule == first.rule))
+            Ok(on.play(story)?.violations.iter().any(|violation| violation.is_like(first)))
         };
         let shrunk = shrink(story, arguments.plays, fails)?;
         text += &format!("after {} plays:\n{}", shrunk.plays, shrunk.story);
