@@ -107,13 +107,6 @@ pub const SQL: &[Mutant] = &[
         replace: "attempts",
     },
     Mutant {
-        name: "refused_work_is_counted_although_a_live_worker_lists_it",
-        clause: "G5",
-        file: "worker/listing.sql",
-        find: "workers.is_stopped = 0",
-        replace: "workers.is_stopped = 9",
-    },
-    Mutant {
         name: "a_live_session_is_claimed_by_any_process",
         clause: "A5",
         file: "session/lease/ended.sql",
@@ -149,34 +142,6 @@ pub const SQL: &[Mutant] = &[
         replace: "SELECT 0 * incarnation",
     },
     Mutant {
-        name: "a_dropped_fetch_releases_a_session_that_is_served",
-        clause: "G9",
-        file: "session/lease/unuse.sql",
-        find: "RETURNING uses",
-        replace: "RETURNING 0",
-    },
-    Mutant {
-        name: "the_clean_up_removes_live_sessions",
-        clause: "S13",
-        file: "session/cleanup.sql",
-        find: "NOT (held = 1 AND locked_until > ?1)",
-        replace: "NOT (held = 1 AND locked_until > ?1 + 9000000)",
-    },
-    Mutant {
-        name: "work_of_a_closed_session_runs",
-        clause: "S13",
-        file: "session/drop_work.sql",
-        find: "WHERE session = ?1",
-        replace: "WHERE session = ?1 + 1000000",
-    },
-    Mutant {
-        name: "starts_of_a_former_parent_are_delivered",
-        clause: "G7",
-        file: "instance/life/is_former.sql",
-        find: "SELECT iif(",
-        replace: "SELECT 0 * iif(",
-    },
-    Mutant {
         name: "a_tail_repeats_the_last_known_event",
         clause: "S2",
         file: "history/after.sql",
@@ -196,13 +161,6 @@ pub const SQL: &[Mutant] = &[
         file: "kv/merge_set.sql",
         find: "value IS NOT NULL",
         replace: "value IS NOT NULL AND 0",
-    },
-    Mutant {
-        name: "a_sleep_of_the_machine_ends_the_leases_of_work",
-        clause: "G2",
-        file: "clock/extend_work.sql",
-        find: "WHERE state = 2",
-        replace: "WHERE state = 9",
     },
     Mutant {
         name: "the_status_of_an_execution_stays",
@@ -249,12 +207,5 @@ pub const CODE: &[Mutant] = &[
         file: "verbs/turn/commit.rs",
         find: "let run = self.next()?;",
         replace: "let run = execution;",
-    },
-    Mutant {
-        name: "a_disk_that_fails_is_a_final_error",
-        clause: "G8",
-        file: "link/error.rs",
-        find: "| ErrorCode::PermissionDenied => Some(ProviderErrorKind::Unavailable),",
-        replace: "| ErrorCode::PermissionDenied => Some(ProviderErrorKind::Other),",
     },
 ];

@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use steadfast_mutations::{
-    ground::DiskTrouble,
     story::{Happening, Story, Target, Trouble, Worker},
     wire::{Disturbance, Failure, Planned},
 };
@@ -31,8 +30,6 @@ pub(crate) enum Focus {
     Crowd,
     /// Named workers are started again while their older processes run on.
     Twins,
-    /// The disk fails.
-    Disk,
     /// Workers are killed and back at once, and cannot register.
     Restarts,
     /// Workers drain.
@@ -60,7 +57,10 @@ impl Focus {
     /// Adds the events of the focus to a story.
     pub(crate) fn applied(self, mut story: Story) -> Story {
         let mut dice = Dice::new(story.seed ^ 0xF0C5);
-        if matches!(self, Self::Alone | Self::Crowd | Self::Pauses | Self::Drains | Self::Messages) {
+        if matches!(
+            self,
+            Self::Alone | Self::Crowd | Self::Pauses | Self::Slows | Self::Drains | Self::Messages
+        ) {
             story.events.retain(|event| !event.what.is_fault());
         }
         if self == Self::Alone {
@@ -99,12 +99,6 @@ impl Focus {
             Self::Any | Self::Alone | Self::Crowd => return,
             Self::Twins => Trouble::Twin(worker, long),
             Self::Dies(method) => planned(method, Disturbance::DiesBefore),
-            Self::Disk => {
-                let skip = dice.roll() % 20;
-                let faults =
-                    [DiskTrouble::Reads(skip, 3), DiskTrouble::Writes(skip, 3), DiskTrouble::Syncs(skip, 3)];
-                Trouble::Disk(dice.pick(&faults).copied().unwrap_or(DiskTrouble::Memory(skip)))
-            }
             Self::Pauses => Trouble::Freeze(worker, long),
             Self::Slows => Trouble::Slow(worker, Duration::from_secs(6), long),
             Self::LateWork => {
@@ -164,16 +158,14 @@ pub(crate) const FOCUSED: &[(&str, Focus)] = &[
     ("a_live_lease_of_a_turn_is_ended", Focus::Slows),
     ("messages_are_read_from_the_newest", Focus::Messages),
     ("an_excuse_takes_nothing_back", Focus::Pauses),
+    ("work_is_not_excused_after_the_next_fetch", Focus::Pauses),
+    ("an_expired_lease_of_work_never_ends", Focus::Kills),
     ("a_live_session_is_claimed_by_any_process", Focus::Crowd),
     ("work_of_a_live_session_is_given_to_any_process", Focus::Crowd),
     ("a_renewal_of_a_session_extends_nothing", Focus::Crowd),
-    ("the_clean_up_removes_live_sessions", Focus::Crowd),
     ("an_owner_is_known_by_its_node_alone", Focus::Twins),
     ("an_older_process_of_a_node_is_heard", Focus::Twins),
-    ("a_dropped_fetch_releases_a_session_that_is_served", Focus::Drains),
-    ("starts_of_a_former_parent_are_delivered", Focus::Deletions),
     ("a_takeover_keeps_the_epoch", Focus::Crowd),
-    ("a_disk_that_fails_is_a_final_error", Focus::Disk),
 ];
 
 /// The mutants of the memory store that stories are known to observe. Most others break what no runtime asks
@@ -201,6 +193,9 @@ pub(crate) const OBSERVED: &[&str] = &[
     "a_stray_holds_up_everything",
     "withdrawn_work_is_told_as_lost",
     "refused_work_is_counted_although_a_live_worker_lists_it",
+    "continue_as_new_closes_the_sessions",
+    "work_is_not_excused_after_the_next_fetch",
+    "attempts_of_messages_are_not_counted",
 ];
 
 /// Tells whether stories observe a mutant of the memory store.

@@ -5,9 +5,10 @@
 mod focus;
 mod table;
 
-use std::process::ExitCode;
+use std::{path::PathBuf, process::ExitCode};
 
 use clap::Parser;
+use steadfast_mutations::kept;
 
 use table::{Row, page, table};
 
@@ -22,6 +23,10 @@ struct Arguments {
     /// How many stories are played on a mutant at most
     #[arg(long, value_name = "N", default_value_t = 60)]
     stories: u64,
+
+    /// Write the story that catches each mutant into this folder, for `cargo xtask sim --story`
+    #[arg(long, value_name = "FOLDER")]
+    keep: Option<PathBuf>,
 
     /// Print the list of all mutants, as docs/internals/simulation.md has it, and play nothing
     #[arg(long)]
@@ -50,6 +55,12 @@ fn run(arguments: &Arguments) -> std::io::Result<bool> {
     }
     let only = arguments.only.as_deref();
     let rows = table(arguments.stories, only, |row| println!("{row}"))?;
+    if let Some(folder) = &arguments.keep {
+        std::fs::create_dir_all(folder)?;
+        for (row, story) in rows.iter().filter_map(|row| Some((row, row.story.as_ref()?))) {
+            std::fs::write(folder.join(format!("{}.json", row.what)), kept::write(story)?)?;
+        }
+    }
     if rows.is_empty() {
         println!("no mutant has such a name");
         return Ok(false);

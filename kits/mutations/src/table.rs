@@ -36,6 +36,8 @@ pub(crate) struct Row {
     pub(crate) clause: &'static str,
     /// The first violation that was found, and how many stories that took; `None` if it survived.
     pub(crate) caught: Option<(Violation, u64)>,
+    /// The story that caught it.
+    pub(crate) story: Option<Story>,
     /// What the auditor finds in the same story on the unbroken copy.
     pub(crate) unbroken: Vec<Violation>,
 }
@@ -54,7 +56,7 @@ impl Row {
 
 impl Display for Row {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Self { number, place, what, clause, caught, unbroken } = self;
+        let Self { number, place, what, clause, caught, unbroken, .. } = self;
         write!(f, "{number:3} {place:34} {what:58} {clause:4} ")?;
         match caught {
             Some((violation, seeds)) => write!(f, "{:7} after {seeds:2}", violation.rule)?,
@@ -165,12 +167,13 @@ pub(crate) fn table(seeds: u64, only: Option<&str>, tell: impl Fn(&Row) + Sync) 
 fn decide(number: usize, candidate: Candidate, seeds: u64) -> io::Result<Row> {
     let Candidate { part, file, what, clause } = candidate;
     let (focus, place) = (Focus::of(what), format!("{}/{file}", part.name()));
-    let mut row = Row { number, place, what, clause, caught: None, unbroken: Vec::new() };
+    let mut row = Row { number, place, what, clause, caught: None, story: None, unbroken: Vec::new() };
     for seed in 1..=seeds {
         let story = focus.applied(Story::of(seed));
         if let Some(violation) = violations(&story, part, what)?.into_iter().next() {
             row.caught = Some((violation, seed));
             row.unbroken = violations(&story, part, "none")?;
+            row.story = Some(story);
             break;
         }
     }

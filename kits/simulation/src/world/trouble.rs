@@ -165,6 +165,8 @@ impl World<'_> {
         self.journal.fault(FaultKind::Paused, None, lasts);
         self.time.move_to(self.time.now().saturating_add(lasts));
         machine.host().woke_after(lasts);
+        // The store extends live leases by the sleep, which the watch does not follow.
+        self.ground.watch().lose_sight();
     }
 
     /// The power fails: every process of the machine is dead, and the disk has what arrived.
