@@ -131,11 +131,14 @@ impl StoreCall<'_> {
 /// With `repeat` in the place of `around` the method is given a function that makes the future of the call,
 /// as often as it likes: a test can carry one call out twice, as a proxy does that loses an answer and asks
 /// again.
+///
+/// With `admin: method` behind it, that method of the decorator answers `admin`: for a decorator that stands
+/// around the calls of management too.
 #[macro_export]
 macro_rules! forward_store {
-    ($decorator:ty { inner: $inner:ident, $how:ident: $around:ident }) => {
+    ($decorator:ty { inner: $inner:ident, $how:ident: $around:ident $(, admin: $admin:ident)? }) => {
         $crate::forward_store! {
-            @methods $decorator, $inner, $how, $around;
+            @methods $decorator, $inner, $how, $around $(, $admin)?;
             FetchTurn fetch_turn(request: $crate::TurnRequest<'_>) -> Option<$crate::TurnLease>;
             CommitTurn commit_turn(lease: &$crate::LeaseToken, commit: $crate::TurnCommit)
                 -> $crate::Committed;
@@ -181,7 +184,7 @@ macro_rules! forward_store {
         }
     };
     (
-        @methods $decorator:ty, $inner:ident, $how:ident, $around:ident;
+        @methods $decorator:ty, $inner:ident, $how:ident, $around:ident $(, $admin:ident)?;
         $($call:ident $(($token:ident))? $method:ident($($argument:ident: $type:ty),*) -> $answer:ty;)+
     ) => {
         #[$crate::forwarded::async_trait]
@@ -195,7 +198,7 @@ macro_rules! forward_store {
             }
 
             fn admin(&self) -> Option<&dyn $crate::ProviderAdmin> {
-                $crate::Store::admin(&*self.$inner)
+                $crate::forward_store!(@admin self, $inner $(, $admin)?)
             }
 
             fn supports_owned_sessions(&self) -> bool {
@@ -208,6 +211,8 @@ macro_rules! forward_store {
             })+
         }
     };
+    (@admin $self:ident, $inner:ident) => { $crate::Store::admin(&*$self.$inner) };
+    (@admin $self:ident, $inner:ident, $admin:ident) => { $self.$admin() };
     (
         @call around, $self:ident, $inner:ident, $around:ident, $named:ident,
         $method:ident($($argument:ident),*)

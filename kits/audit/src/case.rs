@@ -1,8 +1,13 @@
 //! A case: everything that the checks look at.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use steadfast_core::{ErrorDetails, Event, replay::Setup};
+use steadfast_store::InstanceState;
 
 use crate::{Violation, checks, evidence::Evidence, records::Records, watch::Watch};
 
@@ -45,16 +50,16 @@ pub struct Terms {
     pub watch: Option<Watch>,
     /// Replays recorded executions; `None` if the code is not at hand.
     pub code: Option<Arc<dyn Replayer>>,
-    /// Whether a worker may meet an activity that it has no code for: if no live worker has it either, each
-    /// delivery counts.
-    pub lacks_code: bool,
+    /// The activities that a process has no code for, by process. If no live worker has the code either, each
+    /// delivery to such a process counts.
+    pub lacks: BTreeMap<String, BTreeSet<String>>,
     /// Tells which instances may fail for which reasons although no code of theirs returned an error; `None`
     /// is none.
     pub may_fail: Option<Arc<MayFail>>,
 }
 
 /// Tells whether an instance may fail for a reason.
-pub type MayFail = dyn Fn(&str, &ErrorDetails) -> bool + Send + Sync;
+pub type MayFail = dyn Fn(&InstanceState, &ErrorDetails) -> bool + Send + Sync;
 
 /// The code of the application, for a replay without an engine around it.
 pub trait Replayer: Send + Sync {
@@ -81,13 +86,18 @@ impl Default for Terms {
             blur: Duration::ZERO,
             watch: None,
             code: None,
-            lacks_code: false,
+            lacks: BTreeMap::new(),
             may_fail: None,
         }
     }
 }
 
 impl Case {
+    /// Returns the watch if it has lasted until the end.
+    pub(crate) fn whole_watch(&self) -> Option<&Watch> {
+        self.terms.watch.as_ref().filter(|watch| watch.has_sight())
+    }
+
     /// Returns the promises that were broken.
     pub fn violations(&self) -> Vec<Violation> {
         let mut violations: Vec<Violation> = checks::ALL.iter().flat_map(|check| check(self)).collect();

@@ -5,6 +5,7 @@ mod history;
 mod input;
 mod runs;
 mod seen;
+mod serial;
 mod sessions;
 mod state;
 
@@ -24,12 +25,14 @@ pub(crate) const ALL: &[Check] = &[
     end::ended_sessions_are_cleaned_up,
     end::nothing_is_set_aside,
     end::no_infrastructure_fails_an_instance,
+    end::no_activity_is_poison_for_no_reason,
     history::an_action_is_answered_once,
     history::an_end_is_final,
     history::the_state_is_that_of_the_history,
     history::timers_fire_on_time,
     history::executions_follow_each_other,
     history::a_parent_is_told_the_outcome,
+    history::a_child_has_one_parent,
     history::detached_orchestrations_exist,
     history::code_repeats_the_history,
     input::what_a_client_was_told_is_there,
@@ -44,6 +47,8 @@ pub(crate) const ALL: &[Check] = &[
     runs::withdrawn_activities_do_not_begin,
     runs::withdrawn_activities_end_at_once,
     runs::turns_are_prompt,
+    serial::one_activity_runs_at_a_time,
+    serial::activities_keep_their_order,
     sessions::an_epoch_has_one_process,
     sessions::older_epochs_do_not_begin_after_newer_ones,
     sessions::nothing_begins_after_the_lease,

@@ -114,6 +114,8 @@ pub enum Told {
     Terminated(String),
     /// An instance was deleted.
     Deleted(String),
+    /// Old executions of an instance were removed.
+    Pruned(String),
 }
 
 /// Something went wrong.
@@ -215,7 +217,8 @@ impl Told {
             | Self::Enqueued(instance, ..)
             | Self::Cancelled(instance)
             | Self::Terminated(instance)
-            | Self::Deleted(instance) => instance,
+            | Self::Deleted(instance)
+            | Self::Pruned(instance) => instance,
         }
     }
 }

@@ -34,6 +34,18 @@ pub struct Violation {
     pub text: String,
 }
 
+impl Violation {
+    /// Tells whether another violation is one of the same kind: of the same rule, and told in the same words
+    /// but for names and numbers.
+    pub fn is_like(&self, other: &Self) -> bool {
+        let words = |text: &str| -> Vec<String> {
+            let is_word = |word: &&str| word.len() > 1 && word.chars().all(|letter| letter.is_ascii_lowercase());
+            text.split(' ').filter(is_word).take(4).map(str::to_owned).collect()
+        };
+        self.rule == other.rule && words(&self.text) == words(&other.text)
+    }
+}
+
 impl Display for Violation {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.rule, self.text)
@@ -56,4 +68,16 @@ pub async fn audit(
 ) -> Result<Vec<Violation>, ProviderError> {
     let records = Records::read(store).await?;
     Ok(Case { records, evidence, terms }.violations())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn violations_are_alike_if_only_names_and_numbers_differ() {
+        let of = |text: &str| Violation { rule: "I7", text: text.to_owned() };
+        assert!(of("i1 has not ended; last 5").is_like(&of("i2 has not ended; last 7")));
+        assert!(!of("i1 has not ended; last 5").is_like(&of("something is left: 5")));
+    }
 }

@@ -75,6 +75,11 @@ impl Records {
 }
 
 impl InstanceRecords {
+    /// Tells whether no execution was removed: each one up to the current one is there.
+    pub fn is_whole(&self) -> bool {
+        u64::try_from(self.executions.len()).is_ok_and(|count| count == self.state.execution_id)
+    }
+
     async fn read(store: &dyn Store, state: InstanceState) -> Result<Self, ProviderError> {
         let id = state.instance.as_str();
         let mut executions = BTreeMap::new();

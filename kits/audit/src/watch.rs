@@ -5,26 +5,30 @@
 //! holds which lease until when, which messages are under way, which history was committed, who claimed which
 //! session. An answer that does not follow from the shadow breaks a promise.
 //!
-//! The watch is exact if calls do not overlap: in a simulation, on a store that answers without waiting.
+//! The watch is exact if calls do not overlap: in a simulation, where an answer is seen before another call
+//! has an effect. An answer that leaves open whether the call had an effect ends the watch: what was seen until
+//! then counts.
 
+mod fair;
 mod lease;
 mod sessions;
 mod turns;
 mod work;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::{
+    collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use async_trait::async_trait;
-use steadfast_clock::Clock;
+use steadfast_clock::{Clock, MachineTime};
 use steadfast_core::{Event, SessionKey, SystemStats};
 use steadfast_store::{
-    Abandon, Attempt, Committed, DeleteInstanceResult, Envelope, Gauges, InstancePage, InstanceQuery,
+    Abandon, Attempt, Claim, ClaimedSession, Committed, DeleteInstanceResult, Envelope, Gauges, InstancePage, InstanceQuery,
     InstanceState, LeaseToken, NewWork, OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError,
     ProviderErrorKind, Refusal, Refused, RenewSessions, SessionInfo, SessionRef, SessionsRenewed, SetAside,
     Started, Store, TurnCommit, TurnLease, TurnRequest, TurnState, WaitFor, Waited, WaitingStart, WorkLease,
@@ -40,13 +44,17 @@ use work::WorkShadow;
 pub struct WatchedStore {
     inner: Arc<dyn Store>,
     watch: Watch,
+    /// Tells whether an error leaves open what the store holds: it does in a process that lives.
+    is_alive: Arc<dyn Fn() -> bool + Send + Sync>,
+    /// Whether two reads with nothing between them see the same.
+    is_exact: bool,
 }
 
 /// What a watch has seen. Clones share it.
 #[derive(Clone)]
 pub struct Watch {
     clock: Arc<dyn Clock>,
-    /// The store's time and the clock's monotonic time when the watch began.
+    /// The store's time and the machine's time when the watch began.
     began: (u64, Duration),
     shadow: Arc<Mutex<Shadow>>,
 }
@@ -58,6 +66,8 @@ struct Shadow {
     work: WorkShadow,
     sessions: SessionShadow,
     found: Found,
+    /// Whether the watch has ended.
+    is_blind: bool,
 }
 
 /// What was found so far.
@@ -105,8 +115,43 @@ pub struct ExpiredClaim {
 impl WatchedStore {
     /// Watches a store that was opened just now with this clock, and is empty.
     pub fn new(inner: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
-        let began = (clock.now_ms(), clock.monotonic());
-        Self { inner, watch: Watch { clock, began, shadow: Arc::default() } }
+        let began = (clock.now_ms(), passed(&*clock));
+        let watch = Watch { clock, began, shadow: Arc::default() };
+        Self { inner, watch, is_alive: Arc::new(|| true), is_exact: true }
+    }
+
+    /// Watches a store that another process has opened too, with the same watch. An error of a call ends the
+    /// watch if it leaves open what the store holds, unless this process is dead by then.
+    pub fn beside(
+        inner: Arc<dyn Store>,
+        watch: &Watch,
+        is_alive: impl Fn() -> bool + Send + Sync + 'static,
+    ) -> Self {
+        Self { inner, watch: watch.clone(), is_alive: Arc::new(is_alive), is_exact: false }
+    }
+
+    /// Does what a store does with a fetch whose caller was dropped before it was answered: it takes the lease
+    /// back uncounted (S5), and the claim of a session with it, unless other work was given under that claim
+    /// (S13).
+    ///
+    /// # Errors
+    ///
+    /// Those of the store.
+    pub async fn take_back(
+        &self,
+        token: &LeaseToken,
+        claimed: Option<&ClaimedSession>,
+    ) -> Result<(), ProviderError> {
+        let how = Abandon { retry_after: None, attempt: Attempt::Uncounted };
+        self.abandon(token, how).await?;
+        let claim = claimed.filter(|claimed| claimed.claim != Claim::Held);
+        let claim = claim.map(|claimed| SessionRef { key: claimed.key.clone(), epoch: claimed.epoch });
+        if let Some(claim) = claim
+            && let Some(owner) = self.watch.fresh_owner(&claim)
+        {
+            self.release_sessions(&owner, &[claim]).await?;
+        }
+        Ok(())
     }
 
     /// Returns what the watch has seen, which goes on.
@@ -117,17 +162,106 @@ impl WatchedStore {
     /// Looks at an answer with the shadow.
     fn see(&self, look: impl FnOnce(&mut Shadow, u64)) {
         let now = self.watch.now_ms();
-        look(&mut self.watch.lock(), now);
+        let mut shadow = self.watch.lock();
+        if !shadow.is_blind {
+            look(&mut shadow, now);
+        }
+    }
+
+    /// Makes a call that changes the store. The watch ends if it cannot be told whether it did: the call is
+    /// dropped, or its error leaves that open.
+    async fn change<T>(
+        &self,
+        call: impl Future<Output = Result<T, ProviderError>>,
+    ) -> Result<T, ProviderError> {
+        let mut open = OpenCall { store: self, is_open: true };
+        let answer = call.await;
+        open.is_open = matches!(&answer, Err(error) if leaves_open(error.kind));
+        drop(open);
+        answer
+    }
+
+    /// Makes a fetch, which leaves nothing if it is dropped (S5).
+    async fn fetch<T>(
+        &self,
+        call: impl Future<Output = Result<T, ProviderError>>,
+    ) -> Result<T, ProviderError> {
+        let answer = call.await;
+        if matches!(&answer, Err(error) if leaves_open(error.kind)) {
+            drop(OpenCall { store: self, is_open: true });
+        }
+        answer
+    }
+
+    /// Lists the sessions of the store.
+    async fn all_sessions(&self) -> Result<BTreeMap<SessionKey, SessionInfo>, ProviderError> {
+        let mut all: BTreeMap<SessionKey, SessionInfo> = BTreeMap::new();
+        while let page = self.inner.sessions(all.keys().next_back()).await?
+            && !page.is_empty()
+        {
+            all.extend(page.into_iter().map(|info| (info.key.clone(), info)));
+        }
+        Ok(all)
     }
 }
 
+/// A call whose effect is not known yet.
+struct OpenCall<'a> {
+    store: &'a WatchedStore,
+    is_open: bool,
+}
+
+impl Drop for OpenCall<'_> {
+    fn drop(&mut self) {
+        if self.is_open && !self.store.is_exact && (self.store.is_alive)() {
+            self.store.watch.lose_sight();
+        }
+    }
+}
+
+/// Tells whether a call that failed so may have had its effect.
+fn leaves_open(kind: ProviderErrorKind) -> bool {
+    matches!(
+        kind,
+        ProviderErrorKind::Unavailable | ProviderErrorKind::Corrupt | ProviderErrorKind::Other
+    )
+}
+
+/// Returns the time that has passed on a machine, sleeps included.
+fn passed(clock: &dyn Clock) -> Duration {
+    let MachineTime { awake, slept, .. } = clock.machine();
+    awake.saturating_add(slept)
+}
+
 impl Watch {
+    /// Begins a watch over a store that will be opened with this clock, and is empty.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        let began = (clock.now_ms(), passed(&*clock));
+        Self { clock, began, shadow: Arc::default() }
+    }
+
+    /// Ends the watch: from here on it cannot be told what the store holds.
+    pub fn lose_sight(&self) {
+        self.lock().is_blind = true;
+    }
+
+    /// Tells whether the watch has lasted until now.
+    pub fn has_sight(&self) -> bool {
+        !self.lock().is_blind
+    }
+
     /// Returns the promises that were broken while the store was watched, and those that the records at the
     /// end break.
     pub fn violations(&self, records: &Records, evidence: &Evidence) -> Vec<Violation> {
         let mut shadow = self.lock();
-        let Shadow { turns, found, .. } = &mut *shadow;
-        turns.compare(records, found);
+        let Shadow { turns, found, is_blind, .. } = &mut *shadow;
+        if !*is_blind {
+            let asked = evidence.entries().iter().filter_map(|entry| match &entry.fact {
+                Fact::Asked(Told::Pruned(instance)) => Some(instance.as_str()),
+                _ => None,
+            });
+            turns.compare(records, &asked.collect(), found);
+        }
         let mut all = std::mem::take(&mut found.violations);
         let unsure = std::mem::take(&mut found.unless_deleted);
         let is_deletion = |fact: &Fact| matches!(fact, Fact::Asked(Told::Deleted(_)));
@@ -164,8 +298,13 @@ impl Watch {
         shadow.turns.outlived(now).into_iter().chain(shadow.work.outlived(now)).collect()
     }
 
+    /// Returns the owner of a claim under which only one fetch was given work.
+    fn fresh_owner(&self, claim: &SessionRef) -> Option<Owner> {
+        self.lock().sessions.fresh_owner(claim)
+    }
+
     fn now_ms(&self) -> u64 {
-        let passed = self.clock.monotonic().saturating_sub(self.began.1);
+        let passed = passed(&*self.clock).saturating_sub(self.began.1);
         self.began.0.saturating_add(u64::try_from(passed.as_millis()).unwrap_or(u64::MAX))
     }
 
@@ -176,7 +315,7 @@ impl Watch {
 
 impl Shadow {
     fn committed(&mut self, token: &LeaseToken, commit: &TurnCommit, run: Option<Committed>, now: u64) {
-        let Self { turns, work, sessions, found } = self;
+        let Self { turns, work, sessions, found, .. } = self;
         let Some(instance) = turns.committed(token, commit, run, now, found) else { return };
         for new in &commit.work {
             work.queue(new, now);
@@ -190,7 +329,8 @@ impl Shadow {
     }
 
     fn granted_work(&mut self, request: &WorkRequest, lease: &WorkLease) {
-        let Self { turns, work, sessions, found } = self;
+        self.check_order(request, lease);
+        let Self { turns, work, sessions, found, .. } = self;
         let running = work.sessions_running(lease.now_ms);
         work.granted(request, lease, found);
         if let (Some(asked), Some(claimed)) = (&request.session, &lease.session) {
@@ -227,15 +367,20 @@ impl Store for WatchedStore {
     }
 
     async fn fetch_turn(&self, request: TurnRequest<'_>) -> Result<Option<TurnLease>, ProviderError> {
-        let answer = self.inner.fetch_turn(request).await;
+        let answer = self.fetch(self.inner.fetch_turn(request)).await;
         if let Ok(Some(lease)) = &answer {
-            self.see(|shadow, _| shadow.turns.granted(lease, request.lock_timeout, &mut shadow.found));
+            self.see(|shadow, now| {
+                if shadow.agrees(now, lease.now_ms) {
+                    shadow.turns.check_pin(lease, request.filter, &mut shadow.found);
+                    shadow.turns.granted(lease, request.lock_timeout, &mut shadow.found);
+                }
+            });
         }
         answer
     }
 
     async fn commit_turn(&self, lease: &LeaseToken, commit: TurnCommit) -> Result<Committed, ProviderError> {
-        let answer = self.inner.commit_turn(lease, commit.clone()).await;
+        let answer = self.change(self.inner.commit_turn(lease, commit.clone())).await;
         self.see(|shadow, now| match &answer {
             Ok(run) => shadow.committed(lease, &commit, Some(*run), now),
             Err(error) if error.is_lease_lost() => shadow.turns.lost(lease, now, &mut shadow.found),
@@ -245,15 +390,21 @@ impl Store for WatchedStore {
     }
 
     async fn fetch_work(&self, request: WorkRequest) -> Result<Option<WorkLease>, ProviderError> {
-        let answer = self.inner.fetch_work(request.clone()).await;
-        if let Ok(Some(lease)) = &answer {
-            self.see(|shadow, _| shadow.granted_work(&request, lease));
+        let answer = self.fetch(self.inner.fetch_work(request.clone())).await;
+        match &answer {
+            Ok(Some(lease)) => self.see(|shadow, now| {
+                if shadow.agrees(now, lease.now_ms) {
+                    shadow.granted_work(&request, lease);
+                }
+            }),
+            Ok(None) => self.see(|shadow, now| shadow.check_idle(&request, now)),
+            Err(_) => {}
         }
         answer
     }
 
     async fn finish_work(&self, lease: &LeaseToken, outcome: Outcome) -> Result<(), ProviderError> {
-        let answer = self.inner.finish_work(lease, outcome.clone()).await;
+        let answer = self.change(self.inner.finish_work(lease, outcome.clone())).await;
         self.see(|shadow, now| {
             let Shadow { turns, work, found, .. } = shadow;
             match &answer {
@@ -271,7 +422,7 @@ impl Store for WatchedStore {
     }
 
     async fn renew(&self, lease: &LeaseToken, extend_for: Duration) -> Result<(), ProviderError> {
-        let answer = self.inner.renew(lease, extend_for).await;
+        let answer = self.change(self.inner.renew(lease, extend_for)).await;
         self.see(|Shadow { turns, work, found, .. }, now| match (lease, &answer) {
             (LeaseToken::Turn(_), Ok(())) => turns.renewed(lease, extend_for, now, found),
             (LeaseToken::Work(_), Ok(())) => work.renewed(lease, extend_for, now, found),
@@ -285,7 +436,7 @@ impl Store for WatchedStore {
     }
 
     async fn abandon(&self, lease: &LeaseToken, how: Abandon) -> Result<(), ProviderError> {
-        let answer = self.inner.abandon(lease, how).await;
+        let answer = self.change(self.inner.abandon(lease, how)).await;
         if answer.is_ok() {
             self.see(|shadow, now| shadow.abandoned(lease, how, false, now));
         }
@@ -293,7 +444,7 @@ impl Store for WatchedStore {
     }
 
     async fn excuse(&self, lease: &LeaseToken) -> Result<bool, ProviderError> {
-        let answer = self.inner.excuse(lease).await;
+        let answer = self.change(self.inner.excuse(lease)).await;
         if let Ok(excused) = answer {
             self.see(|Shadow { turns, work, found, .. }, now| match lease {
                 LeaseToken::Turn(_) => turns.excused(lease, excused, now, found),
@@ -305,7 +456,7 @@ impl Store for WatchedStore {
 
     async fn refuse(&self, lease: &LeaseToken, refusal: Refusal) -> Result<Refused, ProviderError> {
         let if_unlisted = refusal.if_unlisted;
-        let answer = self.inner.refuse(lease, refusal).await;
+        let answer = self.change(self.inner.refuse(lease, refusal)).await;
         if let Ok(refused) = &answer {
             let how = match refused {
                 Refused::Routed => Abandon { retry_after: None, attempt: Attempt::Uncounted },
@@ -337,7 +488,7 @@ impl Store for WatchedStore {
     }
 
     async fn register_node(&self, node_id: &str) -> Result<u64, ProviderError> {
-        let answer = self.inner.register_node(node_id).await;
+        let answer = self.change(self.inner.register_node(node_id)).await;
         if let Ok(incarnation) = answer {
             self.see(|shadow, _| shadow.sessions.registered(node_id, incarnation, &mut shadow.found));
         }
@@ -345,7 +496,7 @@ impl Store for WatchedStore {
     }
 
     async fn renew_sessions(&self, request: RenewSessions) -> Result<SessionsRenewed, ProviderError> {
-        let answer = self.inner.renew_sessions(request.clone()).await;
+        let answer = self.change(self.inner.renew_sessions(request.clone())).await;
         if let Ok(renewed) = &answer {
             self.see(|Shadow { sessions, work, found, .. }, now| {
                 sessions.renewed(&request, renewed, &work.sessions_running(now), now, found);
@@ -359,7 +510,7 @@ impl Store for WatchedStore {
         owner: &Owner,
         sessions: &[SessionRef],
     ) -> Result<Vec<SessionRef>, ProviderError> {
-        let answer = self.inner.release_sessions(owner, sessions).await;
+        let answer = self.change(self.inner.release_sessions(owner, sessions)).await;
         if let Ok(released) = &answer {
             self.see(|shadow, now| shadow.sessions.released(owner, released, now, &mut shadow.found));
         }
@@ -367,7 +518,18 @@ impl Store for WatchedStore {
     }
 
     async fn cleanup_sessions(&self) -> Result<usize, ProviderError> {
-        self.inner.cleanup_sessions().await
+        if !self.is_exact {
+            let answer = self.change(self.inner.cleanup_sessions()).await;
+            let kept = self.all_sessions().await?;
+            let is_gone = |key: &SessionKey| !kept.contains_key(key);
+            self.see(|shadow, _| shadow.sessions.forget(is_gone));
+            return answer;
+        }
+        let before = self.all_sessions().await?;
+        let answer = self.inner.cleanup_sessions().await;
+        let after = self.all_sessions().await?;
+        self.see(|shadow, now| shadow.cleaned_up(&before, &after, now));
+        answer
     }
 
     async fn sessions(&self, after: Option<&SessionKey>) -> Result<Vec<SessionInfo>, ProviderError> {
@@ -379,7 +541,7 @@ impl Store for WatchedStore {
     }
 
     async fn start(&self, start: Envelope, also: Vec<Envelope>) -> Result<Started, ProviderError> {
-        let answer = self.inner.start(start.clone(), also.clone()).await;
+        let answer = self.change(self.inner.start(start.clone(), also.clone())).await;
         if let Ok(started) = &answer {
             let first = (*started == Started::New).then_some(&start);
             self.see(|shadow, now| {
@@ -390,7 +552,7 @@ impl Store for WatchedStore {
     }
 
     async fn send(&self, messages: Vec<Envelope>) -> Result<(), ProviderError> {
-        let answer = self.inner.send(messages.clone()).await;
+        let answer = self.change(self.inner.send(messages.clone())).await;
         if answer.is_ok() {
             self.see(|shadow, now| messages.iter().for_each(|sent| shadow.turns.post(sent, now)));
         }
@@ -398,7 +560,7 @@ impl Store for WatchedStore {
     }
 
     async fn enqueue_work(&self, work: NewWork) -> Result<(), ProviderError> {
-        let answer = self.inner.enqueue_work(work.clone()).await;
+        let answer = self.change(self.inner.enqueue_work(work.clone())).await;
         if answer.is_ok() {
             self.see(|shadow, now| shadow.work.queue(&work, now));
         }

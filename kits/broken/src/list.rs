@@ -256,4 +256,18 @@ pub const MUTANTS: &[Mutant] = &[
                   drop(guards);\n\
                   return;",
     },
+    Mutant {
+        name: "a_claim_enters_the_attachment_of_an_older_one",
+        clause: "A7",
+        file: "session/table.rs",
+        find: "let same = known.filter(|known| known.local.epoch == *epoch).map(",
+        replace: "let same = known.filter(|known| known.local.epoch <= *epoch).map(",
+    },
+    Mutant {
+        name: "a_second_parent_of_a_child_is_not_told",
+        clause: "I9",
+        file: "turn/triage.rs",
+        find: "if is_own && !has_ended {",
+        replace: "if is_own || !has_ended || has_ended {",
+    },
 ];

@@ -1,8 +1,12 @@
 //! The auditor's questions to a world: its evidence, the terms of its workers, and the code that ran in it.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
-use steadfast::{ErrorDetails, Event, replay::Setup};
+use steadfast::{ErrorDetails, Event, EventKind, replay::Setup};
 use steadfast_audit::{FaultKind, MayFail, Replayer, Terms, Violation, Watch};
 use steadfast_core::replay::verify;
 use steadfast_store::store_of;
@@ -12,7 +16,7 @@ use crate::{
     client::Desk,
     code,
     journal::Journal,
-    story::{Story, Trouble},
+    story::{INTRUDER, Story, Target, Trouble},
 };
 
 /// Audits a world in which all trouble has ended and everything had time to end.
@@ -27,9 +31,9 @@ pub fn audit(
     let terms = Terms {
         capacity: witnesses.capacity,
         store_began_ms,
-        watch: witnesses.watch,
+        watch: Some(witnesses.watch),
         code: Some(Arc::new(Code::of(story))),
-        lacks_code: story.lacks_code(),
+        lacks: witnesses.lacks,
         may_fail: Some(may_fail(story)),
         ..Terms::default()
     };
@@ -45,14 +49,16 @@ pub fn audit(
 /// What a world knows beside its journal.
 #[derive(Clone)]
 pub struct Witnesses {
-    /// The watch over its store, if it was watched.
-    pub watch: Option<Watch>,
+    /// The watch over its store.
+    pub watch: Watch,
     /// The wall time of the store when the world began.
     pub began_ms: u64,
     /// Whether the store and all processes have one clock.
     pub one_clock: bool,
     /// How many sessions each process may serve.
     pub capacity: BTreeMap<String, usize>,
+    /// The activities that each process has no code for.
+    pub lacks: BTreeMap<String, BTreeSet<String>>,
 }
 
 fn sets_the_clock_of_the_store(story: &Story, witnesses: &Witnesses) -> bool {
@@ -63,42 +69,68 @@ fn sets_the_clock_of_the_store(story: &Story, witnesses: &Witnesses) -> bool {
     })
 }
 
-/// Tells which failures have their reason in the story: code that was changed or taken away.
+/// Tells which failures have their reason in the story: an instance whose code was changed while it ran does
+/// not fit its history, and what only changed code starts has no code at all.
 fn may_fail(story: &Story) -> Arc<MayFail> {
-    let story = story.clone();
-    Arc::new(move |instance, details| {
-        story.changes_code_of(instance)
-            || (story.lacks_code() && matches!(details, ErrorDetails::Poison { .. }))
+    let changed = (0..story.instances.len()).filter(|number| story.programs_of(*number).len() > 1);
+    let changed: BTreeSet<String> = changed.map(|number| Target::Instance(number).id()).collect();
+    Arc::new(move |state, details| {
+        let has_no_code = state.orchestration == INTRUDER;
+        match details {
+            ErrorDetails::Configuration { .. } => has_no_code || changed.contains(&state.instance),
+            ErrorDetails::Poison { .. } => has_no_code,
+            ErrorDetails::Infrastructure { .. } | ErrorDetails::Application { .. } => false,
+        }
     })
 }
 
 /// The code of a story, for replays.
 struct Code {
-    story: Story,
-    programs: BTreeMap<String, Arc<Program>>,
+    /// By name: the program, and those that it was changed to.
+    programs: BTreeMap<String, Vec<Arc<Program>>>,
 }
 
 impl Code {
     fn of(story: &Story) -> Self {
-        let instances = story.instances.iter().enumerate();
-        let mains = instances.map(|(number, instance)| (code::orchestration(number), &instance.program));
-        let children = names::CHILDREN.iter().map(|name| (*name).to_owned()).zip(&story.children);
-        let programs = mains.chain(children).map(|(name, program)| (name, Arc::new(program.clone())));
-        Self { story: story.clone(), programs: programs.collect() }
+        let numbers = 0..story.instances.len();
+        let mains = numbers.map(|number| (code::orchestration(number), story.programs_of(number)));
+        let children = names::CHILDREN.iter().zip(&story.children);
+        let children = children.map(|(name, program)| ((*name).to_owned(), vec![program.clone()]));
+        let all = mains.chain(children);
+        let programs = all.map(|(name, all)| (name, all.into_iter().map(Arc::new).collect())).collect();
+        Self { programs }
     }
 }
 
 impl Replayer for Code {
+    /// The last turn replayed all of the history, so one of the programs that ran does. A history that fits no
+    /// program any more ends with an error that says so.
     fn replay(&self, setup: Setup, history: Vec<Event>) -> Result<(), String> {
-        if self.story.changes_code_of(&setup.identity.instance) {
+        let name = &setup.identity.name;
+        let Some(programs) = self.programs.get(name) else {
+            return if name == INTRUDER { Ok(()) } else { Err(format!("no code has the name {name}")) };
+        };
+        if programs.len() > 1 && history.iter().any(does_not_fit) {
             return Ok(());
         }
-        let Some(program) = self.programs.get(&setup.identity.name).map(Arc::clone) else {
-            return Err(format!("no code has the name {}", setup.identity.name));
-        };
-        verify(setup, history, move |ctx, input| code::interpreted(ctx, input, program))
-            .map_err(|difference| difference.to_string())
+        let mut differences = programs.iter().map(|program| {
+            let program = Arc::clone(program);
+            verify(setup.clone(), history.clone(), move |ctx, input| code::interpreted(ctx, input, program))
+        });
+        let first = differences.next().unwrap_or(Ok(()));
+        match first {
+            Err(_) if differences.any(|difference| difference.is_ok()) => Ok(()),
+            first => first.map_err(|difference| difference.to_string()),
+        }
     }
+}
+
+/// Tells whether an event says that the code does not fit the history.
+fn does_not_fit(event: &Event) -> bool {
+    matches!(
+        &event.kind,
+        EventKind::OrchestrationFailed { details: ErrorDetails::Configuration { .. } }
+    )
 }
 
 /// How long trouble of a disk may last: the power comes back within half a minute, and faults of calls meet
@@ -135,6 +167,8 @@ pub(crate) fn note_faults(journal: &Journal, trouble: &Trouble, process: impl Fn
         | Trouble::Terminate(_)
         | Trouble::StartAnew(_)
         | Trouble::Raise(..)
-        | Trouble::Enqueue(..) => {}
+        | Trouble::Enqueue(..)
+        | Trouble::Prune(_)
+        | Trouble::Inspect(_) => {}
     }
 }

@@ -8,12 +8,19 @@ use std::{
     time::Duration,
 };
 
-use steadfast::{Client, ClientError, OrchestrationStatus, SessionKey, providers::Provider};
+use steadfast::{
+    Client, ClientError, OrchestrationStatus, SessionKey,
+    providers::{Provider, PruneOptions},
+};
 use steadfast_audit::{Fact, Told};
 use steadfast_clock::Clock;
 use steadfast_testing::program::ast::{Name, names};
 
-use crate::{code, journal::Journal, story::Target};
+use crate::{
+    code,
+    journal::{Journal, Noted},
+    story::Target,
+};
 
 /// What a client works with.
 #[derive(Clone)]
@@ -104,6 +111,35 @@ pub fn release(
         };
         // There may be no such session.
         let _answer = desk.client.release_session(&key).await;
+    }
+}
+
+/// Removes the old executions of an instance.
+pub fn prune(desk: &Desk, target: Target) -> impl Future<Output = ()> + Send + 'static + use<> {
+    let desk = desk.clone();
+    async move {
+        desk.ask(Told::Pruned(target.id()));
+        let answer = desk.client.prune_executions(&target.id(), PruneOptions::default()).await;
+        desk.tell(answer.map(|_| ()), Told::Pruned(target.id()));
+    }
+}
+
+/// Lists what there is, and asks for an explanation of an instance. It only looks: what it is told depends on
+/// the line, and nothing must come of it.
+pub fn inspect(desk: &Desk, target: Target) -> impl Future<Output = ()> + Send + 'static + use<> {
+    let desk = desk.clone();
+    async move {
+        let (client, id) = (&desk.client, target.id());
+        let explained = client.explain(&id).await.is_ok();
+        let listed = client.list_all_instances().await.map_or(0, |all| all.len());
+        let executions = client.list_executions(&id).await.map_or(0, |all| all.len());
+        let tree = client.get_instance_tree(&id).await.map_or(0, |tree| tree.size());
+        let sessions = client.list_sessions(None).await.map_or(0, |all| all.len());
+        let info = client.get_instance_info(&id).await.is_ok();
+        let depths = client.get_queue_depths().await.is_ok();
+        let seen = [listed, executions, tree, sessions];
+        let text = format!("the desk sees {seen:?} of {id}: {explained}, {info}, {depths}");
+        desk.journal.note(Noted::World(text));
     }
 }
 

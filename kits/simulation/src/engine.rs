@@ -1,15 +1,7 @@
-//! The engine that runs in a world: the real one, or a copy of it with mutants in it.
+//! The engine that runs in a world. `kits/mutations` builds this library with a package of the same name that
+//! has mutants in it.
 
-#[cfg(not(feature = "mutations"))]
-pub use steadfast::{
-    ActivityContext,
-    runtime::{
-        OnMissingHandler, Runtime, RuntimeOptions,
-        registry::{ActivityRegistry, OrchestrationRegistry},
-    },
-};
-#[cfg(feature = "mutations")]
-pub use steadfast_broken::{
+pub use steadfast_runtime::{
     ActivityContext, OnMissingHandler, Runtime, RuntimeOptions,
     registry::{ActivityRegistry, OrchestrationRegistry},
 };

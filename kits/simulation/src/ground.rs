@@ -38,7 +38,7 @@ impl Ground {
     /// # Errors
     ///
     /// Why the store cannot be opened, in words.
-    pub fn open(&self, process: &Process, name: &str) -> Result<Arc<dyn Store>, String> {
+    pub fn open(&self, process: &Process, name: &str) -> Result<Arc<WatchedStore>, String> {
         match self {
             Self::Server(store, _) => Ok(Arc::<WatchedStore>::clone(store)),
             Self::Machine(machine) => machine.open(process, name),
@@ -53,12 +53,12 @@ impl Ground {
         }
     }
 
-    /// Returns the watch over the store. A file that several processes write is not watched: their calls
-    /// overlap.
-    pub fn watch(&self) -> Option<Watch> {
+    /// Returns the watch over the store. That of a file ends when it cannot be told what the file holds: a call
+    /// failed at the disk, the power failed, or the time of the file was set.
+    pub fn watch(&self) -> Watch {
         match self {
-            Self::Server(store, _) => Some(store.watch()),
-            Self::Machine(_) => None,
+            Self::Server(store, _) => store.watch(),
+            Self::Machine(machine) => machine.watch.clone(),
         }
     }
 
@@ -76,6 +76,8 @@ pub struct Machine {
     disk: Disk,
     host: Arc<HostClock>,
     durability: Durability,
+    /// All processes of the machine are watched together.
+    watch: Watch,
 }
 
 /// How long the log may get before it is written back, in pages: it begins anew many times in a story.
@@ -93,10 +95,12 @@ impl Machine {
     pub fn new(story: &Story, time: &WorldTime, durability: Durability) -> std::io::Result<Self> {
         let (ahead_ms, drift) = story.workers.first().map_or((0, 0), |first| (first.ahead_ms, first.drift));
         let disk = Disk::new(story.seed).map_err(std::io::Error::other)?;
-        Ok(Self { disk, host: HostClock::of_machine(time, ahead_ms, drift), durability })
+        let host = HostClock::of_machine(time, ahead_ms, drift);
+        let watch = Watch::new(Arc::new(HostTime(Arc::clone(&host))));
+        Ok(Self { disk, host, durability, watch })
     }
 
-    fn open(&self, process: &Process, name: &str) -> Result<Arc<dyn Store>, String> {
+    fn open(&self, process: &Process, name: &str) -> Result<Arc<WatchedStore>, String> {
         let mount = self.disk.mount(name);
         let options = SqliteOptions {
             clock: Arc::new(HostTime(Arc::clone(&self.host))),
@@ -112,7 +116,11 @@ impl Machine {
         let url = format!("sqlite:{}", mount.path("store.db"));
         process.life().then(move || mount.kill());
         match process.now(SqliteProvider::new(&url, Some(options))) {
-            Some(Ok(store)) => Ok(Arc::new(store)),
+            Some(Ok(store)) => {
+                let life = process.life().clone();
+                let is_alive = move || !life.has_ended();
+                Ok(Arc::new(WatchedStore::beside(Arc::new(store), &self.watch, is_alive)))
+            }
             Some(Err(error)) => Err(format!("{error:?}")),
             None => Err("the store waits while it is opened".to_owned()),
         }
@@ -145,6 +153,7 @@ impl Machine {
 
     /// Starts the machine again after the power failed. All processes must be dead.
     pub fn restart(&self) {
+        self.watch.lose_sight();
         self.disk.crash(Loss::Some);
         self.host.restart();
     }

@@ -12,8 +12,6 @@ pub mod engine;
 pub mod ground;
 pub mod journal;
 pub mod kept;
-#[cfg(feature = "mutations")]
-pub mod mutations;
 pub mod process;
 pub mod shrink;
 pub mod story;

@@ -1,15 +1,23 @@
 //! The wire between a process and the store: calls take time, fail, are repeated, and lose their answers.
 
+mod desk;
+
 use std::{
+    any::Any,
     future::pending,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Waker},
     time::Duration,
 };
 
 use serde::{Deserialize, Serialize};
-use steadfast_audit::FaultKind;
-use steadfast_store::{ProviderError, ProviderErrorKind, Store, StoreCall, forward_store};
+use steadfast_audit::{FaultKind, WatchedStore};
+use steadfast_store::{
+    ClaimedSession, LeaseToken, ProviderAdmin, ProviderError, ProviderErrorKind, Store, StoreCall, TurnLease,
+    WorkLease, forward_store,
+};
 use steadfast_testing::program::{ast::Name, dice::Dice};
+use tokio::runtime::Handle;
 
 use crate::{
     journal::{Journal, Noted},
@@ -228,7 +236,7 @@ impl Line {
 
 /// The store as one process reaches it.
 pub struct Wire {
-    inner: Arc<dyn Store>,
+    inner: Arc<WatchedStore>,
     process: String,
     life: Life,
     line: Line,
@@ -236,10 +244,34 @@ pub struct Wire {
     journal: Journal,
 }
 
+/// What the wire knows about a call.
+#[derive(Clone, Copy)]
+struct Passage {
+    method: &'static str,
+    /// Whether it needs room on the disk.
+    writes: bool,
+    /// Whether it may be carried out twice.
+    is_guarded: bool,
+}
+
+impl Passage {
+    fn of(call: StoreCall<'_>) -> Self {
+        Self { method: call.method(), writes: writes(call), is_guarded: is_guarded(call) }
+    }
+
+    fn reads(method: &'static str) -> Self {
+        Self { method, writes: false, is_guarded: true }
+    }
+
+    fn removes(method: &'static str) -> Self {
+        Self { method, writes: true, is_guarded: true }
+    }
+}
+
 impl Wire {
     /// Connects a process with the store.
     pub fn new(
-        inner: Arc<dyn Store>,
+        inner: Arc<WatchedStore>,
         process: &str,
         life: &Life,
         line: &Line,
@@ -262,10 +294,22 @@ impl Wire {
         make: impl Fn() -> F + Send + Sync,
     ) -> Result<T, ProviderError>
     where
-        T: Send,
+        T: Send + 'static,
         F: Future<Output = Result<T, ProviderError>> + Send,
     {
-        let method = call.method();
+        self.carry(Passage::of(call), make).await
+    }
+
+    async fn carry<T, F>(
+        &self,
+        passage: Passage,
+        make: impl Fn() -> F + Send + Sync,
+    ) -> Result<T, ProviderError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, ProviderError>> + Send,
+    {
+        let method = passage.method;
         let Decision { there, back, disturbance } = self.line.decide(method);
         self.wait(there).await;
         if let Some(disturbance) = disturbance {
@@ -273,25 +317,30 @@ impl Wire {
         }
         let mut answer = match disturbance {
             _ if self.line.is_cut() => Err(unreachable(method)),
-            _ if self.line.is_full() && writes(call) => Err(Failure::Full.error(method)),
+            _ if self.line.is_full() && passage.writes => Err(Failure::Full.error(method)),
             Some(Disturbance::Fails(failure)) => Err(failure.error(method)),
             Some(Disturbance::DiesBefore) => self.die().await,
             _ => self.answer(method, make()).await,
         };
         match disturbance {
             Some(Disturbance::LosesAnswer(failure)) => answer = answer.and(Err(failure.error(method))),
-            Some(Disturbance::Late(by)) => self.wait(by).await,
-            Some(Disturbance::Twice) if is_guarded(call) => {
+            Some(Disturbance::Twice) if passage.is_guarded => {
                 self.wait(back).await;
                 answer = self.answer(method, make()).await;
             }
             Some(Disturbance::DiesAfter) => self.die().await?,
-            Some(Disturbance::Fails(_) | Disturbance::DiesBefore | Disturbance::Twice) | None => {}
+            Some(
+                Disturbance::Fails(_)
+                | Disturbance::DiesBefore
+                | Disturbance::Twice
+                | Disturbance::Late(_),
+            )
+            | None => {}
         }
-        // A fetch that is dropped leaves no lease (S5), and a store in memory cannot take one back.
-        if !matches!(call, StoreCall::FetchTurn | StoreCall::FetchWork) {
-            self.wait(back).await;
-        }
+        let late = disturbance.map_or(Duration::ZERO, Disturbance::lasts);
+        let on_its_way = Undelivered::of(self, &answer);
+        self.wait(back.saturating_add(late)).await;
+        on_its_way.arrives();
         if self.line.is_cut() && answer.is_ok() {
             answer = Err(unreachable(method));
         }
@@ -328,6 +377,52 @@ impl Wire {
     async fn die<T>(&self) -> Result<T, ProviderError> {
         self.life.end();
         pending().await
+    }
+
+    /// Returns the management of the store, over this wire.
+    fn desk(&self) -> Option<&dyn ProviderAdmin> {
+        self.inner.admin().map(|_| self as &dyn ProviderAdmin)
+    }
+
+    fn admin_for(&self, method: &'static str) -> Result<&dyn ProviderAdmin, ProviderError> {
+        self.inner.admin().ok_or_else(|| Failure::Unsupported.error(method))
+    }
+}
+
+/// A lease on its way to the process that asked for it. If the process asks no more, the store takes it back: a
+/// fetch that is dropped leaves nothing (S5).
+struct Undelivered<'a> {
+    wire: &'a Wire,
+    lease: Option<(LeaseToken, Option<ClaimedSession>)>,
+}
+
+impl<'a> Undelivered<'a> {
+    fn of<T: 'static>(wire: &'a Wire, answer: &Result<T, ProviderError>) -> Self {
+        let answer: Option<&dyn Any> = answer.as_ref().ok().map(|answer| answer as &dyn Any);
+        let turn = answer.and_then(|answer| answer.downcast_ref::<Option<TurnLease>>()?.as_ref());
+        let work = answer.and_then(|answer| answer.downcast_ref::<Option<WorkLease>>()?.as_ref());
+        let turn = turn.map(|turn| (turn.token.clone(), None));
+        let work = work.map(|work| (work.token.clone(), work.session.clone()));
+        Self { wire, lease: turn.or(work) }
+    }
+
+    fn arrives(mut self) {
+        self.lease = None;
+    }
+}
+
+impl Drop for Undelivered<'_> {
+    fn drop(&mut self) {
+        let Some((token, claimed)) = self.lease.take().filter(|_| !self.wire.life.has_ended()) else { return };
+        let store = Arc::clone(&self.wire.inner);
+        let mut taking = Box::pin(async move {
+            // A lease that cannot be taken back ends by itself.
+            let _answer = store.take_back(&token, claimed.as_ref()).await;
+        });
+        let has_waited = taking.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending();
+        if let (true, Ok(process)) = (has_waited, Handle::try_current()) {
+            drop(process.spawn(taking));
+        }
     }
 }
 
@@ -383,4 +478,4 @@ fn is_guarded(call: StoreCall<'_>) -> bool {
     !matches!(call, StoreCall::Start | StoreCall::Send | StoreCall::EnqueueWork | StoreCall::AppendHistory)
 }
 
-forward_store!(Wire { inner: inner, repeat: pass });
+forward_store!(Wire { inner: inner, repeat: pass, admin: desk });

@@ -1,7 +1,10 @@
 //! A world that a story is played in: one thread, one time, and nothing that is not decided by the story.
 
+mod trouble;
+mod worker;
+
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -10,24 +13,23 @@ use std::{
 };
 
 use steadfast::{
-    Client, TagFilter,
+    Client,
     providers::{Provider, Store},
 };
-use steadfast_audit::{FaultKind, Life, Violation};
-use steadfast_clock::{Clock, SeededRandom};
+use steadfast_audit::{FaultKind, Life, Violation, WatchedStore};
+use steadfast_clock::Clock;
 use steadfast_memory::MemoryStore;
 use steadfast_sqlite::Durability;
-use steadfast_testing::program::{ast::names, dice::Dice};
+use steadfast_testing::program::dice::Dice;
 
 use crate::{
     audit::Witnesses,
     client,
-    code::{self, Place},
-    engine::{OnMissingHandler, Runtime, RuntimeOptions},
-    ground::{DiskTrouble, Ground, Machine},
+    engine::Runtime,
+    ground::{Ground, Machine},
     journal::{Journal, Note, Noted},
     process::Process,
-    story::{Story, Tags, Trouble, Worker},
+    story::{Story, Worker},
     time::{HostClock, HostTime, WorldTime},
     wire::{Line, Wire},
 };
@@ -41,13 +43,15 @@ pub struct Played {
     pub violations: Vec<Violation>,
     /// How often the world let a process run.
     pub steps: u64,
+    /// Whether the watch over the store has lasted until the end.
+    pub is_watched: bool,
 }
 
 /// How often processes run at most: a world that does more has tasks that never wait.
 const MOST_STEPS: u64 = 400_000;
 
 /// How long after the last trouble everything must have ended.
-const PATIENCE: Duration = Duration::from_secs(1_800);
+const PATIENCE: Duration = Duration::from_secs(3_600);
 
 /// How long a world goes on after everything has ended: leases end, and sessions grow idle.
 const AFTERMATH: Duration = Duration::from_secs(900);
@@ -105,7 +109,7 @@ fn play_in(
         let text = format!("the tasks never wait: {MOST_STEPS} steps");
         violations.push(Violation { rule: "I7", text });
         // An audit of a world that spins would take as long as the world.
-        return Ok(Played { notes: world.journal.notes(), violations, steps: world.steps });
+        return Ok(world.played(violations));
     }
     if ended.flag.load(Ordering::Relaxed) {
         let end = world.time.now().saturating_add(AFTERMATH);
@@ -125,7 +129,7 @@ fn play_in(
     world.steps = 0;
     world.run_until(end, || done.load(Ordering::Relaxed))?;
     violations.append(&mut found.lock().unwrap_or_else(PoisonError::into_inner));
-    Ok(Played { notes: world.journal.notes(), violations, steps: world.steps })
+    Ok(world.played(violations))
 }
 
 struct World<'a> {
@@ -141,12 +145,14 @@ struct World<'a> {
     client_clock: Arc<HostClock>,
     client_line: Line,
     /// The store as the client has opened it.
-    client_store: Option<Arc<dyn Store>>,
+    client_store: Option<Arc<WatchedStore>>,
     agenda: BTreeMap<(Duration, u64), Act>,
     planned: u64,
     steps: u64,
     /// How many sessions each process may serve.
     capacity: BTreeMap<String, usize>,
+    /// The activities that each process has no code for.
+    lacks: BTreeMap<String, BTreeSet<String>>,
     /// The wall time of the store when the world began.
     began_ms: u64,
 }
@@ -237,6 +243,7 @@ impl<'a> World<'a> {
             planned: 0,
             steps: 0,
             capacity: BTreeMap::new(),
+            lacks: BTreeMap::new(),
             began_ms,
         })
     }
@@ -361,268 +368,16 @@ impl<'a> World<'a> {
         self.plan(self.time.now().saturating_add(after), act);
     }
 
-    fn act(&mut self, act: Act) -> std::io::Result<()> {
-        match act {
-            Act::Event(number) => self.happen(number)?,
-            Act::Start(number) => self.start(number)?,
-            Act::Thaw(number) => {
-                if let Some(seat) = self.seats.get_mut(number) {
-                    seat.frozen = seat.frozen.saturating_sub(1);
-                    self.journal.note(Noted::World(format!("worker {number} goes on")));
-                }
-            }
-            Act::Wake(number, slept) => {
-                if let Some(seat) = self.seats.get_mut(number) {
-                    seat.host.woke_after(slept);
-                    seat.frozen = seat.frozen.saturating_sub(1);
-                    self.journal.note(Noted::World(format!("the machine of worker {number} wakes")));
-                }
-            }
-            Act::Mend(number) => {
-                self.seats.get(number).iter().for_each(|seat| seat.line.mend());
-                self.journal.note(Noted::World(format!("worker {number} reaches the store again")));
-            }
-            Act::MendAll => {
-                self.lines().for_each(Line::mend);
-                self.journal.note(Noted::World("the store can be reached again".to_owned()));
-            }
-            Act::MakeRoom => {
-                match self.ground.machine() {
-                    Some(machine) => machine.fill(false),
-                    None => self.lines().for_each(Line::make_room),
-                }
-                self.journal.note(Noted::World("the disk has room again".to_owned()));
-            }
-            Act::KillGhost(id) => self.ghosts.get(&id).iter().for_each(|ghost| ghost.process.life().end()),
-            Act::Hasten(number) => {
-                self.seats.get(number).iter().for_each(|seat| seat.line.slow(Duration::ZERO));
-            }
-            Act::Instance(number) => match self.client_place() {
-                Ok(place) => self.client.spawn(client::start(&place, number)),
-                Err(error) => self.journal.note(Noted::World(format!("the client has no store: {error}"))),
-            },
-        }
-        Ok(())
-    }
-
-    fn happen(&mut self, number: usize) -> std::io::Result<()> {
-        let Some(event) = self.story.events.get(number) else { return Ok(()) };
-        self.journal.note(Noted::World(event.what.to_string()));
-        crate::audit::note_faults(&self.journal, &event.what, |number| {
-            self.seats.get(number).map(|seat| format!("w{number}.{}", seat.starts))
-        });
-        match event.what.clone() {
-            Trouble::Kill(number, back) => self.kill(number, back),
-            Trouble::Freeze(number, lasts) => self.freeze(number, lasts, Act::Thaw(number)),
-            Trouble::Sleep(number, lasts) => self.sleep(number, lasts),
-            Trouble::Step(number, by) => self.seats.get(number).iter().for_each(|seat| seat.host.step(by)),
-            Trouble::StepStore(by) => self.ground.host().step(by),
-            Trouble::Cut(number, lasts) => self.cut(number, lasts),
-            Trouble::Outage(lasts) => {
-                self.lines().for_each(Line::cut);
-                self.later(lasts, Act::MendAll);
-            }
-            Trouble::Full(lasts) => {
-                match self.ground.machine() {
-                    Some(machine) => machine.fill(true),
-                    None => self.lines().for_each(Line::fill),
-                }
-                self.later(lasts, Act::MakeRoom);
-            }
-            Trouble::Slow(number, by, lasts) => {
-                self.seats.get(number).iter().for_each(|seat| seat.line.slow(by));
-                self.later(lasts, Act::Hasten(number));
-            }
-            Trouble::Disturb(number, planned) => {
-                self.seats.get(number).iter().for_each(|seat| seat.line.plan(planned));
-            }
-            Trouble::DisturbClient(planned) => self.client_line.plan(planned),
-            Trouble::Drain(number, back) => self.stop(number, Stop::Drain, back),
-            Trouble::Deploy(number, worker, back) => {
-                self.seats.get_mut(number).into_iter().for_each(|seat| seat.next = Some(worker.clone()));
-                self.stop(number, Stop::ShutDown, back);
-            }
-            Trouble::Twin(number, lasts) => return self.twin(number, lasts),
-            Trouble::Disk(DiskTrouble::Power(back)) => return self.restart_machine(back),
-            Trouble::Disk(trouble) => {
-                let machine = self.ground.machine();
-                machine.zip(trouble.fault()).into_iter().for_each(|(machine, fault)| machine.plan(fault));
-            }
-            what => self.call(what),
-        }
-        Ok(())
-    }
-
-    /// Lets a client make a call.
-    fn call(&mut self, what: Trouble) {
-        let place = match self.client_place() {
-            Ok(place) => place,
-            Err(error) => {
-                return self.journal.note(Noted::World(format!("the client has no store: {error}")));
-            }
-        };
-        match what {
-            Trouble::Cancel(target) => self.client.spawn(client::cancel(&place, target)),
-            Trouble::Terminate(target) => self.client.spawn(client::terminate(&place, target)),
-            Trouble::Delete(target) => self.client.spawn(client::delete(&place, target)),
-            Trouble::StartAnew(number) => self.client.spawn(client::start_anew(&place, number)),
-            Trouble::Raise(target, name) => self.client.spawn(client::raise(&place, target, name)),
-            Trouble::Enqueue(target, name) => self.client.spawn(client::enqueue(&place, target, name)),
-            Trouble::Release(of, session) => self.client.spawn(client::release(&place, of, session)),
-            _ => {}
-        }
-    }
-
-    /// Returns the lines of all workers and of the client.
-    fn lines(&self) -> impl Iterator<Item = &Line> {
-        self.seats.iter().map(|seat| &seat.line).chain([&self.client_line])
-    }
-
-    fn kill(&mut self, number: usize, back: Duration) {
-        if let Some(seat) = self.seats.get_mut(number)
-            && let Some(running) = &seat.running
-        {
-            running.process.life().end();
-            seat.restart = back;
-        }
-    }
-
-    /// Starts a worker again while its older process runs on for a while.
-    fn twin(&mut self, number: usize, lasts: Duration) -> std::io::Result<()> {
-        if let Some(older) = self.seats.get_mut(number).and_then(|seat| seat.running.take()) {
-            self.planned += 1;
-            let id = self.planned;
-            self.ghosts.insert(id, older);
-            self.later(lasts, Act::KillGhost(id));
-            self.start(number)?;
-        }
-        Ok(())
-    }
-
-    /// Lets the machine of a worker sleep. If all processes are on it, nothing happens meanwhile.
-    fn sleep(&mut self, number: usize, lasts: Duration) {
-        let Some(machine) = self.ground.machine() else {
-            return self.freeze(number, lasts, Act::Wake(number, lasts));
-        };
-        self.journal.fault(FaultKind::Paused, None, lasts);
-        self.time.move_to(self.time.now().saturating_add(lasts));
-        machine.host().woke_after(lasts);
-    }
-
-    /// The power fails: every process of the machine is dead, and the disk has what arrived.
-    fn restart_machine(&mut self, back: Duration) -> std::io::Result<()> {
-        if self.ground.machine().is_none() {
-            return Ok(());
-        }
-        self.journal.note(Noted::World("the power fails".to_owned()));
-        self.client.life().end();
-        self.client_store = None;
-        self.client = Process::new()?;
-        self.ghosts.values().for_each(|ghost| ghost.process.life().end());
-        for seat in &mut self.seats {
-            if let Some(running) = &seat.running {
-                running.process.life().end();
-                seat.restart = back;
-            }
-        }
-        self.bury();
-        self.ground.machine().into_iter().for_each(Machine::restart);
-        Ok(())
-    }
-
-    fn freeze(&mut self, number: usize, lasts: Duration, end: Act) {
-        if let Some(seat) = self.seats.get_mut(number) {
-            seat.frozen += 1;
-            self.later(lasts, end);
-        }
-    }
-
-    fn cut(&mut self, number: usize, lasts: Duration) {
-        if let Some(seat) = self.seats.get(number) {
-            seat.line.cut();
-            self.later(lasts, Act::Mend(number));
-        }
-    }
-
-    /// Stops a worker, which is started again after a while.
-    fn stop(&mut self, number: usize, how: Stop, back: Duration) {
-        let Some(seat) = self.seats.get_mut(number) else { return };
-        let Some(Running { process, runtime, is_stopping, .. }) = &mut seat.running else { return };
-        seat.restart = back;
-        if std::mem::replace(is_stopping, true) {
-            return;
-        }
-        let (life, runtime) = (process.life().clone(), Arc::clone(runtime));
-        process.spawn(async move {
-            let runtime = runtime.lock().unwrap_or_else(PoisonError::into_inner).take();
-            if let Some(runtime) = runtime {
-                if how == Stop::Drain {
-                    runtime.drain().await;
-                }
-                runtime.shutdown(Some(5_000)).await;
-                // A store that runs in the process closes its file as the last of its tasks.
-                for _ in 0..CLOSING {
-                    tokio::task::yield_now().await;
-                }
-            }
-            life.end();
-        });
-    }
-
-    /// Starts the process of a worker, if it has none.
-    fn start(&mut self, number: usize) -> std::io::Result<()> {
-        let Some(seat) = self.seats.get_mut(number) else { return Ok(()) };
-        if seat.running.is_some() {
-            return Ok(());
-        }
-        seat.starts += 1;
-        if let Some(next) = seat.next.take() {
-            seat.worker = next;
-        }
-        let (process, name) = (Process::new()?, format!("w{number}.{}", seat.starts));
-        let store = match self.ground.open(&process, &name) {
-            Ok(store) => store,
-            Err(error) => {
-                self.journal.note(Noted::World(format!("{name} cannot open the store: {error}")));
-                process.life().end();
-                self.later(RESTART, Act::Start(number));
-                return Ok(());
-            }
-        };
-        let wire = Wire::new(store, &name, process.life(), &seat.line, &self.time, &self.journal);
-        let clock = HostTime(Arc::clone(&seat.host));
-        let options = RuntimeOptions {
-            worker_node_id: seat.worker.named.then(|| format!("node-{number}")),
-            clock: Arc::new(clock.clone()),
-            random: Arc::new(SeededRandom::new(code::hash_of(self.story.seed, &name))),
-            ..options(&seat.worker)
-        };
-        let place = Place {
-            process: name.clone(),
-            life: process.life().clone(),
-            clock: Arc::new(clock),
-            journal: self.journal.clone(),
-            seed: self.story.seed,
-        };
-        let activities = code::activities(&place, &seat.worker);
-        let orchestrations = code::orchestrations(self.story, &seat.worker);
-        let runtime: Arc<Mutex<Option<Arc<Runtime>>>> = Arc::default();
-        let slot = Arc::clone(&runtime);
-        process.spawn(async move {
-            let runtime =
-                Runtime::start_with_options(Arc::new(wire), activities, orchestrations, options).await;
-            *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(runtime);
-        });
-        self.journal.life(&name, Life::Started);
-        self.capacity.insert(name.clone(), seat.worker.sessions);
-        seat.running = Some(Running { name, process, runtime, is_stopping: false });
-        Ok(())
+    fn played(&self, violations: Vec<Violation>) -> Played {
+        let is_watched = self.ground.watch().has_sight();
+        Played { notes: self.journal.notes(), violations, steps: self.steps, is_watched }
     }
 
     fn witnesses(&self) -> Witnesses {
         Witnesses {
             watch: self.ground.watch(),
             capacity: self.capacity.clone(),
+            lacks: self.lacks.clone(),
             began_ms: self.began_ms,
             one_clock: self.ground.machine().is_some(),
         }
@@ -654,34 +409,6 @@ impl<'a> World<'a> {
             clock,
             journal: self.journal.clone(),
         })
-    }
-}
-
-/// How a worker is stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stop {
-    /// It gives up its sessions first.
-    Drain,
-    ShutDown,
-}
-
-/// Returns the options of a worker, without its name, its clock and its random numbers.
-fn options(worker: &Worker) -> RuntimeOptions {
-    RuntimeOptions {
-        orchestration_concurrency: worker.turns,
-        worker_concurrency: worker.work,
-        worker_tag_filter: match worker.tags {
-            Tags::Any => TagFilter::Any,
-            Tags::Plain => TagFilter::DefaultOnly,
-            Tags::Tagged => TagFilter::Tags(names::TAGS.iter().map(|tag| (*tag).to_owned()).collect()),
-        },
-        max_sessions_per_runtime: worker.sessions,
-        max_attached_sessions: worker.attached,
-        max_warm_orchestrations: worker.warm,
-        on_missing_handler: if worker.parks { OnMissingHandler::Park } else { OnMissingHandler::Fail },
-        // Found out by a thread otherwise.
-        build_id: Some("simulated".to_owned()),
-        ..RuntimeOptions::default()
     }
 }
 

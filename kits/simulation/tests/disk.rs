@@ -16,10 +16,11 @@ fn played(story: &Story) -> Played {
 /// More seeds are played by hand: `cargo xtask sim --store sqlite`.
 #[test]
 fn every_promise_is_kept_on_a_file_whose_machine_loses_its_power() {
-    let (mut power_failures, mut refusals) = (0, 0);
+    let (mut power_failures, mut refusals, mut watched) = (0, 0, 0);
     for seed in 0..16 {
         let story = Story::on_disk(seed);
-        let Played { notes, violations, .. } = played(&story);
+        let Played { notes, violations, is_watched, .. } = played(&story);
+        watched += usize::from(is_watched);
         assert!(violations.is_empty(), "seed {seed}: {violations:?}\n{story}");
         let happened = |what: &str| {
             let world = |noted: &Noted| matches!(noted, Noted::World(text) if text.contains(what));
@@ -29,6 +30,7 @@ fn every_promise_is_kept_on_a_file_whose_machine_loses_its_power() {
         refusals += happened("cannot open the store") + happened("Disk(Reads") + happened("Disk(Writes");
     }
     assert!(power_failures >= 5 && refusals > 0, "{power_failures} {refusals}");
+    assert!(watched >= 4, "the watch lasted in {watched} stories");
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! The one command behind every habit of the repository.
 //!
-//! `cargo xtask check` says whether a change may be proposed, `cargo xtask test` whether it works; together
-//! they are `.ci/run`. The other commands are parts of these two, or measurements. One file per command.
+//! `cargo xtask check` says whether a change may be proposed, `cargo xtask test` whether it works, and `cargo
+//! xtask sim` what was missed; together they are `.ci/run`. The other commands are parts of these, or
+//! measurements. One file per command.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool speaks to its terminal")]
 
@@ -37,7 +38,7 @@ struct Cli {
 
 const AFTER_HELP: &str = "\
 Before proposing a change:
-  cargo xtask check    then    cargo xtask test    (or both at once: .ci/run)
+  cargo xtask check    then    cargo xtask test    then    cargo xtask sim    (or all at once: .ci/run)
 
 Exit codes: 0 all is well, 1 a step failed (its name is printed last), 2 the command line is wrong.";
 

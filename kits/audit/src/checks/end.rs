@@ -1,6 +1,6 @@
 //! What must be there, and what must not, when everything had time to end.
 
-use steadfast_core::ErrorDetails;
+use steadfast_core::{ErrorDetails, EventKind, PoisonMessageType};
 use steadfast_store::ExecutionState;
 
 use super::{broken, seen};
@@ -78,10 +78,37 @@ pub(super) fn no_infrastructure_fails_an_instance(case: &Case) -> Vec<Violation>
             ErrorDetails::Infrastructure { .. } | ErrorDetails::Configuration { .. } => false,
         };
         let may_fail = case.terms.may_fail.as_ref();
-        let is_expected = may_fail.is_some_and(|may| may(&instance.state.instance, details));
+        let is_expected = may_fail.is_some_and(|may| may(&instance.state, details));
         if !is_explained && !is_expected {
             let text = format!("{} failed: {}", instance.state.instance, details.display_message());
             violations.push(broken("I12", text));
+        }
+    }
+    violations
+}
+
+/// I12: an activity is poison only if processes died of it, or a worker without its code met it.
+pub(super) fn no_activity_is_poison_for_no_reason(case: &Case) -> Vec<Violation> {
+    let deaths = seen::faults(&case.evidence).iter().filter(|seen| kills(seen.fault.kind)).count();
+    let mut violations = Vec::new();
+    for (id, instance) in &case.records.instances {
+        for event in instance.executions.values().flatten() {
+            let EventKind::ActivityFailed { details: details @ ErrorDetails::Poison { .. } } = &event.kind
+            else {
+                continue;
+            };
+            let ErrorDetails::Poison { attempt_count, max_attempts, message_type, .. } = details else {
+                continue;
+            };
+            let is_lacked = match message_type {
+                PoisonMessageType::Activity { activity_name, .. } => {
+                    case.terms.lacks.values().any(|lacks| lacks.contains(activity_name))
+                }
+                _ => false,
+            };
+            if attempt_count <= max_attempts || deaths <= case.terms.max_attempts as usize && !is_lacked {
+                violations.push(broken("I12", format!("{id}: {details:?}, and {deaths} deaths")));
+            }
         }
     }
     violations

@@ -164,6 +164,32 @@ pub(super) fn a_parent_is_told_the_outcome(case: &Case) -> Vec<Violation> {
     })
 }
 
+/// I9: of all starts under one id, one has the instance; the others are told that the id is taken.
+pub(super) fn a_child_has_one_parent(case: &Case) -> Vec<Violation> {
+    if seen::has_deletions(&case.evidence) {
+        return Vec::new();
+    }
+    each(case, |id, execution, history, violations| {
+        for event in history {
+            let (Some(source), true) = (event.source_event_id, is_any_answer_of_child(&event.kind)) else {
+                continue;
+            };
+            let Some(name) = child_of(history, id, source) else { continue };
+            let Some(child) = case.records.instances.get(&name) else { continue };
+            let is_refused = !is_answer_of_child(&event.kind);
+            if is_whole(child) && is_refused == is_for(child, id, execution, source) {
+                let text = format!("{id}/{execution} #{source} is told {:?} of {name}", event.kind);
+                violations.push(broken("I9", text));
+            }
+        }
+    })
+}
+
+/// Tells whether the first execution of an instance is there, which names its parent.
+fn is_whole(child: &InstanceRecords) -> bool {
+    child.executions.contains_key(&1)
+}
+
 /// F25: an orchestration that the code started without waiting for it exists.
 pub(super) fn detached_orchestrations_exist(case: &Case) -> Vec<Violation> {
     if seen::has_deletions(&case.evidence) {
@@ -186,6 +212,10 @@ pub(super) fn code_repeats_the_history(case: &Case) -> Vec<Violation> {
     let Some(code) = &case.terms.code else { return Vec::new() };
     let mut violations = Vec::new();
     for (id, instance) in &case.records.instances {
+        if seen::was_pruned(case, id, instance) {
+            // The values that an execution begins with are not known.
+            continue;
+        }
         let mut kv = BTreeMap::new();
         for (execution, history) in &instance.executions {
             let Some((name, version)) = history.first().and_then(started) else { continue };
@@ -223,6 +253,10 @@ fn started(event: &Event) -> Option<(String, String)> {
 
 /// What the text of such an answer contains.
 const TAKEN: &str = "already exists";
+
+fn is_any_answer_of_child(kind: &EventKind) -> bool {
+    matches!(kind, EventKind::SubOrchestrationCompleted { .. } | EventKind::SubOrchestrationFailed { .. })
+}
 
 fn is_answer_of_child(kind: &EventKind) -> bool {
     // A start that met another instance of the id is answered without a child.

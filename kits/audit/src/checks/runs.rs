@@ -100,16 +100,14 @@ fn is_cause(seen: &seen::SeenFault<'_>, former: &seen::SeenRun<'_>, next: &seen:
 const EXCUSE_US: u64 = 10_000_000;
 
 /// I12: a delivery counts if its process died of it, or never learned of it. A process that was paused
-/// excuses its deliveries when it goes on.
+/// excuses its deliveries when it goes on. What a process without the code was given is left out: that counts
+/// if no live worker has the code.
 pub(super) fn deliveries_count_deaths_only(case: &Case) -> Vec<Violation> {
-    if case.terms.lacks_code {
-        return Vec::new();
-    }
     let faults = seen::faults(&case.evidence);
     let runs = seen::runs(&case.evidence);
     let is_start = |entry: &&crate::Entry| matches!(entry.fact, Fact::Process(_, Life::Started));
     let started = case.evidence.entries().iter().filter(is_start).count();
-    let over = runs.iter().filter(|seen| {
+    let over = runs.iter().filter(|seen| !seen::was_lacked(case, seen)).filter(|seen| {
         let counts = |fault: &&seen::SeenFault<'_>| match fault.fault.kind {
             FaultKind::Slow
             | FaultKind::Stepped
@@ -130,7 +128,9 @@ pub(super) fn deliveries_count_deaths_only(case: &Case) -> Vec<Violation> {
 
 /// I7: an instance with a message that is due gets its turn soon, if all is well.
 pub(super) fn turns_are_prompt(case: &Case) -> Vec<Violation> {
-    let Some(watch) = &case.terms.watch else { return Vec::new() };
+    let Some(watch) = case.terms.watch.as_ref().filter(|_| !seen::has_deletions(&case.evidence)) else {
+        return Vec::new();
+    };
     let prompt = u64::try_from(case.terms.prompt.as_millis()).unwrap_or(u64::MAX);
     let waits = watch.turn_waits().into_iter().filter(|wait| {
         wait.until_ms.saturating_sub(wait.since_ms) > prompt
@@ -209,7 +209,7 @@ pub(super) fn refusals_do_not_count(case: &Case) -> Vec<Violation> {
 
 /// I12: a process that outlives a lease excuses the delivery, if nothing but pauses happened.
 pub(super) fn outlived_deliveries_are_excused(case: &Case) -> Vec<Violation> {
-    let Some(watch) = &case.terms.watch else { return Vec::new() };
+    let Some(watch) = case.whole_watch() else { return Vec::new() };
     let only_pauses = seen::faults(&case.evidence).iter().all(|seen| {
         matches!(
             seen.fault.kind,

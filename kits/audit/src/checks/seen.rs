@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Case, Evidence, Fact, Fault, FaultKind, Life, Run, Told};
+use crate::{Case, Evidence, Fact, Fault, FaultKind, InstanceRecords, Life, Run, Told};
 
 /// A run with its ends.
 pub(super) struct SeenRun<'a> {
@@ -103,6 +103,26 @@ pub(super) fn is_calm(case: &Case, from_ms: u64, to_ms: u64) -> bool {
     is_alive
         && faults(&case.evidence)
             .iter()
-            .filter(|seen| seen.fault.kind != FaultKind::Released)
+            .filter(|seen| !is_no_excuse(seen.fault.kind))
             .all(|seen| seen.began_us > to_us || seen.ended_us().saturating_add(AFTERMATH_US) < from_us)
+}
+
+/// Tells whether a fault excuses nothing that is late: a session that was released is claimed at once, and
+/// the wall clock of a worker decides nothing (A12).
+fn is_no_excuse(kind: FaultKind) -> bool {
+    matches!(kind, FaultKind::Released | FaultKind::Stepped)
+}
+
+/// Tells whether a process without the code of an activity lived before one of its runs began.
+pub(super) fn was_lacked(case: &Case, seen: &SeenRun<'_>) -> bool {
+    case.evidence.entries().iter().take_while(|entry| entry.at_us <= seen.began_us).any(|entry| {
+        let Fact::Process(process, Life::Started) = &entry.fact else { return false };
+        case.terms.lacks.get(process).is_some_and(|lacks| lacks.contains(&seen.run.name))
+    })
+}
+
+/// Tells whether executions of an instance are missing because a client asked to remove old ones.
+pub(super) fn was_pruned(case: &Case, id: &str, instance: &InstanceRecords) -> bool {
+    let is_asked = || asked(&case.evidence).any(|(_, told)| matches!(told, Told::Pruned(pruned) if pruned == id));
+    !instance.is_whole() && is_asked()
 }

@@ -57,7 +57,7 @@ pub(super) fn older_epochs_do_not_begin_after_newer_ones(case: &Case) -> Vec<Vio
 
 /// A4: no activity begins when the lease of its session has ended by the store's clock.
 pub(super) fn nothing_begins_after_the_lease(case: &Case) -> Vec<Violation> {
-    let (Some(watch), Some(began_ms)) = (&case.terms.watch, case.terms.store_began_ms) else {
+    let (Some(watch), Some(began_ms)) = (case.whole_watch(), case.terms.store_began_ms) else {
         return Vec::new();
     };
     let runs = seen::runs(&case.evidence);
@@ -151,7 +151,7 @@ pub(super) fn sessions_in_use_are_renewed(case: &Case) -> Vec<Violation> {
 
 /// D25: a process that drains releases its sessions before it ends, if all is well.
 pub(super) fn a_drained_process_releases_its_sessions(case: &Case) -> Vec<Violation> {
-    let (Some(watch), Some(began_ms)) = (&case.terms.watch, case.terms.store_began_ms) else {
+    let (Some(watch), Some(began_ms)) = (case.whole_watch(), case.terms.store_began_ms) else {
         return Vec::new();
     };
     let (runs, faults) = (seen::runs(&case.evidence), seen::faults(&case.evidence));
@@ -162,6 +162,10 @@ pub(super) fn a_drained_process_releases_its_sessions(case: &Case) -> Vec<Violat
         let has_drained = mine.iter().all(|seen| seen.fault.kind == FaultKind::Drained) && !mine.is_empty();
         let dead_ms = began_ms.saturating_add(entry.at_us / 1_000);
         for (seen, session) in each(&runs).filter(|(seen, _)| has_drained && seen.run.process == *process) {
+            if session.owner.is_some() && seen::has_deletions(&case.evidence) {
+                // It may have gone with its instance.
+                continue;
+            }
             let end_ms = watch.claim_end_ms(&session.key(), session.epoch);
             if end_ms.is_some_and(|end_ms| end_ms > dead_ms) {
                 violations

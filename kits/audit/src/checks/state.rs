@@ -4,13 +4,18 @@ use std::collections::BTreeMap;
 
 use steadfast_core::EventKind;
 
-use super::{broken, history::fold_value};
-use crate::{Case, Violation};
+use super::{broken, history::fold_value, seen};
+use crate::{Case, InstanceRecords, Violation};
+
+/// Returns the instances whose histories tell all that was set.
+fn whole(case: &Case) -> impl Iterator<Item = (&String, &InstanceRecords)> {
+    case.records.instances.iter().filter(|(id, instance)| !seen::was_pruned(case, id, instance))
+}
 
 /// I2: the values of an instance are those that its histories set.
 pub(super) fn values_are_those_of_the_history(case: &Case) -> Vec<Violation> {
     let mut violations = Vec::new();
-    for (id, instance) in &case.records.instances {
+    for (id, instance) in whole(case) {
         let mut kv = BTreeMap::new();
         let events = instance.executions.values().flatten();
         events.for_each(|event| fold_value(&mut kv, &event.kind));
@@ -28,7 +33,7 @@ pub(super) fn values_are_those_of_the_history(case: &Case) -> Vec<Violation> {
 /// I2: the custom status of an instance is the one that its histories set last.
 pub(super) fn the_custom_status_is_that_of_the_history(case: &Case) -> Vec<Violation> {
     let mut violations = Vec::new();
-    for (id, instance) in &case.records.instances {
+    for (id, instance) in whole(case) {
         let set = instance.executions.values().flatten().filter_map(|event| match &event.kind {
             EventKind::CustomStatusUpdated { status } => Some(status.clone()),
             _ => None,

@@ -34,6 +34,8 @@ struct ClaimShadow {
     until_ms: u64,
     /// Whether the lease may end by itself: it was released, or the session was idle.
     may_end: bool,
+    /// Whether only the fetch that made the claim was given work under it.
+    is_fresh: bool,
 }
 
 /// A move of a session that an execution is to be told of.
@@ -74,6 +76,49 @@ impl SessionShadow {
         self.released.get(&(key.clone(), epoch)).copied().or_else(|| self.claim_until_ms(key, epoch))
     }
 
+    /// Tells since when a fetch could be given work of a session; `None` if it must not be.
+    pub(super) fn serves_since(&self, key: &SessionKey, asked: &SessionRequest, now: u64) -> Option<u64> {
+        let is_closed = key.instance.is_some() && !self.open.contains_key(key);
+        if is_closed || asked.leave_out.contains(key) {
+            return None;
+        }
+        let claim = self.claims.get(key);
+        let is_held = claim.is_some_and(|claim| claim.until_ms > now && claim.owner == asked.owner);
+        match (&asked.scope, claim) {
+            (SessionScope::Only(keys), _) => (is_held && keys.contains(key)).then_some(0),
+            (SessionScope::Claim, None) => Some(0),
+            (SessionScope::Claim, Some(_)) if is_held => Some(0),
+            (SessionScope::Claim, Some(claim)) if claim.until_ms <= now => Some(claim.until_ms),
+            (SessionScope::Claim, Some(_)) => None,
+        }
+    }
+
+    /// Tells whether the last claim of a session was that of another process.
+    pub(super) fn was_claimed_by_another(&self, key: &SessionKey, owner: &Owner) -> bool {
+        self.claims.get(key).is_some_and(|claim| claim.owner != *owner)
+    }
+
+    /// Forgets who claimed the sessions that clean-up removed. The ends of their leases stay known.
+    pub(super) fn forget(&mut self, is_gone: impl Fn(&SessionKey) -> bool) {
+        self.claims.retain(|key, _| !is_gone(key));
+    }
+
+    /// Tells whether an instance has a session open.
+    pub(super) fn is_open(&self, key: &SessionKey) -> bool {
+        self.open.contains_key(key)
+    }
+
+    /// Tells whether a session runs one activity at a time.
+    pub(super) fn is_serial(&self, key: &SessionKey) -> bool {
+        self.open.get(key) == Some(&SessionConcurrency::Serial)
+    }
+
+    /// Returns the owner of a claim that a fetch made and under which no other was given work.
+    pub(super) fn fresh_owner(&self, claim: &SessionRef) -> Option<Owner> {
+        let known = self.claims.get(&claim.key).filter(|known| known.epoch == claim.epoch)?;
+        known.is_fresh.then(|| known.owner.clone())
+    }
+
     /// Looks at the session of a leased activity. Returns the watchers that are to be told of a move.
     pub(super) fn granted(
         &mut self,
@@ -96,7 +141,7 @@ impl SessionShadow {
             found.add_unless_deleted("A9", format!("work of {key:?} is given at {now}, which is not open"));
         }
         if self.open.get(key) == Some(&SessionConcurrency::Serial) && running.contains(key) {
-            found.add("D29", format!("two activities of {key:?} run at {now}"));
+            found.add_unless_deleted("D29", format!("two activities of {key:?} run at {now}"));
         }
         let until_ms = after(now, asked.lock_timeout);
         let known = self.claims.get(key);
@@ -111,6 +156,7 @@ impl SessionShadow {
             }
             let until_ms = live.map_or(until_ms, |known| known.until_ms.max(until_ms));
             self.prove(key, *epoch, &asked.owner, until_ms);
+            self.claims.entry(key.clone()).and_modify(|known| known.is_fresh = false);
             return Vec::new();
         }
         if let Some(known) = live
@@ -130,14 +176,16 @@ impl SessionShadow {
         }
         self.highest = self.highest.max(*epoch);
         self.prove(key, *epoch, &asked.owner, until_ms);
+        self.claims.entry(key.clone()).and_modify(|known| known.is_fresh = true);
         self.told_of_move(key, *epoch)
     }
 
     fn prove(&mut self, key: &SessionKey, epoch: u64, owner: &Owner, until_ms: u64) {
         let end = self.ends.entry((key.clone(), epoch)).or_insert(until_ms);
         *end = (*end).max(until_ms);
-        self.claims
-            .insert(key.clone(), ClaimShadow { owner: owner.clone(), epoch, until_ms, may_end: false });
+        let is_fresh = self.claims.get(key).is_some_and(|known| known.epoch == epoch && known.is_fresh);
+        let claim = ClaimShadow { owner: owner.clone(), epoch, until_ms, may_end: false, is_fresh };
+        self.claims.insert(key.clone(), claim);
     }
 
     fn told_of_move(&mut self, key: &SessionKey, epoch: u64) -> Vec<Migration> {

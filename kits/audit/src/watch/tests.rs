@@ -3,11 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use steadfast_clock::VirtualClock;
-use steadfast_core::{EventKind, TagFilter, WorkItem};
+use steadfast_core::{EventKind, ScheduledActivityIdentifier, TagFilter, WorkItem};
 use steadfast_store::{Claim, ClaimedSession, History, Message, RunId, SessionRequest, SessionScope};
 
 use super::*;
 
+/// The time of a store when its watch begins, as far as the checks look at watches.
 const NOW: u64 = 1_000_000;
 const LEASE: Duration = Duration::from_secs(30);
 
@@ -264,14 +265,192 @@ fn a_node_that_was_replaced_and_is_served_is_noticed() {
     assert_eq!(rules(&shadow), ["A13"]);
 }
 
+/// Makes a watch that has seen this, and whose time is so many milliseconds later.
+fn watched(shadow: Shadow, later_ms: u64) -> Watch {
+    let clock: Arc<dyn Clock> = Arc::new(VirtualClock::new(NOW + later_ms));
+    Watch { shadow: Arc::new(Mutex::new(shadow)), ..Watch::new(clock) }
+}
+
+/// Makes a watch that saw a message wait for its turn, from 200 seconds on, for so many milliseconds.
+pub(crate) fn a_turn_that_waited(for_ms: u64) -> Watch {
+    let mut shadow = leased();
+    commit(&mut shadow, "t", NOW);
+    shadow.turns.send(&raised("b"), NOW + 200_000);
+    let event = Event::at(NOW, 1, "i", 1, None, EventKind::KeyValuesCleared);
+    let late = turn("u", NOW + 200_000 + for_ms, Some(RunId(7)), vec![event], &[raised("b")]);
+    shadow.turns.granted(&late, LEASE, &mut shadow.found);
+    watched(shadow, 300_000)
+}
+
+/// Makes a watch that saw the lease of an activity end, and its holder excuse it or not.
+pub(crate) fn a_lease_that_was_outlived(excused: bool) -> Watch {
+    let mut shadow = working();
+    if excused {
+        shadow.work.excused(&LeaseToken::Work("w".to_owned()), true, NOW + 31_000, &mut shadow.found);
+    }
+    watched(shadow, 40_000)
+}
+
+/// Makes a watch that saw `p` claim the session `s` with epoch 5 for half a minute, and release it after so
+/// many milliseconds if it did.
+pub(crate) fn a_claim(released_after_ms: Option<u64>) -> Watch {
+    let mut shadow = Shadow::default();
+    shadow.sessions.granted(&asked("p"), &claimed(5, Claim::New), &[], NOW, &mut shadow.found);
+    if let Some(after) = released_after_ms {
+        let claim = SessionRef { key: SessionKey::shared("s"), epoch: 5 };
+        let owner = Owner::unnamed("p");
+        shadow.sessions.released(&owner, &[claim], NOW + after, &mut shadow.found);
+    }
+    watched(shadow, 300_000)
+}
+
+/// Makes a watch that saw the lease of a session that was in use end at 230 seconds.
+pub(crate) fn a_claim_that_expired() -> Watch {
+    let mut shadow = Shadow::default();
+    let taken = Claim::Taken { from: "p".to_owned() };
+    for (owner, epoch, claim, at) in [("p", 5, Claim::New, 200_000), ("q", 6, taken, 231_000)] {
+        shadow.sessions.granted(&asked(owner), &claimed(epoch, claim), &[], NOW + at, &mut shadow.found);
+    }
+    watched(shadow, 300_000)
+}
+
+/// The activity `id` of `i`, on the session `s` or on none.
+fn activity_on(id: u64, session: bool) -> WorkItem {
+    let session_id = session.then(|| "s".to_owned());
+    let (instance, name) = ("i".to_owned(), "a".to_owned());
+    WorkItem::ActivityExecute { instance, execution_id: 1, id, name, input: String::new(), session_id, tag: None }
+}
+
+fn asks(owner: &str) -> WorkRequest {
+    WorkRequest { session: Some(asked(owner)), ..request() }
+}
+
+/// A shadow of a store with activity 2 on the session and activity 3 on none. `p` holds the session.
+fn two_kinds() -> Shadow {
+    let mut shadow = Shadow::default();
+    shadow.sessions.granted(&asked("p"), &claimed(5, Claim::New), &[], NOW, &mut shadow.found);
+    shadow.work.queue(&NewWork::from(activity_on(2, true)), NOW);
+    shadow.work.queue(&NewWork::from(activity_on(3, false)), NOW);
+    shadow
+}
+
+#[test]
+fn work_that_is_passed_over_is_noticed() {
+    let given = |owner: &str, now| {
+        let mut shadow = two_kinds();
+        shadow.check_order(&asks(owner), &WorkLease { item: activity_on(3, false), ..work("w", now) });
+        rules(&shadow)
+    };
+    assert_eq!(given("p", NOW), ["A16"], "its own session has older work");
+    assert!(given("q", NOW).is_empty(), "the older work is that of another owner");
+    assert_eq!(given("q", NOW + 30_000), ["A16"], "the lease of the owner has ended");
+    let mut shadow = two_kinds();
+    shadow.check_order(&request(), &WorkLease { item: activity_on(3, false), ..work("w", NOW) });
+    assert!(rules(&shadow).is_empty(), "a request without sessions");
+}
+
+#[test]
+fn work_that_is_left_beside_a_fetch_that_could_take_it_is_noticed() {
+    let left = |owner: &str, now| {
+        let mut shadow = two_kinds();
+        let only = ScheduledActivityIdentifier { instance: "i".to_owned(), execution_id: 1, activity_id: 3 };
+        shadow.work.withdraw(&only);
+        shadow.check_idle(&asks(owner), now);
+        rules(&shadow)
+    };
+    assert_eq!(left("p", NOW + 2_000), ["I7"]);
+    assert!(left("p", NOW + 500).is_empty(), "it may come the next moment");
+    assert!(left("q", NOW + 29_000).is_empty(), "it is that of another owner");
+    assert!(left("q", NOW + 30_500).is_empty(), "the lease has just ended");
+    assert_eq!(left("q", NOW + 32_000), ["A6"], "the work of a dead owner is stranded");
+}
+
+#[test]
+fn a_serial_session_is_passed_over_while_an_activity_of_it_runs() {
+    let mut shadow = two_kinds();
+    let key = SessionKey::owned("i", "s");
+    let event = EventKind::SessionOpened {
+        session_id: "s".to_owned(),
+        idle_timeout_ms: None,
+        concurrency: Some(steadfast_core::SessionConcurrency::Serial),
+    };
+    let opened = Event::at(NOW, 1, "i", 1, None, event);
+    shadow.sessions.committed("i", &TurnCommit { events: vec![opened], ..TurnCommit::empty(1) });
+    for id in [4, 5] {
+        let item = activity_on(id, true);
+        shadow.work.queue(&NewWork { item, session: Some(key.clone()), traceparent: None }, NOW);
+    }
+    let runnable = |shadow: &Shadow| {
+        let mine = shadow.work.waiting(&TagFilter::Any, NOW).filter(|waiting| waiting.session == Some(&key));
+        let next = mine.filter(|waiting| shadow.work.is_next(waiting, NOW));
+        next.map(|waiting| waiting.key.2).collect::<Vec<_>>()
+    };
+    assert!(shadow.sessions.is_serial(&key));
+    assert_eq!(runnable(&shadow), [4]);
+    let first = WorkLease { item: activity_on(4, true), ..work("v", NOW) };
+    shadow.work.granted(&request(), &first, &mut shadow.found);
+    assert_eq!(runnable(&shadow), <[u64; 0]>::default());
+}
+
+#[test]
+fn clean_up_that_takes_what_is_in_use_is_noticed() {
+    let cleaned = |locked_until_ms, queued| {
+        let key = SessionKey::shared("s");
+        let info = SessionInfo {
+            key: key.clone(),
+            owner: Some(Owner::unnamed("p")),
+            epoch: 5,
+            locked_until_ms,
+            last_activity_at_ms: NOW,
+            queued,
+            idle_timeout_ms: None,
+            concurrency: steadfast_core::SessionConcurrency::Unbounded,
+        };
+        let mut shadow = Shadow::default();
+        shadow.cleaned_up(&[(key, info)].into(), &BTreeMap::new(), NOW);
+        rules(&shadow)
+    };
+    assert!(cleaned(NOW, 0).is_empty());
+    assert_eq!(cleaned(NOW + 1, 0), ["A14"], "a live lease");
+    assert_eq!(cleaned(NOW, 1), ["A14"], "there is work");
+}
+
+#[test]
+fn an_execution_that_is_given_to_another_engine_is_noticed() {
+    let mut shadow = leased();
+    let metadata = steadfast_core::ExecutionMetadata {
+        pinned_duroxide_version: Some(semver::Version::new(3, 0, 0)),
+        ..Default::default()
+    };
+    let commit = TurnCommit { metadata, ..TurnCommit::empty(1) };
+    let run = Some(Committed { run: Some(RunId(7)) });
+    shadow.committed(&LeaseToken::Turn("t".to_owned()), &commit, run, NOW);
+    let lease = turn("u", NOW, Some(RunId(7)), Vec::new(), &[]);
+    let engines = |min, max| steadfast_core::DispatcherCapabilityFilter {
+        supported_duroxide_versions: vec![steadfast_core::SemverRange::new(
+            semver::Version::new(min, 0, 0),
+            semver::Version::new(max, 0, 0),
+        )],
+    };
+    shadow.turns.check_pin(&lease, None, &mut shadow.found);
+    shadow.turns.check_pin(&lease, Some(&engines(1, 3)), &mut shadow.found);
+    assert!(rules(&shadow).is_empty());
+    shadow.turns.check_pin(&lease, Some(&engines(1, 2)), &mut shadow.found);
+    assert_eq!(rules(&shadow), ["I11"]);
+}
+
+#[test]
+fn a_watch_ends_when_the_time_of_the_store_was_set() {
+    let mut shadow = leased();
+    assert!(shadow.agrees(NOW, NOW + 1));
+    assert!(!shadow.agrees(NOW, NOW + 60_000));
+    assert!(!watched(shadow, 0).has_sight());
+}
+
 #[test]
 fn the_time_of_a_watch_is_that_of_the_clock_since_it_began() {
     let clock = VirtualClock::new(NOW);
-    let watch = Watch {
-        clock: Arc::new(clock.clone()),
-        began: (clock.now_ms(), clock.monotonic()),
-        shadow: Arc::default(),
-    };
+    let watch = Watch::new(Arc::new(clock.clone()));
     clock.advance(Duration::from_millis(5));
     assert_eq!(watch.now_ms(), NOW + 5);
 }

@@ -1,12 +1,16 @@
 //! Turns, their messages and histories, as the watch knows them.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
-use steadfast_core::{Event, WorkItem};
+use semver::Version;
+use steadfast_core::{DispatcherCapabilityFilter, Event, WorkItem};
 use steadfast_store::{
     Abandon, Attempt, Committed, Envelope, History, LeaseToken, MAX_TURN_MESSAGES, Message, RunId,
     TurnCommit, TurnLease,
-    rules::{fires_at_ms, is_start},
+    rules::{fires_at_ms, is_start, runs_engine},
 };
 
 use super::{
@@ -28,6 +32,8 @@ pub(super) struct TurnShadow {
     latest: BTreeMap<(String, u64), Option<RunId>>,
     /// When the last lease of an instance ended.
     freed: BTreeMap<String, u64>,
+    /// The engine versions that executions are pinned to.
+    pins: BTreeMap<(String, u64, Option<RunId>), Version>,
     /// The moves that executions are to be told of, with the lease that brought the message last.
     migrations: Vec<(Migration, Option<String>)>,
     pub(super) waits: Vec<TurnWait>,
@@ -100,6 +106,7 @@ impl TurnShadow {
             if let Some(pending) = self.messages.get_mut(place) {
                 pending.deliveries += 1;
                 pending.is_refused = false;
+                pending.visible_ms = pending.visible_ms.min(now);
                 highest = highest.max(pending.deliveries);
             }
         }
@@ -112,6 +119,21 @@ impl TurnShadow {
         }
         let batch = Batch { instance: instance.to_owned(), messages: taken };
         self.leases.grant(&lease.token, batch, after(now, lasts));
+    }
+
+    /// Checks that a worker is given only executions whose engine version it runs.
+    pub(super) fn check_pin(
+        &self,
+        lease: &TurnLease,
+        engines: Option<&DispatcherCapabilityFilter>,
+        found: &mut Found,
+    ) {
+        let pin = self.pins.get(&(lease.instance.clone(), lease.execution_id, lease.run));
+        if !runs_engine(engines, pin) {
+            let TurnLease { instance, execution_id, now_ms, .. } = lease;
+            let text = format!("{instance}/{execution_id} of {pin:?} is given to {engines:?} at {now_ms}");
+            found.add("I11", text);
+        }
     }
 
     fn check_history(&self, lease: &TurnLease, found: &mut Found) {
@@ -242,7 +264,11 @@ impl TurnShadow {
         self.freed.insert(instance.clone(), now);
         let run = run.and_then(|committed| committed.run);
         self.latest.insert((instance.clone(), commit.execution_id), run);
-        let history = self.histories.entry((instance.clone(), commit.execution_id, run)).or_default();
+        let place = (instance.clone(), commit.execution_id, run);
+        if let Some(pin) = &commit.metadata.pinned_duroxide_version {
+            self.pins.entry(place.clone()).or_insert_with(|| pin.clone());
+        }
+        let history = self.histories.entry(place).or_default();
         let has_ended = history.iter().any(Event::is_terminal);
         if has_ended && !commit.events.is_empty() {
             found.add("I9", format!("{instance}/{} goes on after its end", commit.execution_id));
@@ -316,10 +342,14 @@ impl TurnShadow {
         }
     }
 
-    /// Compares the histories at the end with those that were committed.
-    pub(super) fn compare(&self, records: &Records, found: &mut Found) {
+    /// Compares the histories at the end with those that were committed. Old executions of the instances that
+    /// are named may be gone.
+    pub(super) fn compare(&self, records: &Records, pruned: &BTreeSet<&str>, found: &mut Found) {
         for ((instance, execution), run) in &self.latest {
             let Some(kept) = records.instances.get(instance) else { continue };
+            if pruned.contains(instance.as_str()) && !kept.executions.contains_key(execution) {
+                continue;
+            }
             let known = self.histories.get(&(instance.clone(), *execution, *run));
             let known = known.map_or(&[][..], Vec::as_slice);
             let kept = kept.executions.get(execution).map_or(&[][..], Vec::as_slice);

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use steadfast_core::{ScheduledActivityIdentifier, SessionKey, WorkItem};
+use steadfast_core::{ScheduledActivityIdentifier, SessionKey, TagFilter, WorkItem};
 use steadfast_store::{Abandon, Attempt, LeaseToken, NewWork, WorkLease, WorkRequest};
 
 use super::{
@@ -11,7 +11,7 @@ use super::{
 };
 
 /// Instance, execution and id of an activity.
-type WorkKey = (String, u64, u64);
+pub(super) type WorkKey = (String, u64, u64);
 
 /// The activities that were ever queued, and their leases.
 #[derive(Default)]
@@ -26,10 +26,32 @@ struct Queued {
     /// Tells an activity from that of a former instance with the same id.
     life: u64,
     tag: Option<String>,
+    session: Option<SessionKey>,
     deliveries: u32,
     visible_ms: u64,
+    /// The end of its last lease.
+    free_ms: u64,
     is_refused: bool,
+    /// Whether it was ever refused: the store decides then who may take it.
+    is_routed: bool,
     end: Option<WorkEnd>,
+}
+
+impl Queued {
+    /// Returns since when a fetch could have leased the activity; `None` if it cannot be told, or not yet.
+    fn waits_since(&self, now: u64) -> Option<u64> {
+        let since = self.visible_ms.max(self.free_ms);
+        (self.end.is_none() && !self.is_routed && since <= now).then_some(since)
+    }
+}
+
+/// An activity that a fetch could lease.
+pub(super) struct Waiting<'a> {
+    pub(super) key: &'a WorkKey,
+    pub(super) session: Option<&'a SessionKey>,
+    /// The order in which activities were queued.
+    pub(super) life: u64,
+    pub(super) since_ms: u64,
 }
 
 /// Why an activity is not in the queue any more.
@@ -52,8 +74,17 @@ impl WorkShadow {
         let Some(key) = key_of(&work.item) else { return };
         let WorkItem::ActivityExecute { tag, .. } = &work.item else { return };
         self.lives += 1;
-        let (life, tag) = (self.lives, tag.clone());
-        let row = Queued { life, tag, deliveries: 0, visible_ms: now, is_refused: false, end: None };
+        let row = Queued {
+            life: self.lives,
+            tag: tag.clone(),
+            session: work.session_key(),
+            deliveries: 0,
+            visible_ms: now,
+            free_ms: now,
+            is_refused: false,
+            is_routed: false,
+            end: None,
+        };
         self.rows.insert(key, row);
     }
 
@@ -62,11 +93,32 @@ impl WorkShadow {
         self.end(&key, WorkEnd::Withdrawn);
     }
 
-    /// Withdraws what runs on a session that was closed. What waits is not known by session here.
+    /// Withdraws what waits for or runs on a session that was closed.
     pub(super) fn withdraw_session(&mut self, session: &SessionKey) {
-        let on_it = self.leases.all().filter(|granted| granted.row.session.as_ref() == Some(session));
-        let keys: Vec<WorkKey> = on_it.map(|granted| granted.row.key.clone()).collect();
-        keys.iter().for_each(|key| self.end(key, WorkEnd::Withdrawn));
+        for row in self.rows.values_mut().filter(|row| row.session.as_ref() == Some(session)) {
+            row.end.get_or_insert(WorkEnd::Withdrawn);
+        }
+    }
+
+    /// Lists the activities with such tags that a fetch could lease.
+    pub(super) fn waiting(&self, tags: &TagFilter, now: u64) -> impl Iterator<Item = Waiting<'_>> {
+        self.rows.iter().filter(|(_, row)| tags.matches(row.tag.as_deref())).filter_map(move |(key, row)| {
+            let since_ms = row.waits_since(now)?;
+            Some(Waiting { key, session: row.session.as_ref(), life: row.life, since_ms })
+        })
+    }
+
+    /// Tells whether an activity of a serial session is the next one: none is before it, and none runs.
+    pub(super) fn is_next(&self, waiting: &Waiting<'_>, now: u64) -> bool {
+        let mut others = self.rows.values().filter(|row| row.end.is_none() && row.life != waiting.life);
+        !others.any(|row| {
+            row.session.as_ref() == waiting.session && (row.life < waiting.life || row.free_ms > now)
+        })
+    }
+
+    /// Returns the order in which an activity was queued.
+    pub(super) fn life_of(&self, item: &WorkItem) -> Option<u64> {
+        key_of(item).and_then(|key| self.rows.get(&key)).map(|row| row.life)
     }
 
     fn end(&mut self, key: &WorkKey, end: WorkEnd) {
@@ -109,10 +161,12 @@ impl WorkShadow {
         }
         row.deliveries += 1;
         row.is_refused = false;
+        row.visible_ms = row.visible_ms.min(now);
         if row.deliveries != lease.attempt {
             let (told, known) = (lease.attempt, row.deliveries);
             found.add("I12", format!("{key:?} is told delivery {told} at {now}, it is {known}"));
         }
+        row.free_ms = after(now, request.lock_timeout);
         let session = lease.session.as_ref().map(|claimed| claimed.key.clone());
         let leased = Leased { key, life: row.life, session };
         self.leases.grant(&lease.token, leased, after(now, request.lock_timeout));
@@ -134,9 +188,9 @@ impl WorkShadow {
         let Some(granted) = self.leases.used(token, "a renewal", "S4", now, found) else { return };
         granted.until_ms = after(now, by);
         let leased = granted.row.clone();
-        if let Some(row) = self.rows.get(&leased.key).filter(|row| row.life == leased.life)
-            && let Some(end) = row.end
-        {
+        let Some(row) = self.rows.get_mut(&leased.key).filter(|row| row.life == leased.life) else { return };
+        row.free_ms = after(now, by);
+        if let Some(end) = row.end {
             found.add("S12", format!("{:?} is renewed at {now} after its end: {end:?}", leased.key));
         }
     }
@@ -167,6 +221,8 @@ impl WorkShadow {
         granted.is_settled = true;
         let Some(row) = self.rows.get_mut(&granted.row.key) else { return };
         row.is_refused = refused;
+        row.is_routed |= refused;
+        row.free_ms = now;
         if how.attempt == Attempt::Uncounted {
             row.deliveries = row.deliveries.saturating_sub(1);
         }

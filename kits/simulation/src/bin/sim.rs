@@ -3,13 +3,14 @@
 #![allow(clippy::print_stdout, reason = "a program for the terminal")]
 
 use std::{
+    num::NonZero,
     ops::Range,
     path::PathBuf,
     process::ExitCode,
     str::FromStr,
     sync::{
         Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
 };
 
@@ -22,12 +23,13 @@ use steadfast_simulation::{
 };
 use steadfast_sqlite::Durability;
 
-/// Plays stories, and names each promise that was broken.
+/// Plays stories of workers, clients and a store in trouble, and names each promise that was broken.
 #[derive(Parser)]
+#[command(name = "cargo xtask sim", bin_name = "cargo xtask sim", after_help = AFTER_HELP)]
 struct Arguments {
-    /// Which seeds are played
-    #[arg(long, value_name = "A..B", default_value = "0..500")]
-    seeds: Seeds,
+    /// Which seeds are played; 500 on the memory store and 60 on SQLite if none are given
+    #[arg(long, value_name = "A..B")]
+    seeds: Option<Seeds>,
 
     /// Play one seed only
     #[arg(long, value_name = "N", conflicts_with = "seeds")]
@@ -53,15 +55,24 @@ struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 2_000)]
     plays: usize,
 
-    /// Play stories on broken engines instead: each must break a promise
-    #[cfg(feature = "mutations")]
-    #[arg(long)]
-    mutations: bool,
-
-    /// How many stories are played at a time
-    #[arg(long, value_name = "N", default_value_t = 2)]
-    jobs: usize,
+    /// How many stories are played at a time; as many as there are cores if it is not given
+    #[arg(long, value_name = "N")]
+    jobs: Option<NonZero<usize>>,
 }
+
+const AFTER_HELP: &str = "\
+`cargo xtask sim` takes three more:
+  (no option)     what CI runs: the default seeds on both stores, then every broken engine and store
+  --mutations     play on broken engines and stores only: each must break a promise; with --help for more
+  --release       build optimized, for long runs (the build takes minutes)
+
+Examples:
+  cargo xtask sim --seed 7 --store sqlite --trace       one story, and all that happens in it
+  cargo xtask sim --seeds 500..2000 --shrink            other seeds; what fails is shortened
+  cargo xtask sim --story kits/simulation/stories/a_termination_before_the_start.json
+  cargo xtask sim --release --seeds 0..50000 --store memory
+
+docs/internals/simulation.md says how to read a violation.";
 
 /// The stores that stories are played on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -92,6 +103,14 @@ impl Stores {
 }
 
 impl On {
+    /// Returns the seeds that are played if none are given: as many as every change can wait for.
+    fn seeds(self) -> Range<u64> {
+        match self {
+            Self::Memory => 0..500,
+            Self::Sqlite => 0..60,
+        }
+    }
+
     fn story(self, seed: u64) -> Story {
         match self {
             Self::Memory => Story::of(seed),
@@ -136,7 +155,7 @@ type Fault = Box<dyn std::error::Error + Send + Sync>;
 const SHOWN: usize = 3;
 
 /// After how many stories the progress is printed.
-const PROGRESS: u64 = 100;
+const PROGRESS: usize = 100;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
@@ -162,52 +181,43 @@ fn run(arguments: &Arguments) -> Result<usize, Fault> {
         }
         return Ok(broken);
     }
-    #[cfg(feature = "mutations")]
-    if arguments.mutations {
-        return mutations();
-    }
-    let seeds = arguments.seed.map_or(arguments.seeds.0.clone(), |seed| seed..seed + 1);
-    let (next, broken) = (AtomicU64::new(seeds.start), Mutex::new(Vec::new()));
+    let plays = arguments.plays_of_seeds();
+    let (next, broken) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || -> Result<(), Fault> {
         loop {
-            let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed >= seeds.end {
-                return Ok(());
+            let place = next.fetch_add(1, Ordering::Relaxed);
+            let Some((on, seed)) = plays.get(place) else { return Ok(()) };
+            let story = on.story(*seed);
+            if tell(arguments, *on, &story, &on.play(&story)?)? {
+                broken.lock().unwrap_or_else(PoisonError::into_inner).push((on.name(), *seed));
             }
-            for on in arguments.store.each() {
-                let story = on.story(seed);
-                if tell(arguments, *on, &story, &on.play(&story)?)? {
-                    broken.lock().unwrap_or_else(PoisonError::into_inner).push((on.name(), seed));
-                }
-            }
-            let done = seed - seeds.start + 1;
-            if done.is_multiple_of(PROGRESS) {
-                println!("{done} of {} stories", seeds.end - seeds.start);
+            if (place + 1).is_multiple_of(PROGRESS) {
+                println!("{} of {} stories", place + 1, plays.len());
             }
         }
     };
+    let jobs = arguments.jobs.or(std::thread::available_parallelism().ok()).map_or(1, NonZero::get);
     std::thread::scope(|scope| {
-        let all: Vec<_> = (0..arguments.jobs.max(1)).map(|_| scope.spawn(work)).collect();
+        let all: Vec<_> = (0..jobs).map(|_| scope.spawn(work)).collect();
         all.into_iter().try_for_each(|one| one.join().unwrap_or_else(|_| Err("a thread panicked".into())))
     })?;
     let broken = broken.into_inner().unwrap_or_else(PoisonError::into_inner);
-    println!("{} stories, {} break a promise: {broken:?}", seeds.end - seeds.start, broken.len());
+    for on in arguments.store.each() {
+        let count = plays.iter().filter(|(each, _)| each == on).count();
+        let seeds: Vec<u64> =
+            broken.iter().filter(|(name, _)| *name == on.name()).map(|(_, seed)| *seed).collect();
+        println!("{}: {count} stories, {} break a promise {seeds:?}", on.name(), seeds.len());
+    }
     Ok(broken.len())
 }
 
-/// How many stories are played on a broken engine at most.
-#[cfg(feature = "mutations")]
-const MUTATION_SEEDS: u64 = 60;
-
-/// Prints how each broken engine was caught. Returns how many were not.
-#[cfg(feature = "mutations")]
-fn mutations() -> Result<usize, Fault> {
-    use steadfast_simulation::mutations::{Row, table};
-    let rows = table(MUTATION_SEEDS, None, |row| println!("{row}"))?;
-    let survivors = rows.iter().filter(|row| !row.is_caught()).count();
-    let seeds: u64 = rows.iter().filter_map(Row::seeds).sum();
-    println!("{} broken engines, {survivors} survive; {seeds} stories caught the others", rows.len());
-    Ok(survivors)
+impl Arguments {
+    /// Lists the stories that are played, by store and seed.
+    fn plays_of_seeds(&self) -> Vec<(On, u64)> {
+        let given = self.seed.map(|seed| seed..seed + 1).or(self.seeds.clone().map(|Seeds(range)| range));
+        let of = |on: &On| given.clone().unwrap_or(on.seeds()).map(|seed| (*on, seed)).collect::<Vec<_>>();
+        self.store.each().iter().flat_map(of).collect()
+    }
 }
 
 /// Prints what came of a story. Returns whether it broke a promise.
@@ -228,7 +238,7 @@ fn tell(arguments: &Arguments, on: On, story: &Story, played: &Played) -> Result
     }
     if arguments.shrink {
         let fails = |story: &Story| -> std::io::Result<bool> {
-            Ok(on.play(story)?.violations.iter().any(|violation| violation.rule == first.rule))
+            Ok(on.play(story)?.violations.iter().any(|violation| violation.is_like(first)))
         };
         let shrunk = shrink(story, arguments.plays, fails)?;
         text += &format!("after {} plays:\n{}", shrunk.plays, shrunk.story);

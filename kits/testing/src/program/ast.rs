@@ -209,8 +209,24 @@ pub enum Own {
     OpenSession,
     /// Opens a session under an id of the program's choice.
     OpenSessionWithId(Name),
+    /// Opens a session under an id of the program's choice, with options.
+    OpenSessionWith {
+        /// Its id.
+        id: Name,
+        /// Whether it runs one activity at a time.
+        serial: bool,
+        /// Milliseconds without an activity after which it is idle; `None` is never.
+        idle_millis: Option<u64>,
+    },
     /// Closes a session.
     CloseSession(SessionName),
+    /// Waits until a session is attached anew, and no longer than a timer. The answer tells which it was.
+    AwaitMigration {
+        /// The session.
+        session: SessionName,
+        /// The time of the timer in milliseconds.
+        millis: u64,
+    },
     /// Awaits an activity on a session, opened or not.
     OnSession {
         /// Which activity.

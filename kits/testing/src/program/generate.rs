@@ -211,9 +211,22 @@ fn own() -> impl Strategy<Value = Own> {
     Union::new_weighted(vec![
         (3, name(names::SESSIONS).prop_map(Own::OpenSessionWithId).boxed()),
         (2, Just(Own::OpenSession).boxed()),
+        (2, open_with().boxed()),
         (2, session().prop_map(Own::CloseSession).boxed()),
+        (1, migration().boxed()),
         (3, on_session.prop_map(|(name, input, session)| Own::OnSession { name, input, session }).boxed()),
     ])
+}
+
+fn open_with() -> impl Strategy<Value = Own> {
+    let idle = option::weighted(0.3, Just(20_000));
+    (name(names::SESSIONS), any::<bool>(), idle)
+        .prop_map(|(id, serial, idle_millis)| Own::OpenSessionWith { id, serial, idle_millis })
+}
+
+fn migration() -> impl Strategy<Value = Own> {
+    (session(), select(&[50, 4_000][..]))
+        .prop_map(|(session, millis)| Own::AwaitMigration { session, millis })
 }
 
 fn session() -> impl Strategy<Value = SessionName> {

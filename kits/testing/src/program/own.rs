@@ -2,12 +2,13 @@
 //!
 //! The peer has a file of the same name that refuses these statements.
 
-use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
+use std::time::Duration;
 
-use steadfast_core::ENGINE_SESSION_PREFIX;
+use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
+use steadfast_core::{ENGINE_SESSION_PREFIX, SessionConcurrency, SessionOptions};
 
 use super::{
-    api::{EventKind, WorkItem},
+    api::{Either2, EventKind, WorkItem},
     ast::{Block, Own, SessionName},
     interpret::{Flow, Scope, told},
     journal::Call,
@@ -19,7 +20,11 @@ pub(super) fn run<'a>(scope: &'a mut Scope, own: &'a Own) -> BoxFuture<'a, Flow>
         scope.answer = match own {
             Own::OpenSession => scope.open_session().await,
             Own::OpenSessionWithId(id) => scope.open_session_with_id(id).await,
+            Own::OpenSessionWith { id, serial, idle_millis } => {
+                scope.open_session_with(id, *serial, *idle_millis).await
+            }
             Own::CloseSession(session) => scope.close_session(*session).await,
+            Own::AwaitMigration { session, millis } => scope.await_migration(*session, *millis).await,
             Own::OnSession { name, input, session } => {
                 let (input, session) = (scope.text(*input), scope.session(*session));
                 scope.journal.note(Call::Activity {
@@ -72,6 +77,30 @@ impl Scope {
     async fn open_session_with_id(&mut self, id: &str) -> String {
         self.journal.note(Call::OpenSession { id: Some(id.to_owned()) });
         told(self.ctx.open_session_with_id(id).await)
+    }
+
+    async fn open_session_with(&mut self, id: &str, serial: bool, idle_millis: Option<u64>) -> String {
+        self.journal.note(Call::OpenSession { id: Some(id.to_owned()) });
+        let mut options = SessionOptions::default().with_id(id);
+        if serial {
+            options = options.with_concurrency(SessionConcurrency::Serial);
+        }
+        if let Some(millis) = idle_millis {
+            options = options.with_idle_timeout(Duration::from_millis(millis));
+        }
+        told(self.ctx.open_session_with(options).await)
+    }
+
+    async fn await_migration(&mut self, session: SessionName, millis: u64) -> String {
+        let id = self.session(session);
+        let moved = self.ctx.wait_for_session_migration(&id);
+        self.journal.note(Call::Timer);
+        let timer = self.ctx.schedule_timer(Duration::from_millis(millis));
+        match self.ctx.select2(moved, timer).await {
+            // The number of the attachment would differ between two runs of one story.
+            Either2::First(_) => "moved".to_owned(),
+            Either2::Second(()) => "stayed".to_owned(),
+        }
     }
 
     async fn close_session(&mut self, session: SessionName) -> String {

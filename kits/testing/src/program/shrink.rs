@@ -114,6 +114,9 @@ fn simplifications(step: &Step) -> Vec<Vec<Step>> {
         Step::Own(Own::Gather(all)) => {
             fewer(all).into_iter().map(|all| Step::Own(Own::Gather(all))).collect()
         }
+        Step::Own(Own::OpenSessionWith { id, serial, idle_millis }) if *serial || idle_millis.is_some() => {
+            vec![Step::Own(Own::OpenSessionWith { id, serial: false, idle_millis: None })]
+        }
         Step::Repeat { times, body } if *times > 1 => {
             vec![Step::Repeat { times: times - 1, body: body.clone() }]
         }

@@ -97,7 +97,17 @@ impl Own {
         match self {
             Self::OpenSession => line(f, depth, "open a session"),
             Self::OpenSessionWithId(id) => line(f, depth, format_args!("open session {id}")),
+            Self::OpenSessionWith { id, serial, idle_millis } => {
+                let kind = if *serial { "serial session" } else { "session" };
+                match idle_millis {
+                    Some(millis) => line(f, depth, format_args!("open {kind} {id}, idle after {millis} ms")),
+                    None => line(f, depth, format_args!("open {kind} {id}")),
+                }
+            }
             Self::CloseSession(session) => line(f, depth, format_args!("close {session}")),
+            Self::AwaitMigration { session, millis } => {
+                line(f, depth, format_args!("await a move of {session}, at most {millis} ms"))
+            }
             Self::OnSession { name, input, session } => {
                 line(f, depth, format_args!("await activity {name}({input}) on {session}"))
             }

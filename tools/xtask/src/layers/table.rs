@@ -26,6 +26,7 @@ const TESTING: &str = "steadfast-testing";
 const FACADE: &str = "steadfast";
 const AUDIT: &str = "steadfast-audit";
 const BROKEN: &str = "steadfast-broken";
+const BROKEN_SQLITE: &str = "steadfast-broken-sqlite";
 const DISK: &str = "steadfast-disk";
 const MUTANTS: &str = "steadfast-mutants";
 const COMPAT: &str = "steadfast-compat";
@@ -83,10 +84,18 @@ pub(super) const TABLE: &[Row] = &[
     Row { package: "steadfast-disk", may_use: &[TESTING], tests_may_use: &[CORE, CLOCK, STORE, SQLITE] },
     // Its build copies the runtime, so it uses what that uses.
     Row { package: BROKEN, may_use: &[CORE, CLOCK, STORE, CLIENT], tests_may_use: &[] },
-    // It plays the whole engine on every store that a simulated machine can have, and broken copies of it.
+    // Its build copies the SQLite store, so it uses what that uses.
+    Row { package: BROKEN_SQLITE, may_use: &[CORE, CLOCK, STORE], tests_may_use: &[] },
+    // It plays the whole engine on every store that a simulated machine can have.
     Row {
         package: "steadfast-simulation",
-        may_use: &[CORE, CLOCK, STORE, MEMORY, SQLITE, FACADE, TESTING, AUDIT, BROKEN, DISK, MUTANTS],
+        may_use: &[CORE, CLOCK, STORE, RUNTIME, MEMORY, SQLITE, FACADE, TESTING, AUDIT, DISK],
+        tests_may_use: &[],
+    },
+    // It is the simulation, built with broken copies.
+    Row {
+        package: "steadfast-mutations",
+        may_use: &[CORE, CLOCK, STORE, MEMORY, FACADE, TESTING, AUDIT, DISK, BROKEN, BROKEN_SQLITE, MUTANTS],
         tests_may_use: &[],
     },
     // It runs real processes on every store with code that a user would write, and audits what they did.

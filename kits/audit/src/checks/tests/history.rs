@@ -1,10 +1,13 @@
 //! Broken histories and rows.
 
 use steadfast_core::{ErrorDetails, EventKind, SessionKey};
-use steadfast_store::{ExecutionState, Gauges, SessionInfo, TurnState};
+use steadfast_store::{ExecutionState, Gauges, Queue, SessionInfo, SetAside, TurnState};
 
 use super::*;
-use crate::checks::{end, history, state};
+use crate::{
+    Told,
+    checks::{end, history, state},
+};
 
 fn well() -> Case {
     with(case(Vec::new()), "i", 1, vec![started(), scheduled(), result(2, "r"), completed("x")])
@@ -201,4 +204,81 @@ fn values_and_a_status_that_no_history_set_are_noticed() {
     }
     assert_eq!(found(state::values_are_those_of_the_history, &case), ["I2"]);
     assert_eq!(found(state::the_custom_status_is_that_of_the_history, &case), ["I2"]);
+}
+
+#[test]
+fn a_row_that_is_set_aside_is_noticed() {
+    let mut case = well();
+    assert!(found(end::nothing_is_set_aside, &case).is_empty());
+    case.records.set_aside.push(SetAside {
+        id: 1,
+        queue: Queue::Worker,
+        instance: Some("i".to_owned()),
+        payload: "{".to_owned(),
+        reason: "torn".to_owned(),
+        attempts: 10,
+        at_ms: BEGAN_MS,
+    });
+    assert_eq!(found(end::nothing_is_set_aside, &case), ["I12"]);
+}
+
+/// A case in which activity 2 of `i` was poison after so many deliveries.
+fn poisoned(attempt_count: u32) -> Case {
+    let (instance, activity_name) = ("i".to_owned(), "a".to_owned());
+    let message_type =
+        steadfast_core::PoisonMessageType::Activity { instance, execution_id: 1, activity_name, activity_id: 2 };
+    let details =
+        ErrorDetails::Poison { attempt_count, max_attempts: 10, message_type, message: String::new() };
+    let failed = (Some(2), EventKind::ActivityFailed { details });
+    with(case(Vec::new()), "i", 1, vec![started(), scheduled(), failed])
+}
+
+#[test]
+fn an_activity_that_is_poison_and_killed_nothing_is_noticed() {
+    let check = end::no_activity_is_poison_for_no_reason;
+    assert_eq!(found(check, &poisoned(11)), ["I12"]);
+    let mut lacked = poisoned(11);
+    lacked.terms.lacks.insert("p".to_owned(), ["a".to_owned()].into());
+    assert!(found(check, &lacked).is_empty());
+    let mut other = poisoned(11);
+    other.terms.lacks.insert("p".to_owned(), ["b".to_owned()].into());
+    assert_eq!(found(check, &other), ["I12"], "another activity is lacked");
+    let mut early = poisoned(10);
+    early.terms.lacks.insert("p".to_owned(), ["a".to_owned()].into());
+    assert_eq!(found(check, &early), ["I12"], "too few deliveries");
+    let mut deadly = poisoned(11);
+    deadly.evidence = Evidence::of((0..11).map(|at| fault(at, FaultKind::Killed, "p", 0)).collect());
+    assert!(found(check, &deadly).is_empty());
+}
+
+#[test]
+fn a_second_parent_that_is_told_of_a_child_that_is_not_its_own_is_noticed() {
+    let check = history::a_child_has_one_parent;
+    assert!(found(check, &family("x")).is_empty());
+    let (name, input) = ("Kid".to_owned(), String::new());
+    let child = EventKind::SubOrchestrationScheduled { name, instance: "kid".to_owned(), input };
+    let told = |answer| {
+        let history = vec![started(), (None, child.clone()), (Some(2), answer)];
+        found(check, &with(family("x"), "j", 1, history))
+    };
+    let refused = EventKind::SubOrchestrationFailed {
+        details: ErrorDetails::Application {
+            kind: steadfast_core::AppErrorKind::OrchestrationFailed,
+            message: "kid already exists".to_owned(),
+            retryable: false,
+        },
+    };
+    assert!(told(refused).is_empty());
+    assert_eq!(told(EventKind::SubOrchestrationCompleted { result: "x".to_owned() }), ["I9"]);
+}
+
+#[test]
+fn values_of_executions_that_a_client_removed_are_not_looked_for() {
+    let mut case = with(case(Vec::new()), "i", 2, vec![started()]);
+    for instance in case.records.instances.values_mut() {
+        instance.values.insert("k".to_owned(), "v".to_owned());
+    }
+    assert_eq!(found(state::values_are_those_of_the_history, &case), ["I2"]);
+    case.evidence = Evidence::of(vec![at(1, Fact::Asked(Told::Pruned("i".to_owned())))]);
+    assert!(found(state::values_are_those_of_the_history, &case).is_empty());
 }

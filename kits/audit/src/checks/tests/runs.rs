@@ -3,7 +3,10 @@
 use steadfast_core::EventKind;
 
 use super::*;
-use crate::checks::runs;
+use crate::{
+    checks::runs,
+    watch::tests::{a_lease_that_was_outlived, a_turn_that_waited},
+};
 
 #[test]
 fn a_result_that_no_run_had_is_noticed() {
@@ -79,4 +82,43 @@ fn a_withdrawn_activity_that_begins_is_noticed() {
 fn a_withdrawn_activity_that_goes_on_is_noticed() {
     assert!(found(runs::withdrawn_activities_end_at_once, &withdrawn(50, 60)).is_empty());
     assert_eq!(found(runs::withdrawn_activities_end_at_once, &withdrawn(50, 70)), ["F24"]);
+}
+
+#[test]
+fn a_delivery_to_a_process_without_the_code_excuses_that_activity_only() {
+    let second = Run { attempt: 2, ..run(1, "q") };
+    let lacking = |name: &str, from: u64| {
+        let mut case = case(vec![at(from, Fact::Process("p".to_owned(), Life::Started)), began(60, &second)]);
+        case.terms.lacks.insert("p".to_owned(), [name.to_owned()].into());
+        found(runs::deliveries_count_deaths_only, &case)
+    };
+    assert!(lacking("a", 1).is_empty());
+    assert_eq!(lacking("b", 1), ["I12"], "another activity");
+    assert_eq!(lacking("a", 70), ["I12"], "a process of later");
+}
+
+#[test]
+fn a_turn_that_comes_late_in_a_calm_is_noticed() {
+    let waited = |for_ms, entries| {
+        let mut case = case(entries);
+        case.terms.watch = Some(a_turn_that_waited(for_ms));
+        found(runs::turns_are_prompt, &case)
+    };
+    assert!(waited(4_000, vec![begins("p")]).is_empty());
+    assert_eq!(waited(6_000, vec![begins("p")]), ["I7"]);
+    assert!(waited(6_000, vec![begins("p"), fault(190, FaultKind::Cut, "p", 20)]).is_empty());
+    let stepped = vec![begins("p"), fault(190, FaultKind::Stepped, "p", 0)];
+    assert_eq!(waited(6_000, stepped), ["I7"], "the clock of a worker excuses nothing");
+}
+
+#[test]
+fn a_lease_that_its_holder_outlived_and_did_not_excuse_is_noticed() {
+    let outlived = |excused, kind| {
+        let mut case = case(vec![begins("p"), fault(1, kind, "p", 35)]);
+        case.terms.watch = Some(a_lease_that_was_outlived(excused));
+        found(runs::outlived_deliveries_are_excused, &case)
+    };
+    assert_eq!(outlived(false, FaultKind::Paused), ["I12"]);
+    assert!(outlived(true, FaultKind::Paused).is_empty());
+    assert!(outlived(false, FaultKind::Killed).is_empty());
 }

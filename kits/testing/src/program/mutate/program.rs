@@ -110,7 +110,8 @@ fn call_of(step: &Step) -> Option<Likeness> {
         Step::ClearValues => ("clear all", ""),
         Step::Status(_) => ("status", ""),
         Step::Own(Own::OpenSession) => ("open", ""),
-        Step::Own(Own::OpenSessionWithId(id)) => ("open", *id),
+        Step::Own(Own::OpenSessionWithId(id) | Own::OpenSessionWith { id, .. }) => ("open", *id),
+        Step::Own(Own::AwaitMigration { .. }) => ("timer", ""),
         Step::Own(Own::CloseSession(_)) => ("close", ""),
         Step::Own(Own::OnSession { name, .. }) => ("activity", *name),
         Step::Own(Own::Gather(_))
@@ -164,7 +165,7 @@ fn change_field(step: &mut Step, field: usize) {
         (Step::Detach { name, .. }, _) => *name = INTRUDER,
         (Step::SetValue { value, .. }, 0 | 1) => *value = intruder,
         (Step::SetValue { key, .. }, _) | (Step::ClearValue(key), _) => *key = INTRUDER,
-        (Step::Own(Own::OpenSessionWithId(id)), _) => *id = INTRUDER,
+        (Step::Own(Own::OpenSessionWithId(id) | Own::OpenSessionWith { id, .. }), _) => *id = INTRUDER,
         (Step::Own(Own::CloseSession(session)), _) => *session = SessionName::Id(INTRUDER),
         (Step::Own(Own::OnSession { input, .. }), 0) => *input = intruder,
         (Step::Own(Own::OnSession { name, .. }), _) => *name = INTRUDER,

@@ -1,4 +1,4 @@
-//! The whole kit on a SQLite file, random walks against the memory store included.
+//! A SQLite file as a subject of the conformance kit, and the store that it is compared with.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,13 +9,14 @@ use rusqlite::Connection;
 use steadfast_clock::Clock;
 use steadfast_conformance::{BoxError, Damage, Subject, async_trait};
 use steadfast_memory::MemoryStore;
-use steadfast_sqlite::{SqliteOptions, SqliteProvider};
+use steadfast_sqlite::{SqliteOptions, SqliteProvider, Threads};
 use steadfast_store::Provider;
 use tempfile::TempDir;
 
 /// Opens each store in a folder of its own, which lives as long as the store.
 #[derive(Default)]
-struct File {
+pub struct File {
+    threads: Threads,
     opened: Mutex<BTreeMap<usize, Opened>>,
 }
 
@@ -25,6 +26,11 @@ struct Opened {
 }
 
 impl File {
+    /// Opens stores whose statements run there.
+    pub fn on(threads: Threads) -> Self {
+        Self { threads, ..Self::default() }
+    }
+
     async fn open_in(
         &self,
         folder: Arc<TempDir>,
@@ -32,7 +38,9 @@ impl File {
     ) -> Result<Arc<dyn Provider>, BoxError> {
         let steps = Arc::new(AtomicU64::new(0));
         let count_steps = Some(Arc::clone(&steps));
-        let options = SqliteOptions { clock, other_processes: None, count_steps, ..SqliteOptions::default() };
+        let threads = self.threads;
+        let options =
+            SqliteOptions { clock, threads, other_processes: None, count_steps, ..SqliteOptions::default() };
         let url = format!("sqlite:{}", file_of(&folder).display());
         let provider: Arc<dyn Provider> = Arc::new(SqliteProvider::new(&url, Some(options)).await?);
         self.opened().insert(address(&provider), Opened { folder, steps });
@@ -47,7 +55,10 @@ impl File {
 #[async_trait]
 impl Subject for File {
     fn name(&self) -> &str {
-        "sqlite"
+        match self.threads {
+            Threads::Own => "sqlite",
+            Threads::Caller => "sqlite, inline",
+        }
     }
 
     async fn open(&self, clock: Arc<dyn Clock>) -> Result<Arc<dyn Provider>, BoxError> {
@@ -68,6 +79,13 @@ impl Subject for File {
         let opened = self.opened().remove(&address(&provider));
         drop(provider);
         drop(opened);
+    }
+
+    fn walks(&self) -> u64 {
+        match self.threads {
+            Threads::Own => 10,
+            Threads::Caller => 3,
+        }
     }
 
     fn goes_by_this_machine(&self) -> bool {
@@ -101,7 +119,7 @@ impl Subject for File {
 }
 
 /// The memory store, which random walks compare the file with.
-struct Oracle;
+pub struct Oracle;
 
 #[async_trait]
 impl Subject for Oracle {
@@ -120,8 +138,4 @@ fn address(provider: &Arc<dyn Provider>) -> usize {
 
 fn file_of(folder: &TempDir) -> PathBuf {
     folder.path().join("store.db")
-}
-
-fn main() {
-    steadfast_conformance::main_with_oracle(Arc::new(File::default()), Arc::new(Oracle));
 }

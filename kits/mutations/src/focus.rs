@@ -3,16 +3,15 @@
 
 use std::time::Duration;
 
-use steadfast_testing::program::dice::Dice;
-
-use crate::{
-    story::{Happening, Story, Target, Trouble},
+use steadfast_mutations::{
+    story::{Happening, Story, Target, Trouble, Worker},
     wire::{Disturbance, Failure, Planned},
 };
+use steadfast_testing::program::dice::Dice;
 
 /// A kind of trouble that stories get more of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Focus {
+pub(crate) enum Focus {
     /// Nothing is added.
     Any,
     /// One worker, and nothing goes wrong.
@@ -25,6 +24,12 @@ pub(super) enum Focus {
     Slows,
     /// Calls of this method fail.
     Fails(&'static str),
+    /// Processes die at calls of this method.
+    Dies(&'static str),
+    /// Three workers, and nothing goes wrong.
+    Crowd,
+    /// Named workers are started again while their older processes run on.
+    Twins,
     /// Workers are killed and back at once, and cannot register.
     Restarts,
     /// Workers drain.
@@ -39,23 +44,33 @@ pub(super) enum Focus {
     Messages,
 }
 
+/// How many workers compete for the same work.
+const CROWD: usize = 3;
+
 impl Focus {
     /// Returns the focus for a mutant.
-    pub(super) fn of(mutant: &str) -> Self {
+    pub(crate) fn of(mutant: &str) -> Self {
         let named = FOCUSED.iter().find(|(name, _)| *name == mutant);
         named.map_or(Self::Any, |(_, focus)| *focus)
     }
 
     /// Adds the events of the focus to a story.
-    pub(super) fn applied(self, mut story: Story) -> Story {
+    pub(crate) fn applied(self, mut story: Story) -> Story {
         let mut dice = Dice::new(story.seed ^ 0xF0C5);
-        if matches!(self, Self::Alone | Self::Pauses | Self::Drains | Self::Messages) {
+        if matches!(
+            self,
+            Self::Alone | Self::Crowd | Self::Pauses | Self::Slows | Self::Drains | Self::Messages
+        ) {
             story.events.retain(|event| !event.what.is_fault());
         }
         if self == Self::Alone {
             story.workers.truncate(1);
         }
-        if self == Self::Restarts {
+        if matches!(self, Self::Crowd | Self::Twins | Self::Dies(_)) {
+            story.workers.resize_with(CROWD, Worker::plain);
+            story.workers.iter_mut().for_each(|worker| worker.sessions = worker.sessions.max(3));
+        }
+        if matches!(self, Self::Restarts | Self::Twins) {
             story.workers.iter_mut().for_each(|worker| worker.named = true);
         }
         if self == Self::Messages {
@@ -81,7 +96,9 @@ impl Focus {
         let fails = Disturbance::Fails(Failure::Busy);
         let mut also = None;
         let what = match self {
-            Self::Any | Self::Alone => return,
+            Self::Any | Self::Alone | Self::Crowd => return,
+            Self::Twins => Trouble::Twin(worker, long),
+            Self::Dies(method) => planned(method, Disturbance::DiesBefore),
             Self::Pauses => Trouble::Freeze(worker, long),
             Self::Slows => Trouble::Slow(worker, Duration::from_secs(6), long),
             Self::LateWork => {
@@ -113,7 +130,7 @@ impl Focus {
 }
 
 /// The mutants that need more than what any story has.
-const FOCUSED: &[(&str, Focus)] = &[
+pub(crate) const FOCUSED: &[(&str, Focus)] = &[
     ("one_failed_renewal_loses_the_lease", Focus::Fails("renew")),
     ("what_is_owed_is_forgotten", Focus::Fails("abandon")),
     ("a_delivery_that_was_outlived_is_not_excused", Focus::Pauses),
@@ -136,12 +153,25 @@ const FOCUSED: &[(&str, Focus)] = &[
     ("an_expired_session_is_never_claimed", Focus::Kills),
     ("a_renewal_revives_an_expired_session", Focus::Pauses),
     ("runs_are_numbered_by_execution", Focus::Deletions),
+    ("a_leased_instance_is_leased_again", Focus::Slows),
+    ("an_expired_lease_of_a_turn_never_ends", Focus::Dies("commit_turn")),
+    ("a_live_lease_of_a_turn_is_ended", Focus::Slows),
+    ("messages_are_read_from_the_newest", Focus::Messages),
+    ("an_excuse_takes_nothing_back", Focus::Pauses),
+    ("work_is_not_excused_after_the_next_fetch", Focus::Pauses),
+    ("an_expired_lease_of_work_never_ends", Focus::Kills),
+    ("a_live_session_is_claimed_by_any_process", Focus::Crowd),
+    ("work_of_a_live_session_is_given_to_any_process", Focus::Crowd),
+    ("a_renewal_of_a_session_extends_nothing", Focus::Crowd),
+    ("an_owner_is_known_by_its_node_alone", Focus::Twins),
+    ("an_older_process_of_a_node_is_heard", Focus::Twins),
+    ("a_takeover_keeps_the_epoch", Focus::Crowd),
 ];
 
 /// The mutants of the memory store that stories are known to observe. Most others break what no runtime asks
 /// for, or what only a page, a text or a count of the client shows; some survived for a reason that is not
 /// known (decision 0014). The conformance kit catches each of them.
-const OBSERVED: &[&str] = &[
+pub(crate) const OBSERVED: &[&str] = &[
     "leased_instances_are_leased_again",
     "a_batch_is_in_reverse_order",
     "runs_are_numbered_by_execution",
@@ -163,9 +193,12 @@ const OBSERVED: &[&str] = &[
     "a_stray_holds_up_everything",
     "withdrawn_work_is_told_as_lost",
     "refused_work_is_counted_although_a_live_worker_lists_it",
+    "continue_as_new_closes_the_sessions",
+    "work_is_not_excused_after_the_next_fetch",
+    "attempts_of_messages_are_not_counted",
 ];
 
 /// Tells whether stories observe a mutant of the memory store.
-pub(super) fn is_observed(mutant: &str) -> bool {
+pub(crate) fn is_observed(mutant: &str) -> bool {
     OBSERVED.contains(&mutant)
 }

@@ -1,0 +1,206 @@
+//! What happens in a world: the troubles of its story, and their ends.
+
+use std::time::Duration;
+
+use steadfast_audit::FaultKind;
+
+use super::{Act, World, worker::Stop};
+use crate::{
+    client,
+    ground::{DiskTrouble, Machine},
+    journal::Noted,
+    process::Process,
+    story::Trouble,
+    wire::Line,
+};
+
+impl World<'_> {
+    pub(super) fn act(&mut self, act: Act) -> std::io::Result<()> {
+        match act {
+            Act::Event(number) => self.happen(number)?,
+            Act::Start(number) => self.start(number)?,
+            Act::Thaw(number) => {
+                if let Some(seat) = self.seats.get_mut(number) {
+                    seat.frozen = seat.frozen.saturating_sub(1);
+                    self.journal.note(Noted::World(format!("worker {number} goes on")));
+                }
+            }
+            Act::Wake(number, slept) => {
+                if let Some(seat) = self.seats.get_mut(number) {
+                    seat.host.woke_after(slept);
+                    seat.frozen = seat.frozen.saturating_sub(1);
+                    self.journal.note(Noted::World(format!("the machine of worker {number} wakes")));
+                }
+            }
+            Act::Mend(number) => {
+                self.seats.get(number).iter().for_each(|seat| seat.line.mend());
+                self.journal.note(Noted::World(format!("worker {number} reaches the store again")));
+            }
+            Act::MendAll => {
+                self.lines().for_each(Line::mend);
+                self.journal.note(Noted::World("the store can be reached again".to_owned()));
+            }
+            Act::MakeRoom => {
+                match self.ground.machine() {
+                    Some(machine) => machine.fill(false),
+                    None => self.lines().for_each(Line::make_room),
+                }
+                self.journal.note(Noted::World("the disk has room again".to_owned()));
+            }
+            Act::KillGhost(id) => self.ghosts.get(&id).iter().for_each(|ghost| ghost.process.life().end()),
+            Act::Hasten(number) => {
+                self.seats.get(number).iter().for_each(|seat| seat.line.slow(Duration::ZERO));
+            }
+            Act::Instance(number) => match self.client_place() {
+                Ok(place) => self.client.spawn(client::start(&place, number)),
+                Err(error) => self.journal.note(Noted::World(format!("the client has no store: {error}"))),
+            },
+        }
+        Ok(())
+    }
+
+    fn happen(&mut self, number: usize) -> std::io::Result<()> {
+        let Some(event) = self.story.events.get(number) else { return Ok(()) };
+        self.journal.note(Noted::World(event.what.to_string()));
+        crate::audit::note_faults(&self.journal, &event.what, |number| {
+            self.seats.get(number).map(|seat| format!("w{number}.{}", seat.starts))
+        });
+        match event.what.clone() {
+            Trouble::Kill(number, back) => self.kill(number, back),
+            Trouble::Freeze(number, lasts) => self.freeze(number, lasts, Act::Thaw(number)),
+            Trouble::Sleep(number, lasts) => self.sleep(number, lasts),
+            Trouble::Step(number, by) => self.seats.get(number).iter().for_each(|seat| seat.host.step(by)),
+            Trouble::StepStore(by) => self.ground.host().step(by),
+            Trouble::Cut(number, lasts) => self.cut(number, lasts),
+            Trouble::Outage(lasts) => {
+                self.lines().for_each(Line::cut);
+                self.later(lasts, Act::MendAll);
+            }
+            Trouble::Full(lasts) => {
+                match self.ground.machine() {
+                    Some(machine) => machine.fill(true),
+                    None => self.lines().for_each(Line::fill),
+                }
+                self.later(lasts, Act::MakeRoom);
+            }
+            Trouble::Slow(number, by, lasts) => {
+                self.seats.get(number).iter().for_each(|seat| seat.line.slow(by));
+                self.later(lasts, Act::Hasten(number));
+            }
+            Trouble::Disturb(number, planned) => {
+                self.seats.get(number).iter().for_each(|seat| seat.line.plan(planned));
+            }
+            Trouble::DisturbClient(planned) => self.client_line.plan(planned),
+            Trouble::Drain(number, back) => self.stop(number, Stop::Drain, back),
+            Trouble::Deploy(number, worker, back) => {
+                self.seats.get_mut(number).into_iter().for_each(|seat| seat.next = Some(worker.clone()));
+                self.stop(number, Stop::ShutDown, back);
+            }
+            Trouble::Twin(number, lasts) => return self.twin(number, lasts),
+            Trouble::Disk(DiskTrouble::Power(back)) => return self.restart_machine(back),
+            Trouble::Disk(trouble) => {
+                let machine = self.ground.machine();
+                machine.zip(trouble.fault()).into_iter().for_each(|(machine, fault)| machine.plan(fault));
+            }
+            what => self.call(what),
+        }
+        Ok(())
+    }
+
+    /// Lets a client make a call.
+    fn call(&mut self, what: Trouble) {
+        let place = match self.client_place() {
+            Ok(place) => place,
+            Err(error) => {
+                return self.journal.note(Noted::World(format!("the client has no store: {error}")));
+            }
+        };
+        match what {
+            Trouble::Cancel(target) => self.client.spawn(client::cancel(&place, target)),
+            Trouble::Terminate(target) => self.client.spawn(client::terminate(&place, target)),
+            Trouble::Delete(target) => self.client.spawn(client::delete(&place, target)),
+            // A story that was cut down may have fewer instances.
+            Trouble::StartAnew(number) if number >= self.story.instances.len() => {}
+            Trouble::StartAnew(number) => self.client.spawn(client::start_anew(&place, number)),
+            Trouble::Raise(target, name) => self.client.spawn(client::raise(&place, target, name)),
+            Trouble::Enqueue(target, name) => self.client.spawn(client::enqueue(&place, target, name)),
+            Trouble::Release(of, session) => self.client.spawn(client::release(&place, of, session)),
+            Trouble::Prune(target) => self.client.spawn(client::prune(&place, target)),
+            Trouble::Inspect(target) => self.client.spawn(client::inspect(&place, target)),
+            _ => {}
+        }
+    }
+
+    /// Returns the lines of all workers and of the client.
+    fn lines(&self) -> impl Iterator<Item = &Line> {
+        self.seats.iter().map(|seat| &seat.line).chain([&self.client_line])
+    }
+
+    fn kill(&mut self, number: usize, back: Duration) {
+        if let Some(seat) = self.seats.get_mut(number)
+            && let Some(running) = &seat.running
+        {
+            running.process.life().end();
+            seat.restart = back;
+        }
+    }
+
+    /// Starts a worker again while its older process runs on for a while.
+    fn twin(&mut self, number: usize, lasts: Duration) -> std::io::Result<()> {
+        if let Some(older) = self.seats.get_mut(number).and_then(|seat| seat.running.take()) {
+            self.planned += 1;
+            let id = self.planned;
+            self.ghosts.insert(id, older);
+            self.later(lasts, Act::KillGhost(id));
+            self.start(number)?;
+        }
+        Ok(())
+    }
+
+    /// Lets the machine of a worker sleep. If all processes are on it, nothing happens meanwhile.
+    fn sleep(&mut self, number: usize, lasts: Duration) {
+        let Some(machine) = self.ground.machine() else {
+            return self.freeze(number, lasts, Act::Wake(number, lasts));
+        };
+        self.journal.fault(FaultKind::Paused, None, lasts);
+        self.time.move_to(self.time.now().saturating_add(lasts));
+        machine.host().woke_after(lasts);
+        // The store extends live leases by the sleep, which the watch does not follow.
+        self.ground.watch().lose_sight();
+    }
+
+    /// The power fails: every process of the machine is dead, and the disk has what arrived.
+    pub(super) fn restart_machine(&mut self, back: Duration) -> std::io::Result<()> {
+        if self.ground.machine().is_none() {
+            return Ok(());
+        }
+        self.journal.note(Noted::World("the power fails".to_owned()));
+        self.client.life().end();
+        self.client_store = None;
+        self.client = Process::new()?;
+        self.ghosts.values().for_each(|ghost| ghost.process.life().end());
+        for seat in &mut self.seats {
+            if let Some(running) = &seat.running {
+                running.process.life().end();
+                seat.restart = back;
+            }
+        }
+        self.bury();
+        self.ground.machine().into_iter().for_each(Machine::restart);
+        Ok(())
+    }
+
+    fn freeze(&mut self, number: usize, lasts: Duration, end: Act) {
+        if let Some(seat) = self.seats.get_mut(number) {
+            seat.frozen += 1;
+            self.later(lasts, end);
+        }
+    }
+
+    fn cut(&mut self, number: usize, lasts: Duration) {
+        if let Some(seat) = self.seats.get(number) {
+            seat.line.cut();
+            self.later(lasts, Act::Mend(number));
+        }
+    }
+}
