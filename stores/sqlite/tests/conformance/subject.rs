@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 /// Opens each store in a folder of its own, which lives as long as the store.
 #[derive(Default)]
-pub struct File {
+pub(crate) struct File {
     threads: Threads,
     opened: Mutex<BTreeMap<usize, Opened>>,
 }
@@ -27,7 +27,7 @@ struct Opened {
 
 impl File {
     /// Opens stores whose statements run there.
-    pub fn on(threads: Threads) -> Self {
+    pub(crate) fn on(threads: Threads) -> Self {
         Self { threads, ..Self::default() }
     }
 
@@ -119,7 +119,7 @@ impl Subject for File {
 }
 
 /// The memory store, which random walks compare the file with.
-pub struct Oracle;
+pub(crate) struct Oracle;
 
 #[async_trait]
 impl Subject for Oracle {
