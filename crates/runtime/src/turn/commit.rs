@@ -1,6 +1,7 @@
 //! Committing a turn whose code has run: retries while the store is away, and the end of an execution whose
 //! commit the store refuses.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use steadfast_core::WorkItem;
@@ -14,6 +15,7 @@ use super::step::SteppedTurn;
 use super::warm::WarmExecution;
 use crate::dispatch::until_stopped;
 use crate::runtime::RuntimeShared;
+use crate::session::{self, SessionsOfTurn};
 
 /// The waits between the tries of a commit, in milliseconds. After the last one the turn is abandoned and
 /// runs again.
@@ -43,10 +45,11 @@ impl TurnProcess {
         let children = TurnChildren::of(&turn);
         let events = execution.last_event_id();
         let traceparent = self.standing.traceparent();
+        let closed_sessions = session::closed_by(&turn);
         let mut commit = self.shared.commit_of(turn, identity.execution_id, traceparent).await;
         commit.messages.extend(collisions.iter().cloned().map(Message::from));
         self.standing.turns += 1;
-        match self.shared.commit(&self.token, commit).await {
+        match self.shared.commit(&self.token, commit, &closed_sessions).await {
             CommitEnd::Committed(run) => {
                 self.shared.running_activities.cancel(&cancelled);
                 self.count(&identity, &verdict, start.as_ref(), events);
@@ -116,8 +119,23 @@ impl RuntimeShared {
     }
 
     /// Commits a turn. An error of the store that is not final never becomes a failure of the application's
-    /// (F8, G8): the turn is given back and runs again, which repeats no effect.
-    pub(super) async fn commit(&self, token: &LeaseToken, commit: TurnCommit) -> CommitEnd {
+    /// (F8, G8): the turn is given back and runs again, which repeats no effect. `closed_sessions` lists the
+    /// sessions that the turn closes.
+    pub(super) async fn commit(
+        self: &Arc<Self>,
+        token: &LeaseToken,
+        commit: TurnCommit,
+        closed_sessions: &[String],
+    ) -> CommitEnd {
+        let sessions = SessionsOfTurn::of(self, &commit);
+        let end = self.hand_in(token, commit).await;
+        if let (CommitEnd::Committed(_), Some(sessions)) = (&end, sessions) {
+            sessions.committed(self, closed_sessions);
+        }
+        end
+    }
+
+    async fn hand_in(&self, token: &LeaseToken, commit: TurnCommit) -> CommitEnd {
         let mut retries = RETRIES_MS.iter();
         loop {
             let error = match self.store.commit_turn(token, commit.clone()).await {
