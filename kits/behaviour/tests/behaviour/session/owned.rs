@@ -71,7 +71,7 @@ fn plays() -> OrchestrationRegistryBuilder {
 }
 
 /// Starts a runtime that has the plays.
-async fn acts(
+pub(crate) async fn acts(
     stage: &Stage,
     id: &str,
     gate: &Gate,
@@ -95,12 +95,12 @@ async fn cut_off(stage: &Stage, id: &str, gate: &Gate, faults: &Faults) -> Arc<R
 }
 
 /// Takes activities and no turns.
-fn only_works(options: &mut RuntimeOptions) {
+pub(crate) fn only_works(options: &mut RuntimeOptions) {
     options.orchestration_concurrency = 0;
 }
 
 /// Takes turns and no activities.
-fn only_decides(options: &mut RuntimeOptions) {
+pub(crate) fn only_decides(options: &mut RuntimeOptions) {
     options.worker_concurrency = 0;
 }
 
