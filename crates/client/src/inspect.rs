@@ -163,8 +163,8 @@ impl Client {
 
     /// Lists one page of the sessions that look leaked: an orchestration opened them, no activity of them ran
     /// for `unused_for`, and none is queued. An orchestration that merely waits for long is among them. The
-    /// times are compared by the store's clock. `after` is [`LeakedSessions::next`] of the page before, `None`
-    /// for the first page.
+    /// times are compared by the store's clock. `after` is [`LeakedSessions::next`] of the page before,
+    /// `None` for the first page.
     ///
     /// A page is made of up to [`MAX_PAGE`] open sessions, most of which are not leaked: it may be empty
     /// although others follow.

@@ -69,7 +69,7 @@ pub(crate) fn claim(
 /// that it still holds the session, and the time of a shutdown is not up.
 pub(crate) async fn attach(shared: &RuntimeShared, session: &Session) -> bool {
     let attach = async {
-        session.until_former_is_gone().await;
+        session.until_former_is_detached().await;
         hooks::attach(shared, session).await;
     };
     tokio::select! {

@@ -46,7 +46,7 @@ async fn detach(shared: &Arc<RuntimeShared>, detachments: Vec<Detachment>, cause
             let tasks = shared.tasks.clone();
             tasks.spawn(async move {
                 // Attachments of one session end in the order in which they began.
-                session.until_former_is_gone().await;
+                session.until_former_is_detached().await;
                 if was_attached {
                     hooks::detach(&shared, &session, cause.reason()).await;
                 }

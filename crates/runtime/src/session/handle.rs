@@ -46,7 +46,7 @@ struct SessionInner {
     /// none, or if it was detached before this one was claimed.
     former: Option<CancellationToken>,
     /// Cancelled when this attachment is detached: `on_detach` has returned, and the state is dropped.
-    gone: CancellationToken,
+    detached: CancellationToken,
     /// The rebuilds of the state, by activities that did not find it.
     rebuilding: Rebuilding,
 }
@@ -66,7 +66,7 @@ impl Session {
             hook_lock: tokio::sync::Mutex::default(),
             claimed_at_ms,
             former,
-            gone: CancellationToken::new(),
+            detached: CancellationToken::new(),
             rebuilding: Rebuilding::default(),
         };
         Self { inner: Arc::new(inner) }
@@ -142,12 +142,12 @@ impl Session {
     }
 
     /// Returns what is cancelled when this attachment is detached.
-    pub(super) fn gone(&self) -> CancellationToken {
-        self.inner.gone.clone()
+    pub(super) fn detached(&self) -> CancellationToken {
+        self.inner.detached.clone()
     }
 
     /// Waits until the former attachment of the session to this process is detached (G41).
-    pub(super) async fn until_former_is_gone(&self) {
+    pub(super) async fn until_former_is_detached(&self) {
         if let Some(former) = &self.inner.former {
             former.cancelled().await;
         }
@@ -178,7 +178,7 @@ impl Session {
     /// Drops the state that activities kept. The values are the application's: the drop of one may panic, and
     /// must not keep the others from being dropped.
     ///
-    /// Then the attachment is gone, and the next one may begin.
+    /// Then the attachment is detached, and the next one may begin.
     pub(super) fn drop_state(&self) {
         let values = std::mem::take(&mut self.managed().values);
         for value in values.into_values() {
@@ -192,7 +192,7 @@ impl Session {
                 );
             }
         }
-        self.inner.gone.cancel();
+        self.inner.detached.cancel();
     }
 
     fn managed(&self) -> MutexGuard<'_, ManagedState> {

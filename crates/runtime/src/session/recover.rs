@@ -37,13 +37,13 @@ pub struct SessionRecoveryPolicy {
 #[derive(Debug, Default)]
 pub(super) struct Rebuilding {
     one_at_a_time: Mutex<()>,
-    done: AtomicU64,
+    count: AtomicU64,
 }
 
 impl Session {
     /// Counts how often the state of this attachment was rebuilt.
     pub(crate) fn rebuilds(&self) -> u64 {
-        self.rebuilding().done.load(Ordering::Acquire)
+        self.rebuilding().count.load(Ordering::Acquire)
     }
 
     /// Waits until no other activity rebuilds the state of this attachment.
@@ -53,6 +53,6 @@ impl Session {
 
     /// Notes that the state of this attachment was rebuilt.
     pub(crate) fn rebuilt(&self) {
-        self.rebuilding().done.fetch_add(1, Ordering::AcqRel);
+        self.rebuilding().count.fetch_add(1, Ordering::AcqRel);
     }
 }

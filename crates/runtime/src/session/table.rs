@@ -460,7 +460,7 @@ impl SessionTable {
         }
         let replaced = known.and_then(|known| known.detachment(&effects));
         let same = known.filter(|known| known.local.epoch == *epoch).map(|known| known.handle.clone());
-        let former = known.map(|known| known.handle.gone());
+        let former = known.map(|known| known.handle.detached());
         let handle = same.unwrap_or_else(|| Session::new(key.clone(), *epoch, claim.at_ms, former));
         let tracked = TrackedSession { local, handle: handle.clone(), last_use: self.next_use(now) };
         self.tracked.insert(key.clone(), tracked);

@@ -26,7 +26,8 @@ on_every_full_store! {
             (options.session_leak_after, options.session_hooks) = (Some(60 * SECOND), told.hooks());
         })
         .await;
-        stage.start("1", "Script", "open used;open never used;Turn used;Turn shared;wait more;Turn used;wait go").await;
+        let steps = "Turn used;Turn shared;wait more;Turn used;wait go";
+        stage.start("1", "Script", &format!("open used;open never used;{steps}")).await;
         stage.has("1", "ExternalSubscribed", 1).await;
         pass_calmly(&stage, 50 * SECOND, SECOND).await;
         assert_eq!((leaked(&stage).await, lines.saying("WARN", NAMED)), (Vec::new(), Vec::new()));
@@ -38,7 +39,8 @@ on_every_full_store! {
         pass_calmly(&stage, 120 * SECOND, SECOND).await;
         assert_eq!(leaked(&stage).await, [never, SessionKey::owned("1", "used")]);
         let named = lines.saying("WARN", NAMED);
-        let named: Vec<_> = named.iter().map(|line| (line.field("session_id"), line.field("instance"))).collect();
+        let named: Vec<_> =
+            named.iter().map(|line| (line.field("session_id"), line.field("instance"))).collect();
         assert_eq!(named, [("never used", "1"), ("used", "1")], "once each, and not the shared one");
         assert_eq!(emitted.gauge(LEAKED), Some(2.0));
         assert_eq!(told.all(), ["attach used", "attach shared"], "nothing is closed");

@@ -4,6 +4,7 @@ use super::bench::{node, shown, takes_turn};
 use super::owned::acts;
 use crate::workbench::{Gate, SECOND, pass_calmly};
 use steadfast::providers::ProviderError;
+use steadfast::runtime::RuntimeOptions;
 use steadfast_behaviour::{Line, Lines, Stage, on_every_full_store};
 
 /// The lines of the runtime that say a text, each as the values of some fields.
@@ -39,7 +40,7 @@ on_every_full_store! {
         assert_eq!(opened.len(), 2, "each call is one: {opened:?}");
         assert_eq!(opened[0][1..], texts(["chat", "closes"]));
         let fields = ["session_id", "instance", "reason"];
-        let closed = [texts(["chat", "closes", "close_session"]), texts(["never", "closes", "close_session"])];
+        let closed = ["chat", "never"].map(|id| texts([id, "closes", "close_session"]));
         assert_eq!(said(&lines, "session closed", fields), closed);
         stage.until("it is detached", async || !said(&lines, "session detached", fields).is_empty()).await;
         assert_eq!(said(&lines, "session detached", fields), [texts(["chat", "closes", "closed"])]);
@@ -63,7 +64,8 @@ on_every_full_store! {
 
     async fn g26_a_claim_is_new_or_a_reclaim_of_what_another_claim_has_left(stage) {
         let (lines, _guard) = Lines::collect();
-        let first = node(&stage, "A", &Gate::new(), |options| options.session_idle_timeout = 40 * SECOND).await;
+        let idle = |options: &mut RuntimeOptions| options.session_idle_timeout = 40 * SECOND;
+        let first = node(&stage, "A", &Gate::new(), idle).await;
         takes_turn(&stage, "1", "chat").await;
         // Its own claim has ended.
         pass_calmly(&stage, 60 * SECOND, SECOND).await;

@@ -1,5 +1,5 @@
-//! How an orchestration deals with a session that moves: it keeps the session where it is (D38, G27), or it is
-//! told (D37).
+//! How an orchestration deals with a session that moves: it keeps the session where it is (D38, G27), or it
+//! is told (D37).
 
 use std::sync::Arc;
 

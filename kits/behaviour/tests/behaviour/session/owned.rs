@@ -34,7 +34,8 @@ async fn script(ctx: OrchestrationContext, input: String) -> Result<String, Stri
     Ok(said.join("; "))
 }
 
-/// Schedules an activity on a session, closes the session when it is told, and returns how the activity ended.
+/// Schedules an activity on a session, closes the session when it is told, and returns how the activity
+/// ended.
 async fn race(ctx: OrchestrationContext, _: String) -> Result<String, String> {
     let session = ctx.open_session_with_id("chat").await?;
     let work = ctx.schedule_activity_on_session("Hold", "", &session);
@@ -206,8 +207,8 @@ on_every_full_store! {
             (options.worker_concurrency, options.session_hooks) = (1, told.hooks());
         })
         .await;
-        let again = "Turn chat;wait first;close chat;open chat;Turn chat;wait second;close chat;open chat;Turn chat";
-        stage.start("1", "Script", &format!("open chat;{again};wait third")).await;
+        let [once, again] = ["first", "second"].map(|go| format!("wait {go};close chat;open chat;Turn chat"));
+        stage.start("1", "Script", &format!("open chat;Turn chat;{once};{again};wait third")).await;
         stage.has("1", "ExternalSubscribed", 1).await;
         // The same process claims it again, before a renewal.
         stage.client.raise_event("1", "first", "").await.expect("raises");
@@ -284,7 +285,8 @@ on_every_full_store! {
             other.is_entered().await;
             stage.settle().await;
             assert_eq!(other.waiting(), 0, "one at a time");
-            assert_eq!(stage.kinds("1").await.iter().filter(|kind| *kind == "ActivityCompleted").count(), n - 1);
+            let kinds = stage.kinds("1").await;
+            assert_eq!(kinds.iter().filter(|kind| *kind == "ActivityCompleted").count(), n - 1);
             other.open();
         }
         let order = "1 on B, attempt 2; 2 on B, attempt 1; 3 on B, attempt 1";

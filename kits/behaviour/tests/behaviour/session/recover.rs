@@ -110,7 +110,8 @@ on_every_store! {
         assert_eq!(emitted.counter(&format!("{REBUILDS}{{outcome=success}}")), 1);
         assert_eq!(emitted.counter(GIVEN_UP), 0);
         let line = lines.saying("INFO", "the state of a session is rebuilt");
-        assert_eq!((line.len(), line[0].field("session_id"), line[0].field("rebuild_activity")), (1, "chat", "Rebuild"));
+        let named = [line[0].field("session_id"), line[0].field("rebuild_activity")];
+        assert_eq!((line.len(), named), (1, ["chat", "Rebuild"]));
         stage.stop().await;
         stage.nothing_waits().await;
     }

@@ -158,7 +158,8 @@ on_every_full_store! {
             let output = stage.output(&n.to_string()).await.expect("completes");
             assert!(output.ends_with("first 1, attempt 1"), "{output}");
             let claims = lines.saying("INFO", "session claimed");
-            let claims: Vec<_> = claims.iter().filter(|line| line.field("session_id") == n.to_string()).collect();
+            let claims: Vec<_> =
+                claims.iter().filter(|line| line.field("session_id") == n.to_string()).collect();
             assert_eq!(claims.len(), 1, "{claims:?}");
             assert!(output.starts_with(claims[0].field("owner")), "{output}: {claims:?}");
         }
