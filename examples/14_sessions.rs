@@ -1,7 +1,8 @@
 //! Conversations that are kept in memory, and move. `cargo run --example 14_sessions`
 //!
-//! The turns of a conversation run on the worker that has its state in memory. When that worker stops, the
-//! next turn goes to another worker, which loads the last checkpoint and goes on.
+//! The turns of a conversation run on the worker that has its state in memory. The session is closed before a
+//! long wait, and opened again after it. When its worker stops, the next turn goes to another worker, which
+//! loads the last checkpoint and goes on.
 
 #![allow(clippy::print_stdout, reason = "a program for people")]
 
@@ -12,7 +13,8 @@ use std::time::Duration;
 use steadfast::providers::sqlite::SqliteProvider;
 use steadfast::runtime::{Runtime, Session, registry::ActivityRegistry};
 use steadfast::{
-    ActivityContext, Client, OrchestrationContext, OrchestrationRegistry, RuntimeOptions, SessionKey,
+    ActivityContext, Client, OrchestrationContext, OrchestrationRegistry, RuntimeOptions, SessionConcurrency,
+    SessionKey, SessionOptions,
 };
 use tokio::sync::Mutex;
 
@@ -37,9 +39,15 @@ async fn save(checkpoints: &Checkpoints, session: &Session, said: &[String]) -> 
 }
 
 async fn conversation(ctx: OrchestrationContext, user: String) -> Result<String, String> {
-    let session = format!("chat-{user}");
+    let options = || SessionOptions::default().with_id("chat").with_concurrency(SessionConcurrency::Serial);
     for number in 0..3_usize {
+        if number == 2 {
+            // The last message may take days: the worker drops what it has in memory now.
+            ctx.close_session("chat").await?;
+        }
         let message = ctx.dequeue_event("messages").await;
+        // A session that is open stays as it is.
+        let session = ctx.open_session_with(options()).await?;
         let turn = (number, message);
         let answer: String = ctx.schedule_activity_on_session_typed("Turn", &turn, &session).await?;
         ctx.set_kv_value(format!("answer {number}"), answer);

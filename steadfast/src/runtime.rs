@@ -8,5 +8,6 @@ pub use steadfast_runtime::{
     ActivityHandler, DetachReason, FnActivity, FnOrchestration, Health, LogFormat, ObservabilityConfig,
     OnMissingHandler, OptionsError, OrchestrationDescriptor, OrchestrationHandler, OrchestrationRegistry,
     OrchestrationRegistryBuilder, OrchestrationStatus, Runtime, RuntimeOptions, Session, SessionHooks,
-    UnregisteredBackoffConfig, VersionPolicy, kind_of, limits, observability, registry,
+    SessionRecoveryPolicy, UnregisteredBackoffConfig, VersionPolicy, kind_of, limits, observability,
+    registry,
 };

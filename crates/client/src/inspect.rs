@@ -1,5 +1,7 @@
 //! Looking at instances, executions, histories, sessions and queues.
 
+use std::time::Duration;
+
 use steadfast_core::{Event, SessionKey, SystemStats};
 use steadfast_store::{
     ExecutionInfo, InstanceInfo, InstancePage, InstanceQuery, InstanceTree, MAX_PAGE, Owner, QueueDepths,
@@ -7,6 +9,15 @@ use steadfast_store::{
 };
 
 use crate::{Client, ClientError};
+
+/// One page of sessions that look leaked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LeakedSessions {
+    /// The sessions, in the order of their keys.
+    pub sessions: Vec<SessionInfo>,
+    /// Where the next page begins; `None` after the last one.
+    pub next: Option<SessionKey>,
+}
 
 impl Client {
     /// Counts the events, queue messages and keys of an instance, with their sizes in bytes. `None` if no
@@ -150,6 +161,38 @@ impl Client {
         Ok(self.store.session(key).await?)
     }
 
+    /// Lists one page of the sessions that look leaked: an orchestration opened them, no activity of them ran
+    /// for `unused_for`, and none is queued. An orchestration that merely waits for long is among them. The
+    /// times are compared by the store's clock. `after` is [`LeakedSessions::next`] of the page before,
+    /// `None` for the first page.
+    ///
+    /// A page is made of up to [`MAX_PAGE`] open sessions, most of which are not leaked: it may be empty
+    /// although others follow.
+    ///
+    /// # Errors
+    /// `Provider` if the store fails, or cannot list sessions or tell its time.
+    ///
+    /// # Cancel safety
+    /// Reads only.
+    pub async fn list_leaked_sessions(
+        &self,
+        unused_for: Duration,
+        after: Option<&SessionKey>,
+    ) -> Result<LeakedSessions, ClientError> {
+        // Shared sessions come first, and are closed by nobody.
+        let first = SessionKey::shared(char::MAX);
+        let page = self.store.sessions(Some(after.unwrap_or(&first))).await?;
+        let now_ms = self.store.oldest_waiting().await?.now_ms;
+        let unused_ms = u64::try_from(unused_for.as_millis()).unwrap_or(u64::MAX);
+        let next = page.last().filter(|_| page.len() >= MAX_PAGE).map(|last| last.key.clone());
+        let is_leaked = |session: &SessionInfo| {
+            session.key.instance.is_some()
+                && session.queued == 0
+                && session.last_activity_at_ms.saturating_add(unused_ms) <= now_ms
+        };
+        Ok(LeakedSessions { sessions: page.into_iter().filter(is_leaked).collect(), next })
+    }
+
     /// Releases a session from its owner, so that any worker can claim it with its next activity. Activities
     /// that run go on; the owner detaches the session as lost when it renews its leases. Returns whether a
     /// worker owned the session.
@@ -172,6 +215,7 @@ impl Client {
         tracing::info!(
             target: "steadfast::client",
             session_id = %key.session_id,
+            instance = key.instance,
             owner = %owner.id,
             epoch = info.epoch,
             reason = "by hand",

@@ -3,6 +3,7 @@
 pub(crate) mod builtin;
 mod context;
 pub(crate) mod panic;
+mod rebuild;
 mod run;
 pub(crate) mod running;
 

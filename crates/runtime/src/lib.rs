@@ -27,6 +27,6 @@ pub use options::{OnMissingHandler, RuntimeOptions, UnregisteredBackoffConfig};
 pub use plan::OptionsError;
 pub use registry::{OrchestrationRegistry, OrchestrationRegistryBuilder, VersionPolicy};
 pub use runtime::{OrchestrationDescriptor, Runtime};
-pub use session::{DetachReason, Session, SessionHooks};
+pub use session::{DetachReason, Session, SessionHooks, SessionRecoveryPolicy};
 pub use steadfast_core::{OrchestrationStatus, kind_of, limits};
 pub use upkeep::health::Health;

@@ -9,7 +9,7 @@ use steadfast_core::replay::CarryForwardOverflow;
 use steadfast_core::{SemverRange, TagFilter};
 
 use crate::observability::ObservabilityConfig;
-use crate::session::SessionHooks;
+use crate::session::{SessionHooks, SessionRecoveryPolicy};
 
 /// Sets up a runtime. The defaults suit one process on one machine.
 ///
@@ -140,6 +140,17 @@ pub struct RuntimeOptions {
     /// Too short drops a hook in the middle of saving state; too long delays the move of a session by that
     /// time.
     pub session_hook_timeout: Duration,
+    /// Restores the state of a session that an activity reports as lost, before the failure reaches the
+    /// orchestration. Default: `None`, the failure is recorded at once.
+    pub session_recovery: Option<SessionRecoveryPolicy>,
+    /// After how long without an activity an open session counts as leaked: an orchestration opened it, and
+    /// neither uses nor closes it. Default: 24 h. `None` does not look for them. Must not be zero.
+    ///
+    /// Leaked sessions are named in a warning, once each, and counted (`steadfast_leaked_sessions`);
+    /// [`Client::list_leaked_sessions`](steadfast_client::Client::list_leaked_sessions) lists them. Nothing
+    /// is closed. The store is looked through every quarter of this time, at least every hour and at most
+    /// once a second. Too short names sessions whose orchestration merely waits for long.
+    pub session_leak_after: Option<Duration>,
     /// The name of this process across restarts, such as `"worker-3"`. Default: `None`, a new random name at
     /// each start. Must not be empty.
     ///
@@ -222,6 +233,8 @@ impl Default for RuntimeOptions {
             release_sessions_on_shutdown: true,
             session_hooks: None,
             session_hook_timeout: Duration::from_secs(5),
+            session_recovery: None,
+            session_leak_after: Some(Duration::from_secs(24 * 3_600)),
             worker_node_id: None,
             build_id: None,
             worker_tag_filter: TagFilter::DefaultOnly,

@@ -9,7 +9,8 @@ use steadfast_core::{DispatcherCapabilityFilter, SemverRange, TagFilter};
 
 use crate::observability::ObservabilityConfig;
 use crate::options::{OnMissingHandler, RuntimeOptions, UnregisteredBackoffConfig};
-use crate::session::SessionHooks;
+use crate::registry::ActivityRegistry;
+use crate::session::{SessionHooks, SessionRecoveryPolicy};
 use crate::turn::warm::WarmLimit;
 
 /// Tells which option of a runtime is not valid, and why.
@@ -41,6 +42,18 @@ pub enum OptionsError {
     /// `build_id` is the empty text or contains NUL, which not every store can keep.
     #[error("build_id must not be empty or contain NUL: name the build, or leave the option out")]
     BuildId,
+    /// The rebuild activity of `session_recovery` is not registered.
+    #[error(
+        "session_recovery names the rebuild activity '{name}', which is not registered: register it, or \
+         leave the option out"
+    )]
+    RebuildActivity {
+        /// The given name.
+        name: String,
+    },
+    /// `max_rebuilds` of `session_recovery` is 0.
+    #[error("max_rebuilds of session_recovery must be at least 1: to rebuild nothing, leave the option out")]
+    MaxRebuilds,
 }
 
 /// The options as the loops use them.
@@ -61,6 +74,8 @@ pub(crate) struct Plan {
     pub(crate) release_on_shutdown: bool,
     pub(crate) session_hooks: Option<Arc<dyn SessionHooks>>,
     pub(crate) session_hook_timeout: Duration,
+    pub(crate) session_recovery: Option<SessionRecoveryPolicy>,
+    pub(crate) session_leak: Option<Duration>,
     pub(crate) node_id: Option<String>,
     pub(crate) tags: TagFilter,
     pub(crate) unregistered: UnregisteredBackoffConfig,
@@ -95,6 +110,18 @@ impl Plan {
     /// session that it brings is counted from the moment at which the fetch was sent.
     pub(crate) fn session_poll(&self) -> Duration {
         self.poll.min(self.session_proof() / 2)
+    }
+}
+
+impl Plan {
+    /// Checks the options that name registered code.
+    pub(crate) fn check_registry(&self, activities: &ActivityRegistry) -> Result<(), OptionsError> {
+        match &self.session_recovery {
+            Some(policy) if activities.resolve_handler(&policy.rebuild_activity).is_none() => {
+                Err(OptionsError::RebuildActivity { name: policy.rebuild_activity.clone() })
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -141,6 +168,9 @@ impl TryFrom<RuntimeOptions> for Plan {
         if options.build_id.as_ref().is_some_and(|id| id.is_empty() || id.contains('\0')) {
             return Err(OptionsError::BuildId);
         }
+        if options.session_recovery.as_ref().is_some_and(|policy| policy.max_rebuilds == 0) {
+            return Err(OptionsError::MaxRebuilds);
+        }
         let versions =
             options.supported_replay_versions.unwrap_or_else(SemverRange::default_for_current_build);
         Ok(Self {
@@ -164,6 +194,8 @@ impl TryFrom<RuntimeOptions> for Plan {
             release_on_shutdown: options.release_sessions_on_shutdown,
             session_hooks: options.session_hooks,
             session_hook_timeout: options.session_hook_timeout,
+            session_recovery: options.session_recovery,
+            session_leak: options.session_leak_after,
             node_id: options.worker_node_id,
             tags: options.worker_tag_filter,
             unregistered: options.unregistered_backoff,
@@ -198,6 +230,11 @@ fn refuse_zeros(options: &RuntimeOptions) -> Result<(), OptionsError> {
         ("session_lock_timeout", options.session_lock_timeout, defaults.session_lock_timeout),
         ("session_hook_timeout", options.session_hook_timeout, defaults.session_hook_timeout),
         ("max_turn_time", options.max_turn_time, defaults.max_turn_time),
+        (
+            "session_leak_after",
+            options.session_leak_after.unwrap_or(Duration::MAX),
+            defaults.session_leak_after.unwrap_or_default(),
+        ),
     ] {
         if value.is_zero() {
             return Err(OptionsError::Zero { option, default });

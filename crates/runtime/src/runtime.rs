@@ -30,7 +30,7 @@ use crate::turn::overdue::RunningTurns;
 use crate::turn::warm::WarmCache;
 use crate::upkeep::health::{self, Health};
 use crate::upkeep::worker::{self, WorkerRow};
-use crate::upkeep::{gauges, retention};
+use crate::upkeep::{gauges, leaks, retention};
 
 /// Runs orchestrations and activities over a store until it is shut down.
 ///
@@ -207,6 +207,7 @@ impl Runtime {
         options: RuntimeOptions,
     ) -> Result<Arc<Self>, OptionsError> {
         let plan = Plan::try_from(options)?;
+        plan.check_registry(&activities)?;
         watch_panics();
         let clock = Arc::clone(&plan.clock);
         tracing::info!(
@@ -401,6 +402,9 @@ impl Runtime {
 fn start_tasks(shared: &Arc<RuntimeShared>) {
     worker::start(shared);
     shared.tasks.spawn(gauges::poll(Arc::clone(shared)));
+    if let Some(leak) = shared.plan.session_leak {
+        shared.tasks.spawn(leaks::watch(Arc::clone(shared), leak));
+    }
     if let Some(retention) = shared.plan.retention {
         shared.tasks.spawn(retention::delete_ended(Arc::clone(shared), retention));
     }

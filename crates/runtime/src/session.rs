@@ -17,16 +17,19 @@
 //! 5. `attach.rs`: from the fetch that claimed a session to the activity that may begin.
 //! 6. `renew.rs`: the task that renews the leases and follows the store's answer.
 //! 7. `detach.rs`: the one procedure that ends every attachment.
-//! 8. `register.rs`: the number of this start of the node, without which no session work is taken.
-//! 9. `hooks.rs`, `handle.rs`, `managed.rs`: what the application sees.
+//! 8. `close.rs`: what a turn changes about the sessions of its instance.
+//! 9. `register.rs`: the number of this start of the node, without which no session work is taken.
+//! 10. `hooks.rs`, `handle.rs`, `managed.rs`, `recover.rs`: what the application sees.
 
 mod ask;
 mod attach;
+mod close;
 mod detach;
 mod handle;
 mod hooks;
 mod local_session;
 mod managed;
+mod recover;
 mod register;
 mod released;
 mod renew;
@@ -35,9 +38,11 @@ mod table;
 
 use ask::ActivityInFlight;
 pub(crate) use ask::SessionAsk;
-pub(crate) use attach::{WorkSession, attach, claim};
+pub(crate) use attach::{WorkSession, attach, claim, may_serve};
+pub(crate) use close::{SessionsOfTurn, closed_by};
 pub(crate) use detach::{drain, node_replaced, release_unregistered};
 pub use handle::Session;
 pub use hooks::{DetachReason, SessionHooks};
+pub use recover::SessionRecoveryPolicy;
 pub(crate) use register::{first_owner, keep_node};
 pub(crate) use table::LocalSessions;

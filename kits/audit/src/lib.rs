@@ -39,7 +39,8 @@ impl Violation {
     /// but for names and numbers.
     pub fn is_like(&self, other: &Self) -> bool {
         let words = |text: &str| -> Vec<String> {
-            let is_word = |word: &&str| word.len() > 1 && word.chars().all(|letter| letter.is_ascii_lowercase());
+            let is_word =
+                |word: &&str| word.len() > 1 && word.chars().all(|letter| letter.is_ascii_lowercase());
             text.split(' ').filter(is_word).take(4).map(str::to_owned).collect()
         };
         self.rule == other.rule && words(&self.text) == words(&other.text)

@@ -28,11 +28,11 @@ use async_trait::async_trait;
 use steadfast_clock::{Clock, MachineTime};
 use steadfast_core::{Event, SessionKey, SystemStats};
 use steadfast_store::{
-    Abandon, Attempt, Claim, ClaimedSession, Committed, DeleteInstanceResult, Envelope, Gauges, InstancePage, InstanceQuery,
-    InstanceState, LeaseToken, NewWork, OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError,
-    ProviderErrorKind, Refusal, Refused, RenewSessions, SessionInfo, SessionRef, SessionsRenewed, SetAside,
-    Started, Store, TurnCommit, TurnLease, TurnRequest, TurnState, WaitFor, Waited, WaitingStart, WorkLease,
-    WorkRequest, WorkState, WorkerId, WorkerInfo, WorkerReport,
+    Abandon, Attempt, Claim, ClaimedSession, Committed, DeleteInstanceResult, Envelope, Gauges, InstancePage,
+    InstanceQuery, InstanceState, LeaseToken, NewWork, OldestWaiting, Outcome, Owner, ProviderAdmin,
+    ProviderError, ProviderErrorKind, Refusal, Refused, RenewSessions, SessionInfo, SessionRef,
+    SessionsRenewed, SetAside, Started, Store, TurnCommit, TurnLease, TurnRequest, TurnState, WaitFor,
+    Waited, WaitingStart, WorkLease, WorkRequest, WorkState, WorkerId, WorkerInfo, WorkerReport,
 };
 
 use crate::{Evidence, Fact, Records, Told, Violation};
@@ -221,10 +221,7 @@ impl Drop for OpenCall<'_> {
 
 /// Tells whether a call that failed so may have had its effect.
 fn leaves_open(kind: ProviderErrorKind) -> bool {
-    matches!(
-        kind,
-        ProviderErrorKind::Unavailable | ProviderErrorKind::Corrupt | ProviderErrorKind::Other
-    )
+    matches!(kind, ProviderErrorKind::Unavailable | ProviderErrorKind::Corrupt | ProviderErrorKind::Other)
 }
 
 /// Returns the time that has passed on a machine, sleeps included.

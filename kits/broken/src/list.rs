@@ -249,10 +249,10 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a_process_that_stops_keeps_its_leases",
         clause: "D24",
         file: "activity/run.rs",
-        find: "drop(invocation);\n                \
+        find: "drop(running);\n                \
                drop(guards);\n                \
                return self.shared.abandon_uncounted(&self.token, None).await;",
-        replace: "drop(invocation);\n\
+        replace: "drop(running);\n\
                   drop(guards);\n\
                   return;",
     },

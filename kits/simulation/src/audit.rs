@@ -127,10 +127,7 @@ impl Replayer for Code {
 
 /// Tells whether an event says that the code does not fit the history.
 fn does_not_fit(event: &Event) -> bool {
-    matches!(
-        &event.kind,
-        EventKind::OrchestrationFailed { details: ErrorDetails::Configuration { .. } }
-    )
+    matches!(&event.kind, EventKind::OrchestrationFailed { details: ErrorDetails::Configuration { .. } })
 }
 
 /// How long trouble of a disk may last: the power comes back within half a minute, and faults of calls meet

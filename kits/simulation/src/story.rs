@@ -7,13 +7,7 @@ mod theme;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use steadfast_testing::program::{
-    Program,
-    ast::Name,
-    dice::Dice,
-    mutate::program::mutate,
-    shrink::shorter,
-};
+use steadfast_testing::program::{Program, ast::Name, dice::Dice, mutate::program::mutate, shrink::shorter};
 
 use crate::{ground::DiskTrouble, wire::Planned};
 

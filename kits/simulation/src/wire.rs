@@ -330,10 +330,7 @@ impl Wire {
             }
             Some(Disturbance::DiesAfter) => self.die().await?,
             Some(
-                Disturbance::Fails(_)
-                | Disturbance::DiesBefore
-                | Disturbance::Twice
-                | Disturbance::Late(_),
+                Disturbance::Fails(_) | Disturbance::DiesBefore | Disturbance::Twice | Disturbance::Late(_),
             )
             | None => {}
         }
@@ -413,7 +410,9 @@ impl<'a> Undelivered<'a> {
 
 impl Drop for Undelivered<'_> {
     fn drop(&mut self) {
-        let Some((token, claimed)) = self.lease.take().filter(|_| !self.wire.life.has_ended()) else { return };
+        let Some((token, claimed)) = self.lease.take().filter(|_| !self.wire.life.has_ended()) else {
+            return;
+        };
         let store = Arc::clone(&self.wire.inner);
         let mut taking = Box::pin(async move {
             // A lease that cannot be taken back ends by itself.

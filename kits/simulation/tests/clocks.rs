@@ -10,9 +10,7 @@ use steadfast_simulation::{
 fn other_notes(notes: Vec<Note>) -> Vec<Note> {
     let is_step = |note: &Note| match &note.what {
         Noted::World(text) => text.starts_with("Step("),
-        Noted::Fact(steadfast_audit::Fact::Fault(fault)) => {
-            fault.kind == steadfast_audit::FaultKind::Stepped
-        }
+        Noted::Fact(steadfast_audit::Fact::Fault(fault)) => fault.kind == steadfast_audit::FaultKind::Stepped,
         Noted::Fact(_) | Noted::Call { .. } => false,
     };
     notes.into_iter().filter(|note| !is_step(note)).collect()

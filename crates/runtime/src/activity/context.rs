@@ -16,7 +16,7 @@ pub struct ActivityContext {
 }
 
 /// The identity of an activity run.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct ActivityInfo {
     pub(crate) instance: String,
     pub(crate) execution_id: u64,

@@ -12,6 +12,7 @@ use tracing::Instrument;
 
 use super::context::{ActivityCancellation, ActivityContext, ActivityInfo, CancelReason};
 use super::panic::Caught;
+use super::rebuild::Ended;
 use super::running::RunningActivity;
 use super::{Handed, ScheduledActivity};
 use crate::dispatch::lease::{Keeper, LeaseEnd};
@@ -23,11 +24,11 @@ use crate::session::{self, Session};
 
 /// Leased work whose handler is known.
 pub(super) struct ActivityRun<'a> {
-    shared: &'a Arc<RuntimeShared>,
+    pub(super) shared: &'a Arc<RuntimeShared>,
     token: LeaseToken,
     scheduled: ScheduledActivity,
-    info: Arc<ActivityInfo>,
-    cancellation: ActivityCancellation,
+    pub(super) info: Arc<ActivityInfo>,
+    pub(super) cancellation: ActivityCancellation,
     /// Cancelled when the store says that the lease is lost.
     lost: CancellationToken,
 }
@@ -40,10 +41,10 @@ struct Guards {
 }
 
 /// The task that runs the code. A panic is the outer error, with its text.
-type Invocation = AbortOnDropHandle<Result<Result<String, String>, String>>;
+pub(super) type Invocation = AbortOnDropHandle<Result<Result<String, String>, String>>;
 
 /// Why the wait for the code ended.
-enum RunEnd {
+pub(super) enum RunEnd {
     /// The code returned, or panicked with this text as its error.
     Returned(Result<String, String>),
     Cancelled,
@@ -93,18 +94,18 @@ impl<'a> ActivityRun<'a> {
         }
         let clock = Arc::clone(&self.shared.plan.clock);
         let began = clock.monotonic();
-        let mut invocation = self.invoke(handler);
-        let outcome = match self.wait(&mut invocation).await {
+        let Ended { end, running } = self.run_code(&handler).await;
+        let outcome = match end {
             RunEnd::Returned(result) => self.complete(result).await,
             RunEnd::Cancelled => {
-                self.stop(invocation).await;
+                self.stop(running).await;
                 "cancelled"
             }
             // The time of a shutdown is up: the activity is stopped, and its work is abandoned at once,
             // uncounted.
             RunEnd::Aborted => {
                 self.cancellation.cancel(CancelReason::Shutdown);
-                drop(invocation);
+                drop(running);
                 drop(guards);
                 return self.shared.abandon_uncounted(&self.token, None).await;
             }
@@ -136,8 +137,17 @@ impl<'a> ActivityRun<'a> {
         Guards { _keeper: keeper, _running: running }
     }
 
-    fn invoke(&self, handler: Arc<dyn ActivityHandler>) -> Invocation {
-        let context = ActivityContext::new(Arc::clone(&self.info), self.cancellation.clone(), self.client());
+    /// Runs the code of a handler until it returns or is to stop.
+    pub(super) async fn call(&self, handler: &Arc<dyn ActivityHandler>, info: &Arc<ActivityInfo>) -> Ended {
+        let mut invocation = self.invoke(Arc::clone(handler), Arc::clone(info));
+        let end = self.wait(&mut invocation).await;
+        let running = (!matches!(end, RunEnd::Returned(_))).then_some(invocation);
+        Ended { end, running }
+    }
+
+    fn invoke(&self, handler: Arc<dyn ActivityHandler>, info: Arc<ActivityInfo>) -> Invocation {
+        let name = format!("{} ({})", info.activity_name, info.instance);
+        let context = ActivityContext::new(info, self.cancellation.clone(), self.client());
         let input = self.scheduled.input.clone();
         let mut call = Box::pin(Caught::new(async move { handler.invoke(context, input).await }));
         let (held, token) = (Arc::clone(&self.shared.held), self.token.clone());
@@ -146,7 +156,6 @@ impl<'a> ActivityRun<'a> {
             call.as_mut().poll(task)
         })
         .in_current_span();
-        let name = format!("{} ({})", self.scheduled.name, self.scheduled.instance);
         self.shared.invocations.spawn(name, call)
     }
 
@@ -196,14 +205,17 @@ impl<'a> ActivityRun<'a> {
     }
 
     /// Lets a cancelled activity stop by itself for `activity_cancellation_grace_period`, then aborts it.
-    async fn stop(&self, mut invocation: Invocation) {
+    async fn stop(&self, running: Option<Invocation>) {
         let grace = self.shared.plan.clock.sleep(self.shared.plan.grace);
-        let stopped = tokio::select! {
-            biased;
-            // The result is not used.
-            _ = &mut invocation => true,
-            () = grace => false,
-            () = self.shared.abort.cancelled() => false,
+        let stopped = match running {
+            None => true,
+            Some(mut invocation) => tokio::select! {
+                biased;
+                // The result is not used.
+                _ = &mut invocation => true,
+                () = grace => false,
+                () = self.shared.abort.cancelled() => false,
+            },
         };
         if !stopped {
             tracing::warn!(
@@ -212,7 +224,6 @@ impl<'a> ActivityRun<'a> {
                 "a cancelled activity did not stop in time and is aborted"
             );
         }
-        drop(invocation);
         if !self.cancellation.is_withdrawn() {
             // The lease may live on in a store that could not be reached: the work is not lost, it runs again
             // (F7), and that does not count (G38).

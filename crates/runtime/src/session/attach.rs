@@ -7,7 +7,7 @@ use steadfast_core::SessionKey;
 use steadfast_store::{Claim, ClaimedSession, SessionRef, WorkLease};
 
 use super::ask::SessionAsk;
-use super::table::OnSession;
+use super::table::{NewClaim, OnSession};
 use super::{Session, detach, hooks};
 use crate::runtime::RuntimeShared;
 
@@ -32,10 +32,17 @@ pub(crate) fn claim(
     session_id: Option<&str>,
     ask: SessionAsk,
 ) -> WorkSession {
-    let claimed = lease.session.as_ref();
-    let claimed = claimed.map(|claimed| SessionRef { key: claimed.key.clone(), epoch: claimed.epoch });
+    let at_ms = lease.now_ms;
+    let claimed = lease.session.as_ref().map(|claimed| NewClaim {
+        of: SessionRef { key: claimed.key.clone(), epoch: claimed.epoch },
+        is_first: claimed.claim == Claim::New,
+        at_ms,
+    });
     // A store that counts no epochs knows the session by its id alone.
-    let named = || session_id.map(|id| SessionRef { key: SessionKey::shared(id), epoch: 0 });
+    let named = || {
+        let of = SessionRef { key: SessionKey::shared(session_id?), epoch: 0 };
+        Some(NewClaim { of, is_first: false, at_ms })
+    };
     let Some(claimed) = claimed.or_else(named) else { return WorkSession::None };
     let now = shared.plan.clock.monotonic();
     // The lease is granted at some moment between the request and the answer, and this process knows only
@@ -57,14 +64,24 @@ pub(crate) fn claim(
     WorkSession::Here(on_session)
 }
 
-/// Calls `on_attach` before the first activity of a claim, and returns whether the activity may begin: the
-/// process can prove that it still holds the session, and the time of a shutdown is not up.
+/// Waits until the former attachment of the session to this process is detached (G41), calls `on_attach`
+/// before the first activity of a claim, and returns whether the activity may begin: the process can prove
+/// that it still holds the session, and the time of a shutdown is not up.
 pub(crate) async fn attach(shared: &RuntimeShared, session: &Session) -> bool {
+    let attach = async {
+        session.until_former_is_detached().await;
+        hooks::attach(shared, session).await;
+    };
     tokio::select! {
         biased;
-        () = hooks::attach(shared, session) => {}
+        () = attach => {}
         () = shared.abort.cancelled() => return false,
     }
+    may_serve(shared, session)
+}
+
+/// Tells whether an activity of this attachment may begin here now.
+pub(crate) fn may_serve(shared: &RuntimeShared, session: &Session) -> bool {
     shared.sessions.may_serve(session, shared.plan.clock.monotonic())
 }
 
@@ -77,7 +94,9 @@ impl OnSession {
     }
 }
 
-/// Logs and counts how this process came to own the session. A store without epochs does not say.
+/// Logs and counts how this process came to own the session: it is the first to claim it (`is_new_claim`), or
+/// claims it after an earlier claim has ended (`is_reclaim`, `from` names who had it). A store without epochs
+/// does not say.
 fn log_claim(shared: &RuntimeShared, lease: &WorkLease) {
     let Some(ClaimedSession { key, epoch, claim }) = &lease.session else {
         return shared.metrics().set_attached_sessions(shared.sessions.count());
@@ -88,15 +107,16 @@ fn log_claim(shared: &RuntimeShared, lease: &WorkLease) {
         Claim::New => None,
         Claim::Taken { from } => Some(from.as_str()),
     };
-    let is_reclaim = from == Some(owner);
+    let instance = key.instance.as_deref();
     tracing::info!(
         target: "steadfast::runtime",
         session_id,
+        instance,
         owner,
         epoch,
         from,
         is_new_claim = from.is_none(),
-        is_reclaim,
+        is_reclaim = from.is_some(),
         "session claimed"
     );
     shared.metrics().record_session_claim();
@@ -104,8 +124,16 @@ fn log_claim(shared: &RuntimeShared, lease: &WorkLease) {
         let waited = Duration::from_millis(lease.now_ms.saturating_sub(since));
         shared.metrics().record_session_claim_wait(waited.as_secs_f64());
     }
-    if let Some(from) = from.filter(|_| !is_reclaim) {
-        tracing::info!(target: "steadfast::runtime", session_id, owner, epoch, from, "session migrated");
+    if let Some(from) = from.filter(|from| *from != owner) {
+        tracing::info!(
+            target: "steadfast::runtime",
+            session_id,
+            instance,
+            owner,
+            epoch,
+            from,
+            "session migrated"
+        );
         shared.metrics().record_session_migration();
     }
     shared.metrics().set_attached_sessions(shared.sessions.count());

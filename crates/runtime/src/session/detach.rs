@@ -45,6 +45,8 @@ async fn detach(shared: &Arc<RuntimeShared>, detachments: Vec<Detachment>, cause
             let (shared, session, was_attached) = (Arc::clone(shared), session.clone(), *was_attached);
             let tasks = shared.tasks.clone();
             tasks.spawn(async move {
+                // Attachments of one session end in the order in which they began.
+                session.until_former_is_detached().await;
                 if was_attached {
                     hooks::detach(&shared, &session, cause.reason()).await;
                 }
@@ -59,7 +61,8 @@ async fn detach(shared: &Arc<RuntimeShared>, detachments: Vec<Detachment>, cause
     for detachment in &detachments {
         detachment.session.drop_state();
     }
-    let mut is_released = false;
+    // A closed session has no row, or a row of its own after it was opened again: no lease lives on.
+    let mut is_released = cause == DetachCause::Closed;
     if cause.releases(shared.plan.release_on_shutdown) {
         let claims: Vec<SessionRef> =
             detachments.iter().map(|detachment| detachment.session.reference()).collect();
@@ -102,6 +105,7 @@ pub(super) async fn release(shared: &RuntimeShared, claims: &[SessionRef]) -> bo
         }
         tracing::warn!(
             target: "steadfast::runtime",
+            session_id = named(claims),
             owner = %owner.id,
             %error,
             "sessions could not be released; their leases will end"
@@ -110,55 +114,62 @@ pub(super) async fn release(shared: &RuntimeShared, claims: &[SessionRef]) -> bo
     is_confirmed
 }
 
+/// Logs the end of an attachment.
 fn log(shared: &RuntimeShared, detachment: &Detachment) {
     let Detachment { session, cause, used_at, .. } = detachment;
-    let (session_id, epoch, owner) = (session.id(), session.epoch(), shared.sessions.owner_id());
-    let reason = cause.text();
+    let owner = shared.sessions.owner_id();
+    match cause {
+        DetachCause::Lost => shared.metrics().record_session_lost(),
+        DetachCause::Untaken => shared.metrics().record_session_untaken(),
+        DetachCause::Idle
+        | DetachCause::Closed
+        | DetachCause::OverTheLimit
+        | DetachCause::UnregisteredHandler
+        | DetachCause::Drain
+        | DetachCause::Shutdown => {}
+    }
+    macro_rules! line {
+        ($level:ident, $($field:ident = $value:expr,)? $text:literal) => {
+            tracing::$level!(
+                target: "steadfast::runtime",
+                session_id = session.id(),
+                instance = session.key().instance.as_deref(),
+                owner,
+                epoch = session.epoch(),
+                $($field = $value,)?
+                $text
+            )
+        };
+    }
     match cause {
         DetachCause::Idle => {
             let idle_duration = shared.plan.clock.monotonic().saturating_sub(*used_at);
-            tracing::info!(
-                target: "steadfast::runtime",
-                session_id,
-                owner,
-                epoch,
-                ?idle_duration,
-                "idle session released"
-            );
+            let idle_duration = tracing::field::debug(idle_duration);
+            line!(info, idle_duration = idle_duration, "idle session released");
         }
-        DetachCause::Lost => {
-            shared.metrics().record_session_lost();
-            tracing::warn!(target: "steadfast::runtime", session_id, owner, epoch, "session lost");
-        }
-        DetachCause::Closed => {
-            tracing::info!(target: "steadfast::runtime", session_id, owner, epoch, "session closed");
-        }
+        DetachCause::Lost => line!(warn, "session lost"),
+        DetachCause::Closed => line!(info, reason = cause.text(), "session detached"),
         DetachCause::Shutdown if !shared.plan.release_on_shutdown => {
-            tracing::info!(
-                target: "steadfast::runtime",
-                session_id,
-                owner,
-                epoch,
-                "session kept for the next start of this node"
-            );
+            line!(info, "session kept for the next start of this node");
         }
         DetachCause::OverTheLimit
         | DetachCause::Untaken
         | DetachCause::UnregisteredHandler
         | DetachCause::Drain
-        | DetachCause::Shutdown => {
-            if *cause == DetachCause::Untaken {
-                shared.metrics().record_session_untaken();
-            }
-            tracing::info!(
-                target: "steadfast::runtime",
-                session_id,
-                owner,
-                epoch,
-                reason,
-                "session released"
-            );
-        }
+        | DetachCause::Shutdown => line!(info, reason = cause.text(), "session released"),
+    }
+}
+
+/// How many sessions one log line names.
+const MAX_NAMED: usize = 10;
+
+/// Names sessions in a log line: the first ones by their ids, and how many more there are.
+pub(super) fn named(claims: &[SessionRef]) -> String {
+    let ids: Vec<&str> = claims.iter().take(MAX_NAMED).map(|claim| claim.key.session_id.as_str()).collect();
+    let named = ids.join(", ");
+    match claims.len().saturating_sub(MAX_NAMED) {
+        0 => named,
+        more => format!("{named} and {more} more"),
     }
 }
 

@@ -7,8 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use steadfast_core::SessionKey;
 use steadfast_store::SessionRef;
+use tokio_util::sync::CancellationToken;
 
 use super::managed::{Managed, ManagedState};
+use super::recover::Rebuilding;
 
 /// Gives an activity the session that it runs on, as attached to this process. Clones are the same
 /// attachment.
@@ -38,16 +40,34 @@ struct SessionInner {
     managed: Mutex<ManagedState>,
     /// Held while a hook runs, so that `on_attach` and `on_detach` never overlap.
     hook_lock: tokio::sync::Mutex<()>,
+    /// When the store leased the first work of the attachment, by its clock.
+    claimed_at_ms: u64,
+    /// Cancelled when the former attachment of the session to this process is detached. `None` if there was
+    /// none, or if it was detached before this one was claimed.
+    former: Option<CancellationToken>,
+    /// Cancelled when this attachment is detached: `on_detach` has returned, and the state is dropped.
+    detached: CancellationToken,
+    /// The rebuilds of the state, by activities that did not find it.
+    rebuilding: Rebuilding,
 }
 
 impl Session {
-    pub(super) fn new(key: SessionKey, epoch: u64) -> Self {
+    pub(super) fn new(
+        key: SessionKey,
+        epoch: u64,
+        claimed_at_ms: u64,
+        former: Option<CancellationToken>,
+    ) -> Self {
         let inner = SessionInner {
             key,
             epoch,
             has_completed: AtomicBool::new(false),
             managed: Mutex::default(),
             hook_lock: tokio::sync::Mutex::default(),
+            claimed_at_ms,
+            former,
+            detached: CancellationToken::new(),
+            rebuilding: Rebuilding::default(),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -116,6 +136,27 @@ impl Session {
         SessionRef { key: self.key().clone(), epoch: self.epoch() }
     }
 
+    /// Returns when the store leased the first work of this attachment, by its clock.
+    pub(super) fn claimed_at_ms(&self) -> u64 {
+        self.inner.claimed_at_ms
+    }
+
+    /// Returns what is cancelled when this attachment is detached.
+    pub(super) fn detached(&self) -> CancellationToken {
+        self.inner.detached.clone()
+    }
+
+    /// Waits until the former attachment of the session to this process is detached (G41).
+    pub(super) async fn until_former_is_detached(&self) {
+        if let Some(former) = &self.inner.former {
+            former.cancelled().await;
+        }
+    }
+
+    pub(super) fn rebuilding(&self) -> &Rebuilding {
+        &self.inner.rebuilding
+    }
+
     pub(super) fn is_same_as(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
@@ -136,6 +177,8 @@ impl Session {
 
     /// Drops the state that activities kept. The values are the application's: the drop of one may panic, and
     /// must not keep the others from being dropped.
+    ///
+    /// Then the attachment is detached, and the next one may begin.
     pub(super) fn drop_state(&self) {
         let values = std::mem::take(&mut self.managed().values);
         for value in values.into_values() {
@@ -149,6 +192,7 @@ impl Session {
                 );
             }
         }
+        self.inner.detached.cancel();
     }
 
     fn managed(&self) -> MutexGuard<'_, ManagedState> {

@@ -49,8 +49,9 @@ pub(super) enum SessionState {
 /// An event that may change the state of a session in this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SessionEvent {
-    /// A fetch leased an activity of the session to this process, under this epoch.
-    Claim { epoch: u64, proven_until: Duration },
+    /// A fetch leased an activity of the session to this process, under this epoch. `is_reopened`: the
+    /// session was opened anew and never claimed since, so a claim that the process still holds was closed.
+    Claim { epoch: u64, proven_until: Duration, is_reopened: bool },
     /// An activity of the session is about to begin.
     Begin,
     /// The store has extended the lease.
@@ -89,7 +90,9 @@ impl LocalSession {
     /// changes nothing.
     pub(super) fn on(self, event: SessionEvent) -> (Self, Vec<SessionEffect>) {
         match event {
-            SessionEvent::Claim { epoch, proven_until } => self.claim(epoch, proven_until),
+            SessionEvent::Claim { epoch, proven_until, is_reopened } => {
+                self.claim(epoch, proven_until, is_reopened)
+            }
             SessionEvent::Begin => self.begin(),
             SessionEvent::Renew { proven_until } => self.renew(proven_until),
             SessionEvent::Tick { now } => self.tick(now),
@@ -109,7 +112,7 @@ impl LocalSession {
         self.is_held() && self.proven_until > now
     }
 
-    fn claim(self, epoch: u64, proven_until: Duration) -> (Self, Vec<SessionEffect>) {
+    fn claim(self, epoch: u64, proven_until: Duration, is_reopened: bool) -> (Self, Vec<SessionEffect>) {
         use SessionState::{Attached, Claimed, Detaching, Free, Released, Unproven};
         let claimed = Self { state: Claimed, epoch, proven_until };
         match self.state {
@@ -122,9 +125,11 @@ impl LocalSession {
                 let proven_until = self.proven_until.max(proven_until);
                 (Self { proven_until, ..self }, vec![SessionEffect::Serve])
             }
-            // A new claim while the old one is held: the lease expired in between, and the old claim is lost.
+            // A new claim while the old one is held: the session was closed and opened again (G25), or the
+            // lease expired in between and the old claim is lost.
             Claimed | Attached => {
-                (claimed, vec![self.detach_effect(DetachCause::Lost), SessionEffect::Serve])
+                let cause = if is_reopened { DetachCause::Closed } else { DetachCause::Lost };
+                (claimed, vec![self.detach_effect(cause), SessionEffect::Serve])
             }
             Detaching | Unproven if self.epoch == epoch => (self, vec![SessionEffect::Abandon]),
             // The detach procedure of the old claim runs already.
@@ -287,7 +292,7 @@ mod tests {
     fn claim_rows() -> [TableRow; 3] {
         use SessionEffect::{Abandon, Serve};
         use SessionState::{Attached, Claimed, Detaching, Unproven};
-        let claim = |epoch| SessionEvent::Claim { epoch, proven_until: LATER };
+        let claim = |epoch| SessionEvent::Claim { epoch, proven_until: LATER, is_reopened: false };
         let serve = |epoch| with(Claimed, epoch, &[Serve]);
         let refuse = |state| with(state, EPOCH, &[Abandon]);
         let replace =
@@ -377,12 +382,24 @@ mod tests {
     fn a_claim_and_a_renewal_prove_the_lease_for_longer_and_never_for_less() {
         for state in [SessionState::Claimed, SessionState::Attached] {
             let local = LocalSession { state, epoch: EPOCH, proven_until: PROVEN_UNTIL };
-            let claim = SessionEvent::Claim { epoch: EPOCH, proven_until: LATER };
+            let claim = SessionEvent::Claim { epoch: EPOCH, proven_until: LATER, is_reopened: false };
             let renew = |proven_until| SessionEvent::Renew { proven_until };
             let until = |event| local.on(event).0.proven_until;
             assert_eq!([until(claim), until(renew(LATER))], [LATER, LATER]);
-            let late = SessionEvent::Claim { epoch: EPOCH, proven_until: Duration::ZERO };
+            let late = SessionEvent::Claim { epoch: EPOCH, proven_until: Duration::ZERO, is_reopened: false };
             assert_eq!([until(late), until(renew(Duration::ZERO))], [PROVEN_UNTIL, PROVEN_UNTIL]);
+        }
+    }
+
+    #[test]
+    fn g25_a_claim_of_a_reopened_session_closes_the_claim_before_it() {
+        for (state, was_attached) in [(SessionState::Claimed, false), (SessionState::Attached, true)] {
+            let local = LocalSession { state, epoch: EPOCH, proven_until: PROVEN_UNTIL };
+            let claim = SessionEvent::Claim { epoch: EPOCH + 1, proven_until: LATER, is_reopened: true };
+            let (next, effects) = local.on(claim);
+            assert_eq!((next.state, next.epoch), (SessionState::Claimed, EPOCH + 1));
+            let closed = detach_effect(DetachCause::Closed, was_attached);
+            assert_eq!(effects, [closed, SessionEffect::Serve]);
         }
     }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use steadfast_store::{Owner, ProviderErrorKind, RenewSessions, SessionRef, SessionsRenewed};
 
-use super::detach;
 use super::local_session::DetachCause;
+use super::{close, detach};
 use crate::dispatch::lease::RETRY;
 use crate::dispatch::until_abandon_deadline;
 use crate::runtime::RuntimeShared;
@@ -110,6 +110,7 @@ async fn renew(shared: &Arc<RuntimeShared>) -> Duration {
             }
             tracing::warn!(
                 target: "steadfast::runtime",
+                session_id = detach::named(&held),
                 owner = %owner.id,
                 %error,
                 "sessions could not be renewed; trying again"
@@ -185,16 +186,11 @@ async fn follow(shared: &Arc<RuntimeShared>, answer: SessionsRenewed, held: &[Se
     }
     sessions.settle_unproven();
     for claim in lost {
-        let cause = if is_closed(shared, &claim).await { DetachCause::Closed } else { DetachCause::Lost };
+        let cause =
+            if close::is_closed(shared, &claim).await { DetachCause::Closed } else { DetachCause::Lost };
         detach::start(shared, &[claim], cause);
     }
     detach::detach_excess(shared);
-}
-
-/// Tells whether a lost session was closed: an orchestration had opened it, and the store has no such session
-/// any more.
-async fn is_closed(shared: &RuntimeShared, claim: &SessionRef) -> bool {
-    claim.key.instance.is_some() && matches!(shared.store.session(&claim.key).await, Ok(None))
 }
 
 async fn clean_up(shared: &RuntimeShared) {

@@ -70,6 +70,16 @@ pub(crate) struct OnSession {
     pub(super) in_flight: ActivityInFlight,
 }
 
+/// A claim that a fetch brought.
+#[derive(Debug)]
+pub(super) struct NewClaim {
+    pub(super) of: SessionRef,
+    /// The store has no earlier claim of the session.
+    pub(super) is_first: bool,
+    /// When the store leased the work, by its clock.
+    pub(super) at_ms: u64,
+}
+
 /// A session to run the detach procedure for.
 #[derive(Debug)]
 pub(super) struct Detachment {
@@ -130,7 +140,7 @@ impl LocalSessions {
     /// exclude sessions, or an answer that was under way, brings such work.
     pub(super) fn claim(
         self: &Arc<Self>,
-        claim: SessionRef,
+        claim: NewClaim,
         ask: SessionAsk,
         now: Duration,
         proven_until: Duration,
@@ -139,7 +149,7 @@ impl LocalSessions {
             let mut table = self.lock();
             let own = usize::from(ask.reservation.is_some());
             let others = table.in_flight.len() + table.reserved.saturating_sub(own);
-            if !table.in_flight.contains_key(&claim.key) && others >= self.limit {
+            if !table.in_flight.contains_key(&claim.of.key) && others >= self.limit {
                 return None;
             }
             table.claim(&claim, now, proven_until)?
@@ -149,7 +159,7 @@ impl LocalSessions {
         }
         self.capacity_changed();
         drop(ask);
-        let in_flight = ActivityInFlight { sessions: Arc::clone(self), key: claim.key };
+        let in_flight = ActivityInFlight { sessions: Arc::clone(self), key: claim.of.key };
         Some((OnSession { session: handle, in_flight }, replaced))
     }
 
@@ -308,6 +318,21 @@ impl LocalSessions {
         table.is_draining && table.tracked.is_empty()
     }
 
+    /// Lists the claims of an instance's sessions that this process holds.
+    pub(super) fn held_of(&self, instance: &str) -> Vec<SessionRef> {
+        let table = self.lock();
+        let of_instance =
+            table.held().filter(|tracked| tracked.handle.key().instance.as_deref() == Some(instance));
+        of_instance.map(|tracked| tracked.handle.reference()).collect()
+    }
+
+    /// Returns when the store leased the first work of a claim that this process holds, by its clock.
+    pub(super) fn claimed_at_ms(&self, claim: &SessionRef) -> Option<u64> {
+        let table = self.lock();
+        let tracked = table.tracked.get(&claim.key).filter(|tracked| tracked.local.epoch == claim.epoch)?;
+        Some(tracked.handle.claimed_at_ms())
+    }
+
     /// Lists the claims that this process holds.
     pub(super) fn held(&self) -> Vec<SessionRef> {
         self.lock().held().map(|tracked| tracked.handle.reference()).collect()
@@ -416,24 +441,27 @@ impl SessionTable {
     /// Claims a session for one more running activity. `None` if the activity must be abandoned.
     fn claim(
         &mut self,
-        claim: &SessionRef,
+        claim: &NewClaim,
         now: Duration,
         proven_until: Duration,
     ) -> Option<(Session, Option<Detachment>)> {
-        let SessionRef { key, epoch } = claim;
-        if self.released.contains(claim) {
+        let SessionRef { key, epoch } = &claim.of;
+        if self.released.contains(&claim.of) {
             return None;
         }
+        // A session of an instance is removed when it is closed, and a shared one when it is cleaned up.
+        let is_reopened = claim.is_first && key.instance.is_some();
         self.released.forget(key);
         let known = self.tracked.get(key);
         let local = known.map_or(LocalSession::FREE, |known| known.local);
-        let (local, effects) = local.on(SessionEvent::Claim { epoch: *epoch, proven_until });
+        let (local, effects) = local.on(SessionEvent::Claim { epoch: *epoch, proven_until, is_reopened });
         if !effects.contains(&SessionEffect::Serve) {
             return None;
         }
         let replaced = known.and_then(|known| known.detachment(&effects));
         let same = known.filter(|known| known.local.epoch == *epoch).map(|known| known.handle.clone());
-        let handle = same.unwrap_or_else(|| Session::new(key.clone(), *epoch));
+        let former = known.map(|known| known.handle.detached());
+        let handle = same.unwrap_or_else(|| Session::new(key.clone(), *epoch, claim.at_ms, former));
         let tracked = TrackedSession { local, handle: handle.clone(), last_use: self.next_use(now) };
         self.tracked.insert(key.clone(), tracked);
         *self.in_flight.entry(key.clone()).or_insert(0) += 1;
@@ -497,7 +525,8 @@ mod tests {
 
     fn claim(sessions: &Arc<LocalSessions>, epoch: u64, now: Duration) -> Option<OnSession> {
         let ask = sessions.ask(LEASE, now);
-        let claim = SessionRef { key: SessionKey::shared("chat"), epoch };
+        let of = SessionRef { key: SessionKey::shared("chat"), epoch };
+        let claim = NewClaim { of, is_first: false, at_ms: 0 };
         sessions.claim(claim, ask, now, now + LEASE).map(|(on_session, _)| on_session)
     }
 

@@ -14,6 +14,7 @@ use super::step::SteppedTurn;
 use super::warm::WarmExecution;
 use crate::dispatch::until_stopped;
 use crate::runtime::RuntimeShared;
+use crate::session::{self, SessionsOfTurn};
 
 /// The waits between the tries of a commit, in milliseconds. After the last one the turn is abandoned and
 /// runs again.
@@ -52,10 +53,11 @@ impl TurnProcess {
         let children = TurnChildren::of(&turn);
         let events = execution.last_event_id();
         let traceparent = self.standing.traceparent();
+        let closed_sessions = session::closed_by(&turn);
         let mut commit = self.shared.commit_of(turn, identity.execution_id, traceparent).await;
         commit.messages.extend(collisions.iter().cloned().map(Message::from));
         self.standing.turns += 1;
-        match self.shared.commit(&self.token, self.deliveries, commit).await {
+        match self.hand_in(commit, &closed_sessions).await {
             CommitEnd::Committed(run) => {
                 self.shared.running_activities.cancel(&cancelled);
                 self.count(&identity, &verdict, start.as_ref(), events);
@@ -72,6 +74,16 @@ impl TurnProcess {
             CommitEnd::NotOurs => {}
             CommitEnd::Refused(error) => self.fail_refused(&identity, start, &error, collisions).await,
         }
+    }
+
+    /// Hands a commit in. `closed_sessions` lists the sessions that the turn closes.
+    pub(super) async fn hand_in(&self, commit: TurnCommit, closed_sessions: &[String]) -> CommitEnd {
+        let sessions = SessionsOfTurn::of(&self.shared, &commit);
+        let end = self.shared.try_commit(&self.token, self.deliveries, commit).await;
+        if let (CommitEnd::Committed(_), Some(sessions)) = (&end, sessions) {
+            sessions.committed(&self.shared, closed_sessions);
+        }
+        end
     }
 }
 
@@ -124,9 +136,9 @@ impl RuntimeShared {
         notice.into_message(execution_id)
     }
 
-    /// Commits a turn. An error of the store that is not final never becomes a failure of the application's
-    /// (F8, G8): the turn is given back and runs again, which repeats no effect.
-    pub(super) async fn commit(&self, token: &LeaseToken, deliveries: u32, commit: TurnCommit) -> CommitEnd {
+    /// Commits a turn, which is the given delivery. An error of the store that is not final never becomes a
+    /// failure of the application's (F8, G8): the turn is given back and runs again, which repeats no effect.
+    async fn try_commit(&self, token: &LeaseToken, deliveries: u32, commit: TurnCommit) -> CommitEnd {
         let mut retries = RETRIES_MS.iter();
         loop {
             let error = match self.store.commit_turn(token, commit.clone()).await {

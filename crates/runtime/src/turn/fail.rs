@@ -13,6 +13,7 @@ use super::process::{KnownExecution, TurnProcess};
 use super::standing::Standing;
 use super::triage::Fail;
 use crate::observe::span;
+use crate::session;
 
 /// How long a turn is delayed whose history the store could not read a moment after it had leased the turn.
 const UNREAD_DELAY: Duration = Duration::from_secs(1);
@@ -31,7 +32,7 @@ impl TurnProcess {
         let Fail { execution_id, start, details, collisions, .. } = fail;
         let instance = &identity.instance;
         if matches!(known, KnownExecution::Unreadable(_)) && self.shared.has_ended(instance).await {
-            self.shared.commit(&self.token, self.deliveries, TurnCommit::empty(execution_id)).await;
+            self.hand_in(TurnCommit::empty(execution_id), &[]).await;
             return;
         }
         log_end(instance, &details);
@@ -59,6 +60,7 @@ impl TurnProcess {
         let turn = history
             .and_then(|history| last_turn(&identity, history, start.as_ref(), self.now_ms, details.clone()));
         let verdict = Verdict::Failed { details: details.clone() };
+        let closed_sessions = turn.as_ref().map(session::closed_by).unwrap_or_default();
         let commit = match turn {
             Some(turn) => {
                 let traceparent = traceparent_of(start.as_ref(), &self.standing);
@@ -71,7 +73,8 @@ impl TurnProcess {
                 commit
             }
         };
-        self.commit_end(&identity, commit, &verdict, start.as_ref(), collisions).await;
+        let last = LastTurn { commit, closed_sessions, verdict };
+        self.commit_end(&identity, last, start.as_ref(), collisions).await;
     }
 
     /// Ends an execution whose commit the store refuses for good (2.10, F11).
@@ -109,27 +112,37 @@ impl TurnProcess {
         let Some(turn) = last_turn(identity, history, start.as_ref(), self.now_ms, details) else { return };
         let verdict = turn.verdict.clone();
         let traceparent = traceparent_of(start.as_ref(), &self.standing);
+        let closed_sessions = session::closed_by(&turn);
         let commit = self.shared.commit_of(turn, identity.execution_id, traceparent).await;
-        self.commit_end(identity, commit, &verdict, start.as_ref(), collisions).await;
+        let last = LastTurn { commit, closed_sessions, verdict };
+        self.commit_end(identity, last, start.as_ref(), collisions).await;
     }
 
     /// Commits the last turn of an execution, and counts it.
     async fn commit_end(
         &self,
         identity: &Identity,
-        mut commit: TurnCommit,
-        verdict: &Verdict,
+        last: LastTurn,
         start: Option<&Start>,
         collisions: Vec<WorkItem>,
     ) {
+        let LastTurn { mut commit, closed_sessions, verdict } = last;
         commit.messages.extend(collisions.into_iter().map(Message::from));
         let cancelled = commit.cancelled.clone();
         let events = commit.events.last().map_or(0, Event::event_id);
-        if let CommitEnd::Committed(_) = self.shared.commit(&self.token, self.deliveries, commit).await {
+        if let CommitEnd::Committed(_) = self.hand_in(commit, &closed_sessions).await {
             self.shared.running_activities.cancel(&cancelled);
-            self.count(identity, verdict, start, events);
+            self.count(identity, &verdict, start, events);
         }
     }
+}
+
+/// The last turn of an execution, to be committed.
+struct LastTurn {
+    commit: TurnCommit,
+    /// The sessions that it closes, as far as they are known.
+    closed_sessions: Vec<String>,
+    verdict: Verdict,
 }
 
 fn log_end(instance: &str, details: &ErrorDetails) {

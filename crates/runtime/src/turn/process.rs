@@ -143,7 +143,7 @@ impl TurnProcess {
     async fn settle(&self, execution_id: u64, collisions: Vec<WorkItem>, message_count: u64) {
         let messages = collisions.into_iter().map(Message::from).collect();
         let commit = TurnCommit { messages, ..TurnCommit::empty(execution_id) };
-        if let CommitEnd::Committed(_) = self.shared.commit(&self.token, self.deliveries, commit).await {
+        if let CommitEnd::Committed(_) = self.hand_in(commit, &[]).await {
             self.shared.metrics().record_messages_to_ended(message_count);
         }
     }

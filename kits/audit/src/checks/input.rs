@@ -32,11 +32,9 @@ fn sent(told: &Told) -> Option<Given<'_>> {
     match told {
         Told::Raised(_, name, data) => Some((false, name, data)),
         Told::Enqueued(_, name, data) => Some((true, name, data)),
-        Told::Started(_)
-        | Told::Cancelled(_)
-        | Told::Terminated(_)
-        | Told::Deleted(_)
-        | Told::Pruned(_) => None,
+        Told::Started(_) | Told::Cancelled(_) | Told::Terminated(_) | Told::Deleted(_) | Told::Pruned(_) => {
+            None
+        }
     }
 }
 

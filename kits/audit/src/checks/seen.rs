@@ -123,6 +123,7 @@ pub(super) fn was_lacked(case: &Case, seen: &SeenRun<'_>) -> bool {
 
 /// Tells whether executions of an instance are missing because a client asked to remove old ones.
 pub(super) fn was_pruned(case: &Case, id: &str, instance: &InstanceRecords) -> bool {
-    let is_asked = || asked(&case.evidence).any(|(_, told)| matches!(told, Told::Pruned(pruned) if pruned == id));
+    let is_asked =
+        || asked(&case.evidence).any(|(_, told)| matches!(told, Told::Pruned(pruned) if pruned == id));
     !instance.is_whole() && is_asked()
 }

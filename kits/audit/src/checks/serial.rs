@@ -84,7 +84,9 @@ pub(super) fn activities_keep_their_order(case: &Case) -> Vec<Violation> {
     let mut violations = Vec::new();
     for ((id, _), scheduled) in serial(case) {
         let first = |(execution, event): (u64, u64)| {
-            runs.iter().find(|seen| seen.run.key() == (id, execution, event)).map(|seen| (seen.began_us, seen))
+            runs.iter()
+                .find(|seen| seen.run.key() == (id, execution, event))
+                .map(|seen| (seen.began_us, seen))
         };
         let begun: Vec<_> = scheduled.into_iter().filter_map(first).collect();
         for pair in begun.windows(2) {

@@ -56,11 +56,12 @@ impl Shadow {
     pub(super) fn check_idle(&mut self, request: &WorkRequest, now: u64) {
         let left = self.runnable(request, now).find(|waiting| waiting.since_ms.saturating_add(LEFT_MS) < now);
         let Some(Waiting { key, session, since_ms, .. }) = left else { return };
-        let was_claimed = session.zip(request.session.as_ref()).is_some_and(|(session, asked)| {
-            self.sessions.was_claimed_by_another(session, &asked.owner)
-        });
+        let was_claimed = session
+            .zip(request.session.as_ref())
+            .is_some_and(|(session, asked)| self.sessions.was_claimed_by_another(session, &asked.owner));
         let rule = if was_claimed { "A6" } else { "I7" };
-        let text = format!("a fetch ends at {now} with nothing; {key:?} on {session:?} waits since {since_ms}");
+        let text =
+            format!("a fetch ends at {now} with nothing; {key:?} on {session:?} waits since {since_ms}");
         self.found.add_unless_deleted(rule, text);
     }
 

@@ -318,7 +318,15 @@ pub(crate) fn a_claim_that_expired() -> Watch {
 fn activity_on(id: u64, session: bool) -> WorkItem {
     let session_id = session.then(|| "s".to_owned());
     let (instance, name) = ("i".to_owned(), "a".to_owned());
-    WorkItem::ActivityExecute { instance, execution_id: 1, id, name, input: String::new(), session_id, tag: None }
+    WorkItem::ActivityExecute {
+        instance,
+        execution_id: 1,
+        id,
+        name,
+        input: String::new(),
+        session_id,
+        tag: None,
+    }
 }
 
 fn asks(owner: &str) -> WorkRequest {

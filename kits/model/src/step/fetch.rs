@@ -107,7 +107,10 @@ impl Transition<'_> {
         }
         let older = local.belief;
         let proven_until = Duration::from_secs(u64::from(proof));
-        let effects = local.belief.on(SessionEvent::Claim { epoch: u64::from(epoch), proven_until });
+        // Why an older claim ended is no part of the model.
+        let is_reopened = false;
+        let claim = SessionEvent::Claim { epoch: u64::from(epoch), proven_until, is_reopened };
+        let effects = local.belief.on(claim);
         if !effects.contains(&SessionEffect::Serve) {
             return false;
         }

@@ -220,8 +220,11 @@ fn own() -> impl Strategy<Value = Own> {
 
 fn open_with() -> impl Strategy<Value = Own> {
     let idle = option::weighted(0.3, Just(20_000));
-    (name(names::SESSIONS), any::<bool>(), idle)
-        .prop_map(|(id, serial, idle_millis)| Own::OpenSessionWith { id, serial, idle_millis })
+    (name(names::SESSIONS), any::<bool>(), idle).prop_map(|(id, serial, idle_millis)| Own::OpenSessionWith {
+        id,
+        serial,
+        idle_millis,
+    })
 }
 
 fn migration() -> impl Strategy<Value = Own> {

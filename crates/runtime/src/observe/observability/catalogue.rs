@@ -95,6 +95,12 @@ catalogue! {
     counter SESSIONS_LOST = "steadfast_sessions_lost_total", Count, "Sessions that this process lost";
     counter SESSIONS_UNTAKEN = "steadfast_sessions_untaken_total", Count,
         "Sessions that were handed on because their work was not taken here";
+    counter SESSION_REBUILDS = "steadfast_session_rebuilds_total", Count,
+        "Rebuilds of the state of a session by the activity of the recovery policy";
+    counter SESSION_RECOVERIES_GIVEN_UP = "steadfast_session_recoveries_given_up_total", Count,
+        "Activities that failed because the state of their session could not be restored";
+    gauge SESSIONS_LEAKED = "steadfast_leaked_sessions", Count,
+        "Open sessions that had no activity for session_leak_after, when they were last counted";
     counter SLOTS_RESTARTED = "steadfast_slots_restarted_total", Count,
         "Slots that panicked and were restarted";
     counter SLOTS_REPLACED = "steadfast_slots_replaced_total", Count,

@@ -429,6 +429,21 @@ impl MetricsProvider {
         counter!(name_of::SESSIONS_UNTAKEN).increment(1);
     }
 
+    /// Counts a run of the rebuild activity.
+    pub(crate) fn record_session_rebuild(&self, outcome: &'static str) {
+        counter!(name_of::SESSION_REBUILDS, "outcome" => outcome).increment(1);
+    }
+
+    /// Counts an activity that fails because the state of its session could not be restored.
+    pub(crate) fn record_session_recovery_given_up(&self) {
+        counter!(name_of::SESSION_RECOVERIES_GIVEN_UP).increment(1);
+    }
+
+    /// Sets the number of open sessions that had no activity for `session_leak_after`.
+    pub(crate) fn set_leaked_sessions(&self, count: usize) {
+        gauge!(name_of::SESSIONS_LEAKED).set(count as f64);
+    }
+
     /// Counts a slot that panicked and is restarted.
     pub(crate) fn record_slot_restart(&self, lane: &'static str) {
         counter!(name_of::SLOTS_RESTARTED, "lane" => lane).increment(1);

@@ -225,8 +225,12 @@ fn a_row_that_is_set_aside_is_noticed() {
 /// A case in which activity 2 of `i` was poison after so many deliveries.
 fn poisoned(attempt_count: u32) -> Case {
     let (instance, activity_name) = ("i".to_owned(), "a".to_owned());
-    let message_type =
-        steadfast_core::PoisonMessageType::Activity { instance, execution_id: 1, activity_name, activity_id: 2 };
+    let message_type = steadfast_core::PoisonMessageType::Activity {
+        instance,
+        execution_id: 1,
+        activity_name,
+        activity_id: 2,
+    };
     let details =
         ErrorDetails::Poison { attempt_count, max_attempts: 10, message_type, message: String::new() };
     let failed = (Some(2), EventKind::ActivityFailed { details });

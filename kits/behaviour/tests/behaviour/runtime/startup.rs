@@ -368,6 +368,11 @@ fn c1_12_the_defaults_of_the_options_are_these() {
     assert_eq!(options.session_idle_timeout, ms(300_000));
     assert_eq!(options.session_cleanup_interval, ms(300_000));
     assert_eq!(options.max_sessions_per_runtime, 10);
+    assert_eq!((options.max_attached_sessions, options.session_untaken_after), (None, None));
+    assert_eq!((options.max_sessions_per_orchestration, options.require_open_sessions), (10, false));
+    assert!(options.release_sessions_on_shutdown && options.session_hooks.is_none());
+    assert_eq!((options.session_hook_timeout, options.session_recovery), (ms(5_000), None));
+    assert_eq!(options.session_leak_after, Some(ms(86_400_000)));
     assert_eq!(options.worker_node_id, None);
     assert_eq!(options.worker_tag_filter, TagFilter::DefaultOnly);
 }

@@ -5,12 +5,13 @@
 //! `STEADFAST_CONVERSATIONS` says how many; 200 is the size that counts, and takes a minute.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::workbench::{SECOND, pass_calmly};
+use steadfast::providers::Provider;
+use steadfast::providers::postgres::PostgresProvider;
 use steadfast::providers::sqlite::SqliteProvider;
 use steadfast::runtime::registry::{ActivityRegistryBuilder, OrchestrationRegistryBuilder};
 use steadfast::runtime::{Runtime, RuntimeOptions};
@@ -19,7 +20,9 @@ use steadfast_behaviour::{
     Faults, Faulty, Line, Lines, SOON, Stage, activities, on_every_full_store, on_every_store, orchestrations,
 };
 use steadfast_clock::{Clock, SystemClock};
+use steadfast_cluster::{Schema, Server};
 use steadfast_store::store_of;
+use tempfile::TempDir;
 use tokio::sync::Barrier;
 
 /// What a worker keeps of a conversation: what was said.
@@ -297,7 +300,7 @@ async fn talk(ctx: OrchestrationContext, input: String) -> Result<String, String
 
 /// Starts a worker with a store of its own, as another process would. Every second start of a node keeps its
 /// sessions for the next one.
-async fn worker(file: &Path, ledger: &Arc<Ledger>, node: &str, start: usize) -> Arc<Runtime> {
+async fn worker(place: &Place, ledger: &Arc<Ledger>, node: &str, start: usize) -> Arc<Runtime> {
     let (ledger, process) = (Arc::clone(ledger), format!("{node}{start}"));
     let turns = activities().register("Turn", move |ctx: ActivityContext, number: String| {
         let (ledger, process) = (Arc::clone(&ledger), process.clone());
@@ -313,7 +316,7 @@ async fn worker(file: &Path, ledger: &Arc<Ledger>, node: &str, start: usize) -> 
         ..RuntimeOptions::default()
     };
     Runtime::start_with_options(
-        open(file).await,
+        place.open().await,
         turns.build(),
         orchestrations().register("Talk", talk).build(),
         options,
@@ -321,22 +324,55 @@ async fn worker(file: &Path, ledger: &Arc<Ledger>, node: &str, start: usize) -> 
     .await
 }
 
-async fn open(file: &Path) -> Arc<SqliteProvider> {
-    let store = SqliteProvider::new(&format!("sqlite:{}", file.display()), None).await;
-    Arc::new(store.expect("the file opens"))
+/// Where the store is that every worker opens for itself.
+enum Place {
+    File(TempDir),
+    Server(Server, Schema),
+}
+
+impl Place {
+    fn file() -> Self {
+        Self::File(tempfile::tempdir().expect("a folder"))
+    }
+
+    fn server() -> Self {
+        let server = Server::join().expect("a server");
+        let schema = server.schema("conversations");
+        Self::Server(server, schema)
+    }
+
+    async fn open(&self) -> Arc<dyn Provider> {
+        match self {
+            Self::File(folder) => {
+                let url = format!("sqlite:{}", folder.path().join("store.db").display());
+                Arc::new(SqliteProvider::new(&url, None).await.expect("the file opens"))
+            }
+            Self::Server(server, schema) => {
+                let store = PostgresProvider::new_with_schema(server.url(), Some(schema.name())).await;
+                Arc::new(store.expect("the schema opens"))
+            }
+        }
+    }
 }
 
 #[tokio::test]
-#[allow(clippy::print_stderr, reason = "figures are for people")]
 async fn d40_restarts_of_workers_lose_no_conversation_turn_and_every_move_has_a_cause() {
+    every_move_has_a_cause(&Place::file()).await;
+}
+
+#[tokio::test]
+async fn d40_restarts_of_workers_on_a_server_lose_no_turn_and_every_move_has_a_cause() {
+    every_move_has_a_cause(&Place::server()).await;
+}
+
+#[allow(clippy::print_stderr, reason = "figures are for people")]
+async fn every_move_has_a_cause(place: &Place) {
     let (lines, _guard) = Lines::collect();
     let (size, ledger) = (Scale::asked(), Arc::<Ledger>::default());
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("store.db");
-    let client = Client::new(open(&file).await);
+    let client = Client::new(place.open().await);
     let mut workers = Vec::new();
     for node in NODES {
-        workers.push(worker(&file, &ledger, node, 0).await);
+        workers.push(worker(place, &ledger, node, 0).await);
     }
     for n in 0..size.conversations {
         client.start_orchestration(format!("talk-{n}"), "Talk", "1").await.expect("starts");
@@ -349,7 +385,7 @@ async fn d40_restarts_of_workers_lose_no_conversation_turn_and_every_move_has_a_
         SystemClock.sleep(size.restart_every).await;
         let (victim, start) = (restarts % NODES.len(), 1 + restarts / NODES.len());
         Arc::clone(&workers[victim]).shutdown(None).await;
-        workers[victim] = worker(&file, &ledger, NODES[victim], start).await;
+        workers[victim] = worker(place, &ledger, NODES[victim], start).await;
         restarts += 1;
     }
     ledger.is_over.store(true, Ordering::Relaxed);

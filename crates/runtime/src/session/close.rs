@@ -1,0 +1,142 @@
+//! Sessions that a turn opens and closes, or that the end of their instance closes: they are logged when the
+//! turn is committed, and those that this process holds are detached at once (G24).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use steadfast_core::replay::{SessionChange, Turn};
+use steadfast_core::{AppErrorKind, ErrorDetails, EventKind, SessionKey};
+use steadfast_store::rules::SessionEffect;
+use steadfast_store::{SessionRef, TurnCommit};
+
+use super::detach;
+use super::local_session::DetachCause;
+use crate::runtime::RuntimeShared;
+
+/// How many executions of an instance are searched for the close of a session, the latest first.
+const MAX_EXECUTIONS: u64 = 3;
+
+/// What a commit changes about the sessions of its instance.
+pub(crate) struct SessionsOfTurn {
+    instance: String,
+    opened: Vec<String>,
+    /// The sessions that the code closed.
+    closed: BTreeSet<String>,
+    /// How the instance ends, which closes all its sessions.
+    end: Option<&'static str>,
+    /// The claims of the instance's sessions that this process held before the commit.
+    held: Vec<SessionRef>,
+}
+
+/// Lists the sessions that a turn closes, also by ending its instance.
+pub(crate) fn closed_by(turn: &Turn) -> Vec<String> {
+    let closes = turn.effects.sessions.iter().filter_map(|change| match change {
+        SessionChange::Close { session_id } => Some(session_id.clone()),
+        SessionChange::Open { .. } | SessionChange::Watch { .. } => None,
+    });
+    closes.collect()
+}
+
+impl SessionsOfTurn {
+    /// Looks at a commit before it is handed to the store. `None` if it changes no session.
+    pub(crate) fn of(shared: &RuntimeShared, commit: &TurnCommit) -> Option<Self> {
+        let instance = commit.events.first()?.instance_id.clone();
+        let (mut opened, mut closed, mut end) = (Vec::new(), BTreeSet::new(), None);
+        for effect in SessionEffect::of(&commit.events) {
+            match effect {
+                SessionEffect::Open { session_id, .. } => opened.push(session_id.to_owned()),
+                SessionEffect::Close { session_id } => {
+                    closed.insert(session_id.to_owned());
+                }
+                SessionEffect::CloseAll => end = Some(end_of(commit)),
+            }
+        }
+        if opened.is_empty() && closed.is_empty() && end.is_none() {
+            return None;
+        }
+        let held = shared.sessions.held_of(&instance);
+        Some(Self { instance, opened, closed, end, held })
+    }
+
+    /// Logs what the store has committed, and detaches the sessions that it closed from this process.
+    /// `closed` lists the sessions that the turn closed, as far as they are known.
+    pub(crate) fn committed(self, shared: &Arc<RuntimeShared>, closed: &[String]) {
+        self.log(closed);
+        let is_closed = |key: &SessionKey| self.end.is_some() || self.closed.contains(&key.session_id);
+        let of_commit: Vec<SessionRef> =
+            self.held.iter().filter(|claim| is_closed(&claim.key)).cloned().collect();
+        detach::start(shared, &of_commit, DetachCause::Closed);
+        // A claim that a fetch brought meanwhile is of the closed session, or of one that was opened since.
+        for claim in shared.sessions.held_of(&self.instance) {
+            if is_closed(&claim.key) && !of_commit.contains(&claim) {
+                let again = Arc::clone(shared);
+                shared.tasks.spawn(async move { detach_if_closed(&again, claim).await });
+            }
+        }
+    }
+
+    fn log(&self, closed: &[String]) {
+        let instance = self.instance.as_str();
+        for session_id in &self.opened {
+            tracing::info!(target: "steadfast::runtime", session_id, instance, "session opened");
+        }
+        let by_end = closed.iter().filter(|id| self.end.is_some() && !self.closed.contains(*id));
+        let by_code = self.closed.iter().map(|id| (id, "close_session"));
+        for (session_id, reason) in by_code.chain(by_end.map(|id| (id, self.end.unwrap_or_default()))) {
+            tracing::info!(target: "steadfast::runtime", session_id, instance, reason, "session closed");
+        }
+    }
+}
+
+/// Says how an instance ends.
+fn end_of(commit: &TurnCommit) -> &'static str {
+    match commit.failure() {
+        None => "instance completed",
+        Some(ErrorDetails::Application { kind: AppErrorKind::Cancelled { .. }, .. }) => "instance cancelled",
+        Some(_) => "instance failed",
+    }
+}
+
+async fn detach_if_closed(shared: &Arc<RuntimeShared>, claim: SessionRef) {
+    if is_closed(shared, &claim).await {
+        detach::start(shared, &[claim], DetachCause::Closed);
+    }
+}
+
+/// Tells whether a claim that this process holds ended because its session was closed: an orchestration had
+/// opened it, and the store has no such session any more, or has one that was opened since (G25).
+pub(super) async fn is_closed(shared: &RuntimeShared, claim: &SessionRef) -> bool {
+    let Some(instance) = &claim.key.instance else { return false };
+    match shared.store.session(&claim.key).await {
+        Ok(None) => true,
+        // Epochs of one session only rise: a lower one is of a session that was opened anew.
+        Ok(Some(row)) if row.epoch < claim.epoch => true,
+        Ok(Some(row)) if row.epoch == claim.epoch => false,
+        Ok(Some(_)) => was_closed_since(shared, instance, claim).await,
+        Err(_) => false,
+    }
+}
+
+/// Tells whether the history of an instance has the close of a session since this process claimed it. All
+/// times are the store's.
+async fn was_closed_since(shared: &RuntimeShared, instance: &str, claim: &SessionRef) -> bool {
+    let Some(claimed_at_ms) = shared.sessions.claimed_at_ms(claim) else { return false };
+    let mut execution = None;
+    for _ in 0..MAX_EXECUTIONS {
+        let Ok(history) = shared.store.read_history(instance, execution).await else { return false };
+        let is_close = history.iter().any(|event| {
+            let closes = matches!(&event.kind, EventKind::SessionClosed { session_id }
+                if *session_id == claim.key.session_id);
+            closes && event.timestamp_ms >= claimed_at_ms
+        });
+        if is_close {
+            return true;
+        }
+        let Some(first) = history.first() else { return false };
+        if first.timestamp_ms < claimed_at_ms || first.execution_id <= 1 {
+            return false;
+        }
+        execution = Some(first.execution_id - 1);
+    }
+    false
+}
