@@ -181,7 +181,7 @@ BEGIN
             AS o (scope, session, epoch, claim, claimed_from) ON o.scope = c.scope AND o.session = c.session
     ), leased AS (
         UPDATE {schema}.worker_queue AS w
-        SET state = 2, lock_token = 'work-' || gen_random_uuid(), locked_until = p_until,
+        SET state = 2, lock_token = 'lock_' || gen_random_uuid(), locked_until = p_until,
             worker_id = p_worker_ids[taken.place], epoch = taken.epoch, attempt_count = w.attempt_count + 1,
             refused = false
         FROM taken
