@@ -5,6 +5,7 @@ mod checkpoint;
 mod conversations;
 mod fenced;
 mod moves;
+mod opened;
 mod scenarios;
 mod state;
 mod trail;
