@@ -124,7 +124,7 @@ async fn a_status_of_running_clears_the_end_of_an_execution() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_opened_as_serial_is_serial() {
+async fn g23_a_session_that_sql_opens_as_serial_is_serial() {
     let caller = CompatCaller::new("decided_serial").await;
     let token = caller.begun(1_000).await;
     let opened = |id: i64, session: &str, options: &str| {
