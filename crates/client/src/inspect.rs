@@ -150,8 +150,8 @@ impl Client {
         Ok(self.store.session(key).await?)
     }
 
-    /// Returns the trail of a session: which process owned it, from when to when by the store's clock, and why
-    /// that changed; oldest first. It tells at most the last
+    /// Returns the trail of a session: which process owned it, from when to when by the store's clock, and
+    /// why that changed; oldest first. It tells at most the last
     /// [`MAX_SESSION_TRAIL`](steadfast_store::MAX_SESSION_TRAIL) changes, of the time that the option
     /// `session_trail_retention` of the runtimes says. Empty for a session that no process has claimed in
     /// that time.

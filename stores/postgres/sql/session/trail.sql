@@ -1,5 +1,5 @@
--- Lists the trail of a session, oldest first. A claim whose lease has expired is told to have ended, although no
--- call has noticed it.
+-- Lists the trail of a session, oldest first. A claim whose lease has expired is told to have ended,
+-- although no call has noticed it.
 SELECT t.epoch, t.is_end, t.worker_id, t.incarnation, t.at_ms, t.change
 FROM {schema}.session_trail AS t
 WHERE t.instance_id = $1 AND t.session_id = $2

@@ -18,5 +18,5 @@ WHERE is_row = 1
       SELECT 1 FROM work WHERE work.session = sessions.id
           AND NOT EXISTS (SELECT 1 FROM torn_work WHERE row = work.seq AND until IS NULL)
   )
-RETURNING id, instance, session_id, held, owner, incarnation, locked_until, last_activity, epoch, idle_timeout,
-    serial
+RETURNING id, instance, session_id, held, owner, incarnation, locked_until, last_activity, epoch,
+    idle_timeout, serial

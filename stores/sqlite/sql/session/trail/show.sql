@@ -1,6 +1,7 @@
--- Lists the trail of a session, oldest first. A claim whose lease has expired is told to have ended, although no
--- call has noticed it.
-SELECT epoch, is_end, owner, incarnation, at, change FROM session_trail WHERE instance = ?1 AND session_id = ?2
+-- Lists the trail of a session, oldest first. A claim whose lease has expired is told to have ended,
+-- although no call has noticed it.
+SELECT epoch, is_end, owner, incarnation, at, change FROM session_trail
+WHERE instance = ?1 AND session_id = ?2
 UNION ALL
 SELECT epoch, 1, owner, incarnation, min(locked_until, ?3), ?4 FROM sessions
 WHERE instance = ?1 AND session_id = ?2 AND epoch > 0 AND NOT (held = 1 AND locked_until > ?3)

@@ -1,5 +1,6 @@
 -- Compatible function: removes sessions without a live lease and without work, if they are shared or their
--- instance does not exist, and returns how many (S13). A lease that expires at this very moment counts as live.
+-- instance does not exist, and returns how many (S13). A lease that expires at this very moment counts as
+-- live.
 -- Locks: those of cleanup_sessions, page by page.
 CREATE OR REPLACE FUNCTION {schema}.cleanup_orphaned_sessions(p_now_ms BIGINT) RETURNS BIGINT
 LANGUAGE plpgsql AS $function$

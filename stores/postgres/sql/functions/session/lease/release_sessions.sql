@@ -1,7 +1,7 @@
 -- Releases claims of an owner, given by session and epoch, so that other workers can claim the sessions
 -- (S13). Returns the positions of the claims that were live. If the call comes from an older incarnation of
--- the node, it changes nothing and returns the newest incarnation. p_change: the reason, for the trails of the
--- sessions.
+-- the node, it changes nothing and returns the newest incarnation. p_change: the reason, for the trails of
+-- the sessions.
 -- Locks: `lines` in the order of their keys, then `sessions` in the same order.
 CREATE OR REPLACE FUNCTION {schema}.release_sessions(
     p_owner TEXT, p_incarnation BIGINT, p_scopes TEXT[], p_sessions TEXT[], p_epochs BIGINT[],

@@ -1,5 +1,5 @@
--- Writes new claims of an owner into the trails of the sessions, and removes the oldest claims of a trail that
--- has more than 100 entries.
+-- Writes new claims of an owner into the trails of the sessions, and removes the oldest claims of a trail
+-- that has more than 100 entries.
 -- Locks: none. The caller has locked the `lines` rows.
 CREATE OR REPLACE FUNCTION {schema}.note_claims(
     p_scopes TEXT[], p_sessions TEXT[], p_epochs BIGINT[], p_owner TEXT, p_incarnation BIGINT, p_now BIGINT

@@ -133,9 +133,10 @@ BEGIN
             WHERE o.claim = 'taken';
         END IF;
         IF 'held' <> ANY (v_of_claims) THEN
-            PERFORM {schema}.note_claims(array_agg(o.scope), array_agg(o.session), array_agg(o.epoch), p_owner,
-                p_incarnation, p_now)
-            FROM unnest(v_of_scopes, v_of_sessions, v_of_epochs, v_of_claims) AS o (scope, session, epoch, claim)
+            PERFORM {schema}.note_claims(array_agg(o.scope), array_agg(o.session), array_agg(o.epoch),
+                p_owner, p_incarnation, p_now)
+            FROM unnest(v_of_scopes, v_of_sessions, v_of_epochs, v_of_claims)
+                AS o (scope, session, epoch, claim)
             WHERE o.claim <> 'held';
         END IF;
         INSERT INTO {schema}.sessions AS s
