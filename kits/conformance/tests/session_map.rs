@@ -37,7 +37,7 @@ struct Entry {
 
 #[test]
 fn every_test_that_the_map_of_sessions_names_exists() {
-    let sources = Sources::read();
+    let sources = Sources::read().expect("the sources can be read");
     let missing: Vec<_> = ours().filter(|name| !sources.functions.contains(*name)).collect();
     assert_eq!(missing, [] as [&str; 0], "the map names tests that do not exist");
     assert!(ours().count() > 300, "the map is read");
@@ -53,7 +53,7 @@ fn every_named_test_of_the_designs_is_in_the_map_of_sessions() {
 
 #[test]
 fn what_is_about_a_store_or_a_runtime_runs_on_every_store() {
-    let sources = Sources::read();
+    let sources = Sources::read().expect("the sources can be read");
     assert!(sources.cases.len() > 700 && sources.on_every_store.len() > 300, "the sources are read");
     let (mut open, mut unshown) = (Vec::new(), Vec::new());
     for entry in entries() {
@@ -116,13 +116,13 @@ fn spans(line: &'static str) -> impl Iterator<Item = &'static str> {
 }
 
 impl Sources {
-    fn read() -> Self {
+    fn read() -> io::Result<Self> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let mut sources = Self::default();
         for folder in ["crates", "kits", "stores", "steadfast"] {
-            sources.collect(&root.join(folder)).expect("the sources can be read");
+            sources.collect(&root.join(folder))?;
         }
-        sources
+        Ok(sources)
     }
 
     /// Collects the names of all functions below a folder.
