@@ -5,7 +5,8 @@ pub use steadfast_client::{
     WaitingActivity,
 };
 pub use steadfast_store::{
-    Cursor, Envelope, ExecutionState, InstancePage, InstanceQuery, InstanceState, ListedHandler, Message,
-    NeededHandler, Outbox, Owner, Queue, SessionInfo, SetAside, Started, TurnState, WaitingStart, WorkPhase,
-    WorkState, WorkerId, WorkerInfo, WorkerProcess, WorkerReport, WorkerSlots,
+    Cursor, Envelope, ExecutionState, InstancePage, InstanceQuery, InstanceState, ListedHandler,
+    MAX_SESSION_TRAIL, Message, NeededHandler, Outbox, Owner, Queue, ReleaseReason, SessionChange,
+    SessionInfo, SessionTrailEntry, SetAside, Started, TurnState, WaitingStart, WorkPhase, WorkState,
+    WorkerId, WorkerInfo, WorkerProcess, WorkerReport, WorkerSlots,
 };

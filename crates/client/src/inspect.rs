@@ -5,7 +5,7 @@ use std::time::Duration;
 use steadfast_core::{Event, SessionKey, SystemStats};
 use steadfast_store::{
     ExecutionInfo, InstanceInfo, InstancePage, InstanceQuery, InstanceTree, MAX_PAGE, Owner, QueueDepths,
-    SessionInfo, SessionRef, SystemMetrics, WorkerInfo,
+    ReleaseReason, SessionInfo, SessionRef, SessionTrailEntry, SystemMetrics, WorkerInfo,
 };
 
 use crate::{Client, ClientError};
@@ -193,6 +193,24 @@ impl Client {
         Ok(LeakedSessions { sessions: page.into_iter().filter(is_leaked).collect(), next })
     }
 
+    /// Returns the trail of a session: which process owned it, from when to when by the store's clock, and
+    /// why that changed; oldest first. It tells at most the last
+    /// [`MAX_SESSION_TRAIL`](steadfast_store::MAX_SESSION_TRAIL) changes, of the time that the option
+    /// `session_trail_retention` of the runtimes says. Empty for a session that no process has claimed in
+    /// that time.
+    ///
+    /// The trail of a session that an orchestration opened is deleted with its instance. A claim that a
+    /// process of a version without trails made on a SQLite file is not in it.
+    ///
+    /// # Errors
+    /// `Provider` if the store fails, with kind `Unsupported` if it keeps no trails.
+    ///
+    /// # Cancel safety
+    /// Reads only.
+    pub async fn session_trail(&self, key: &SessionKey) -> Result<Vec<SessionTrailEntry>, ClientError> {
+        Ok(self.store.session_trail(key).await?)
+    }
+
     /// Releases a session from its owner, so that any worker can claim it with its next activity. Activities
     /// that run go on; the owner detaches the session as lost when it renews its leases. Returns whether a
     /// worker owned the session.
@@ -208,7 +226,10 @@ impl Client {
         // Without an incarnation, so that a session of an earlier process of the node can be released too.
         // The epoch keeps a later claim from being released.
         let claim = SessionRef { key: key.clone(), epoch: info.epoch };
-        let released = self.store.release_sessions(&Owner::unnamed(&owner.id), &[claim]).await?;
+        let released = self
+            .store
+            .release_sessions_because(&Owner::unnamed(&owner.id), &[claim], ReleaseReason::ByHand)
+            .await?;
         if released.is_empty() {
             return Ok(false);
         }

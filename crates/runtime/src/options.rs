@@ -105,6 +105,14 @@ pub struct RuntimeOptions {
     ///
     /// Shorter costs calls of the store; longer keeps rows of sessions that no process uses.
     pub session_cleanup_interval: Duration,
+    /// How long the trails of sessions are kept, which tell the processes that owned a session and why that
+    /// changed ([`Client::session_trail`](steadfast_client::Client::session_trail)). Default: 7 days. Of
+    /// several runtimes over one store the one with the shortest time decides.
+    ///
+    /// Entries that are older are removed every [`session_cleanup_interval`](Self::session_cleanup_interval).
+    /// Of one session at most the last 100 changes are kept, of all sessions the last 100,000. Zero removes
+    /// all entries each time.
+    pub session_trail_retention: Duration,
     /// How many sessions may have an activity running in this process. Default: 10. 0 takes no work of
     /// sessions.
     ///
@@ -227,6 +235,7 @@ impl Default for RuntimeOptions {
             session_lock_renewal_buffer: Duration::from_secs(5),
             session_idle_timeout: Duration::from_secs(300),
             session_cleanup_interval: Duration::from_secs(300),
+            session_trail_retention: Duration::from_secs(7 * 24 * 60 * 60),
             max_sessions_per_runtime: 10,
             max_attached_sessions: None,
             session_untaken_after: None,

@@ -68,6 +68,7 @@ pub(crate) struct Plan {
     pub(crate) session_lease: LeasePlan,
     pub(crate) session_idle: Duration,
     pub(crate) session_cleanup: Duration,
+    pub(crate) session_trail: Duration,
     pub(crate) max_sessions: usize,
     pub(crate) max_attached_sessions: Option<usize>,
     pub(crate) session_untaken: Duration,
@@ -186,6 +187,7 @@ impl TryFrom<RuntimeOptions> for Plan {
             session_lease: LeasePlan::new(options.session_lock_timeout, options.session_lock_renewal_buffer),
             session_idle: options.session_idle_timeout,
             session_cleanup: options.session_cleanup_interval,
+            session_trail: options.session_trail_retention,
             max_sessions: options.max_sessions_per_runtime,
             max_attached_sessions: options.max_attached_sessions,
             session_untaken: options

@@ -23,10 +23,13 @@ pub enum StoreCall<'a> {
     Gauges,
     RegisterNode,
     RenewSessions,
+    /// Of both methods that release sessions, with and without a reason.
     ReleaseSessions,
     CleanupSessions,
     Sessions,
     Session,
+    SessionTrail,
+    CleanupSessionTrails,
     Start,
     Send,
     EnqueueWork,
@@ -69,6 +72,8 @@ impl StoreCall<'_> {
             Self::CleanupSessions => "cleanup_sessions",
             Self::Sessions => "sessions",
             Self::Session => "session",
+            Self::SessionTrail => "session_trail",
+            Self::CleanupSessionTrails => "cleanup_session_trails",
             Self::Start => "start",
             Self::Send => "send",
             Self::EnqueueWork => "enqueue_work",
@@ -157,9 +162,15 @@ macro_rules! forward_store {
             RenewSessions renew_sessions(request: $crate::RenewSessions) -> $crate::SessionsRenewed;
             ReleaseSessions release_sessions(owner: &$crate::Owner, sessions: &[$crate::SessionRef])
                 -> Vec<$crate::SessionRef>;
+            ReleaseSessions release_sessions_because(
+                owner: &$crate::Owner, sessions: &[$crate::SessionRef], reason: $crate::ReleaseReason
+            ) -> Vec<$crate::SessionRef>;
             CleanupSessions cleanup_sessions() -> usize;
             Sessions sessions(after: Option<&$crate::forwarded::SessionKey>) -> Vec<$crate::SessionInfo>;
             Session session(key: &$crate::forwarded::SessionKey) -> Option<$crate::SessionInfo>;
+            SessionTrail session_trail(key: &$crate::forwarded::SessionKey)
+                -> Vec<$crate::SessionTrailEntry>;
+            CleanupSessionTrails cleanup_session_trails(retention: ::std::time::Duration) -> usize;
             Start start(start: $crate::Envelope, also: Vec<$crate::Envelope>) -> $crate::Started;
             Send send(messages: Vec<$crate::Envelope>) -> ();
             EnqueueWork enqueue_work(work: $crate::NewWork) -> ();

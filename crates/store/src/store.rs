@@ -9,9 +9,9 @@ use steadfast_core::{Event, SessionKey, SystemStats};
 use crate::{
     Abandon, Committed, DeleteInstanceResult, Envelope, Gauges, InstancePage, InstanceQuery, InstanceState,
     LeaseToken, NewWork, OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, ProviderErrorKind,
-    Refusal, Refused, RenewSessions, SessionInfo, SessionRef, SessionsRenewed, SetAside, Started, TurnCommit,
-    TurnLease, TurnRequest, TurnState, WaitFor, Waited, WaitingStart, WorkLease, WorkRequest, WorkState,
-    WorkerId, WorkerInfo, WorkerReport,
+    Refusal, Refused, ReleaseReason, RenewSessions, SessionInfo, SessionRef, SessionTrailEntry,
+    SessionsRenewed, SetAside, Started, TurnCommit, TurnLease, TurnRequest, TurnState, WaitFor, Waited,
+    WaitingStart, WorkLease, WorkRequest, WorkState, WorkerId, WorkerInfo, WorkerReport,
 };
 
 /// Keeps histories, queues, leases, sessions and key-value state.
@@ -141,6 +141,19 @@ pub trait Store: Send + Sync + 'static {
         sessions: &[SessionRef],
     ) -> Result<Vec<SessionRef>, ProviderError>;
 
+    /// Releases sessions as [`release_sessions`](Self::release_sessions) does, and writes the reason into
+    /// their trails.
+    ///
+    /// The default drops the reason.
+    async fn release_sessions_because(
+        &self,
+        owner: &Owner,
+        sessions: &[SessionRef],
+        _reason: ReleaseReason,
+    ) -> Result<Vec<SessionRef>, ProviderError> {
+        self.release_sessions(owner, sessions).await
+    }
+
     /// Removes the rows of sessions without a live lease and without work, if they are shared or their
     /// instance does not exist. Returns the number of removed rows (S13).
     async fn cleanup_sessions(&self) -> Result<usize, ProviderError>;
@@ -151,6 +164,27 @@ pub trait Store: Send + Sync + 'static {
 
     /// Returns the row of one session, and the number of its activities; `None` if it has no row.
     async fn session(&self, key: &SessionKey) -> Result<Option<SessionInfo>, ProviderError>;
+
+    /// Returns the trail of a session: the changes of its owner, oldest first, at most
+    /// [`MAX_SESSION_TRAIL`](crate::MAX_SESSION_TRAIL). Empty if there are none, also for a session that does
+    /// not exist.
+    ///
+    /// # Errors
+    /// `Unsupported` if the store keeps no trails; that is the default.
+    async fn session_trail(&self, _key: &SessionKey) -> Result<Vec<SessionTrailEntry>, ProviderError> {
+        Err(lacks_trails(self.name(), "session_trail"))
+    }
+
+    /// Removes entries of trails that are older than `retention`, and those beyond
+    /// [`MAX_TRAIL`](crate::MAX_TRAIL), oldest first. One call looks at no more than
+    /// [`MAX_PAGE`](crate::MAX_PAGE) entries and returns how many it removed; a caller repeats it until it
+    /// removes none.
+    ///
+    /// # Errors
+    /// `Unsupported` if the store keeps no trails; that is the default.
+    async fn cleanup_session_trails(&self, _retention: Duration) -> Result<usize, ProviderError> {
+        Err(lacks_trails(self.name(), "cleanup_session_trails"))
+    }
 
     /// Starts an instance unless one of that id exists; the transaction that starts it decides. `start` is a
     /// `StartOrchestration`; `also` is sent in either case, behind the start.
@@ -260,6 +294,14 @@ fn lacks_workers(store: &str, operation: &str) -> ProviderError {
         ProviderErrorKind::Unsupported,
         operation,
         format!("store '{store}' keeps no rows of workers"),
+    )
+}
+
+fn lacks_trails(store: &str, operation: &str) -> ProviderError {
+    ProviderError::new(
+        ProviderErrorKind::Unsupported,
+        operation,
+        format!("store '{store}' keeps no trails of sessions"),
     )
 }
 

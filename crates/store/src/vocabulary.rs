@@ -5,6 +5,7 @@ mod instance;
 mod lease;
 mod session;
 mod set_aside;
+mod trail;
 mod turn;
 mod work;
 mod worker;
@@ -17,6 +18,7 @@ pub use instance::{
 pub use lease::{Abandon, Attempt, LeaseToken, WITHDRAWN_KNOWN_FOR};
 pub use session::{Appetite, RenewSessions, SessionInfo, SessionRef, SessionsRenewed};
 pub use set_aside::{MAX_UNREADABLE_ATTEMPTS, Queue, SetAside, UNREADABLE_RETRY};
+pub use trail::{MAX_SESSION_TRAIL, MAX_TRAIL, ReleaseReason, SessionChange, SessionTrailEntry};
 pub use turn::{
     Cold, Committed, Held, History, MAX_TURN_MESSAGES, Message, NewWork, OrchestrationItem, RunId,
     TurnCommit, TurnLease, TurnRequest, Warm,

@@ -30,9 +30,10 @@ use steadfast_core::{Event, SessionKey, SystemStats};
 use steadfast_store::{
     Abandon, Attempt, Claim, ClaimedSession, Committed, DeleteInstanceResult, Envelope, Gauges, InstancePage,
     InstanceQuery, InstanceState, LeaseToken, NewWork, OldestWaiting, Outcome, Owner, ProviderAdmin,
-    ProviderError, ProviderErrorKind, Refusal, Refused, RenewSessions, SessionInfo, SessionRef,
-    SessionsRenewed, SetAside, Started, Store, TurnCommit, TurnLease, TurnRequest, TurnState, WaitFor,
-    Waited, WaitingStart, WorkLease, WorkRequest, WorkState, WorkerId, WorkerInfo, WorkerReport,
+    ProviderError, ProviderErrorKind, Refusal, Refused, ReleaseReason, RenewSessions, SessionInfo,
+    SessionRef, SessionTrailEntry, SessionsRenewed, SetAside, Started, Store, TurnCommit, TurnLease,
+    TurnRequest, TurnState, WaitFor, Waited, WaitingStart, WorkLease, WorkRequest, WorkState, WorkerId,
+    WorkerInfo, WorkerReport,
 };
 
 use crate::{Evidence, Fact, Records, Told, Violation};
@@ -507,7 +508,16 @@ impl Store for WatchedStore {
         owner: &Owner,
         sessions: &[SessionRef],
     ) -> Result<Vec<SessionRef>, ProviderError> {
-        let answer = self.change(self.inner.release_sessions(owner, sessions)).await;
+        self.release_sessions_because(owner, sessions, ReleaseReason::Unstated).await
+    }
+
+    async fn release_sessions_because(
+        &self,
+        owner: &Owner,
+        sessions: &[SessionRef],
+        reason: ReleaseReason,
+    ) -> Result<Vec<SessionRef>, ProviderError> {
+        let answer = self.change(self.inner.release_sessions_because(owner, sessions, reason)).await;
         if let Ok(released) = &answer {
             self.see(|shadow, now| shadow.sessions.released(owner, released, now, &mut shadow.found));
         }
@@ -535,6 +545,14 @@ impl Store for WatchedStore {
 
     async fn session(&self, key: &SessionKey) -> Result<Option<SessionInfo>, ProviderError> {
         self.inner.session(key).await
+    }
+
+    async fn session_trail(&self, key: &SessionKey) -> Result<Vec<SessionTrailEntry>, ProviderError> {
+        self.inner.session_trail(key).await
+    }
+
+    async fn cleanup_session_trails(&self, retention: Duration) -> Result<usize, ProviderError> {
+        self.inner.cleanup_session_trails(retention).await
     }
 
     async fn start(&self, start: Envelope, also: Vec<Envelope>) -> Result<Started, ProviderError> {

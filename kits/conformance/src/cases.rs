@@ -91,5 +91,6 @@ pub(crate) const ALL: &[&[Case]] = &[
     session::lease::untaken::CASES,
     session::inspect::CASES,
     session::poll::CASES,
+    session::trail::CASES,
     session::watch::CASES,
 ];

@@ -446,6 +446,7 @@ fn writes(call: StoreCall<'_>) -> bool {
         | StoreCall::RenewSessions
         | StoreCall::ReleaseSessions
         | StoreCall::CleanupSessions
+        | StoreCall::CleanupSessionTrails
         | StoreCall::Start
         | StoreCall::Send
         | StoreCall::EnqueueWork
@@ -456,6 +457,7 @@ fn writes(call: StoreCall<'_>) -> bool {
         | StoreCall::Gauges
         | StoreCall::Sessions
         | StoreCall::Session
+        | StoreCall::SessionTrail
         | StoreCall::Wait
         | StoreCall::State
         | StoreCall::Instances

@@ -259,6 +259,7 @@ impl State {
         self.set_aside
             .retain(|_, aside| aside.shown.instance.as_deref().is_none_or(|id| !named.contains(id)));
         self.sessions.retain(|key, _| key.instance.as_deref().is_none_or(|id| !named.contains(id)));
+        self.trails.forget(|id| named.contains(id));
         for watchers in self.watchers.values_mut() {
             watchers.retain(|watcher| !named.contains(watcher.instance.as_str()));
         }

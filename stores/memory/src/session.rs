@@ -1,12 +1,15 @@
 //! Sessions: claims, renewals and releases (S13). A session has an owner exactly while its lease lasts.
 
+pub(crate) mod trail;
+
 use std::collections::BTreeSet;
 
 use steadfast_core::{SessionConcurrency, SessionKey, WorkItem};
 use steadfast_store::rules::{SessionEffect, is_same_owner, lost_claims, superseded};
 use steadfast_store::{
-    Appetite, Claim, ClaimedSession, MAX_PAGE, Owner, ProviderError, RenewSessions, SessionInfo, SessionRef,
-    SessionRequest, SessionScope, SessionsRenewed, TurnCommit,
+    Appetite, Claim, ClaimedSession, MAX_PAGE, Owner, ProviderError, ReleaseReason, RenewSessions,
+    SessionChange, SessionInfo, SessionRef, SessionRequest, SessionScope, SessionTrailEntry, SessionsRenewed,
+    TurnCommit,
 };
 
 use crate::millis;
@@ -105,8 +108,13 @@ impl State {
         }
         let epoch = self.next();
         let session = self.sessions.entry(key.clone()).or_default();
+        if let Some(end) = session.end_of_claim(now, SessionChange::Lost) {
+            self.trails.add(&key, end);
+        }
         let from = session.owner.replace(request.owner.clone()).map(|owner| owner.id);
         (session.epoch, session.locked_until_ms, session.last_activity_at_ms) = (epoch, until, now);
+        let owner = request.owner.clone();
+        self.trails.add(&key, SessionTrailEntry { epoch, owner, at_ms: now, change: SessionChange::Claimed });
         self.tell_watchers(&key, epoch, from.as_deref(), &request.owner.id, now);
         let claim = from.map_or(Claim::New, |from| Claim::Taken { from });
         ClaimedSession { key, epoch, claim }
@@ -153,6 +161,10 @@ impl State {
             let Some(session) = self.sessions.get_mut(&key) else { continue };
             let claim = SessionRef { key, epoch: session.epoch };
             if untaken {
+                let untaken = SessionChange::Released(ReleaseReason::Untaken);
+                if let Some(end) = session.end_of_claim(now, untaken) {
+                    self.trails.add(&claim.key, end);
+                }
                 session.locked_until_ms = now;
                 outcome.untaken.push(claim);
             } else if idle {
@@ -200,6 +212,7 @@ impl State {
         &mut self,
         owner: &Owner,
         sessions: &[SessionRef],
+        reason: ReleaseReason,
         now: u64,
     ) -> Result<Vec<SessionRef>, ProviderError> {
         self.check_incarnation("release_sessions", owner)?;
@@ -209,6 +222,9 @@ impl State {
                 && session.epoch == claim.epoch
                 && session.is_held_by(owner, now)
             {
+                if let Some(end) = session.end_of_claim(now, SessionChange::Released(reason)) {
+                    self.trails.add(&claim.key, end);
+                }
                 session.locked_until_ms = now;
                 released.push(claim.clone());
             }
@@ -232,7 +248,7 @@ impl State {
             .map(|(key, _)| key.clone())
             .collect();
         for key in &keys {
-            self.sessions.remove(key);
+            self.remove_session(key, now, SessionChange::Expired);
         }
         keys.len()
     }
@@ -274,8 +290,19 @@ impl State {
     /// Removes sessions of an instance with their work. A worker that runs some of it learns of that at its
     /// next renewal.
     fn close_sessions(&mut self, closes: impl Fn(&SessionKey) -> bool, now: u64) {
-        self.sessions.retain(|key, _| !closes(key));
+        let closed: Vec<SessionKey> = self.sessions.keys().filter(|key| closes(key)).cloned().collect();
+        for key in &closed {
+            self.remove_session(key, now, SessionChange::Closed);
+        }
         self.withdraw(|row| row.session.as_ref().is_some_and(&closes), now);
+    }
+
+    /// Removes the row of a session, and writes into its trail how its last claim ended.
+    fn remove_session(&mut self, key: &SessionKey, now: u64, change: SessionChange) {
+        let removed = self.sessions.remove(key);
+        if let Some(end) = removed.and_then(|session| session.end_of_claim(now, change)) {
+            self.trails.add(key, end);
+        }
     }
 
     fn watch(&mut self, key: &SessionKey, instance: &str, execution: u64) {

@@ -8,6 +8,7 @@ use steadfast_store::{NeededHandler, RunId, WorkerId};
 use crate::execution::ExecutionRow;
 use crate::instance::InstanceRow;
 use crate::instance::kv::Kv;
+use crate::session::trail::SessionTrails;
 use crate::session::{SessionRow, Watcher};
 use crate::set_aside::Aside;
 use crate::worker::WorkerRow;
@@ -31,6 +32,7 @@ pub(crate) struct State {
     pub(crate) freed: BTreeMap<String, u64>,
     pub(crate) sessions: BTreeMap<SessionKey, SessionRow>,
     pub(crate) watchers: BTreeMap<SessionKey, BTreeSet<Watcher>>,
+    pub(crate) trails: SessionTrails,
     /// The newest incarnation of each named node.
     pub(crate) nodes: BTreeMap<String, u64>,
     pub(crate) set_aside: BTreeMap<u64, Aside>,

@@ -10,13 +10,13 @@ use steadfast_store::rules::{InstanceWait, check_work};
 use steadfast_store::{
     Abandon, Committed, DeleteInstanceResult, Envelope, Gauges, InstancePage, InstanceQuery, InstanceState,
     LeaseToken, MAX_PAGE, NewWork, OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, Refusal,
-    Refused, RenewSessions, SessionInfo, SessionRef, SessionsRenewed, SetAside, Started, Store, TurnCommit,
-    TurnLease, TurnRequest, TurnState, WaitFor, Waited, WaitingStart, WorkLease, WorkRequest, WorkState,
-    WorkerId, WorkerInfo, WorkerReport,
+    Refused, ReleaseReason, RenewSessions, SessionInfo, SessionRef, SessionTrailEntry, SessionsRenewed,
+    SetAside, Started, Store, TurnCommit, TurnLease, TurnRequest, TurnState, WaitFor, Waited, WaitingStart,
+    WorkLease, WorkRequest, WorkState, WorkerId, WorkerInfo, WorkerReport,
 };
 
-use crate::MemoryStore;
 use crate::state::State;
+use crate::{MemoryStore, millis};
 
 #[async_trait]
 impl Store for MemoryStore {
@@ -112,7 +112,16 @@ impl Store for MemoryStore {
         owner: &Owner,
         sessions: &[SessionRef],
     ) -> Result<Vec<SessionRef>, ProviderError> {
-        self.change(|state, now| state.release_sessions(owner, sessions, now))
+        self.release_sessions_because(owner, sessions, ReleaseReason::Unstated).await
+    }
+
+    async fn release_sessions_because(
+        &self,
+        owner: &Owner,
+        sessions: &[SessionRef],
+        reason: ReleaseReason,
+    ) -> Result<Vec<SessionRef>, ProviderError> {
+        self.change(|state, now| state.release_sessions(owner, sessions, reason, now))
     }
 
     async fn cleanup_sessions(&self) -> Result<usize, ProviderError> {
@@ -125,6 +134,15 @@ impl Store for MemoryStore {
 
     async fn session(&self, key: &SessionKey) -> Result<Option<SessionInfo>, ProviderError> {
         Ok(self.read().session_info(key))
+    }
+
+    async fn session_trail(&self, key: &SessionKey) -> Result<Vec<SessionTrailEntry>, ProviderError> {
+        let (state, now) = self.at_now();
+        Ok(state.session_trail(key, now))
+    }
+
+    async fn cleanup_session_trails(&self, retention: Duration) -> Result<usize, ProviderError> {
+        Ok(self.change(|state, now| state.cleanup_session_trails(millis(retention), now)))
     }
 
     async fn start(&self, start: Envelope, also: Vec<Envelope>) -> Result<Started, ProviderError> {

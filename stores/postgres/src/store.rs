@@ -8,9 +8,9 @@ use steadfast_core::{Event, SessionKey, SystemStats, TagFilter};
 use steadfast_store::{
     Abandon, Committed, DeleteInstanceResult, Envelope, Gauges, InstancePage, InstanceQuery, InstanceState,
     InstanceWait, Interest, LeaseToken, NewWork, OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError,
-    Refusal, Refused, RenewSessions, SessionInfo, SessionRef, SessionsRenewed, SetAside, Started, Store,
-    TurnCommit, TurnLease, TurnRequest, TurnState, WaitFor, Waited, WaitingStart, WorkLease, WorkRequest,
-    WorkState, WorkerId, WorkerInfo, WorkerReport,
+    Refusal, Refused, ReleaseReason, RenewSessions, SessionInfo, SessionRef, SessionTrailEntry,
+    SessionsRenewed, SetAside, Started, Store, TurnCommit, TurnLease, TurnRequest, TurnState, WaitFor,
+    Waited, WaitingStart, WorkLease, WorkRequest, WorkState, WorkerId, WorkerInfo, WorkerReport,
 };
 
 use crate::merge::calls::{LeaseAbandon, LeaseRenewal};
@@ -137,7 +137,16 @@ impl Store for PostgresProvider {
         owner: &Owner,
         sessions: &[SessionRef],
     ) -> Result<Vec<SessionRef>, ProviderError> {
-        self.backend.release_sessions(owner, sessions).await
+        self.release_sessions_because(owner, sessions, ReleaseReason::Unstated).await
+    }
+
+    async fn release_sessions_because(
+        &self,
+        owner: &Owner,
+        sessions: &[SessionRef],
+        reason: ReleaseReason,
+    ) -> Result<Vec<SessionRef>, ProviderError> {
+        self.backend.release_sessions(owner, sessions, reason).await
     }
 
     async fn cleanup_sessions(&self) -> Result<usize, ProviderError> {
@@ -150,6 +159,14 @@ impl Store for PostgresProvider {
 
     async fn session(&self, key: &SessionKey) -> Result<Option<SessionInfo>, ProviderError> {
         self.db().session(key).await
+    }
+
+    async fn session_trail(&self, key: &SessionKey) -> Result<Vec<SessionTrailEntry>, ProviderError> {
+        self.db().session_trail(key).await
+    }
+
+    async fn cleanup_session_trails(&self, retention: Duration) -> Result<usize, ProviderError> {
+        self.db().cleanup_session_trails(retention).await
     }
 
     async fn start(&self, start: Envelope, also: Vec<Envelope>) -> Result<Started, ProviderError> {

@@ -14,9 +14,10 @@ use steadfast_store::rules::{
 use steadfast_store::{
     Abandon, Committed, DeleteInstanceResult, Envelope, Gauges, History, InstancePage, InstanceQuery,
     InstanceState, Interest, LeaseToken, NewWork, OldestWaiting, Outcome, Owner, ProviderAdmin,
-    ProviderError, Refusal, Refused, RenewSessions, SessionInfo, SessionRef, SessionsRenewed, SetAside,
-    Started, Store, TurnCommit, TurnLease, TurnRequest, TurnState, WaitFor, Waited, Waiters, WaitingStart,
-    WorkLease, WorkRequest, WorkState, WorkerId, WorkerInfo, WorkerReport,
+    ProviderError, Refusal, Refused, ReleaseReason, RenewSessions, SessionInfo, SessionRef,
+    SessionTrailEntry, SessionsRenewed, SetAside, Started, Store, TurnCommit, TurnLease, TurnRequest,
+    TurnState, WaitFor, Waited, Waiters, WaitingStart, WorkLease, WorkRequest, WorkState, WorkerId,
+    WorkerInfo, WorkerReport,
 };
 
 use crate::link::clock::FileClock;
@@ -352,8 +353,18 @@ impl Store for SqliteProvider {
         owner: &Owner,
         sessions: &[SessionRef],
     ) -> Result<Vec<SessionRef>, ProviderError> {
+        self.release_sessions_because(owner, sessions, ReleaseReason::Unstated).await
+    }
+
+    async fn release_sessions_because(
+        &self,
+        owner: &Owner,
+        sessions: &[SessionRef],
+        reason: ReleaseReason,
+    ) -> Result<Vec<SessionRef>, ProviderError> {
         let (owner, sessions) = (owner.clone(), sessions.to_vec());
-        self.write_past_torn("release_sessions", move |db| db.release_sessions(&owner, &sessions)).await
+        let release = move |db: &Db<'_>| db.release_sessions(&owner, &sessions, reason);
+        self.write_past_torn("release_sessions", release).await
     }
 
     async fn cleanup_sessions(&self) -> Result<usize, ProviderError> {
@@ -368,6 +379,16 @@ impl Store for SqliteProvider {
     async fn session(&self, key: &SessionKey) -> Result<Option<SessionInfo>, ProviderError> {
         let key = key.clone();
         self.read("session", move |db| db.session(&key)).await
+    }
+
+    async fn session_trail(&self, key: &SessionKey) -> Result<Vec<SessionTrailEntry>, ProviderError> {
+        let key = key.clone();
+        self.read("session_trail", move |db| db.session_trail(&key)).await
+    }
+
+    async fn cleanup_session_trails(&self, retention: Duration) -> Result<usize, ProviderError> {
+        let clean_up = move |db: &Db<'_>| db.cleanup_session_trails(retention);
+        self.write_past_torn("cleanup_session_trails", clean_up).await
     }
 
     async fn start(&self, start: Envelope, also: Vec<Envelope>) -> Result<Started, ProviderError> {

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use steadfast_store::{ProviderError, SessionRef};
+use steadfast_store::{ProviderError, ReleaseReason, SessionRef};
 
 use super::local_session::DetachCause;
 use super::table::Detachment;
@@ -66,7 +66,7 @@ async fn detach(shared: &Arc<RuntimeShared>, detachments: Vec<Detachment>, cause
     if cause.releases(shared.plan.release_on_shutdown) {
         let claims: Vec<SessionRef> =
             detachments.iter().map(|detachment| detachment.session.reference()).collect();
-        is_released = release(shared, &claims).await;
+        is_released = release(shared, &claims, cause.released_as()).await;
     }
     // An answer that was under way when a claim was released may bring it for as long as a lease lasts.
     let now = shared.plan.clock.monotonic();
@@ -82,7 +82,7 @@ async fn detach(shared: &Arc<RuntimeShared>, detachments: Vec<Detachment>, cause
 /// store at most as long as a lease lasts: a store that hangs must not keep the process, and the leases
 /// expire by themselves. Returns whether the store has confirmed it. If not, the leases may live on, and
 /// fetches exclude the sessions until an answer to a renewal tells.
-pub(super) async fn release(shared: &RuntimeShared, claims: &[SessionRef]) -> bool {
+pub(super) async fn release(shared: &RuntimeShared, claims: &[SessionRef], reason: ReleaseReason) -> bool {
     if claims.is_empty() {
         return true;
     }
@@ -91,7 +91,7 @@ pub(super) async fn release(shared: &RuntimeShared, claims: &[SessionRef]) -> bo
     let unanswered = || Err(ProviderError::retryable("release_sessions", "the store did not answer"));
     let released = tokio::select! {
         biased;
-        released = shared.store.release_sessions(owner, claims) => released.map(drop),
+        released = shared.store.release_sessions_because(owner, claims, reason) => released.map(drop),
         () = shared.plan.clock.sleep(lease) => unanswered(),
         () = until_abandon_deadline(shared) => unanswered(),
     };

@@ -16,6 +16,8 @@
 
 use std::time::Duration;
 
+use steadfast_store::ReleaseReason;
+
 use super::hooks::DetachReason;
 
 /// What this process believes about one session.
@@ -214,6 +216,20 @@ impl DetachCause {
             Self::Drain | Self::Shutdown => DetachReason::Shutdown,
             Self::Lost => DetachReason::Lost,
             Self::Closed => DetachReason::Closed,
+        }
+    }
+
+    /// Returns the reason that the trail of the session gets when the lease is released. It is unstated for a
+    /// cause that releases none.
+    pub(super) fn released_as(self) -> ReleaseReason {
+        match self {
+            Self::Idle => ReleaseReason::Idle,
+            Self::OverTheLimit => ReleaseReason::OverTheLimit,
+            Self::Untaken => ReleaseReason::Untaken,
+            Self::UnregisteredHandler => ReleaseReason::UnregisteredHandler,
+            Self::Drain => ReleaseReason::Drained,
+            Self::Shutdown => ReleaseReason::ShutDown,
+            Self::Lost | Self::Closed => ReleaseReason::Unstated,
         }
     }
 

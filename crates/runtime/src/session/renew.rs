@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use steadfast_store::{Owner, ProviderErrorKind, RenewSessions, SessionRef, SessionsRenewed};
+use steadfast_store::{
+    Owner, ProviderError, ProviderErrorKind, ReleaseReason, RenewSessions, SessionRef, SessionsRenewed,
+};
 
 use super::local_session::DetachCause;
 use super::{close, detach};
@@ -180,7 +182,7 @@ async fn follow(shared: &Arc<RuntimeShared>, answer: SessionsRenewed, held: &[Se
     // From here on this function waits for the store and may be dropped; the answer to the next renewal then
     // names these sessions again. A renewed lease of a session that was detached here would block other
     // processes, so it is released. Fetches exclude the session until then.
-    if detach::release(shared, &revived).await {
+    if detach::release(shared, &revived, ReleaseReason::Unstated).await {
         let until = plan.clock.monotonic().saturating_add(plan.session_lease.lasts);
         sessions.confirm_released(&revived, until);
     }
@@ -193,6 +195,7 @@ async fn follow(shared: &Arc<RuntimeShared>, answer: SessionsRenewed, held: &[Se
     detach::detach_excess(shared);
 }
 
+/// Removes ended sessions from the store, and then old entries from the trails of sessions.
 async fn clean_up(shared: &RuntimeShared) {
     match shared.store.cleanup_sessions().await {
         Ok(0) => {}
@@ -210,6 +213,32 @@ async fn clean_up(shared: &RuntimeShared) {
                 %error,
                 "ended sessions could not be cleaned up; trying again later"
             );
+        }
+    }
+    match clean_up_trails(shared).await {
+        Ok(0) => {}
+        Ok(count) => {
+            tracing::debug!(target: "steadfast::runtime", count, "old entries of session trails removed");
+        }
+        // The store keeps no trails.
+        Err(error) if error.kind == ProviderErrorKind::Unsupported => {}
+        Err(error) => {
+            tracing::warn!(
+                target: "steadfast::runtime",
+                %error,
+                "old entries of session trails could not be removed; trying again later"
+            );
+        }
+    }
+}
+
+/// Removes old entries of trails step by step, and returns how many there were.
+async fn clean_up_trails(shared: &RuntimeShared) -> Result<usize, ProviderError> {
+    let mut count = 0;
+    loop {
+        match shared.store.cleanup_session_trails(shared.plan.session_trail).await? {
+            0 => return Ok(count),
+            removed => count += removed,
         }
     }
 }

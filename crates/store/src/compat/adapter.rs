@@ -15,8 +15,8 @@ use crate::{
     Abandon, Attempt, Committed, Cursor, DeleteInstanceResult, Envelope, ExecutionState, Gauges, History,
     InstanceFilter, InstancePage, InstanceQuery, InstanceState, InstanceWait, LeaseToken, Message, NewWork,
     Outcome, Owner, Provider, ProviderAdmin, ProviderError, ProviderErrorKind, RenewSessions,
-    SessionFetchConfig, SessionInfo, SessionRef, SessionScope, SessionsRenewed, SetAside, Started, Store,
-    TurnCommit, TurnLease, TurnRequest, WaitFor, Waited, WorkLease, WorkRequest,
+    SessionFetchConfig, SessionInfo, SessionRef, SessionScope, SessionTrailEntry, SessionsRenewed, SetAside,
+    Started, Store, TurnCommit, TurnLease, TurnRequest, WaitFor, Waited, WorkLease, WorkRequest,
 };
 
 /// Makes a [`Store`] of any [`Provider`], using its compatible methods only.
@@ -237,6 +237,14 @@ impl Store for Adapter {
 
     async fn session(&self, _key: &SessionKey) -> Result<Option<SessionInfo>, ProviderError> {
         Err(self.unsupported("session"))
+    }
+
+    async fn session_trail(&self, _key: &SessionKey) -> Result<Vec<SessionTrailEntry>, ProviderError> {
+        Err(self.unsupported("session_trail"))
+    }
+
+    async fn cleanup_session_trails(&self, _retention: Duration) -> Result<usize, ProviderError> {
+        Err(self.unsupported("cleanup_session_trails"))
     }
 
     /// Looks first and sends then: of two starts at the same time, both may be told that theirs is new.

@@ -15,6 +15,7 @@ pub(super) mod poll;
 pub(super) mod route;
 pub(super) mod scope;
 pub(super) mod serial;
+pub(super) mod trail;
 pub(super) mod watch;
 
 use std::time::Duration;

@@ -11,6 +11,7 @@ const MIGRATIONS: &[&str] = &[
     sql!("migrations/0002_order"),
     sql!("migrations/0003_workers"),
     sql!("migrations/0004_set_aside"),
+    sql!("migrations/0005_session_trail"),
 ];
 
 /// The form that a schema is to have.

@@ -1,11 +1,13 @@
 //! Sessions: renewals and releases (S13). A process owns a session while the session's lease lasts.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use steadfast_core::{SessionConcurrency, SessionKey};
 use steadfast_store::rules::{lost_claims, session_key, stored_scope, stored_tags, superseded};
 use steadfast_store::{
-    Appetite, MAX_PAGE, Owner, ProviderError, RenewSessions, SessionInfo, SessionRef, SessionsRenewed, Woken,
+    Appetite, MAX_PAGE, MAX_SESSION_TRAIL, MAX_TRAIL, Owner, ProviderError, ReleaseReason, RenewSessions,
+    SessionChange, SessionInfo, SessionRef, SessionTrailEntry, SessionsRenewed, Woken,
 };
 use tokio_postgres::Row;
 
@@ -16,6 +18,9 @@ use crate::schema::functions::{Function, functions};
 use crate::verbs::backend::Backend;
 
 pub(crate) const FUNCTIONS: &[Function] = functions![
+    "session/trail/note_claims",
+    "session/trail/note_ends",
+    "session/trail/cleanup_session_trails",
     "session/line/lock_lines",
     "session/head/refresh_heads",
     "session/head/refresh_serial_heads",
@@ -74,6 +79,16 @@ calls! {
         now_ms: Option<i64>,
         notify: Option<String>,
         me: &'a str,
+        /// Why they are released, for their trails.
+        change: &'static str,
+    }
+
+    /// Removes old entries of trails, among the oldest ones.
+    CleanupSessionTrails => cleanup_session_trails {
+        retention_ms: i64,
+        page: i32,
+        most: i64,
+        now_ms: Option<i64>,
     }
 
     /// Removes a page of sessions that have ended.
@@ -140,6 +155,7 @@ impl Backend {
         &self,
         owner: &Owner,
         sessions: &[SessionRef],
+        reason: ReleaseReason,
     ) -> Result<Vec<SessionRef>, ProviderError> {
         const OPERATION: &str = "release_sessions";
         let call = ReleaseSessions {
@@ -151,6 +167,7 @@ impl Backend {
             now_ms: self.db.now(),
             notify: self.payload(&any_work()),
             me: &self.me,
+            change: SessionChange::Released(reason).as_str(),
         };
         let mut released = Vec::new();
         for row in &self.db.rows(OPERATION, call.statement()).await? {
@@ -209,6 +226,33 @@ impl Db {
         let row = self.one(OPERATION, Statement::of(sql!("session/show"), params![scope, id])).await?;
         row.map(|row| read_info(OPERATION, &row)).transpose()
     }
+
+    /// Returns the trail of a session, oldest first.
+    pub(crate) async fn session_trail(
+        &self,
+        key: &SessionKey,
+    ) -> Result<Vec<SessionTrailEntry>, ProviderError> {
+        const OPERATION: &str = "session_trail";
+        let (scope, id) = (escape(stored_scope(key)), escape(&key.session_id));
+        let now = self.now();
+        let statement = Statement::of(sql!("session/trail"), params![scope, id, now]);
+        let rows = self.rows(OPERATION, statement).await?;
+        let excess = rows.len().saturating_sub(MAX_SESSION_TRAIL);
+        rows.iter().skip(excess).map(|row| read_entry(OPERATION, row)).collect()
+    }
+
+    /// Removes old entries of trails, among the oldest ones, and returns how many there were.
+    pub(crate) async fn cleanup_session_trails(&self, retention: Duration) -> Result<usize, ProviderError> {
+        const OPERATION: &str = "cleanup_session_trails";
+        let call = CleanupSessionTrails {
+            retention_ms: millis(retention),
+            page: i32::try_from(MAX_PAGE).unwrap_or(i32::MAX),
+            most: time(MAX_TRAIL),
+            now_ms: self.now(),
+        };
+        let Some(row) = self.one(OPERATION, call.statement()).await? else { return Ok(0) };
+        Ok(usize::try_from(column::<i64>(OPERATION, &row, "cleanup_session_trails")?).unwrap_or(0))
+    }
 }
 
 /// Makes the error for a call by an earlier start of a node that has started again since.
@@ -230,6 +274,19 @@ pub(crate) fn read_key(scope: String, session_id: String) -> SessionKey {
 /// Returns a wake-up for every waiter for work: it is not known which activities became available.
 fn any_work() -> Woken {
     Woken { any_work: true, ..Woken::default() }
+}
+
+fn read_entry(operation: &'static str, row: &Row) -> Result<SessionTrailEntry, ProviderError> {
+    let incarnation: Option<i64> = column(operation, row, "incarnation")?;
+    Ok(SessionTrailEntry {
+        epoch: unsigned(column(operation, row, "epoch")?),
+        owner: Owner {
+            id: unescape(column(operation, row, "worker_id")?),
+            incarnation: incarnation.map(unsigned),
+        },
+        at_ms: unsigned(column(operation, row, "at_ms")?),
+        change: SessionChange::from_stored(column(operation, row, "change")?),
+    })
 }
 
 fn read_info(operation: &'static str, row: &Row) -> Result<SessionInfo, ProviderError> {

@@ -1,5 +1,7 @@
 //! The functions of the compatible crate, called by name: parameters, columns, JSON shapes, exceptions.
 
+mod decided;
+
 use steadfast_cluster::{Schema, Server};
 use steadfast_postgres::PostgresProvider;
 use tokio_postgres::types::{ToSql, Type};

@@ -1,6 +1,7 @@
 //! Work on a real server: how many blocks a fetch reads, and that it waits for no lock.
 
 mod routes;
+mod trail;
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 -- Removes sessions without a live lease and without work, if they are shared or their instance does not
 -- exist: it has no row, no history and no queued start (S13). What was given up where it is, because it
--- cannot be read or removed, does not count.
+-- cannot be read or removed, does not count. Returns the removed rows.
 DELETE FROM sessions
 WHERE is_row = 1
   AND NOT (held = 1 AND locked_until > ?1)
@@ -18,3 +18,5 @@ WHERE is_row = 1
       SELECT 1 FROM work WHERE work.session = sessions.id
           AND NOT EXISTS (SELECT 1 FROM torn_work WHERE row = work.seq AND until IS NULL)
   )
+RETURNING id, instance, session_id, held, owner, incarnation, locked_until, last_activity, epoch,
+    idle_timeout, serial

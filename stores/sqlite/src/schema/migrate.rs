@@ -16,6 +16,7 @@ const MIGRATIONS: &[&str] = &[
     sql!("migrations/0005_workers"),
     sql!("migrations/0006_orphans_batches"),
     sql!("migrations/0007_lists"),
+    sql!("migrations/0008_session_trail"),
 ];
 
 /// Brings a database to the schema of this build.

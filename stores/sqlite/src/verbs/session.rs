@@ -1,13 +1,15 @@
 //! Sessions: claims, renewals and releases (S13). A session has an owner exactly while its lease lasts.
 
+mod trail;
+
 use rusqlite::params;
 use steadfast_core::{SessionConcurrency, SessionKey, WorkItem};
 use steadfast_store::rules::{
     SessionEffect, is_same_owner, lost_claims, session_key, stored_scope, superseded, tag_of, to_json,
 };
 use steadfast_store::{
-    Appetite, Claim, ClaimedSession, MAX_PAGE, Owner, ProviderError, RenewSessions, SessionInfo, SessionRef,
-    SessionRequest, SessionsRenewed, TurnCommit,
+    Appetite, Claim, ClaimedSession, MAX_PAGE, Owner, ProviderError, ReleaseReason, RenewSessions,
+    SessionChange, SessionInfo, SessionRef, SessionRequest, SessionsRenewed, TurnCommit,
 };
 
 use crate::link::db::{Db, sql, time, unsigned};
@@ -137,7 +139,11 @@ impl Db<'_> {
         let epoch = self.next()?;
         let owner = &request.owner;
         let incarnation = owner.incarnation.map(time);
+        if session.epoch > 0 {
+            self.note_end(id, SessionChange::Lost)?;
+        }
         self.run(sql!("session/lease/claim"), params![id, owner.id, incarnation, until, self.now, epoch])?;
+        self.note_claim(id, &session.key)?;
         self.run(sql!("session/head/own"), params![id, format!(":{}", owner.id)])?;
         let from = session.owner.map(|owner| owner.id);
         self.tell_watchers(&session.key, epoch, from.as_deref(), &owner.id)?;
@@ -149,7 +155,10 @@ impl Db<'_> {
     pub(crate) fn undo_use(&self, key: &SessionKey, epoch: u64) -> DbResult<()> {
         let Some(id) = self.known_session(key)? else { return Ok(()) };
         match self.maybe(sql!("session/lease/unuse"), params![id, time(epoch)])? {
-            Some(0) => self.release(id),
+            Some(0) => {
+                self.note_end(id, SessionChange::Released(ReleaseReason::Unused))?;
+                self.release(id)
+            }
             _ => Ok(()),
         }
     }
@@ -256,6 +265,7 @@ impl Db<'_> {
             }
             let claim = session.claim();
             if self.is_untaken(&session, request)? {
+                self.note_end(session.id, SessionChange::Released(ReleaseReason::Untaken))?;
                 self.release(session.id)?;
                 outcome.untaken.push(claim);
             } else if self.is_idle(&session, request)? {
@@ -317,6 +327,7 @@ impl Db<'_> {
         &self,
         owner: &Owner,
         sessions: &[SessionRef],
+        reason: ReleaseReason,
     ) -> DbResult<Vec<SessionRef>> {
         self.check_incarnation("release_sessions", owner)?;
         let mut released = Vec::new();
@@ -326,6 +337,7 @@ impl Db<'_> {
                 && unsigned(session.epoch) == claim.epoch
                 && session.is_held_by(owner, self.now)
             {
+                self.note_end(id, SessionChange::Released(reason))?;
                 self.release(id)?;
                 released.push(claim.clone());
             }
@@ -337,10 +349,13 @@ impl Db<'_> {
     /// exist. A removed session that is claimed again still gets a higher epoch, because all epochs come from
     /// one counter.
     pub(crate) fn cleanup_sessions(&self) -> DbResult<usize> {
-        let removed = self.run(sql!("session/cleanup"), [self.now])?;
+        let removed = self.all(sql!("session/cleanup"), [self.now], read)?;
+        for session in &removed {
+            self.note_expiry(session)?;
+        }
         self.run(sql!("session/cleanup_names"), [])?;
         self.forget_ended_leases()?;
-        Ok(removed)
+        Ok(removed.len())
     }
 
     /// Applies the session changes in the events of a commit, and the watches that the commit adds or ends.
@@ -385,6 +400,7 @@ impl Db<'_> {
             self.give_up_torn_work_of(id)?;
             self.remove_rows(&OF_CLOSED, [id])?;
             self.run(sql!("session/head/drop_all"), [id])?;
+            self.note_end(id, SessionChange::Closed)?;
             self.run(sql!("session/close"), [id])?;
         }
         Ok(())

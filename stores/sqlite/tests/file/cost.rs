@@ -2,6 +2,7 @@
 //! virtual machine.
 
 mod routed;
+mod trail;
 mod withdrawn;
 
 use std::collections::HashSet;

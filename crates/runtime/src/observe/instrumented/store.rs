@@ -55,6 +55,8 @@ fn measured(call: StoreCall<'_>) -> Measured {
         | StoreCall::ReleaseSessions
         | StoreCall::Sessions
         | StoreCall::Session
+        | StoreCall::SessionTrail
+        | StoreCall::CleanupSessionTrails
         | StoreCall::EnqueueWork
         | StoreCall::Wait
         | StoreCall::State

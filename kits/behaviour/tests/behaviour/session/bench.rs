@@ -71,12 +71,24 @@ pub(crate) async fn troubled(
     faults: &Faults,
     change: impl FnOnce(&mut RuntimeOptions),
 ) -> Arc<Runtime> {
+    troubled_with(stage, id, gate, faults, flows(), change).await
+}
+
+/// Starts a runtime that has trouble of its own with the store, with other orchestrations.
+pub(crate) async fn troubled_with(
+    stage: &Stage,
+    id: &str,
+    gate: &Gate,
+    faults: &Faults,
+    flows: OrchestrationRegistryBuilder,
+    change: impl FnOnce(&mut RuntimeOptions),
+) -> Arc<Runtime> {
     let mut options = RuntimeOptions { worker_node_id: Some(id.to_owned()), ..stage.options() };
     change(&mut options);
     let store = store_of(stage.inner(), Arc::new(stage.clock.clone()));
     let store = Arc::new(Faulty::new(store, faults.clone()));
     let activities = turns(gate).build_result().expect("activities");
-    let orchestrations = flows().build_result().expect("orchestrations");
+    let orchestrations = flows.build_result().expect("orchestrations");
     Runtime::try_start(store, activities, orchestrations, options).await.expect("sound options")
 }
 

@@ -1,5 +1,5 @@
 //! Sessions over several runtimes as applications use them: fan-outs, families, versions, unequal and dying
-//! workers (D12 to D14, D18, D23, D26, D28). `docs/contract/sessions-test-map.md` says which test of the
+//! workers (D12 to D14, D18, D23, D26, D28). `docs/contract/sessions.md` says which test of the
 //! designs each stands for.
 
 use std::collections::BTreeMap;

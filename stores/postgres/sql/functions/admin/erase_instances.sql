@@ -60,6 +60,7 @@ BEGIN
     GET DIAGNOSTICS executions = ROW_COUNT;
     DELETE FROM {schema}.kv AS k WHERE k.instance_id = ANY (p_instances);
     DELETE FROM {schema}.watchers AS w WHERE w.instance_id = ANY (p_instances);
+    DELETE FROM {schema}.session_trail AS t WHERE t.instance_id = ANY (p_instances) AND t.instance_id <> '';
     DELETE FROM {schema}.set_aside AS s WHERE s.instance_id = ANY (p_instances);
     DELETE FROM {schema}.ended_leases AS e WHERE e.instance_id = ANY (p_instances);
     -- The first commit of a child has locked the row of its parent, or finds it gone (see record_commits): a

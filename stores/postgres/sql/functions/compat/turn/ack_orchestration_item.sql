@@ -1,5 +1,6 @@
 -- Compatible function: commits a turn and ends its lease (S3, S4, S7, S8, S12). Changes of key-value state,
--- custom status and sessions are read from the events.
+-- custom status and sessions are read from the events. A status of 'Running' clears the end of the execution,
+-- and a parent that is named later than by the first commit is recorded, if there is none yet.
 -- p_history_delta: array of {event_id, event_type, event_data}, where event_data is the event as text.
 -- p_worker_items and p_orchestrator_items: arrays of work items. A TimerFired becomes visible at its
 -- fire_at_ms, every other message at once. p_metadata: {orchestration_name, orchestration_version,
@@ -7,7 +8,7 @@
 -- p_cancelled_activities: array of {instance, execution_id, activity_id}. NULL and [] mean no elements.
 -- Raises SF001 if the token is unknown or its lease has expired, SF009 if an event id exists already, SF010
 -- if an event lacks a field, SF011 and SF012 if a work item is in the array of the other queue.
--- Locks: those of commit_turns.
+-- Locks: those of commit_turns, whose row of `instances` it writes again.
 CREATE OR REPLACE FUNCTION {schema}.ack_orchestration_item(
     p_lock_token TEXT, p_now_ms BIGINT, p_execution_id BIGINT, p_history_delta JSONB, p_worker_items JSONB,
     p_orchestrator_items JSONB, p_metadata JSONB, p_cancelled_activities JSONB DEFAULT '[]'
@@ -60,7 +61,23 @@ BEGIN
     ) AS t;
     CASE v_code
         WHEN 'ok' THEN
-            NULL;
+            IF p_metadata->>'status' = 'Running' THEN
+                UPDATE {schema}.executions AS e SET completed_at = NULL
+                WHERE e.instance_id = v_instance AND e.execution_id = p_execution_id
+                  AND e.completed_at IS NOT NULL;
+            END IF;
+            IF p_metadata->>'parent_instance_id' IS NOT NULL
+                AND p_metadata->>'orchestration_name' IS NOT NULL
+                AND p_metadata->>'orchestration_version' IS NOT NULL
+            THEN
+                UPDATE {schema}.instances AS i
+                SET parent_instance_id = p_metadata->>'parent_instance_id',
+                    is_orphan = (
+                        SELECT 1 FROM {schema}.instances AS p
+                        WHERE p.instance_id = p_metadata->>'parent_instance_id'
+                    ) IS NULL
+                WHERE i.instance_id = v_instance AND i.parent_instance_id IS NULL;
+            END IF;
         WHEN 'conflict' THEN
             RAISE EXCEPTION 'Event id already exists in execution % of instance ''%''', p_execution_id,
                 v_instance

@@ -46,7 +46,7 @@ BEGIN
     SELECT coalesce(array_agg(1), '{}'), coalesce(array_agg(s.op ORDER BY s.place), '{}'),
         coalesce(array_agg(s.event->>'session_id' ORDER BY s.place), '{}'),
         coalesce(array_agg((s.event->>'idle_timeout_ms')::BIGINT ORDER BY s.place), '{}'),
-        coalesce(array_agg(coalesce(s.event->>'concurrency' = 'Serial', false) ORDER BY s.place), '{}')
+        coalesce(array_agg(coalesce(s.event->>'concurrency' = 'serial', false) ORDER BY s.place), '{}')
     INTO session_ones, session_ops, session_ids, session_idle, session_serial
     FROM (
         SELECT e.event, e.place, CASE e.event->>'type'

@@ -2,6 +2,7 @@
 -- there is none. With p_owner_id it also leases work of sessions that this owner holds, and of sessions
 -- without an owner, which it then claims for p_session_lock_timeout_ms (NULL: as long as the work is leased).
 -- p_tags: the accepted tags, '' for work without a tag; NULL accepts all.
+-- The token of a lease that was taken at a given p_now_ms begins with `lock_at_`, every other with `lock_`.
 -- Columns: out_work_item, out_lock_token, out_attempt_count. Raises SF013 if p_lock_timeout_ms is NULL. Work
 -- that the database cannot read is passed over (S15), also if the read takes longer than
 -- `statement_timeout`: the function returns although its time is up.
@@ -65,6 +66,11 @@ BEGIN
             RETURN;
         END IF;
         IF v_work.item IS NOT NULL THEN
+            IF p_now_ms IS NOT NULL THEN
+                UPDATE {schema}.worker_queue AS w SET lock_token = 'lock_at_' || gen_random_uuid()
+                WHERE w.lock_token = v_work.token
+                RETURNING w.lock_token INTO v_work.token;
+            END IF;
             RETURN QUERY SELECT v_work.item, v_work.token, v_work.attempt;
             RETURN;
         END IF;

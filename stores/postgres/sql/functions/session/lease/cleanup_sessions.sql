@@ -2,7 +2,7 @@
 -- exist, and unused rows of `lines` (S13). One call handles one page of keys after the given key. Returns how
 -- many sessions were removed, and the last key of the page, NULL after the last page. An instance exists if
 -- it has a row, a history or a queued start: an instance that runs through the compatible functions may have
--- no row.
+-- no row. The trail of a removed session says that its last claim expired, unless it says how that ended.
 -- Locks: `lines` in the order of their keys, skipping locked rows.
 CREATE OR REPLACE FUNCTION {schema}.cleanup_sessions(
     p_after_scope TEXT DEFAULT '', p_after_session TEXT DEFAULT '', p_now_ms BIGINT DEFAULT NULL
@@ -69,7 +69,14 @@ BEGIN
                   WHERE w.session_id = s.session_id AND w.session_scope = s.instance_id
                   LIMIT 1
               ) IS NULL
-            RETURNING 1
+            RETURNING s.*
+        ), noted AS (
+            INSERT INTO {schema}.session_trail
+                (instance_id, session_id, epoch, is_end, worker_id, incarnation, at_ms, change)
+            SELECT s.instance_id, s.session_id, s.epoch, true, s.worker_id, s.incarnation,
+                least(s.locked_until, v_now), 'expired'
+            FROM gone AS s WHERE s.epoch > 0
+            ON CONFLICT DO NOTHING
         )
         SELECT count(*) INTO v_removed FROM gone;
         DELETE FROM {schema}.lines AS l

@@ -1,9 +1,10 @@
 -- Releases claims of sessions, given by key and epoch: claims with another epoch or an expired lease are left
 -- alone (S13). Afterwards any worker may claim the session. The worker stays in the row as the last owner.
--- Returns the positions of the released claims in the arrays.
+-- The trails of the sessions get p_change as the reason. Returns the positions of the released claims in the
+-- arrays.
 -- Locks: `sessions` in the order of their keys. The caller has locked the `lines` rows.
 CREATE OR REPLACE FUNCTION {schema}.let_go(p_scopes TEXT[], p_sessions TEXT[], p_epochs BIGINT[],
-    p_now BIGINT)
+    p_now BIGINT, p_change TEXT DEFAULT 'released')
 RETURNS BIGINT[]
 LANGUAGE plpgsql
 AS $function$
@@ -33,6 +34,7 @@ BEGIN
     IF v_rows IS NULL THEN
         RETURN '{}';
     END IF;
+    PERFORM {schema}.note_ends(v_scopes, v_sessions, p_change, p_now);
     UPDATE {schema}.sessions AS s SET held = false, locked_until = p_now WHERE s.ctid = ANY (v_rows);
     PERFORM {schema}.own_heads(v_scopes, v_sessions, '');
     RETURN v_places;

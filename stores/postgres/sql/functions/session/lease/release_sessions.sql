@@ -1,11 +1,12 @@
 -- Releases claims of an owner, given by session and epoch, so that other workers can claim the sessions
 -- (S13). Returns the positions of the claims that were live. If the call comes from an older incarnation of
--- the node, it changes nothing and returns the newest incarnation.
+-- the node, it changes nothing and returns the newest incarnation. p_change: the reason, for the trails of
+-- the sessions.
 -- Locks: `lines` in the order of their keys, then `sessions` in the same order.
 CREATE OR REPLACE FUNCTION {schema}.release_sessions(
     p_owner TEXT, p_incarnation BIGINT, p_scopes TEXT[], p_sessions TEXT[], p_epochs BIGINT[],
     p_now_ms BIGINT DEFAULT NULL,
-    p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL
+    p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL, p_change TEXT DEFAULT 'released'
 ) RETURNS TABLE (place BIGINT, newest BIGINT)
 LANGUAGE plpgsql
 {planner}
@@ -41,7 +42,7 @@ BEGIN
         RETURN;
     END IF;
     PERFORM {schema}.lock_lines(v_scopes, v_sessions);
-    v_places := {schema}.let_go(v_scopes, v_sessions, v_epochs, v_now);
+    v_places := {schema}.let_go(v_scopes, v_sessions, v_epochs, v_now, p_change);
     PERFORM {schema}.notify(p_notify, p_me);
     RETURN QUERY SELECT v_asked[p.place], NULL::bigint FROM unnest(v_places) AS p (place) ORDER BY 1;
 END

@@ -121,7 +121,8 @@ BEGIN
         FOR UPDATE
     ) AS s;
     IF v_untaken_sessions IS NOT NULL THEN
-        v_places := {schema}.let_go(v_untaken_scopes, v_untaken_sessions, v_untaken_epochs, v_now);
+        v_places := {schema}.let_go(v_untaken_scopes, v_untaken_sessions, v_untaken_epochs, v_now,
+            'untaken');
         PERFORM {schema}.notify(p_notify, p_me);
     END IF;
     RETURN QUERY

@@ -31,7 +31,7 @@ BEGIN
           LIMIT 1
       ) IS NULL;
     IF v_sessions IS NOT NULL THEN
-        PERFORM {schema}.let_go(v_scopes, v_sessions, v_epochs, p_now);
+        PERFORM {schema}.let_go(v_scopes, v_sessions, v_epochs, p_now, 'unused');
     END IF;
 END
 $function$

@@ -30,6 +30,7 @@ BEGIN
             OFFSET 0
         ) AS old
     ));
+    PERFORM {schema}.note_ends(p_scopes, p_sessions, 'closed', {schema}.now_ms(p_now));
     DELETE FROM {schema}.sessions AS s USING unnest(p_scopes, p_sessions) AS line (scope, session)
     WHERE s.instance_id = line.scope AND s.session_id = line.session;
     DELETE FROM {schema}.lines AS l USING unnest(p_scopes, p_sessions) AS line (scope, session)

@@ -60,7 +60,7 @@ BEGIN
         ORDER BY t.place
     ), leased AS (
         UPDATE {schema}.instance_locks AS l
-        SET lock_token = 'turn-' || gen_random_uuid(), locked_until = p_until, leased = found.ids, head = NULL
+        SET lock_token = 'lock_' || gen_random_uuid(), locked_until = p_until, leased = found.ids, head = NULL
         FROM found
         WHERE l.ctid = found.row
         RETURNING l.lock_token, found.id, found.ids, found.items, found.attempts, found.traceparents,

@@ -58,7 +58,7 @@ BEGIN
     RETURN QUERY
     WITH leased AS (
         UPDATE {schema}.worker_queue AS w
-        SET state = 2, lock_token = 'work-' || gen_random_uuid(), locked_until = p_until,
+        SET state = 2, lock_token = 'lock_' || gen_random_uuid(), locked_until = p_until,
             worker_id = p_worker_ids[taken.place], epoch = NULL, attempt_count = w.attempt_count + 1,
             refused = false
         FROM unnest(v_ids) WITH ORDINALITY AS taken (id, place)

@@ -127,6 +127,18 @@ BEGIN
         ORDER BY c.first
     ) AS taken;
     IF v_of_sessions IS NOT NULL THEN
+        IF 'taken' = ANY (v_of_claims) THEN
+            PERFORM {schema}.note_ends(array_agg(o.scope), array_agg(o.session), 'lost', p_now)
+            FROM unnest(v_of_scopes, v_of_sessions, v_of_claims) AS o (scope, session, claim)
+            WHERE o.claim = 'taken';
+        END IF;
+        IF 'held' <> ANY (v_of_claims) THEN
+            PERFORM {schema}.note_claims(array_agg(o.scope), array_agg(o.session), array_agg(o.epoch),
+                p_owner, p_incarnation, p_now)
+            FROM unnest(v_of_scopes, v_of_sessions, v_of_epochs, v_of_claims)
+                AS o (scope, session, epoch, claim)
+            WHERE o.claim <> 'held';
+        END IF;
         INSERT INTO {schema}.sessions AS s
             (instance_id, session_id, worker_id, incarnation, held, locked_until, last_activity_at, epoch)
         SELECT o.scope, o.session, p_owner, p_incarnation, true, p_session_until, p_now, o.epoch
@@ -170,7 +182,7 @@ BEGIN
             AS o (scope, session, epoch, claim, claimed_from) ON o.scope = c.scope AND o.session = c.session
     ), leased AS (
         UPDATE {schema}.worker_queue AS w
-        SET state = 2, lock_token = 'work-' || gen_random_uuid(), locked_until = p_until,
+        SET state = 2, lock_token = 'lock_' || gen_random_uuid(), locked_until = p_until,
             worker_id = p_worker_ids[taken.place], epoch = taken.epoch, attempt_count = w.attempt_count + 1,
             refused = false
         FROM taken

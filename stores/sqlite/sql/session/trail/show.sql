@@ -1,0 +1,12 @@
+-- Lists the trail of a session, oldest first. A claim whose lease has expired is told to have ended,
+-- although no call has noticed it.
+SELECT epoch, is_end, owner, incarnation, at, change FROM session_trail
+WHERE instance = ?1 AND session_id = ?2
+UNION ALL
+SELECT epoch, 1, owner, incarnation, min(locked_until, ?3), ?4 FROM sessions
+WHERE instance = ?1 AND session_id = ?2 AND epoch > 0 AND NOT (held = 1 AND locked_until > ?3)
+  AND NOT EXISTS (
+      SELECT 1 FROM session_trail AS ends
+      WHERE ends.instance = ?1 AND ends.session_id = ?2 AND ends.epoch = sessions.epoch AND ends.is_end = 1
+  )
+ORDER BY epoch, is_end
