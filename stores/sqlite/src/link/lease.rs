@@ -4,8 +4,8 @@ use rusqlite::{Connection, Error};
 
 use crate::link::db::sql;
 
-/// Extends the leases that had not ended at a time, and the lives of workers, because the time jumps forward
-/// from there.
+/// Extends the leases that had not ended at a time, the lives of workers, and for how long withdrawn leases are
+/// known, because the time jumps forward from there.
 pub(crate) fn extend_leases(connection: &Connection, live_at_ms: i64, by_ms: i64) -> rusqlite::Result<()> {
     for extend in [
         sql!("clock/extend_turns"),
@@ -13,6 +13,7 @@ pub(crate) fn extend_leases(connection: &Connection, live_at_ms: i64, by_ms: i64
         sql!("clock/extend_torn_work"),
         sql!("clock/extend_sessions"),
         sql!("clock/extend_workers"),
+        sql!("clock/extend_withdrawn"),
     ] {
         connection.prepare_cached(extend)?.execute([live_at_ms, by_ms])?;
     }

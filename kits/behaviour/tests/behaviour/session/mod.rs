@@ -7,4 +7,5 @@ mod fenced;
 mod moves;
 mod scenarios;
 mod state;
+mod unanswered;
 mod worker;
