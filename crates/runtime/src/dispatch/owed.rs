@@ -37,8 +37,8 @@ const MAX_OWED: usize = 10_000;
 /// must not keep the slots.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How long the answer to one call of the queue is waited for. While a call is under way no other is sent, and
-/// every fetch waits for [`PATIENCE`].
+/// How long the answer to one call of the queue is waited for. While a call is under way no other is sent,
+/// and every fetch waits for [`PATIENCE`].
 const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
 
 /// After so many failures in a row the store is taken for away, and left alone for [`RETRY`]. More than one,

@@ -4,8 +4,8 @@ use rusqlite::{Connection, Error};
 
 use crate::link::db::sql;
 
-/// Extends the leases that had not ended at a time, the lives of workers, and for how long withdrawn leases are
-/// known, because the time jumps forward from there.
+/// Extends the leases that had not ended at a time, the lives of workers, and for how long withdrawn leases
+/// are known, because the time jumps forward from there.
 pub(crate) fn extend_leases(connection: &Connection, live_at_ms: i64, by_ms: i64) -> rusqlite::Result<()> {
     for extend in [
         sql!("clock/extend_turns"),
