@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use steadfast_store::ProviderError;
+use steadfast_store::{ProviderError, ProviderErrorKind};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -22,6 +22,10 @@ use backoff::Backoff;
 /// How long a slot may take to abandon its lease once the time of a shutdown is up: a store that hangs must
 /// not keep the process.
 pub(crate) const ABANDON_TIME: Duration = Duration::from_secs(1);
+
+/// Bounds how long a task waits for the store where nothing else bounds it: a call that is never answered
+/// must not keep its task, which makes the call again.
+const STORE_PATIENCE: Duration = Duration::from_secs(60);
 
 /// How long a slot waits after a fetch failed with an error that is not retryable.
 const PERMANENT_ERROR_PAUSE: Duration = Duration::from_millis(100);
@@ -186,6 +190,23 @@ pub(crate) async fn until_stopped(stop: &CancellationToken, other: impl Future<O
         biased;
         () = stop.cancelled() => {}
         () = other => {}
+    }
+}
+
+/// Waits for the answer to a call of the store, at most [`STORE_PATIENCE`]. A call that is given up may have
+/// its effect all the same.
+pub(crate) async fn in_time<T>(
+    shared: &RuntimeShared,
+    operation: &str,
+    call: impl Future<Output = Result<T, ProviderError>>,
+) -> Result<T, ProviderError> {
+    tokio::select! {
+        biased;
+        answer = call => answer,
+        () = shared.plan.clock.sleep(STORE_PATIENCE) => {
+            let text = format!("the store did not answer within {STORE_PATIENCE:?}");
+            Err(ProviderError::new(ProviderErrorKind::Unavailable, operation, text))
+        }
     }
 }
 

@@ -91,8 +91,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "ended_sessions_are_not_cleaned_up",
         clause: "D20",
         file: "session/renew.rs",
-        find: "if clock.monotonic() >= clean_at {",
-        replace: "if false {",
+        find: "clean_up(shared).await;",
+        replace: "until_stopped(shared).await;\n        clean_up(shared).await;",
     },
     Mutant {
         name: "an_activity_is_always_the_first_of_its_attachment",

@@ -6,6 +6,7 @@ use std::time::Duration;
 use steadfast_store::{Abandon, Attempt, LeaseToken, ProviderError, ProviderErrorKind};
 use tokio::task::JoinHandle;
 
+use super::in_time;
 use crate::plan::LeasePlan;
 use crate::runtime::RuntimeShared;
 
@@ -219,7 +220,7 @@ impl RuntimeShared {
     /// [`abandon_uncounted`](Self::abandon_uncounted) is for a delivery that should not count.
     pub(crate) async fn abandon(&self, token: &LeaseToken, retry_after: Option<Duration>) {
         let how = Abandon { retry_after, attempt: Attempt::Counts };
-        if let Err(error) = self.store.abandon(token, how).await {
+        if let Err(error) = in_time(self, "abandon", self.store.abandon(token, how)).await {
             tracing::debug!(target: "steadfast::runtime", %error, "abandon failed; the lease will end (S5)");
         }
     }

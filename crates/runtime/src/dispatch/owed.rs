@@ -37,6 +37,10 @@ const MAX_OWED: usize = 10_000;
 /// must not keep the slots.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// How long the answer to one call of the queue is waited for. While a call is under way no other is sent,
+/// and every fetch waits for [`PATIENCE`].
+const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
+
 /// After so many failures in a row the store is taken for away, and left alone for [`RETRY`]. More than one,
 /// because the trouble may be that of one entry.
 const FAILURES_IN_A_ROW: usize = 3;
@@ -185,6 +189,14 @@ impl OwedToStore {
         }
     }
 
+    /// Puts the first entry behind the others: its call was not answered.
+    fn pass_over_first(&self) {
+        let mut queue = self.lock();
+        if let Some(first) = queue.pop_front() {
+            queue.push_back(first);
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, VecDeque<Owed>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -224,7 +236,7 @@ impl RuntimeShared {
         }
     }
 
-    /// Gives a lease back uncounted, without waiting for the store: another call hangs there.
+    /// Gives a lease back uncounted, without waiting for the store: another call hangs or failed there.
     pub(crate) fn owe_abandon(&self, token: &LeaseToken) {
         self.owed.add(self.owed_abandon(token, None));
     }
@@ -309,8 +321,17 @@ impl RuntimeShared {
             && failures < FAILURES_IN_A_ROW
             && let Some(owed) = self.owed.begin_first()
         {
-            let sent = self.send(&owed).await;
-            self.owed.settle(sent);
+            let sent = tokio::select! {
+                biased;
+                sent = self.send(&owed) => {
+                    self.owed.settle(sent);
+                    sent
+                }
+                () = clock.sleep(ANSWER_PATIENCE) => {
+                    self.owed.pass_over_first();
+                    OwedAnswer::Later
+                }
+            };
             match sent {
                 OwedAnswer::Settled => (left, failures) = (left - 1, 0),
                 OwedAnswer::Next(_) => failures = 0,

@@ -19,6 +19,10 @@ use crate::runtime::RuntimeShared;
 /// Bounds how long a start waits for the registration: a store that hangs must not keep it.
 const START_PATIENCE: Duration = Duration::from_secs(5);
 
+/// Bounds how long a later try waits. Longer, because only the work of sessions waits for it: a store that is
+/// slow gets its time.
+const LATER_PATIENCE: Duration = Duration::from_secs(30);
+
 /// Returns the owner of this process's sessions: a random name for a process without a node id, else the node
 /// with the number of this start. `None` if the node could not be registered; [`keep_node`] tries again.
 pub(crate) async fn first_owner(
@@ -28,14 +32,7 @@ pub(crate) async fn first_owner(
     random: u128,
 ) -> Option<Owner> {
     let Some(node_id) = node_id else { return Some(Owner::unnamed(simple_guid(random))) };
-    let registered = tokio::select! {
-        biased;
-        registered = register(store, node_id) => registered,
-        () = clock.sleep(START_PATIENCE) => {
-            Err(ProviderError::retryable("register_node", "the store does not answer"))
-        }
-    };
-    match registered {
+    match register(store, clock, node_id, START_PATIENCE).await {
         Ok(owner) => Some(owner),
         Err(error) => {
             tracing::warn!(
@@ -67,8 +64,9 @@ async fn register_again(shared: &RuntimeShared) {
     let Some(node_id) = shared.plan.node_id.as_deref() else { return };
     let mut backoff = Backoff::new(shared.seed);
     loop {
-        shared.plan.clock.sleep(backoff.next()).await;
-        match register(&*shared.store, node_id).await {
+        let clock = &*shared.plan.clock;
+        clock.sleep(backoff.next()).await;
+        match register(&*shared.store, clock, node_id, LATER_PATIENCE).await {
             Ok(owner) => {
                 tracing::info!(
                     target: "steadfast::runtime",
@@ -90,9 +88,22 @@ async fn register_again(shared: &RuntimeShared) {
     }
 }
 
-/// Registers a node. A store that does not number the starts of nodes knows them by their names alone.
-async fn register(store: &dyn Store, node_id: &str) -> Result<Owner, ProviderError> {
-    match store.register_node(node_id).await {
+/// Registers a node, and waits at most `patience` for the store. A store that does not number the starts of
+/// nodes knows them by their names alone.
+async fn register(
+    store: &dyn Store,
+    clock: &dyn Clock,
+    node_id: &str,
+    patience: Duration,
+) -> Result<Owner, ProviderError> {
+    let registered = tokio::select! {
+        biased;
+        registered = store.register_node(node_id) => registered,
+        () = clock.sleep(patience) => {
+            Err(ProviderError::retryable("register_node", "the store does not answer"))
+        }
+    };
+    match registered {
         Ok(incarnation) => Ok(Owner { id: node_id.to_owned(), incarnation: Some(incarnation) }),
         Err(error) if error.kind == ProviderErrorKind::Unsupported => Ok(Owner::unnamed(node_id)),
         Err(error) => Err(error),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use steadfast_clock::Sleep;
 use steadfast_store::{
     Owner, ProviderError, ProviderErrorKind, ReleaseReason, RenewSessions, SessionRef, SessionsRenewed,
 };
@@ -10,49 +11,62 @@ use steadfast_store::{
 use super::local_session::DetachCause;
 use super::{close, detach};
 use crate::dispatch::lease::RETRY;
-use crate::dispatch::until_abandon_deadline;
+use crate::dispatch::{in_time, until_abandon_deadline};
 use crate::runtime::RuntimeShared;
 
 /// Renews the leases of this process's sessions and, every `session_cleanup_interval`, removes ended sessions
 /// from the store. When the runtime stops, waits until no activity of a session runs, or until the abandon
 /// deadline; then detaches every session and returns.
 pub(crate) async fn keep_leases(shared: Arc<RuntimeShared>) {
+    // At the same time: a call that is not answered keeps neither the other nor the process.
+    tokio::select! {
+        biased;
+        () = until_stopped(&shared) => {}
+        () = renew_when_due(&shared) => {}
+        () = clean_up_when_due(&shared) => {}
+    }
+    // A session that is claimed from here on is detached when its activity ends.
+    shared.sessions.start_draining();
+    detach::detach_all(&shared, DetachCause::Shutdown).await;
+}
+
+/// Renews the leases whenever that is due, and detaches the sessions whose leases were not renewed in time.
+/// Never returns.
+async fn renew_when_due(shared: &Arc<RuntimeShared>) {
     let clock = &shared.plan.clock;
-    let mut clean_at = clock.monotonic().saturating_add(shared.plan.session_cleanup);
     let mut due = clock.monotonic().saturating_add(shared.plan.session_lease.renew_every);
     loop {
         let expiry = shared.sessions.first_expiry();
         let wake = expiry.map_or(due, |expiry| expiry.min(due));
         tokio::select! {
             biased;
-            () = until_stopped(&shared) => break,
             () = clock.sleep_until(wake) => {}
             () = shared.sessions.proof_is_short.notified() => due = clock.monotonic(),
         }
-        detach::start_all(&shared, shared.sessions.expire(clock.monotonic()));
+        detach::start_all(shared, shared.sessions.expire(clock.monotonic()));
         if clock.monotonic() < due {
             continue;
         }
         let wait = tokio::select! {
             biased;
-            // A store that hangs must not keep the process.
-            () = until_stopped(&shared) => break,
-            wait = renew(&shared) => wait,
-            () = until_first_expiry(&shared) => continue,
+            wait = renew(shared) => wait,
+            () = until_first_expiry(shared) => continue,
+            // A process without a session learns from the answer too, that its node was replaced.
+            () = clock.sleep(shared.plan.session_lease.lasts) => unanswered(shared),
         };
         due = clock.monotonic().saturating_add(wait);
-        if clock.monotonic() >= clean_at {
-            clean_at = clock.monotonic().saturating_add(shared.plan.session_cleanup);
-            tokio::select! {
-                biased;
-                () = until_stopped(&shared) => break,
-                () = clean_up(&shared) => {}
-            }
-        }
     }
-    // A session that is claimed from here on is detached when its activity ends.
-    shared.sessions.start_draining();
-    detach::detach_all(&shared, DetachCause::Shutdown).await;
+}
+
+/// Removes ended sessions from the store, every `session_cleanup_interval` and not more often than leases are
+/// renewed. Never returns.
+async fn clean_up_when_due(shared: &RuntimeShared) {
+    let clock = &shared.plan.clock;
+    let every = shared.plan.session_cleanup.max(shared.plan.session_lease.renew_every);
+    loop {
+        clock.sleep(every).await;
+        clean_up(shared).await;
+    }
 }
 
 /// Waits until the runtime stops, and then until no activity of a session runs, or until the abandon
@@ -66,12 +80,34 @@ async fn until_stopped(shared: &RuntimeShared) {
     }
 }
 
-/// Waits until the first of the held sessions becomes unproven.
+/// Waits until the first of the held sessions becomes unproven. It may be one that is claimed meanwhile.
 async fn until_first_expiry(shared: &RuntimeShared) {
-    match shared.sessions.first_expiry() {
-        Some(expiry) => shared.plan.clock.sleep_until(expiry).await,
-        None => std::future::pending().await,
+    let (clock, sessions) = (&shared.plan.clock, &shared.sessions);
+    let mut claims = sessions.claims.look();
+    loop {
+        let expires = sessions
+            .first_expiry()
+            .map_or_else(|| -> Sleep { Box::pin(std::future::pending()) }, |at| clock.sleep_until(at));
+        tokio::select! {
+            biased;
+            () = expires => return,
+            () = claims.risen() => {}
+        }
     }
+}
+
+/// Notes that the store did not answer a renewal for as long as a lease lasts, and returns when to renew
+/// again.
+fn unanswered(shared: &RuntimeShared) -> Duration {
+    let lease = shared.plan.session_lease;
+    shared.metrics().record_session_renewal_failure();
+    tracing::warn!(
+        target: "steadfast::runtime",
+        owner = shared.sessions.owner_id(),
+        lasts = ?lease.lasts,
+        "the store did not answer a renewal of sessions; trying again"
+    );
+    lease.renew_every.min(RETRY)
 }
 
 /// Renews once, and returns when to renew again.
@@ -197,7 +233,7 @@ async fn follow(shared: &Arc<RuntimeShared>, answer: SessionsRenewed, held: &[Se
 
 /// Removes ended sessions from the store, and then old entries from the trails of sessions.
 async fn clean_up(shared: &RuntimeShared) {
-    match shared.store.cleanup_sessions().await {
+    match in_time(shared, "cleanup_sessions", shared.store.cleanup_sessions()).await {
         Ok(0) => {}
         Ok(count) => {
             tracing::debug!(

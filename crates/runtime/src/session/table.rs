@@ -29,6 +29,8 @@ pub(crate) struct LocalSessions {
     pub(super) changes: Rises,
     /// Rises when an activity of a session ends, a fetch returns its reservation, or a session is detached.
     endings: Rises,
+    /// Rises when a session is claimed, so that its expiry is watched while a renewal is under way.
+    pub(super) claims: Rises,
     /// Notified when a claim can be proven for a short time only, so that its lease is renewed early.
     pub(super) proof_is_short: Notify,
 }
@@ -98,6 +100,7 @@ impl LocalSessions {
             table: Mutex::default(),
             changes: Rises::default(),
             endings: Rises::default(),
+            claims: Rises::default(),
             proof_is_short: Notify::new(),
         }
     }
@@ -157,6 +160,7 @@ impl LocalSessions {
         if let Some(replaced) = &replaced {
             replaced.session.end();
         }
+        self.claims.rise();
         self.capacity_changed();
         drop(ask);
         let in_flight = ActivityInFlight { sessions: Arc::clone(self), key: claim.of.key };

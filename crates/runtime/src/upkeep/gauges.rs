@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use steadfast_store::{Gauges, ProviderError, ProviderErrorKind, Store};
 
-use crate::dispatch::until_stopped;
+use crate::dispatch::{in_time, until_stopped};
 use crate::runtime::RuntimeShared;
 
 /// Reads the gauges at the start and every `gauge_poll_interval`, until the runtime stops. The start of the
@@ -21,7 +21,7 @@ pub(crate) async fn poll(shared: Arc<RuntimeShared>) {
 }
 
 async fn read(shared: &RuntimeShared) {
-    match of(&*shared.store).await {
+    match in_time(shared, "gauges", of(&*shared.store)).await {
         Ok(Some(gauges)) => {
             let running = i64::try_from(gauges.running_instances).unwrap_or(i64::MAX);
             shared.metrics().set_active_orchestrations(running);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use steadfast_store::{DeleteInstanceResult, InstanceFilter, ProviderError, ProviderErrorKind};
 
-use crate::dispatch::until_stopped;
+use crate::dispatch::{in_time, until_stopped};
 use crate::runtime::RuntimeShared;
 
 /// Bounds how many instances one call deletes, because a call is one transaction.
@@ -42,7 +42,7 @@ struct Sweep<'a> {
 impl Sweep<'_> {
     async fn run(&mut self) {
         loop {
-            match self.delete().await {
+            match in_time(self.shared, "delete_ended", self.delete()).await {
                 Ok(deleted) if deleted.instances_deleted == 0 => return,
                 Ok(deleted) => {
                     self.batch = self.batch.saturating_mul(2).min(BATCH);

@@ -17,6 +17,7 @@ use tokio_util::task::TaskTracker;
 
 use self::build::BuildId;
 use crate::dispatch::backoff::Backoff;
+use crate::dispatch::lease::RETRY;
 use crate::dispatch::until_stopped;
 use crate::options::OnMissingHandler;
 use crate::plan::Plan;
@@ -249,6 +250,8 @@ pub(crate) enum Missing {
     Delayed(Duration),
     /// No live worker has the handler: the work waits for one, and nothing is counted.
     Parked,
+    /// The store did not take the refusal: the work is given back, and nothing is counted.
+    Untold,
 }
 
 impl Missing {
@@ -257,6 +260,7 @@ impl Missing {
         match self {
             Self::Routed => "leaving it to a worker that has it".to_owned(),
             Self::Parked => "parked until a worker has it".to_owned(),
+            Self::Untold => "giving it back, because the store did not take the refusal".to_owned(),
             Self::Delayed(delay) => {
                 let left = (u64::from(max_attempts) + 1).saturating_sub(u64::from(deliveries));
                 let delay = delay.as_secs_f64();
@@ -302,7 +306,7 @@ impl RuntimeShared {
                     "the store did not answer a refusal within the lease; it is given back uncounted"
                 );
                 self.owe_abandon(token);
-                return unlisted;
+                return Missing::Untold;
             }
         };
         match answer {
@@ -317,14 +321,18 @@ impl RuntimeShared {
                 tracing::debug!(
                     target: "steadfast::runtime",
                     %error,
-                    "a lease could not be refused; it will end (S5)"
+                    "a lease could not be refused"
                 );
                 if error.is_lease_lost() {
                     self.lose(token);
-                } else if unlisted == Missing::Parked {
+                } else if is_kept || unlisted == Missing::Parked {
+                    // A live worker may have the handler, so the work is not delayed. This worker would
+                    // lease it again at once, and fail again. A store that has no rows of workers hands the
+                    // work out again after the lease, counted (compat 2.9).
                     self.owe_abandon(token);
+                    until_stopped(&self.stop, self.plan.clock.sleep(RETRY)).await;
                 }
-                unlisted
+                Missing::Untold
             }
         }
     }

@@ -44,7 +44,7 @@ impl MemoryStore {
 
 impl State {
     /// Counts a sleep of the machine: the time jumps forward from `now`. Whatever is leased then is leased
-    /// for so much longer, and workers that are live then stay live.
+    /// for so much longer, workers that are live then stay live, and what was withdrawn stays known.
     pub(crate) fn count_sleep(&mut self, now: u64, by_ms: u64) {
         self.slept_ms = self.slept_ms.saturating_add(by_ms);
         let turns = self.turns.values_mut();
@@ -58,6 +58,9 @@ impl State {
         }
         for worker in self.workers.values_mut() {
             worker.outlive(now, by_ms);
+        }
+        for known_until in self.withdrawn.values_mut().filter(|known_until| **known_until > now) {
+            *known_until = known_until.saturating_add(by_ms);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Connection strings: URLs, and lists of `key=value`. A displayed one never holds a password.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use percent_encoding::percent_decode_str;
 use tokio_postgres::Config;
@@ -121,25 +122,42 @@ fn split_url(text: &str) -> Result<Split, String> {
     let Some(mark) = text[host..].find('?').map(|mark| host + mark) else {
         return Ok((text.to_owned(), Vec::new()));
     };
-    let (mut theirs, mut ours) = (Vec::new(), Vec::new());
+    let (mut theirs, mut ours, mut keys) = (Vec::new(), Vec::new(), BTreeSet::new());
     for pair in text[mark + 1..].split('&').filter(|pair| !pair.is_empty()) {
-        match pair.split_once('=') {
-            Some((key, value)) if is_ours(key) => ours.push((key.to_owned(), decoded(key, value)?)),
-            _ => theirs.push(pair),
+        let Some((key, value)) = pair.split_once('=') else {
+            theirs.push(pair);
+            continue;
+        };
+        // The driver decodes keys too.
+        let key = decoded(key).ok_or("the key of an option is not UTF-8")?;
+        is_named_once(&mut keys, &key)?;
+        if is_ours(&key) {
+            let value = decoded(value).ok_or_else(|| format!("the value of {key} is not UTF-8"))?;
+            ours.push((key, value));
+        } else {
+            theirs.push(pair);
         }
     }
     let query = if theirs.is_empty() { String::new() } else { format!("?{}", theirs.join("&")) };
     Ok((format!("{}{query}", &text[..mark]), ours))
 }
 
-fn decoded(key: &str, value: &str) -> Result<String, String> {
-    let decoded: Result<Cow<'_, str>, _> = percent_decode_str(value).decode_utf8();
-    decoded.map(Cow::into_owned).map_err(|_| format!("the value of {key} is not UTF-8"))
+/// Decodes a key or a value of a URL. `None` if that is not UTF-8.
+fn decoded(text: &str) -> Option<String> {
+    percent_decode_str(text).decode_utf8().ok().map(Cow::into_owned)
+}
+
+/// Notes a key, and refuses one that is there already: one of its two values would be lost.
+fn is_named_once(keys: &mut BTreeSet<String>, key: &str) -> Result<(), String> {
+    if keys.insert(key.to_owned()) { Ok(()) } else { Err(format!("it names {key} twice")) }
 }
 
 /// Takes our options out of a list of `key=value`.
 fn split_pairs(text: &str) -> Result<Split, String> {
-    let (ours, theirs): (Vec<_>, Vec<_>) = pairs(text)?.into_iter().partition(|(key, _)| is_ours(key));
+    let pairs = pairs(text)?;
+    let mut keys = BTreeSet::new();
+    pairs.iter().try_for_each(|(key, _)| is_named_once(&mut keys, key))?;
+    let (ours, theirs): (Vec<_>, Vec<_>) = pairs.into_iter().partition(|(key, _)| is_ours(key));
     let quote = |value: &str| value.replace('\\', "\\\\").replace('\'', "\\'");
     let theirs: Vec<String> = theirs.iter().map(|(key, value)| format!("{key}='{}'", quote(value))).collect();
     Ok((theirs.join(" "), ours))
@@ -294,6 +312,36 @@ mod tests {
         assert_eq!(Address::parse(text).unwrap().tls_mode, TlsMode::Require);
         let text = "postgres://me:p?w@h/d?sslmode=require";
         assert_eq!(Address::parse(text).unwrap().tls_mode, TlsMode::Require);
+    }
+
+    #[test]
+    fn g71_an_option_whose_key_is_encoded_is_read_like_any_other() {
+        for (text, mode) in [
+            ("postgres://h/d?%73slmode=require", TlsMode::Require),
+            ("postgres://h/d?ssl%6Dode=verify%2Dfull", TlsMode::VerifyFull),
+            ("postgres://h/d?%61pplication_name=a&sslmode=disable", TlsMode::Disable),
+            ("postgres://h/d?sslmode=require&%73slrootcert=ca.pem", TlsMode::VerifyCa),
+        ] {
+            assert_eq!(Address::parse(text).unwrap().tls_mode, mode, "{text}");
+        }
+        let address = Address::parse("postgres://h/d?%61pplication_name=a%20b").unwrap();
+        assert_eq!(address.config.get_application_name(), Some("a b"));
+    }
+
+    #[test]
+    fn g71_an_option_that_is_named_twice_is_refused_because_one_would_be_lost() {
+        for (text, said) in [
+            ("postgres://h/d?sslmode=require&sslmode=disable", "it names sslmode twice"),
+            ("postgres://h/d?sslmode=require&%73slmode=disable", "it names sslmode twice"),
+            ("postgres://h/d?application_name=a&application_name=b", "it names application_name twice"),
+            ("host=h user=me sslmode=require sslmode=disable", "it names sslmode twice"),
+            ("host=h user=me user=you", "it names user twice"),
+            ("postgres://h/d?%63olour=red", "colour"),
+            ("postgres://h/d?ssl%ffmode=require", "the key of an option is not UTF-8"),
+            ("postgres://h/d?sslmode =require", "sslmode "),
+        ] {
+            assert!(why(text).contains(said), "{text:?}: {}", why(text));
+        }
     }
 
     #[test]

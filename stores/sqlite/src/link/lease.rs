@@ -7,8 +7,8 @@ use crate::link::db::sql;
 use crate::link::look::Looks;
 use crate::verbs::torn::look::{RowLook, look_at};
 
-/// Extends the leases that had not ended at a time, and the lives of workers, because the time jumps forward
-/// from there.
+/// Extends the leases that had not ended at a time, the lives of workers, and for how long withdrawn leases
+/// are known, because the time jumps forward from there.
 pub(crate) fn extend_leases(connection: &Connection, live_at_ms: i64, by_ms: i64) -> rusqlite::Result<()> {
     for extend in [
         sql!("clock/extend_turns"),
@@ -16,6 +16,7 @@ pub(crate) fn extend_leases(connection: &Connection, live_at_ms: i64, by_ms: i64
         sql!("clock/extend_torn_work"),
         sql!("clock/extend_sessions"),
         sql!("clock/extend_workers"),
+        sql!("clock/extend_withdrawn"),
     ] {
         connection.prepare_cached(extend)?.execute([live_at_ms, by_ms])?;
     }

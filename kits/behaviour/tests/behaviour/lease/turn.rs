@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use steadfast::OrchestrationContext;
 use steadfast::providers::{ProviderError, ProviderErrorKind};
 use steadfast::runtime::registry::{ActivityRegistryBuilder, OrchestrationRegistryBuilder};
 use steadfast::runtime::{Runtime, RuntimeOptions, UnregisteredBackoffConfig};
-use steadfast_behaviour::{Lines, Stage, activities, on_every_store, orchestrations};
+use steadfast::{ErrorDetails, OrchestrationContext, OrchestrationStatus};
+use steadfast_behaviour::{SOON, Stage, activities, on_every_store, orchestrations};
 
 fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
@@ -202,22 +202,30 @@ on_every_store! {
     }
 }
 
-/// Gives back a turn that has no handler, in vain.
+/// Gives back a turn whose commit met damage, in vain.
 async fn comes_back_after_its_lease(stage: &Stage, error: ProviderError) {
-    let (lines, _guard) = Lines::collect();
-    let warnings = || lines.saying("WARN", "Orchestration not registered").len();
     stage.faults.keep_lease(&error);
-    stage.run(activities(), flows()).await;
-    stage.start("a", "Nobody", "").await;
+    stage.faults.refuse(
+        "commit_turn",
+        1,
+        ProviderError::new(ProviderErrorKind::Corrupt, "commit_turn", "torn"),
+    );
+    let options = RuntimeOptions { max_attempts: 1, ..stage.options() };
+    stage.run_with(activities(), flows(), options).await;
+    stage.start("a", "Echo", "x").await;
     stage.until("it is given back", async || stage.faults.abandoned() == 1).await;
     stage.settle().await;
     stage.pass(ms(4_999));
     stage.settle().await;
-    assert_eq!(warnings(), 1, "the lease lasts");
+    assert_eq!(stage.faults.calls("commit_turn"), 1, "the lease lasts");
     stage.pass(ms(1));
-    stage.until("it is tried again", async || warnings() == 2).await;
-    assert_eq!(lines.saying("WARN", "will poison in 10 more attempts").len(), 1);
-    assert_eq!(lines.saying("WARN", "will poison in 9 more attempts").len(), 1);
+    stage.until("it is tried again", async || stage.faults.calls("commit_turn") == 2).await;
+    let status = stage.client.wait_for_orchestration("a", SOON).await.expect("it ends");
+    let OrchestrationStatus::Failed { details: ErrorDetails::Poison { attempt_count, .. }, .. } = status
+    else {
+        panic!("{status:?}")
+    };
+    assert_eq!(attempt_count, 2, "the delivery counts");
     assert_eq!(stage.faults.calls("renew"), 0);
     stage.stop().await;
 }

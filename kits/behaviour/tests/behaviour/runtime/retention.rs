@@ -67,4 +67,26 @@ on_every_full_store! {
         assert_eq!(stage.faults.calls("delete_ended"), 3 + 3);
         stage.stop().await;
     }
+
+    async fn g80_a_deletion_that_is_not_answered_is_made_again(stage) {
+        stage.run(activities(), done()).await;
+        stage.ends_after("a", "Done", "").await.expect("completes");
+        stage.pass(HOUR);
+        stage.faults.hang("delete_ended", 1);
+        let options = RuntimeOptions { retain_finished_for: Some(30 * MINUTE), ..stage.options() };
+        stage.run_with(activities(), done(), options).await;
+        stage.until("it hangs", async || stage.faults.calls("delete_ended") == 1).await;
+        stage.pass_slowly(5 * MINUTE, MINUTE / 2).await;
+        assert_eq!(instances(&stage).await, 0);
+        stage.stop().await;
+    }
+
+    async fn g80_gauges_that_are_not_answered_are_read_again(stage) {
+        stage.faults.hang("gauges", 1);
+        stage.run(activities(), done()).await;
+        stage.until("they hang", async || stage.faults.calls("gauges") == 1).await;
+        stage.pass_slowly(3 * MINUTE, MINUTE / 2).await;
+        assert!(stage.faults.calls("gauges") >= 2);
+        stage.stop().await;
+    }
 }

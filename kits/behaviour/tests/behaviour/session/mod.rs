@@ -15,4 +15,5 @@ mod rivals;
 mod scenarios;
 mod state;
 mod trail;
+mod unanswered;
 mod worker;

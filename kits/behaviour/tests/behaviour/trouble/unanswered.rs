@@ -3,6 +3,7 @@
 use steadfast::OrchestrationContext;
 use steadfast::runtime::{OnMissingHandler, RuntimeOptions};
 use steadfast_behaviour::{Stage, activities, on_every_full_store, orchestrations};
+use steadfast_store::{ProviderError, ProviderErrorKind};
 
 use super::bench::down;
 use super::outlived::{calls, long, one_slot};
@@ -69,6 +70,90 @@ on_every_full_store! {
         gate.is_entered().await;
         gate.open();
         assert_eq!(stage.output("a").await, Ok("attempt 1".to_owned()));
+        stage.stop().await;
+        stage.nothing_waits().await;
+    }
+
+    async fn g81_a_refusal_that_fails_neither_counts_nor_delays_where_a_live_worker_has_the_code(stage) {
+        let gate = Gate::new();
+        // The worker with the code has one slot, which is busy.
+        let options = RuntimeOptions { worker_concurrency: 1, max_attempts: 1, ..stage.options() };
+        stage.run_with(long(&gate), calls(), options).await;
+        stage.start("busy", "Call", "plain").await;
+        gate.is_entered().await;
+        stage.faults.refuse("refuse", 3, down());
+        let without = RuntimeOptions { orchestration_concurrency: 0, max_attempts: 1, ..stage.options() };
+        stage.run_with(activities(), orchestrations(), without).await;
+        stage.start("a", "Call", "plain").await;
+        stage.until("a refusal is taken", async || {
+            stage.pass(SECOND / 10);
+            stage.settle().await;
+            stage.faults.calls("refuse") == 4
+        })
+        .await;
+        let store = stage.inner().into_store().expect("a full store");
+        assert_eq!(store.work_of("a", 1).await.expect("tells")[0].attempts, 0, "nothing is counted");
+        // No time passes: what was refused waits for no lease.
+        gate.open();
+        assert_eq!(stage.output("busy").await, Ok("attempt 1".to_owned()));
+        gate.is_entered().await;
+        gate.open();
+        assert_eq!(stage.output("a").await, Ok("attempt 1".to_owned()));
+        stage.stop().await;
+        stage.nothing_waits().await;
+    }
+
+    async fn g81_a_refusal_that_always_fails_is_made_again_after_a_pause(stage) {
+        stage.faults.refuse("refuse", u64::MAX, down());
+        stage.run_with(activities(), calls(), one_slot(&stage)).await;
+        stage.start("a", "Call", "plain").await;
+        stage.has("a", "ActivityScheduled", 1).await;
+        stage.pass_slowly(10 * SECOND, SECOND / 4).await;
+        let refusals = stage.faults.calls("refuse");
+        assert!((2..=41).contains(&refusals), "four times a second at most: {refusals}");
+        stage.stop_at_once().await;
+    }
+
+    async fn g80_an_excuse_that_is_not_answered_is_sent_again_although_every_slot_is_busy(stage) {
+        let gate = Gate::new();
+        let options = RuntimeOptions { worker_concurrency: 2, max_attempts: 1, ..one_slot(&stage) };
+        let runtime = stage.run_with(long(&gate), calls(), options).await;
+        stage.start("a", "Call", "plain").await;
+        stage.start("b", "Call", "plain").await;
+        gate.is_entered().await;
+        gate.is_entered().await;
+        stage.faults.hang("excuse", 2);
+        stage.pass(60 * SECOND);
+        stage
+            .until("the excuses are taken", async || {
+                stage.pass(SECOND);
+                stage.settle().await;
+                stage.faults.calls("excuse") >= 4
+            })
+            .await;
+        for _ in 0..4 {
+            gate.open();
+        }
+        for instance in ["a", "b"] {
+            let end = stage.ends_as_time_passes(instance, SECOND / 4).await;
+            assert_eq!(end, Ok("attempt 1".to_owned()));
+        }
+        assert_eq!(runtime.metrics_snapshot().expect("counts").activity_poison, 0);
+        stage.stop().await;
+        stage.nothing_waits().await;
+    }
+
+    async fn g80_work_that_is_given_back_counted_to_a_store_that_hangs_keeps_no_slot(stage) {
+        let gate = Gate::new();
+        stage.run_with(long(&gate), calls(), one_slot(&stage)).await;
+        let refused = ProviderError::new(ProviderErrorKind::Invalid, "finish_work", "refused");
+        stage.faults.refuse("finish_work", 1, refused);
+        stage.start("a", "Call", "plain").await;
+        gate.is_entered().await;
+        stage.faults.hang("abandon", 1);
+        gate.open();
+        gate.open();
+        assert!(stage.ends_as_time_passes("a", SECOND).await.is_ok(), "the slot runs it again");
         stage.stop().await;
         stage.nothing_waits().await;
     }

@@ -23,6 +23,7 @@ cases![
     s12_a_token_that_was_used_up_is_lost_and_not_withdrawn,
     s12_withdrawn_work_is_known_for_an_hour_after_its_lease,
     s12_withdrawn_work_is_known_after_a_restart_of_the_store,
+    s12_withdrawn_work_is_known_after_a_sleep_of_the_machine,
     s12_a_renewal_of_withdrawn_work_does_not_bring_it_back,
 ];
 
@@ -41,17 +42,17 @@ fn told<T: Debug>(answer: Result<T, ProviderError>, kind: ProviderErrorKind) {
     assert!(error.message.contains("Invalid lock token"), "{error}");
 }
 
-/// Cancels the activity of event 2.
-async fn cancel(bench: &Bench) {
-    let turn = poked(bench, "a").await;
-    bench.commit(&turn, Commit::default().cancel("a", 1, 2)).await;
+/// Cancels the activity of event 2 of an instance.
+async fn cancel(bench: &Bench, instance: &str) {
+    let turn = poked(bench, instance).await;
+    bench.commit(&turn, Commit::default().cancel(instance, 1, 2)).await;
 }
 
 async fn s12_the_holder_of_withdrawn_work_is_told_that_it_was_withdrawn(bench: Bench) -> Verdict {
     need!(bench.store(), "Store");
     bench.begun_with_work("a").await;
     let (_, token, _) = bench.working().await;
-    cancel(&bench).await;
+    cancel(&bench, "a").await;
     for _ in 0..2 {
         withdrawn(bench.provider().renew_work_item_lock(&token, LEASE).await);
         withdrawn(bench.provider().ack_work_item(&token, Some(completion("a", 2))).await);
@@ -118,7 +119,7 @@ async fn s12_work_whose_lease_had_expired_is_lost_and_not_withdrawn(bench: Bench
     bench.begun_with_work("a").await;
     let (_, token, _) = bench.working().await;
     bench.advance(LEASE);
-    cancel(&bench).await;
+    cancel(&bench, "a").await;
     lost(bench.provider().renew_work_item_lock(&token, LEASE).await);
     Verdict::Kept
 }
@@ -129,7 +130,7 @@ async fn s12_an_earlier_holder_of_withdrawn_work_lost_its_lease(bench: Bench) ->
     let (_, earlier, _) = bench.working().await;
     bench.advance(LEASE);
     let (_, holder, _) = bench.working().await;
-    cancel(&bench).await;
+    cancel(&bench, "a").await;
     lost(bench.provider().renew_work_item_lock(&earlier, LEASE).await);
     withdrawn(bench.provider().renew_work_item_lock(&holder, LEASE).await);
     Verdict::Kept
@@ -155,7 +156,7 @@ async fn s12_withdrawn_work_is_known_for_an_hour_after_its_lease(bench: Bench) -
     let store = need!(bench.store(), "Store");
     bench.begun_with_work("a").await;
     let (_, token, _) = bench.working().await;
-    cancel(&bench).await;
+    cancel(&bench, "a").await;
     bench.advance(LEASE + WITHDRAWN_KNOWN_FOR - TICK);
     ok(store.cleanup_sessions().await);
     bench.begun_with_work("b").await;
@@ -166,10 +167,25 @@ async fn s12_withdrawn_work_is_known_for_an_hour_after_its_lease(bench: Bench) -
 async fn s12_withdrawn_work_is_known_after_a_restart_of_the_store(bench: Bench) -> Verdict {
     bench.begun_with_work("a").await;
     let (_, token, _) = bench.working().await;
-    cancel(&bench).await;
+    cancel(&bench, "a").await;
     let bench = need!(bench.reopen().await, "reopen");
     need!(bench.store(), "Store");
     withdrawn(bench.provider().ack_work_item(&token, None).await);
+    Verdict::Kept
+}
+
+async fn s12_withdrawn_work_is_known_after_a_sleep_of_the_machine(bench: Bench) -> Verdict {
+    let machine = need!(bench.machine(), "the clock of this machine");
+    let store = need!(bench.store(), "Store");
+    bench.begun_with_work("a").await;
+    let (_, token, _) = bench.working().await;
+    cancel(&bench, "a").await;
+    machine.suspend(LEASE * 2 + WITHDRAWN_KNOWN_FOR);
+    ok(store.cleanup_sessions().await);
+    bench.begun_with_work("b").await;
+    bench.working().await;
+    cancel(&bench, "b").await;
+    withdrawn(bench.provider().renew_work_item_lock(&token, LEASE).await);
     Verdict::Kept
 }
 
@@ -178,7 +194,7 @@ async fn s12_a_renewal_of_withdrawn_work_does_not_bring_it_back(bench: Bench) ->
     bench.begun_with_work("a").await;
     let (_, token, _) = bench.working().await;
     ok(bench.provider().renew_work_item_lock(&token, LEASE * 2).await);
-    cancel(&bench).await;
+    cancel(&bench, "a").await;
     withdrawn(bench.provider().renew_work_item_lock(&token, LEASE).await);
     bench.advance(LEASE * 4);
     assert!(bench.fetch_work().await.is_none(), "withdrawn work is gone");

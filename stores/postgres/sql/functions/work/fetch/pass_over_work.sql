@@ -1,9 +1,10 @@
--- Ends the lease of unreadable work (S15): it waits for p_retry_ms before its next delivery, or is set aside
--- with the reason once it was delivered p_max_attempts times; with NULL, for work that was not read in time,
--- it is never set aside and this delivery is not counted. With p_claimed the claim of the session that
--- was made for this lease is released, unless it is in use. Returns the delivery count and the id in
--- `set_aside`, NULL if the work waits; no row if the token is unknown. p_lost: whether the database cannot
--- read the text of the work; what is set aside then has an empty payload.
+-- Ends the lease of unreadable work (S15): it waits for p_retry_ms before its next delivery, or is set
+-- aside with the reason once it was delivered p_max_attempts times; with NULL, for work that was not read
+-- in time, it is never set aside, this delivery is not counted, and a serial session waits for it (D29).
+-- With p_claimed the claim of the session that was made for this lease is released, unless it is in use.
+-- Returns the delivery count and the id in `set_aside`, NULL if the work waits; no row if the token is
+-- unknown. p_lost: whether the database cannot read the text of the work; what is set aside then has an
+-- empty payload.
 -- Locks: the row of its session in `lines`, its row in `worker_queue`, then `sessions`.
 CREATE OR REPLACE FUNCTION {schema}.pass_over_work(
     p_token TEXT, p_reason TEXT, p_retry_ms BIGINT, p_max_attempts INTEGER, p_claimed BOOLEAN,
@@ -32,7 +33,8 @@ BEGIN
     END IF;
     IF (v_work.attempt_count < p_max_attempts) IS NOT FALSE THEN
         UPDATE {schema}.worker_queue AS w
-        SET state = 0, unreadable = true, visible_ms = {schema}.after_ms(v_now, p_retry_ms),
+        SET state = 0, unreadable = p_max_attempts IS NOT NULL,
+            visible_ms = {schema}.after_ms(v_now, p_retry_ms),
             lock_token = NULL,
             locked_until = NULL, epoch = NULL,
             attempt_count = w.attempt_count - CASE WHEN p_max_attempts IS NULL THEN 1 ELSE 0 END

@@ -5,8 +5,11 @@ use std::time::Duration;
 
 use steadfast_clock::VirtualClock;
 use steadfast_cluster::Schema;
+use steadfast_core::{SessionKey, WorkItem};
 use steadfast_postgres::{PostgresOptions, PostgresProvider};
-use steadfast_store::{ProviderErrorKind, Store, WorkLease};
+use steadfast_store::{
+    NewWork, Outcome, Owner, ProviderErrorKind, SessionRequest, SessionScope, Store, WorkLease, WorkRequest,
+};
 use tokio_postgres::Client;
 
 use super::{OTHERS, activity, fetch, long_text, one_and_others, poke, work_request};
@@ -138,6 +141,44 @@ async fn g6_an_activity_that_takes_too_long_to_read_is_held_back_and_kept() {
     let lease = store.fetch_work(work_request()).await.unwrap().expect("the slow activity");
     assert_eq!(lease.attempt, 51, "no delivery was counted while it was not read");
     assert!(store.set_aside(None).await.unwrap().is_empty());
+}
+
+/// Opens a session of instance `i` whose activities run one after the other.
+const OPEN_SERIAL: &str = "SELECT {name}.open_session('i', 'S', NULL, true, 1700000000000)";
+
+/// Asks for work of any session.
+fn session_request() -> WorkRequest {
+    let session = SessionRequest {
+        owner: Owner::unnamed("node"),
+        lock_timeout: Duration::from_secs(300),
+        scope: SessionScope::Claim,
+        leave_out: Vec::new(),
+    };
+    WorkRequest { session: Some(session), ..work_request() }
+}
+
+#[tokio::test]
+async fn d29_an_activity_that_takes_too_long_to_read_is_not_overtaken_in_its_serial_session() {
+    let schema = server().schema("slow_serial");
+    let (store, clock) = opened(&schema, Duration::from_millis(400)).await;
+    execute(&connect(server().url()).await, OPEN_SERIAL, schema.name()).await;
+    for input in [long_text(), "second".to_owned()] {
+        let session = Some(SessionKey::owned("i", "S"));
+        store.enqueue_work(NewWork { session, ..activity("i", input) }).await.unwrap();
+    }
+    let holder = hold(&schema, "worker_queue").await;
+    for _ in 0..3 {
+        assert!(store.fetch_work(session_request()).await.unwrap().is_none(), "the first is held back");
+    }
+    execute(&holder, "ROLLBACK", schema.name()).await;
+    clock.advance(Duration::from_secs(20));
+    for length in [long_text().len(), "second".len()] {
+        let lease = store.fetch_work(session_request()).await.unwrap().expect("the next in line");
+        let WorkItem::ActivityExecute { input, .. } = &lease.item else { panic!("{:?}", lease.item) };
+        assert_eq!((input.len(), lease.attempt), (length, 1));
+        assert!(store.fetch_work(session_request()).await.unwrap().is_none(), "one at a time");
+        store.finish_work(&lease.token, Outcome::default()).await.unwrap();
+    }
 }
 
 /// Cancels the statement that waits for the parts of a long text, as a person does.
