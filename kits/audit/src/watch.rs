@@ -6,8 +6,8 @@
 //! session. An answer that does not follow from the shadow breaks a promise.
 //!
 //! The watch is exact if calls do not overlap: in a simulation, where an answer is seen before another call
-//! has an effect. An answer that leaves open whether the call had an effect ends the watch: what was seen until
-//! then counts.
+//! has an effect. An answer that leaves open whether the call had an effect ends the watch: what was seen
+//! until then counts.
 
 mod fair;
 mod lease;
@@ -131,9 +131,9 @@ impl WatchedStore {
         Self { inner, watch: watch.clone(), is_alive: Arc::new(is_alive), is_exact: false }
     }
 
-    /// Does what a store does with a fetch whose caller was dropped before it was answered: it takes the lease
-    /// back uncounted (S5), and the claim of a session with it, unless other work was given under that claim
-    /// (S13).
+    /// Does what a store does with a fetch whose caller was dropped before it was answered: it takes the
+    /// lease back uncounted (S5), and the claim of a session with it, unless other work was given under that
+    /// claim (S13).
     ///
     /// # Errors
     ///

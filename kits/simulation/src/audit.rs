@@ -103,8 +103,8 @@ impl Code {
 }
 
 impl Replayer for Code {
-    /// The last turn replayed all of the history, so one of the programs that ran does. A history that fits no
-    /// program any more ends with an error that says so.
+    /// The last turn replayed all of the history, so one of the programs that ran does. A history that fits
+    /// no program any more ends with an error that says so.
     fn replay(&self, setup: Setup, history: Vec<Event>) -> Result<(), String> {
         let name = &setup.identity.name;
         let Some(programs) = self.programs.get(name) else {

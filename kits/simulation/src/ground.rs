@@ -53,8 +53,8 @@ impl Ground {
         }
     }
 
-    /// Returns the watch over the store. That of a file ends when it cannot be told what the file holds: a call
-    /// failed at the disk, the power failed, or the time of the file was set.
+    /// Returns the watch over the store. That of a file ends when it cannot be told what the file holds: a
+    /// call failed at the disk, the power failed, or the time of the file was set.
     pub fn watch(&self) -> Watch {
         match self {
             Self::Server(store, _) => store.watch(),

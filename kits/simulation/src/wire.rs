@@ -386,8 +386,8 @@ impl Wire {
     }
 }
 
-/// A lease on its way to the process that asked for it. If the process asks no more, the store takes it back: a
-/// fetch that is dropped leaves nothing (S5).
+/// A lease on its way to the process that asked for it. If the process asks no more, the store takes it back:
+/// a fetch that is dropped leaves nothing (S5).
 struct Undelivered<'a> {
     wire: &'a Wire,
     lease: Option<(LeaseToken, Option<ClaimedSession>)>,

@@ -1,4 +1,5 @@
-//! The wall clocks of workers decide nothing (A12): a story with wrong ones happens as it does with right ones.
+//! The wall clocks of workers decide nothing (A12): a story with wrong ones happens as it does with right
+//! ones.
 
 use steadfast_simulation::{
     journal::{Note, Noted},

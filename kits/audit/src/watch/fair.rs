@@ -51,8 +51,8 @@ impl Shadow {
         }
     }
 
-    /// A6, I7: a fetch that was given nothing has met nothing that it could have been given. Work of a session
-    /// can be claimed when the lease of its owner has ended.
+    /// A6, I7: a fetch that was given nothing has met nothing that it could have been given. Work of a
+    /// session can be claimed when the lease of its owner has ended.
     pub(super) fn check_idle(&mut self, request: &WorkRequest, now: u64) {
         let left = self.runnable(request, now).find(|waiting| waiting.since_ms.saturating_add(LEFT_MS) < now);
         let Some(Waiting { key, session, since_ms, .. }) = left else { return };

@@ -1,5 +1,5 @@
-//! The whole kit on a SQLite file whose statements run on the runtime of the caller, as simulations open it: the
-//! mode itself is held to the contract.
+//! The whole kit on a SQLite file whose statements run on the runtime of the caller, as simulations open it:
+//! the mode itself is held to the contract.
 
 mod subject;
 

@@ -4,7 +4,6 @@ mod bench;
 mod checkpoint;
 mod conversations;
 mod fenced;
-mod leak;
 mod log;
 mod migration;
 mod moves;

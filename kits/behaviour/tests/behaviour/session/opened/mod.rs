@@ -1,6 +1,7 @@
 //! Sessions that orchestrations open and close, from end to end: `docs/contract/sessions.md` says which test
 //! of the designs each of these stands for.
 
+mod leak;
 mod life;
 mod misuse;
 mod places;

@@ -1,7 +1,7 @@
 //! Sessions that an orchestration opened, and neither uses nor closes (D40).
 
-use super::bench::Told;
-use super::owned::acts;
+use super::super::bench::Told;
+use super::super::owned::acts;
 use crate::workbench::{Gate, SECOND, pass_calmly};
 use steadfast::SessionKey;
 use steadfast_behaviour::{Emitted, Lines, Stage, on_every_full_store};
