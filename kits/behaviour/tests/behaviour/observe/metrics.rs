@@ -421,11 +421,13 @@ on_every_store! {
     }
 
     async fn f23_errors_of_giving_back_count_too(stage) {
-        stage.faults.refuse("refuse", 1, busy());
+        stage.faults.keep_lease(&busy());
         let runtime = stage.run(works(), flows()).await;
         stage.start("a", "Nobody", "").await;
         stage.until("it is given back", async || stage.faults.abandoned() >= 1).await;
-        assert_eq!(counted(&stage, runtime).await.provider_errors, 1);
+        // A refusal that fails, and the abandon after it, unless the store keeps no rows of workers.
+        let errors = counted(&stage, runtime).await.provider_errors;
+        assert!((1..=2).contains(&errors), "{errors}");
     }
 }
 
