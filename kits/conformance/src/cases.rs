@@ -91,6 +91,7 @@ pub(crate) const ALL: &[&[Case]] = &[
     session::lease::untaken::CASES,
     session::inspect::CASES,
     session::poll::CASES,
+    session::reopened::CASES,
     session::trail::CASES,
     session::watch::CASES,
 ];

@@ -36,11 +36,13 @@ pub enum Occurrence {
     BusySessionSpared,
     /// A release came after a newer claim, and changed nothing.
     LateReleaseIgnored,
+    /// The owner of a session that was closed has detached it, and its lease was ended.
+    FormerOwnerDetached,
 }
 
 impl Occurrence {
     /// Every situation.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::CleanedUp,
         Self::ClaimedAfterCleanUp,
         Self::ClaimedAfterReopening,
@@ -56,6 +58,7 @@ impl Occurrence {
         Self::UnprovenReleased,
         Self::BusySessionSpared,
         Self::LateReleaseIgnored,
+        Self::FormerOwnerDetached,
     ];
 }
 

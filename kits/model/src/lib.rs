@@ -31,7 +31,7 @@
 //!
 //! Two things end an attachment before its process knows: a newer process of its node, and a close. There an
 //! activity may still begin until the process learns of it, at its next renewal at the latest; A1 and A4 are
-//! about all other causes.
+//! about all other causes. After a close no other process claims the session until then (A9).
 
 mod action;
 mod coverage;

@@ -34,6 +34,9 @@ pub enum Mutation {
     LeasesAddUp,
     /// A fetch does not claim a session whose lease has ended.
     EndedLeaseStaysTaken,
+    /// A fetch claims a session that was closed and opened again, although its former owner has a live lease
+    /// (G41).
+    FormerOwnerIsNotWaitedFor,
     /// Clean-up removes a session although its lease is live.
     CleanUpOfLiveLeases,
 }

@@ -22,7 +22,8 @@ pub enum Invariant {
     A6,
     /// Capacity: no process serves more sessions than it may.
     A8,
-    /// Close is final: no claim of a closed session, and a reopened one has a new epoch.
+    /// Close is final: no claim of a closed session; a reopened one has a new epoch, and is claimed by
+    /// another process only when its former owner has detached it, or the lease of that has ended (G41).
     A9,
     /// Idle means idle: no session with a leased or running activity is released as idle or untaken.
     A11,
@@ -80,7 +81,7 @@ impl SessionModel {
     }
 
     fn strands_nothing(&self, world: &World) -> bool {
-        let rows = world.store.sessions.iter().filter_map(|stored| stored.row);
+        let rows = world.store.sessions.iter().flat_map(|stored| stored.row.into_iter().chain(stored.former));
         let are_short = rows.into_iter().all(|row| row.lease <= self.rules.lease);
         are_short && (!self.rules.must_recover || self.recovers(world))
     }

@@ -40,6 +40,8 @@ pub struct StoredSession {
     pub given: u8,
     /// The highest epoch that had been given when the session was last closed.
     pub closed: u8,
+    /// The claim of the closed session, while its lease lasts and its owner has not detached it.
+    pub former: Option<SessionRow>,
 }
 
 /// The activity of a session. One at a time is enough: order among activities is another clause (S18).
@@ -163,6 +165,14 @@ impl SessionRow {
 }
 
 impl StoreSide {
+    /// Tells whether a process has to wait for the former owner of a session that was closed (G41).
+    pub fn is_kept_from(&self, process: usize, incarnation: Option<u8>, session: usize) -> bool {
+        self.sessions[session].former.is_some_and(|former| {
+            let is_own = former.is_held_by(process, incarnation);
+            !is_own && !former.is_held_by_predecessor(process, incarnation)
+        })
+    }
+
     /// Tells whether a call by this start of a node is refused, because a newer one is registered.
     pub fn refuses(&self, process: usize, incarnation: Option<u8>) -> bool {
         incarnation.is_some_and(|incarnation| incarnation < self.newest[node_of(process)])
@@ -187,11 +197,13 @@ impl StoreSide {
                 || row.is_held_by_predecessor(process, incarnation)
                 || rules.has(Mutation::LiveLeaseIsTaken)
         });
+        let is_kept = self.is_kept_from(process, incarnation, session)
+            && !rules.has(Mutation::FormerOwnerIsNotWaitedFor);
         match scope.may_claim {
             false if is_held && scope.only[session] => Service::Held,
             false => Service::Refused,
             true if is_held => Service::Held,
-            true if is_free => Service::Claimable,
+            true if is_free && !is_kept => Service::Claimable,
             true => Service::Refused,
         }
     }
@@ -212,6 +224,7 @@ impl StoreSide {
                 epoch: last + 1,
                 lease: rules.lease,
             };
+            stored.former = None;
         }
         stored.given = stored.given.max(row.epoch);
         stored.row = Some(row);
@@ -262,7 +275,13 @@ impl StoreSide {
         epoch: u8,
         rules: Rules,
     ) -> bool {
-        let Some(row) = &mut self.sessions[session].row else { return false };
+        let stored = &mut self.sessions[session];
+        let is_claim =
+            |former: &mut SessionRow| former.epoch == epoch && former.is_held_by(process, incarnation);
+        if stored.former.take_if(is_claim).is_some() {
+            return true;
+        }
+        let Some(row) = &mut stored.row else { return false };
         let is_named = row.epoch == epoch || rules.has(Mutation::ReleaseWithoutEpoch);
         let releases = is_named && row.is_held_by(process, incarnation);
         if releases {
@@ -288,6 +307,8 @@ impl StoreSide {
     /// Closes the session of the instance, with its work.
     pub fn close(&mut self, rules: Rules) {
         let stored = &mut self.sessions[OWNED];
+        let claimed = stored.row.filter(|row| row.lease > 0 && row.holder.is_some());
+        stored.former = claimed.or(stored.former);
         (stored.is_open, stored.row, stored.closed) = (false, None, stored.given);
         if !rules.has(Mutation::ClosedIsClaimable) {
             stored.work = Work::Nothing;

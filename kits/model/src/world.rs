@@ -195,7 +195,8 @@ impl World {
 
     /// Visits the epochs of a session wherever a step may look at one.
     fn each_epoch(&mut self, session: usize, mut look: impl FnMut(&mut u8)) {
-        if let Some(row) = &mut self.store.sessions[session].row {
+        let stored = &mut self.store.sessions[session];
+        for row in stored.row.iter_mut().chain(&mut stored.former) {
             look(&mut row.epoch);
         }
         for process in &mut self.processes {
@@ -215,12 +216,9 @@ impl World {
 
     fn each_start(&mut self, node: usize, mut look: impl FnMut(&mut u8)) {
         for stored in &mut self.store.sessions {
-            let holder = stored.row.as_mut().and_then(|row| row.holder.as_mut());
-            if let Some(start) =
-                holder.filter(|holder| holder.node == node).and_then(|holder| holder.incarnation.as_mut())
-            {
-                look(start);
-            }
+            let rows = stored.row.iter_mut().chain(&mut stored.former);
+            let holders = rows.filter_map(|row| row.holder.as_mut()).filter(|holder| holder.node == node);
+            holders.filter_map(|holder| holder.incarnation.as_mut()).for_each(&mut look);
         }
         for (index, process) in self.processes.iter_mut().enumerate() {
             if node_of(index) == node {

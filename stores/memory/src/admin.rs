@@ -258,7 +258,7 @@ impl State {
         self.kv.retain(|id, _| !named.contains(id.as_str()));
         self.set_aside
             .retain(|_, aside| aside.shown.instance.as_deref().is_none_or(|id| !named.contains(id)));
-        self.sessions.retain(|key, _| key.instance.as_deref().is_none_or(|id| !named.contains(id)));
+        self.close_sessions(|key| key.instance.as_deref().is_some_and(|id| named.contains(id)), now);
         self.trails.forget(|id| named.contains(id));
         for watchers in self.watchers.values_mut() {
             watchers.retain(|watcher| !named.contains(watcher.instance.as_str()));

@@ -65,8 +65,10 @@ impl State {
         let work = self.work.values().map(|row| row.visible_at_ms);
         let leases = self.work.values().filter_map(|row| row.lock.as_ref()).map(|held| held.lock.until_ms);
         let sessions = self.sessions.values().map(|session| session.locked_until_ms);
+        let closed = self.closed.values().map(|claim| claim.locked_until_ms);
         let workers = self.ends_of_workers();
-        let all = messages.chain(turns).chain(work).chain(leases).chain(sessions).chain(workers);
+        let all =
+            messages.chain(turns).chain(work).chain(leases).chain(sessions).chain(closed).chain(workers);
         all.filter(|at| *at > now).min()
     }
 }

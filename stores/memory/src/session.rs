@@ -1,5 +1,6 @@
 //! Sessions: claims, renewals and releases (S13). A session has an owner exactly while its lease lasts.
 
+mod closed;
 pub(crate) mod trail;
 
 use std::collections::BTreeSet;
@@ -12,6 +13,7 @@ use steadfast_store::{
     TurnCommit,
 };
 
+pub(crate) use self::closed::ClosedClaim;
 use crate::millis;
 use crate::state::State;
 
@@ -89,9 +91,10 @@ impl State {
         match &request.scope {
             SessionScope::Only(serving) => held && serving.contains(key),
             SessionScope::Claim => {
-                held || session.is_none_or(|session| {
+                let is_free = session.is_none_or(|session| {
                     !session.is_live(now) || session.is_held_by_predecessor(&request.owner)
-                })
+                });
+                held || (is_free && !self.is_kept_from(key, &request.owner, now))
             }
         }
     }
@@ -107,6 +110,7 @@ impl State {
             return ClaimedSession { key, epoch: session.epoch, claim: Claim::Held };
         }
         let epoch = self.next();
+        self.closed.remove(&key);
         let session = self.sessions.entry(key.clone()).or_default();
         if let Some(end) = session.end_of_claim(now, SessionChange::Lost) {
             self.trails.add(&key, end);
@@ -228,6 +232,7 @@ impl State {
                 session.locked_until_ms = now;
                 released.push(claim.clone());
             }
+            self.end_closed(owner, claim);
         }
         Ok(released)
     }
@@ -250,6 +255,7 @@ impl State {
         for key in &keys {
             self.remove_session(key, now, SessionChange::Expired);
         }
+        self.closed.retain(|_, claim| claim.is_live(now));
         keys.len()
     }
 
@@ -289,9 +295,10 @@ impl State {
 
     /// Removes sessions of an instance with their work. A worker that runs some of it learns of that at its
     /// next renewal.
-    fn close_sessions(&mut self, closes: impl Fn(&SessionKey) -> bool, now: u64) {
+    pub(crate) fn close_sessions(&mut self, closes: impl Fn(&SessionKey) -> bool, now: u64) {
         let closed: Vec<SessionKey> = self.sessions.keys().filter(|key| closes(key)).cloned().collect();
         for key in &closed {
+            self.keep_closed(key, now);
             self.remove_session(key, now, SessionChange::Closed);
         }
         self.withdraw(|row| row.session.as_ref().is_some_and(&closes), now);

@@ -9,7 +9,7 @@ use crate::execution::ExecutionRow;
 use crate::instance::InstanceRow;
 use crate::instance::kv::Kv;
 use crate::session::trail::SessionTrails;
-use crate::session::{SessionRow, Watcher};
+use crate::session::{ClosedClaim, SessionRow, Watcher};
 use crate::set_aside::Aside;
 use crate::worker::WorkerRow;
 
@@ -31,6 +31,8 @@ pub(crate) struct State {
     /// The time at which the last lease of an instance was ended, for instances that have messages.
     pub(crate) freed: BTreeMap<String, u64>,
     pub(crate) sessions: BTreeMap<SessionKey, SessionRow>,
+    /// Claims of sessions that were closed while their leases lasted.
+    pub(crate) closed: BTreeMap<SessionKey, ClosedClaim>,
     pub(crate) watchers: BTreeMap<SessionKey, BTreeSet<Watcher>>,
     pub(crate) trails: SessionTrails,
     /// The newest incarnation of each named node.

@@ -32,16 +32,14 @@ pub(crate) fn claim(
     session_id: Option<&str>,
     ask: SessionAsk,
 ) -> WorkSession {
-    let at_ms = lease.now_ms;
     let claimed = lease.session.as_ref().map(|claimed| NewClaim {
         of: SessionRef { key: claimed.key.clone(), epoch: claimed.epoch },
         is_first: claimed.claim == Claim::New,
-        at_ms,
     });
     // A store that counts no epochs knows the session by its id alone.
     let named = || {
         let of = SessionRef { key: SessionKey::shared(session_id?), epoch: 0 };
-        Some(NewClaim { of, is_first: false, at_ms })
+        Some(NewClaim { of, is_first: false })
     };
     let Some(claimed) = claimed.or_else(named) else { return WorkSession::None };
     let now = shared.plan.clock.monotonic();

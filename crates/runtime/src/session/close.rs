@@ -5,16 +5,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use steadfast_core::replay::{SessionChange, Turn};
-use steadfast_core::{AppErrorKind, ErrorDetails, EventKind, SessionKey};
+use steadfast_core::{AppErrorKind, ErrorDetails, SessionKey};
 use steadfast_store::rules::SessionEffect;
 use steadfast_store::{SessionRef, TurnCommit};
 
 use super::detach;
 use super::local_session::DetachCause;
 use crate::runtime::RuntimeShared;
-
-/// How many executions of an instance are searched for the close of a session, the latest first.
-const MAX_EXECUTIONS: u64 = 3;
 
 /// What a commit changes about the sessions of its instance.
 pub(crate) struct SessionsOfTurn {
@@ -104,39 +101,15 @@ async fn detach_if_closed(shared: &Arc<RuntimeShared>, claim: SessionRef) {
 }
 
 /// Tells whether a claim that this process holds ended because its session was closed: an orchestration had
-/// opened it, and the store has no such session any more, or has one that was opened since (G25).
+/// opened it, and the store has no such session any more, or has one that was opened since (G25). Such a
+/// session is given to no other process before this one has detached it (G41), so its epoch is lower.
 pub(super) async fn is_closed(shared: &RuntimeShared, claim: &SessionRef) -> bool {
-    let Some(instance) = &claim.key.instance else { return false };
+    if claim.key.instance.is_none() {
+        return false;
+    }
     match shared.store.session(&claim.key).await {
         Ok(None) => true,
-        // Epochs of one session only rise: a lower one is of a session that was opened anew.
-        Ok(Some(row)) if row.epoch < claim.epoch => true,
-        Ok(Some(row)) if row.epoch == claim.epoch => false,
-        Ok(Some(_)) => was_closed_since(shared, instance, claim).await,
+        Ok(Some(row)) => row.epoch < claim.epoch,
         Err(_) => false,
     }
-}
-
-/// Tells whether the history of an instance has the close of a session since this process claimed it. All
-/// times are the store's.
-async fn was_closed_since(shared: &RuntimeShared, instance: &str, claim: &SessionRef) -> bool {
-    let Some(claimed_at_ms) = shared.sessions.claimed_at_ms(claim) else { return false };
-    let mut execution = None;
-    for _ in 0..MAX_EXECUTIONS {
-        let Ok(history) = shared.store.read_history(instance, execution).await else { return false };
-        let is_close = history.iter().any(|event| {
-            let closes = matches!(&event.kind, EventKind::SessionClosed { session_id }
-                if *session_id == claim.key.session_id);
-            closes && event.timestamp_ms >= claimed_at_ms
-        });
-        if is_close {
-            return true;
-        }
-        let Some(first) = history.first() else { return false };
-        if first.timestamp_ms < claimed_at_ms || first.execution_id <= 1 {
-            return false;
-        }
-        execution = Some(first.execution_id - 1);
-    }
-    false
 }

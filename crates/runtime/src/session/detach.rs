@@ -61,8 +61,7 @@ async fn detach(shared: &Arc<RuntimeShared>, detachments: Vec<Detachment>, cause
     for detachment in &detachments {
         detachment.session.drop_state();
     }
-    // A closed session has no row, or a row of its own after it was opened again: no lease lives on.
-    let mut is_released = cause == DetachCause::Closed;
+    let mut is_released = false;
     if cause.releases(shared.plan.release_on_shutdown) {
         let claims: Vec<SessionRef> =
             detachments.iter().map(|detachment| detachment.session.reference()).collect();

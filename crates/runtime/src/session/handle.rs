@@ -40,8 +40,6 @@ struct SessionInner {
     managed: Mutex<ManagedState>,
     /// Held while a hook runs, so that `on_attach` and `on_detach` never overlap.
     hook_lock: tokio::sync::Mutex<()>,
-    /// When the store leased the first work of the attachment, by its clock.
-    claimed_at_ms: u64,
     /// Cancelled when the former attachment of the session to this process is detached. `None` if there was
     /// none, or if it was detached before this one was claimed.
     former: Option<CancellationToken>,
@@ -52,19 +50,13 @@ struct SessionInner {
 }
 
 impl Session {
-    pub(super) fn new(
-        key: SessionKey,
-        epoch: u64,
-        claimed_at_ms: u64,
-        former: Option<CancellationToken>,
-    ) -> Self {
+    pub(super) fn new(key: SessionKey, epoch: u64, former: Option<CancellationToken>) -> Self {
         let inner = SessionInner {
             key,
             epoch,
             has_completed: AtomicBool::new(false),
             managed: Mutex::default(),
             hook_lock: tokio::sync::Mutex::default(),
-            claimed_at_ms,
             former,
             detached: CancellationToken::new(),
             rebuilding: Rebuilding::default(),
@@ -134,11 +126,6 @@ impl Session {
     /// Returns the key and the epoch by which the store knows this attachment.
     pub(super) fn reference(&self) -> SessionRef {
         SessionRef { key: self.key().clone(), epoch: self.epoch() }
-    }
-
-    /// Returns when the store leased the first work of this attachment, by its clock.
-    pub(super) fn claimed_at_ms(&self) -> u64 {
-        self.inner.claimed_at_ms
     }
 
     /// Returns what is cancelled when this attachment is detached.

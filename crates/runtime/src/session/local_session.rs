@@ -247,13 +247,19 @@ impl DetachCause {
         }
     }
 
-    /// Tells whether the lease is released when the session is detached. A lost or closed session has no
-    /// lease of this process to release.
+    /// Tells whether the lease is released when the session is detached. A lost session has no lease of this
+    /// process to release. That of a closed one keeps other processes from the session, if it is opened again
+    /// (G41).
     pub(super) fn releases(self, release_on_shutdown: bool) -> bool {
         match self {
-            Self::Lost | Self::Closed => false,
+            Self::Lost => false,
             Self::Shutdown => release_on_shutdown,
-            Self::Idle | Self::OverTheLimit | Self::Untaken | Self::UnregisteredHandler | Self::Drain => true,
+            Self::Idle
+            | Self::OverTheLimit
+            | Self::Untaken
+            | Self::UnregisteredHandler
+            | Self::Drain
+            | Self::Closed => true,
         }
     }
 
@@ -430,16 +436,12 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_or_closed_session_is_not_released() {
+    fn a_lost_session_is_not_released() {
         for release_on_shutdown in [true, false] {
-            assert!(
-                !DetachCause::Lost.releases(release_on_shutdown)
-                    && !DetachCause::Closed.releases(release_on_shutdown)
-            );
-            assert!(
-                DetachCause::Idle.releases(release_on_shutdown)
-                    && DetachCause::Drain.releases(release_on_shutdown)
-            );
+            assert!(!DetachCause::Lost.releases(release_on_shutdown));
+            for cause in [DetachCause::Idle, DetachCause::Drain, DetachCause::Closed] {
+                assert!(cause.releases(release_on_shutdown), "{cause:?}");
+            }
             assert_eq!(DetachCause::Shutdown.releases(release_on_shutdown), release_on_shutdown);
         }
     }

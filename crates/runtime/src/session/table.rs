@@ -78,8 +78,6 @@ pub(super) struct NewClaim {
     pub(super) of: SessionRef,
     /// The store has no earlier claim of the session.
     pub(super) is_first: bool,
-    /// When the store leased the work, by its clock.
-    pub(super) at_ms: u64,
 }
 
 /// A session to run the detach procedure for.
@@ -330,13 +328,6 @@ impl LocalSessions {
         of_instance.map(|tracked| tracked.handle.reference()).collect()
     }
 
-    /// Returns when the store leased the first work of a claim that this process holds, by its clock.
-    pub(super) fn claimed_at_ms(&self, claim: &SessionRef) -> Option<u64> {
-        let table = self.lock();
-        let tracked = table.tracked.get(&claim.key).filter(|tracked| tracked.local.epoch == claim.epoch)?;
-        Some(tracked.handle.claimed_at_ms())
-    }
-
     /// Lists the claims that this process holds.
     pub(super) fn held(&self) -> Vec<SessionRef> {
         self.lock().held().map(|tracked| tracked.handle.reference()).collect()
@@ -465,7 +456,7 @@ impl SessionTable {
         let replaced = known.and_then(|known| known.detachment(&effects));
         let same = known.filter(|known| known.local.epoch == *epoch).map(|known| known.handle.clone());
         let former = known.map(|known| known.handle.detached());
-        let handle = same.unwrap_or_else(|| Session::new(key.clone(), *epoch, claim.at_ms, former));
+        let handle = same.unwrap_or_else(|| Session::new(key.clone(), *epoch, former));
         let tracked = TrackedSession { local, handle: handle.clone(), last_use: self.next_use(now) };
         self.tracked.insert(key.clone(), tracked);
         *self.in_flight.entry(key.clone()).or_insert(0) += 1;
@@ -530,7 +521,7 @@ mod tests {
     fn claim(sessions: &Arc<LocalSessions>, epoch: u64, now: Duration) -> Option<OnSession> {
         let ask = sessions.ask(LEASE, now);
         let of = SessionRef { key: SessionKey::shared("chat"), epoch };
-        let claim = NewClaim { of, is_first: false, at_ms: 0 };
+        let claim = NewClaim { of, is_first: false };
         sessions.claim(claim, ask, now, now + LEASE).map(|(on_session, _)| on_session)
     }
 

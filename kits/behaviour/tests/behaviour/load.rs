@@ -278,6 +278,13 @@ fn assert_nothing_left(path: &Path, left: &Remains) {
         ("kv WHERE layer <> 0 OR name <> 'kept'", 0),
         // The shared one stays for as long as its lease lasts, if it was not released.
         ("sessions WHERE instance <> '' OR session_id <> 'shared'", 0),
+        // Each claim of a session that an instance owned has its end in the trail.
+        (
+            "(SELECT 1 FROM session_trail AS claim WHERE is_end = 0 AND instance <> '' AND NOT EXISTS \
+             (SELECT 1 FROM session_trail AS ends WHERE ends.instance = claim.instance \
+             AND ends.session_id = claim.session_id AND ends.epoch = claim.epoch AND ends.is_end = 1))",
+            0,
+        ),
         // Each execution has events 1, 2, 3, … and one end.
         (
             "(SELECT 1 FROM history GROUP BY key, execution HAVING count(*) <> max(event_id) OR \
@@ -306,7 +313,7 @@ fn assert_nothing_left(path: &Path, left: &Remains) {
                   AND name NOT LIKE 'sqlite_%' ORDER BY name)";
     let tables: String = file.query_row(tables, [], |row| row.get(0)).expect("lists");
     let known = "clock counter ended_leases executions heads history instances kv messages nodes pins routes \
-                 sessions set_aside steadfast_migrations torn_messages torn_work watchers work \
+                 session_trail sessions set_aside steadfast_migrations torn_messages torn_work watchers work \
                  worker_handlers workers";
     assert_eq!(tables, known, "a table that nobody looks at here");
 }

@@ -12,6 +12,7 @@ pub(super) mod list;
 pub(super) mod node;
 pub(super) mod owned;
 pub(super) mod poll;
+pub(super) mod reopened;
 pub(super) mod route;
 pub(super) mod scope;
 pub(super) mod serial;

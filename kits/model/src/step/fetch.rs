@@ -54,6 +54,8 @@ impl Transition<'_> {
         });
         self.world.expect(!is_taken, Invariant::A5);
         self.world.expect(stored.is_open || session == SHARED, Invariant::A9);
+        let is_kept = self.world.store.is_kept_from(process, fetch.incarnation, session);
+        self.world.expect(!is_kept, Invariant::A9);
         let is_old = self.world.store.refuses(process, fetch.incarnation);
         self.world.expect(!is_old, Invariant::A13);
     }

@@ -15,9 +15,10 @@ impl Transition<'_> {
     pub(super) fn tick(&mut self) {
         let longest = self.rules.proof;
         for stored in &mut self.world.store.sessions {
-            if let Some(row) = &mut stored.row {
+            for row in stored.row.iter_mut().chain(&mut stored.former) {
                 row.lease = row.lease.saturating_sub(1);
             }
+            stored.former = stored.former.filter(|former| former.lease > 0);
         }
         for process in &mut self.world.processes {
             for local in &mut process.sessions {

@@ -42,13 +42,16 @@ impl Transition<'_> {
         let own = &self.world.processes[process];
         let Some(release) = own.sessions[session].release else { return };
         let is_awaited = release.is_awaited && own.incarnation == release.incarnation;
-        let current = self.world.store.sessions[session].row.map(|row| row.epoch);
+        let stored = self.world.store.sessions[session];
+        let current = stored.row.map(|row| row.epoch);
+        let is_former = stored.former.is_some_and(|former| former.epoch == release.epoch);
         let is_old = self.world.store.refuses(process, release.incarnation);
         if !is_old || self.rules.has(Mutation::OldStartIsServed) {
             let store = &mut self.world.store;
             let has_released =
                 store.release(process, release.incarnation, session, release.epoch, self.rules);
-            self.world.expect(!has_released || current == Some(release.epoch), Invariant::A3);
+            self.world.expect(!has_released || is_former || current == Some(release.epoch), Invariant::A3);
+            self.coverage.note_if(has_released && is_former, Occurrence::FormerOwnerDetached);
             self.world.expect(!has_released || !is_old, Invariant::A13);
             let is_outdated = current.is_some_and(|current| current > release.epoch);
             self.coverage.note_if(!has_released && is_outdated, Occurrence::LateReleaseIgnored);

@@ -71,7 +71,10 @@ impl Transition<'_> {
             }
             self.settle_unproven(process, session);
             if lost[session] > 0 {
-                self.detach(process, session, lost[session], DetachCause::Lost);
+                // The process asks the store why its claim is gone.
+                let is_closed = lost[session] <= self.world.store.sessions[session].closed;
+                let cause = if is_closed { DetachCause::Closed } else { DetachCause::Lost };
+                self.detach(process, session, lost[session], cause);
             }
         }
     }

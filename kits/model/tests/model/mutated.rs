@@ -56,6 +56,11 @@ fn a9_a_claim_of_a_closed_session_is_noticed() {
 }
 
 #[test]
+fn a9_a_claim_before_the_former_owner_of_a_reopened_session_has_detached_it_is_noticed() {
+    assert_caught(Mutation::FormerOwnerIsNotWaitedFor, A9);
+}
+
+#[test]
 fn a2_a_late_answer_that_enters_a_released_epoch_is_noticed() {
     assert_caught(Mutation::ReleasedIsForgotten, A2);
 }

@@ -11,8 +11,8 @@ const SESSION: &[Mutant] = &[
         name: "a_live_session_is_claimed_by_any_process",
         clause: "S13",
         file: "session.rs",
-        find: "held || session.is_none_or(",
-        replace: "true || session.is_none_or(",
+        find: "held || (is_free &&",
+        replace: "true || (is_free &&",
     },
     Mutant {
         name: "epochs_are_counted_by_session",
@@ -48,6 +48,27 @@ const SESSION: &[Mutant] = &[
         file: "session.rs",
         find: "&& session.epoch == claim.epoch",
         replace: "",
+    },
+    Mutant {
+        name: "a_reopened_session_does_not_wait_for_its_former_owner",
+        clause: "S13",
+        file: "session.rs",
+        find: " && !self.is_kept_from(key, &request.owner, now)",
+        replace: "",
+    },
+    Mutant {
+        name: "a_former_owner_that_has_detached_is_waited_for",
+        clause: "S13",
+        file: "session.rs",
+        find: "self.end_closed(owner, claim);",
+        replace: "",
+    },
+    Mutant {
+        name: "a_reopened_session_waits_for_its_former_owner_for_ever",
+        clause: "S13",
+        file: "session/closed.rs",
+        find: "claim.is_live(now) && !is_same_owner",
+        replace: "!is_same_owner",
     },
     Mutant {
         name: "an_older_incarnation_goes_on",

@@ -42,7 +42,7 @@ pub enum Call {
     ClearValues,
     Status,
     ContinueAsNew { input: String },
-    OpenSession { id: Option<String> },
+    OpenSession { id: Option<String>, is_serial: bool, idle_millis: Option<u64> },
     CloseSession { id: String },
 }
 

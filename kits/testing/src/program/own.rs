@@ -46,9 +46,12 @@ pub(super) fn call_recorded_in(kind: EventKind) -> Option<Call> {
     match kind {
         // The program does not choose this id, so it cannot tell it.
         EventKind::SessionOpened { session_id, .. } if session_id.starts_with(ENGINE_SESSION_PREFIX) => {
-            Some(Call::OpenSession { id: None })
+            Some(Call::OpenSession { id: None, is_serial: false, idle_millis: None })
         }
-        EventKind::SessionOpened { session_id, .. } => Some(Call::OpenSession { id: Some(session_id) }),
+        EventKind::SessionOpened { session_id, idle_timeout_ms: idle_millis, concurrency } => {
+            let is_serial = concurrency == Some(SessionConcurrency::Serial);
+            Some(Call::OpenSession { id: Some(session_id), is_serial, idle_millis })
+        }
         EventKind::SessionClosed { session_id } => Some(Call::CloseSession { id: session_id }),
         _ => None,
     }
@@ -68,19 +71,20 @@ pub(super) fn is_successor(item: &WorkItem) -> bool {
 
 impl Scope {
     async fn open_session(&mut self) -> String {
-        self.journal.note(Call::OpenSession { id: None });
+        self.journal.note(Call::OpenSession { id: None, is_serial: false, idle_millis: None });
         let opened = self.ctx.open_session().await;
         self.opened = opened.clone().ok();
         told(opened)
     }
 
     async fn open_session_with_id(&mut self, id: &str) -> String {
-        self.journal.note(Call::OpenSession { id: Some(id.to_owned()) });
+        let id_given = Some(id.to_owned());
+        self.journal.note(Call::OpenSession { id: id_given, is_serial: false, idle_millis: None });
         told(self.ctx.open_session_with_id(id).await)
     }
 
     async fn open_session_with(&mut self, id: &str, serial: bool, idle_millis: Option<u64>) -> String {
-        self.journal.note(Call::OpenSession { id: Some(id.to_owned()) });
+        self.journal.note(Call::OpenSession { id: Some(id.to_owned()), is_serial: serial, idle_millis });
         let mut options = SessionOptions::default().with_id(id);
         if serial {
             options = options.with_concurrency(SessionConcurrency::Serial);

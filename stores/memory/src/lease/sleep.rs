@@ -56,6 +56,9 @@ impl State {
             session.locked_until_ms = session.locked_until_ms.saturating_add(by_ms);
             session.last_activity_at_ms = session.last_activity_at_ms.saturating_add(by_ms);
         }
+        for claim in self.closed.values_mut().filter(|claim| claim.is_live(now)) {
+            claim.locked_until_ms = claim.locked_until_ms.saturating_add(by_ms);
+        }
         for worker in self.workers.values_mut() {
             worker.outlive(now, by_ms);
         }

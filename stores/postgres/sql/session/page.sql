@@ -1,8 +1,9 @@
 -- Lists up to $3 sessions after the key ($1, $2), in the order of keys, with the number of their queued work.
--- Locks: none.
-SELECT s.instance_id, s.session_id, s.worker_id, s.incarnation, s.locked_until, s.last_activity_at, s.epoch,
-    s.idle_timeout,
-    s.serial, queued.queued
+-- A session whose last claim was closed has no owner, although the lease of that claim may last. Locks: none.
+SELECT s.instance_id, s.session_id,
+    CASE WHEN s.closed_epoch IS NULL THEN s.worker_id ELSE '' END AS worker_id, s.incarnation,
+    CASE WHEN s.closed_epoch IS NULL THEN s.locked_until ELSE 0 END AS locked_until,
+    s.last_activity_at, s.epoch, s.idle_timeout, s.serial, queued.queued
 FROM (
     SELECT * FROM {schema}.sessions AS s
     WHERE (s.instance_id, s.session_id) > ($1, $2)

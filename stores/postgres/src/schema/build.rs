@@ -12,6 +12,7 @@ const MIGRATIONS: &[&str] = &[
     sql!("migrations/0003_workers"),
     sql!("migrations/0004_set_aside"),
     sql!("migrations/0005_session_trail"),
+    sql!("migrations/0006_closed_sessions"),
 ];
 
 /// The form that a schema is to have.

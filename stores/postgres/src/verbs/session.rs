@@ -40,6 +40,7 @@ pub(crate) const FUNCTIONS: &[Function] = functions![
     "session/lease/touch_sessions",
     "session/lease/let_go",
     "session/lease/unclaim",
+    "session/lease/end_closed",
     "session/lease/register_node",
     "session/lease/renew_sessions",
     "session/lease/release_sessions",
@@ -177,7 +178,8 @@ impl Backend {
             let place = usize::try_from(column::<i64>(OPERATION, row, "place")? - 1).unwrap_or(usize::MAX);
             released.extend(sessions.get(place).cloned());
         }
-        if !released.is_empty() {
+        // The end of a closed session's lease is not told; other fetches may claim the session if it is open.
+        if !released.is_empty() || sessions.iter().any(|session| session.key.instance.is_some()) {
             self.waiters.wake(&any_work());
         }
         Ok(released)

@@ -1,3 +1,4 @@
 -- Reads the row of a session by its number.
 SELECT id, instance, session_id, held, owner, incarnation, locked_until, last_activity, epoch, idle_timeout,
-    serial FROM sessions WHERE id = ?1
+    serial, iif(uses = 0, closed_epoch, NULL)
+FROM sessions WHERE id = ?1

@@ -17,6 +17,7 @@ const MIGRATIONS: &[&str] = &[
     sql!("migrations/0006_orphans_batches"),
     sql!("migrations/0007_lists"),
     sql!("migrations/0008_session_trail"),
+    sql!("migrations/0009_closed_sessions"),
 ];
 
 /// Brings a database to the schema of this build.

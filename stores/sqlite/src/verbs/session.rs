@@ -32,6 +32,9 @@ struct SessionRow {
     epoch: i64,
     idle_timeout: Option<i64>,
     serial: bool,
+    /// The epoch of the claim that was closed, if its lease stays in this row: no process has claimed the
+    /// session since (G41).
+    closed_epoch: Option<i64>,
 }
 
 impl SessionRow {
@@ -41,7 +44,16 @@ impl SessionRow {
 
     /// Tells whether this process owns the session now: it claimed it last, and the lease has not ended.
     fn is_held_by(&self, owner: &Owner, now: i64) -> bool {
+        self.closed_epoch.is_none() && self.is_leased_to(owner, now)
+    }
+
+    fn is_leased_to(&self, owner: &Owner, now: i64) -> bool {
         self.is_live(now) && self.owner.as_ref().is_some_and(|holder| is_same_owner(holder, owner))
+    }
+
+    /// Tells whether a process has claimed the session since it was opened.
+    fn is_claimed(&self) -> bool {
+        self.epoch > 0 && self.closed_epoch.is_none()
     }
 
     fn claim(&self) -> SessionRef {
@@ -139,13 +151,13 @@ impl Db<'_> {
         let epoch = self.next()?;
         let owner = &request.owner;
         let incarnation = owner.incarnation.map(time);
-        if session.epoch > 0 {
+        if session.is_claimed() {
             self.note_end(id, SessionChange::Lost)?;
         }
         self.run(sql!("session/lease/claim"), params![id, owner.id, incarnation, until, self.now, epoch])?;
         self.note_claim(id, &session.key)?;
         self.run(sql!("session/head/own"), params![id, format!(":{}", owner.id)])?;
-        let from = session.owner.map(|owner| owner.id);
+        let from = session.owner.filter(|_| session.closed_epoch.is_none()).map(|owner| owner.id);
         self.tell_watchers(&session.key, epoch, from.as_deref(), &owner.id)?;
         let claim = from.map_or(Claim::New, |from| Claim::Taken { from });
         Ok(ClaimedSession { key: session.key, epoch: unsigned(epoch), claim })
@@ -333,13 +345,19 @@ impl Db<'_> {
         let mut released = Vec::new();
         for claim in sessions {
             let Some(id) = self.known_session(&claim.key)? else { continue };
-            if let Some(session) = self.session_row(id)?
-                && unsigned(session.epoch) == claim.epoch
-                && session.is_held_by(owner, self.now)
-            {
-                self.note_end(id, SessionChange::Released(reason))?;
-                self.release(id)?;
-                released.push(claim.clone());
+            let Some(session) = self.session_row(id)? else { continue };
+            if !session.is_leased_to(owner, self.now) {
+                continue;
+            }
+            match session.closed_epoch {
+                None if unsigned(session.epoch) == claim.epoch => {
+                    self.note_end(id, SessionChange::Released(reason))?;
+                    self.release(id)?;
+                    released.push(claim.clone());
+                }
+                // The owner of a closed session has detached it.
+                Some(closed) if unsigned(closed) == claim.epoch => self.release(id)?,
+                None | Some(_) => {}
             }
         }
         Ok(released)
@@ -353,7 +371,7 @@ impl Db<'_> {
         for session in &removed {
             self.note_expiry(session)?;
         }
-        self.run(sql!("session/cleanup_names"), [])?;
+        self.run(sql!("session/cleanup_names"), [self.now])?;
         self.forget_ended_leases()?;
         Ok(removed.len())
     }
@@ -365,7 +383,10 @@ impl Db<'_> {
                 SessionEffect::Open { session_id, idle_timeout_ms, concurrency } => {
                     let id = self.session_number(&SessionKey::owned(instance, session_id))?;
                     let serial = concurrency.map(|concurrency| concurrency == SessionConcurrency::Serial);
-                    self.run(sql!("session/open"), params![id, self.now, idle_timeout_ms.map(time), serial])?;
+                    let is_kept = self.session_row(id)?.is_some_and(|row| row.closed_epoch.is_some());
+                    let epoch = if is_kept { self.next()? } else { 0 };
+                    let columns = params![id, self.now, idle_timeout_ms.map(time), serial, epoch];
+                    self.run(sql!("session/open"), columns)?;
                     self.refresh_heads(id)?;
                 }
                 SessionEffect::Close { session_id } => {
@@ -401,7 +422,7 @@ impl Db<'_> {
             self.remove_rows(&OF_CLOSED, [id])?;
             self.run(sql!("session/head/drop_all"), [id])?;
             self.note_end(id, SessionChange::Closed)?;
-            self.run(sql!("session/close"), [id])?;
+            self.run(sql!("session/close"), params![id, self.now])?;
         }
         Ok(())
     }
@@ -420,12 +441,14 @@ impl Db<'_> {
     }
 
     fn info(&self, row: SessionRow) -> DbResult<SessionInfo> {
+        // A session whose last claim was closed has no owner, although the lease of that claim may last.
+        let is_claimed = row.closed_epoch.is_none();
         Ok(SessionInfo {
             queued: unsigned(self.number(sql!("session/queued"), [row.id])?),
             key: row.key,
-            owner: row.owner,
-            epoch: unsigned(row.epoch),
-            locked_until_ms: unsigned(row.locked_until),
+            owner: row.owner.filter(|_| is_claimed),
+            epoch: if is_claimed { unsigned(row.epoch) } else { 0 },
+            locked_until_ms: if is_claimed { unsigned(row.locked_until) } else { 0 },
             last_activity_at_ms: unsigned(row.last_activity),
             idle_timeout_ms: row.idle_timeout.map(unsigned),
             concurrency: if row.serial { SessionConcurrency::Serial } else { SessionConcurrency::Unbounded },
@@ -446,5 +469,6 @@ fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<SessionRow> {
         epoch: row.get(8)?,
         idle_timeout: row.get(9)?,
         serial: row.get(10)?,
+        closed_epoch: row.get(11)?,
     })
 }

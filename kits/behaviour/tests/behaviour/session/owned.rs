@@ -216,16 +216,18 @@ on_every_full_store! {
         stage.until("the first is detached", async || told.all().len() == 3).await;
         let detached = "detach chat Closed after 1";
         assert_eq!(told.all(), ["attach chat", detached, "attach chat"]);
-        // Another process claims it, because the only slot of the first is busy.
+        // Another process claims it, because the only slot of the first is busy: after that has detached it.
         stage.start("busy", "One", "Hold/").await;
         busy.is_entered().await;
         acts(&stage, "B", &Gate::new(), only_works).await;
         stage.client.raise_event("1", "second", "").await.expect("raises");
-        stage.has("1", "ExternalSubscribed", 3).await;
+        stage.has("1", "ActivityScheduled", 3).await;
+        stage.settle().await;
         assert_eq!(told.all().len(), 3, "it has not been told");
         pass_calmly(&stage, 16 * SECOND, SECOND).await;
         stage.until("the second is detached", async || told.all().len() == 4).await;
         assert_eq!(told.all()[3], detached);
+        stage.has("1", "ExternalSubscribed", 3).await;
         assert_eq!(emitted.counter("steadfast_sessions_lost_total"), 0);
         busy.open();
         stage.client.raise_event("1", "third", "").await.expect("raises");
@@ -248,6 +250,47 @@ on_every_full_store! {
         gate.open();
         stage.client.raise_event("1", "go", "").await.expect("raises");
         assert_eq!(stage.output("1").await, Ok(["A first 1, attempt 1"; 2].join("; ")));
+        stage.stop().await;
+    }
+
+    async fn g41_another_process_attaches_a_reopened_session_when_its_former_owner_has_detached_it(stage) {
+        let (gate, told, busy) = (Gate::new(), Told::default(), Gate::new());
+        acts(&stage, "T", &Gate::new(), only_decides).await;
+        let hooks: Arc<dyn SessionHooks> = Arc::new(SlowToDetach { gate: gate.clone(), told: told.clone() });
+        acts(&stage, "A", &busy, |options| {
+            only_works(options);
+            (options.worker_concurrency, options.session_hooks) = (1, Some(hooks));
+            options.session_hook_timeout = 20 * SECOND;
+        })
+        .await;
+        stage.start("1", "Script", "open chat;Turn chat;wait go;close chat;open chat;Turn chat").await;
+        stage.has("1", "ExternalSubscribed", 1).await;
+        // The slot of the owner is busy, so that another process takes the next work of the session.
+        stage.start("busy", "One", "Hold/").await;
+        busy.is_entered().await;
+        acts(&stage, "B", &Gate::new(), |options| {
+            only_works(options);
+            options.session_hooks = told.hooks();
+        })
+        .await;
+        stage.client.raise_event("1", "go", "").await.expect("raises");
+        stage.has("1", "ActivityScheduled", 2).await;
+        stage.settle().await;
+        assert_eq!(told.all(), ["attach chat"], "the owner does not know of the close");
+        // It learns of it at its next renewal, and takes its time to detach.
+        stage.until("it is told", async || {
+            stage.pass(SECOND);
+            stage.settle().await;
+            gate.waiting() == 1
+        })
+        .await;
+        gate.is_entered().await;
+        stage.settle().await;
+        assert_eq!(told.all(), ["attach chat"], "the former attachment is not over");
+        gate.open();
+        assert_eq!(stage.output("1").await, Ok("A first 1, attempt 1; B first 1, attempt 1".to_owned()));
+        assert_eq!(told.all()[..3], ["attach chat", "detach chat Closed after 1", "attach chat"]);
+        busy.open();
         stage.stop().await;
     }
 

@@ -132,6 +132,7 @@ async fn s13_close_then_open_is_a_new_attachment(bench: Bench) -> Verdict {
     let first = desk.fetched("A").await;
     desk.turn("a", |turn| turn.close("X")).await;
     desk.turn("a", |turn| turn.open("X").work("X")).await;
+    desk.release("A", &[attachment(&first)]).await;
     let second = desk.fetched("B").await;
     assert!(attachment(&second).epoch > attachment(&first).epoch, "it is free, and attached anew");
     Verdict::Kept
@@ -146,6 +147,7 @@ async fn s13_close_then_open_in_one_turn_leaves_it_open_and_unattached(bench: Be
     assert_eq!((session.owner, session.queued), (None, 1), "the old work is gone, the new one waits");
     assert_eq!(session.idle_timeout_ms, Some(LEASE.as_millis() as u64), "it is opened with what is said now");
     lost(desk.store.renew(&old.token, LEASE).await);
+    desk.release("A", &[attachment(&old)]).await;
     let lease = desk.fetched("B").await;
     assert!(attachment(&lease).epoch > attachment(&old).epoch);
     Verdict::Kept

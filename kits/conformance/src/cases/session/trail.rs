@@ -219,6 +219,8 @@ async fn s13_a_trail_outlives_the_close_of_its_session(bench: Bench) -> Verdict 
 
     desk.turn("a", |turn| turn.open("x").work("x")).await;
     assert_eq!(short(trail_of(&desk, &key).await), closed, "opening a session gives it no owner");
+    desk.release("A", &[attachment(&lease)]).await;
+    assert_eq!(short(trail_of(&desk, &key).await), closed, "a closed claim has ended already");
     let again = desk.fetched("B").await;
     let trail = trail_of(&desk, &key).await;
     assert_eq!(trail.last().map(|entry| entry.epoch), Some(attachment(&again).epoch));

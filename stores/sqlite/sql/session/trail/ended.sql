@@ -3,5 +3,5 @@
 INSERT INTO session_trail (instance, session_id, epoch, is_end, owner, incarnation, at, change)
 SELECT instance, session_id, epoch, 1, owner, incarnation, min(locked_until, ?2),
     CASE WHEN held = 1 AND locked_until > ?2 THEN ?3 ELSE ?4 END
-FROM sessions WHERE id = ?1 AND epoch > 0
+FROM sessions WHERE id = ?1 AND epoch > 0 AND (closed_epoch IS NULL OR uses > 0)
 ON CONFLICT (instance, session_id, epoch, is_end) DO NOTHING

@@ -4,7 +4,8 @@ SELECT epoch, is_end, owner, incarnation, at, change FROM session_trail
 WHERE instance = ?1 AND session_id = ?2
 UNION ALL
 SELECT epoch, 1, owner, incarnation, min(locked_until, ?3), ?4 FROM sessions
-WHERE instance = ?1 AND session_id = ?2 AND epoch > 0 AND NOT (held = 1 AND locked_until > ?3)
+WHERE instance = ?1 AND session_id = ?2 AND epoch > 0 AND (closed_epoch IS NULL OR uses > 0)
+  AND NOT (held = 1 AND locked_until > ?3)
   AND NOT EXISTS (
       SELECT 1 FROM session_trail AS ends
       WHERE ends.instance = ?1 AND ends.session_id = ?2 AND ends.epoch = sessions.epoch AND ends.is_end = 1

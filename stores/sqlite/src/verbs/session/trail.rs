@@ -31,7 +31,7 @@ impl Db<'_> {
 
     /// Writes into the trail of a session whose row was removed that its last claim expired.
     pub(super) fn note_expiry(&self, session: &SessionRow) -> DbResult<()> {
-        let Some(owner) = session.owner.as_ref().filter(|_| session.epoch > 0) else { return Ok(()) };
+        let Some(owner) = session.owner.as_ref().filter(|_| session.is_claimed()) else { return Ok(()) };
         let columns = params![
             stored_scope(&session.key),
             session.key.session_id,

@@ -170,7 +170,7 @@ async fn an_instance_without_a_row_whose_first_event_is_no_text_delays_no_other(
     store.start(start("other").into(), Vec::new()).await.expect("it is started");
     let lease = fetched(&store).await;
     assert_eq!((lease.instance.as_str(), lease.name.as_str()), ("rowless", "unknown"));
-    assert!(matches!(lease.history, History::Damaged(_)), "{:?}", lease.history);
+    assert!(matches!(lease.history, History::Unreadable(_)), "{:?}", lease.history);
     assert_eq!(fetched(&store).await.instance, "other");
     assert!(
         store.state("rowless").await.expect("it answers").is_none(),

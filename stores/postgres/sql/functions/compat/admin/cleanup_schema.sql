@@ -17,7 +17,8 @@ BEGIN
     DROP TABLE IF EXISTS
         {schema}.instances, {schema}.executions, {schema}.history, {schema}.kv, {schema}.orchestrator_queue,
         {schema}.instance_locks, {schema}.pins, {schema}.worker_queue, {schema}.sessions, {schema}.lines,
-        {schema}.session_trail, {schema}.heads, {schema}.watchers, {schema}.nodes, {schema}.set_aside,
+        {schema}.session_trail, {schema}.closed_sessions,
+        {schema}.heads, {schema}.watchers, {schema}.nodes, {schema}.set_aside,
         {schema}.listeners,
         {schema}.floors, {schema}.beneath, {schema}.workers, {schema}.worker_handlers, {schema}.routes,
         {schema}.ended_leases, {schema}.steadfast_functions, {schema}.steadfast_migrations;

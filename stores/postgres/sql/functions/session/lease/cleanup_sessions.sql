@@ -1,9 +1,10 @@
 -- Removes sessions without a live lease and without work, if they are shared or their instance does not
--- exist, and unused rows of `lines` (S13). One call handles one page of keys after the given key. Returns how
--- many sessions were removed, and the last key of the page, NULL after the last page. An instance exists if
--- it has a row, a history or a queued start: an instance that runs through the compatible functions may have
--- no row. The trail of a removed session says that its last claim expired, unless it says how that ended.
--- Locks: `lines` in the order of their keys, skipping locked rows.
+-- exist, and unused rows of `lines` (S13); with the first page also expired rows of `closed_sessions`. One
+-- call handles one page of keys after the given key. Returns how many sessions were removed, and the last key
+-- of the page, NULL after the last page. An instance exists if it has a row, a history or a queued start: an
+-- instance that runs through the compatible functions may have no row. The trail of a removed session says
+-- that its last claim expired, unless it says how that ended.
+-- Locks: `closed_sessions` and `lines` in the order of their keys, skipping locked rows.
 CREATE OR REPLACE FUNCTION {schema}.cleanup_sessions(
     p_after_scope TEXT DEFAULT '', p_after_session TEXT DEFAULT '', p_now_ms BIGINT DEFAULT NULL
 ) RETURNS TABLE (removed BIGINT, last_scope TEXT, last_session TEXT)
@@ -20,6 +21,13 @@ DECLARE
     v_last_session TEXT;
     v_removed BIGINT := 0;
 BEGIN
+    IF p_after_scope = '' AND p_after_session = '' THEN
+        DELETE FROM {schema}.closed_sessions AS c
+        WHERE c.ctid = ANY (ARRAY(
+            SELECT c.ctid FROM {schema}.closed_sessions AS c WHERE c.locked_until <= v_now
+            ORDER BY c.instance_id, c.session_id LIMIT v_page FOR UPDATE SKIP LOCKED
+        ));
+    END IF;
     SELECT array_agg(l.instance_id), array_agg(l.session_id) INTO v_scopes, v_sessions
     FROM (
         SELECT l.instance_id, l.session_id FROM {schema}.lines AS l

@@ -28,7 +28,7 @@ BEGIN
     CROSS JOIN LATERAL (
         SELECT s.ctid FROM {schema}.sessions AS s
         WHERE s.instance_id = asked.scope AND s.session_id = asked.session AND s.epoch = asked.epoch
-          AND s.held AND s.locked_until > p_now
+          AND s.held AND s.locked_until > p_now AND s.closed_epoch IS NULL
         FOR UPDATE
     ) AS s;
     IF v_rows IS NULL THEN

@@ -88,7 +88,7 @@ BEGIN
                     ELSE coalesce({schema}.after_ms(s.last_activity_at, s.idle_timeout) <= v_now, false)
                 END AS rests
             FROM {schema}.sessions AS s
-            WHERE s.held AND s.worker_id = p_owner AND s.locked_until > v_now
+            WHERE s.held AND s.worker_id = p_owner AND s.locked_until > v_now AND s.closed_epoch IS NULL
               AND (p_incarnation IS NULL OR s.incarnation IS NOT DISTINCT FROM p_incarnation)
         ) AS judged;
         IF v_sessions IS NULL THEN

@@ -36,7 +36,12 @@ BEGIN
             FOR UPDATE SKIP LOCKED
         ) AS s;
         IF v_rows IS NOT NULL THEN
-            UPDATE {schema}.sessions AS s SET held = false WHERE s.ctid = ANY (v_rows);
+            -- The former owner of a closed session is not its last owner.
+            UPDATE {schema}.sessions AS s
+            SET held = false, closed_epoch = NULL,
+                worker_id = CASE WHEN s.closed_epoch IS NULL THEN s.worker_id ELSE '' END,
+                incarnation = CASE WHEN s.closed_epoch IS NULL THEN s.incarnation END
+            WHERE s.ctid = ANY (v_rows);
             PERFORM {schema}.own_heads(v_scopes, v_sessions, '');
         END IF;
         EXIT WHEN v_rows IS NOT NULL OR v_found < v_bound;

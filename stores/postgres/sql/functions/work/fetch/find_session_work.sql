@@ -25,7 +25,7 @@ BEGIN
         FROM unnest(p_only_scopes, p_only_sessions) AS named (scope, session)
         JOIN {schema}.sessions AS s ON s.instance_id = named.scope AND s.session_id = named.session
         JOIN {schema}.heads AS h ON h.instance_id = named.scope AND h.session_id = named.session
-        WHERE s.held AND s.locked_until > p_now AND s.worker_id = p_owner
+        WHERE s.held AND s.locked_until > p_now AND s.worker_id = p_owner AND s.closed_epoch IS NULL
           AND (p_incarnation IS NULL OR s.incarnation = p_incarnation)
           AND CASE WHEN p_tags IS NULL THEN h.tag < '@' OR h.tag = ANY (p_routes)
               ELSE h.tag = ANY (p_tags) END

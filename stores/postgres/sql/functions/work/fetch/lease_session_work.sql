@@ -69,6 +69,7 @@ BEGIN
               AND CASE
                   -- This owner holds the session.
                   WHEN s.held AND s.locked_until > p_now AND s.worker_id = p_owner
+                      AND s.closed_epoch IS NULL
                       AND (p_incarnation IS NULL OR s.incarnation IS NOT DISTINCT FROM p_incarnation)
                           THEN true
                   -- The session can be claimed: it has no live owner, or an older incarnation of this node
@@ -113,8 +114,9 @@ BEGIN
         array_agg(CASE WHEN NOT taken.is_held THEN taken.was END)
     INTO v_of_scopes, v_of_sessions, v_of_epochs, v_of_claims, v_of_from
     FROM (
-        SELECT c.scope, c.session, s.epoch, nullif(s.worker_id, '') AS was,
-            coalesce(s.held AND s.locked_until > p_now AND s.worker_id = p_owner
+        SELECT c.scope, c.session, s.epoch,
+            CASE WHEN s.closed_epoch IS NULL THEN nullif(s.worker_id, '') END AS was,
+            coalesce(s.held AND s.locked_until > p_now AND s.worker_id = p_owner AND s.closed_epoch IS NULL
                 AND (p_incarnation IS NULL OR s.incarnation IS NOT DISTINCT FROM p_incarnation),
                     false) AS is_held
         FROM (
@@ -151,7 +153,8 @@ BEGIN
                 excluded.locked_until)
                 ELSE excluded.locked_until END,
             last_activity_at = excluded.last_activity_at,
-            epoch = excluded.epoch;
+            epoch = excluded.epoch,
+            closed_epoch = NULL;
         PERFORM {schema}.own_heads(array_agg(o.scope), array_agg(o.session), ':' || p_owner)
         FROM unnest(v_of_scopes, v_of_sessions, v_of_claims) AS o (scope, session, claim)
         WHERE o.claim <> 'held'
