@@ -193,7 +193,7 @@ impl Activities {
         let lost = CancellationToken::new();
         let is_lost = lost.clone();
         let keeper =
-            Keeper::start(&self.shared, lease.token.clone(), self.shared.plan.work_lease, move |end| {
+            Keeper::start(&self.shared, lease.token.clone(), self.shared.plan.work_lease, None, move |end| {
                 if end.is_word_of_the_store() {
                     is_lost.cancel();
                 }

@@ -15,11 +15,12 @@
 //! 3. `released.rs`: claims that were given up, whose leases may live on.
 //! 4. `ask.rs`: what a fetch may ask for, so that the process claims no more than it can serve.
 //! 5. `attach.rs`: from the fetch that claimed a session to the activity that may begin.
-//! 6. `renew.rs`: the task that renews the leases and follows the store's answer.
-//! 7. `detach.rs`: the one procedure that ends every attachment.
-//! 8. `close.rs`: what a turn changes about the sessions of its instance.
-//! 9. `register.rs`: the number of this start of the node, without which no session work is taken.
-//! 10. `hooks.rs`, `handle.rs`, `managed.rs`, `recover.rs`: what the application sees.
+//! 6. `line.rs`: the activities of a serial session, one at a time.
+//! 7. `renew.rs`: the task that renews the leases and follows the store's answer.
+//! 8. `detach.rs`: the one procedure that ends every attachment.
+//! 9. `close.rs`: what a turn changes about the sessions of its instance.
+//! 10. `register.rs`: the number of this start of the node, without which no session work is taken.
+//! 11. `hooks.rs`, `handle.rs`, `managed.rs`, `recover.rs`: what the application sees.
 
 mod ask;
 mod attach;
@@ -27,6 +28,7 @@ mod close;
 mod detach;
 mod handle;
 mod hooks;
+mod line;
 mod local_session;
 mod managed;
 mod recover;
@@ -43,6 +45,8 @@ pub(crate) use close::{SessionsOfTurn, closed_by};
 pub(crate) use detach::{drain, node_replaced, release_unregistered};
 pub use handle::Session;
 pub use hooks::{DetachReason, SessionHooks};
+pub(crate) use line::{HeadOfLine, stand_in_line, successors};
 pub use recover::SessionRecoveryPolicy;
 pub(crate) use register::{first_owner, keep_node};
+pub(crate) use rises::SeenRises;
 pub(crate) use table::LocalSessions;

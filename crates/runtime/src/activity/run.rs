@@ -20,7 +20,7 @@ use crate::handler::ActivityHandler;
 use crate::observability::Affinity;
 use crate::observe::span;
 use crate::runtime::RuntimeShared;
-use crate::session::{self, Session};
+use crate::session::{self, HeadOfLine, Session};
 
 /// Leased work whose handler is known.
 pub(super) struct ActivityRun<'a> {
@@ -86,12 +86,10 @@ impl<'a> ActivityRun<'a> {
 
     async fn run_in_span(self, handler: Arc<dyn ActivityHandler>) {
         let guards = self.guard();
-        if let Some(session) = &self.info.session
-            && !session::attach(self.shared, session).await
-        {
+        let Some(head_of_line) = self.until_may_begin().await else {
             drop(guards);
             return self.shared.abandon_uncounted(&self.token, None).await;
-        }
+        };
         let clock = Arc::clone(&self.shared.plan.clock);
         let began = clock.monotonic();
         let Ended { end, running } = self.run_code(&handler).await;
@@ -111,6 +109,7 @@ impl<'a> ActivityRun<'a> {
             }
         };
         drop(guards);
+        drop(head_of_line);
         let took = clock.monotonic().saturating_sub(began);
         let metrics = self.shared.metrics();
         let retries = self.info.deliveries.saturating_sub(1);
@@ -119,13 +118,28 @@ impl<'a> ActivityRun<'a> {
         metrics.record_worker_dispatcher_execution_duration(took.as_millis() as u64);
     }
 
+    /// Waits until the activity may begin: activities of a serial session that came before have ended, and
+    /// the session is attached. `None` if it may not begin here: its lease ended meanwhile, the process cannot
+    /// prove that it holds the session, or the time of a shutdown is up.
+    async fn until_may_begin(&self) -> Option<Option<HeadOfLine>> {
+        let Some(session) = &self.info.session else { return Some(None) };
+        let head_of_line = tokio::select! {
+            biased;
+            () = self.cancellation.token.cancelled() => return None,
+            () = self.shared.abort.cancelled() => return None,
+            head_of_line = session::stand_in_line(self.shared, session) => head_of_line,
+        };
+        session::attach(self.shared, session).await.then_some(Some(head_of_line))
+    }
+
     /// Starts to renew the lease, and enters the activity among the running ones, where a turn can cancel it.
     fn guard(&self) -> Guards {
         let identity = (self.scheduled.instance.clone(), self.scheduled.execution_id, self.scheduled.id);
         let running = self.shared.running_activities.enter(identity, self.cancellation.clone());
         let (cancellation, lost) = (self.cancellation.clone(), self.lost.clone());
+        let early = self.info.session.as_ref().map(session::successors);
         let keeper =
-            Keeper::start(self.shared, self.token.clone(), self.shared.plan.work_lease, move |end| {
+            Keeper::start(self.shared, self.token.clone(), self.shared.plan.work_lease, early, move |end| {
                 if end.is_word_of_the_store() {
                     lost.cancel();
                 }

@@ -9,6 +9,7 @@ use tokio::task::JoinHandle;
 use super::in_time;
 use crate::plan::LeasePlan;
 use crate::runtime::RuntimeShared;
+use crate::session::SeenRises;
 
 /// How soon a renewal is tried again after the store could not be reached.
 pub(crate) const RETRY: Duration = Duration::from_millis(250);
@@ -40,16 +41,18 @@ impl LeaseEnd {
 
 impl Keeper {
     /// Starts to renew. `ended` is called when the keeper stops to renew. An error of the store that is not
-    /// its word on the lease loses nothing (F7, G8): the renewal is tried again until the lease expires.
+    /// its word on the lease loses nothing (F7, G8): the renewal is tried again until the lease expires. When
+    /// `early` rises, the lease is renewed at once.
     pub(crate) fn start(
         shared: &Arc<RuntimeShared>,
         token: LeaseToken,
         plan: LeasePlan,
+        early: Option<SeenRises>,
         ended: impl FnOnce(LeaseEnd) + Send + 'static,
     ) -> Self {
         let again = Arc::clone(shared);
         let task = shared.tasks.spawn(async move {
-            ended(keep(&again, &token, plan, None).await);
+            ended(keep(&again, &token, plan, early, None).await);
         });
         Self { task }
     }
@@ -64,7 +67,7 @@ impl Keeper {
     ) -> Self {
         let again = Arc::clone(shared);
         let task = shared.tasks.spawn(async move {
-            let end = keep(&again, &token, plan, Some(bound)).await;
+            let end = keep(&again, &token, plan, None, Some(bound)).await;
             tracing::debug!(target: "steadfast::runtime", ?end, "the lease of a turn is not renewed");
         });
         Self { task }
@@ -86,7 +89,13 @@ pub(crate) struct Bound {
 }
 
 /// Renews the lease, and returns when it is lost or its bound is reached.
-async fn keep(shared: &RuntimeShared, token: &LeaseToken, plan: LeasePlan, bound: Option<Bound>) -> LeaseEnd {
+async fn keep(
+    shared: &RuntimeShared,
+    token: &LeaseToken,
+    plan: LeasePlan,
+    mut early: Option<SeenRises>,
+    bound: Option<Bound>,
+) -> LeaseEnd {
     let clock = &shared.plan.clock;
     let mut bound = bound.map(|bound| RunningBound::start(shared, bound));
     let mut ends = clock.monotonic().saturating_add(plan.lasts);
@@ -101,7 +110,11 @@ async fn keep(shared: &RuntimeShared, token: &LeaseToken, plan: LeasePlan, bound
                 Reached::NotYet(again) => bound = Some(again),
             }
         }
-        clock.sleep_until(due).await;
+        tokio::select! {
+            biased;
+            () = clock.sleep_until(due) => {}
+            () = until_risen(&mut early) => {}
+        }
         let (asked, asked_at) = (clock.monotonic(), shared.held.pulse().lived());
         let renewed = tokio::select! {
             biased;
@@ -139,6 +152,14 @@ async fn keep(shared: &RuntimeShared, token: &LeaseToken, plan: LeasePlan, bound
                 }
             }
         }
+    }
+}
+
+/// Waits for the next rise; for ever if there is nothing that rises.
+async fn until_risen(early: &mut Option<SeenRises>) {
+    match early {
+        Some(early) => early.risen().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -146,9 +146,9 @@ pub(super) struct ActivityInFlight {
 impl Drop for ActivityInFlight {
     fn drop(&mut self) {
         let mut table = self.sessions.lock();
-        let Some(count) = table.in_flight.get_mut(&self.key) else { return };
-        *count -= 1;
-        if *count == 0 {
+        let Some(in_flight) = table.in_flight.get_mut(&self.key) else { return };
+        in_flight.count -= 1;
+        if in_flight.count == 0 {
             table.in_flight.remove(&self.key);
             drop(table);
             self.sessions.capacity_changed();

@@ -3,12 +3,13 @@
 use std::any::TypeId;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use steadfast_core::SessionKey;
+use steadfast_core::{SessionConcurrency, SessionKey};
 use steadfast_store::SessionRef;
 use tokio_util::sync::CancellationToken;
 
+use super::line::Line;
 use super::managed::{Managed, ManagedState};
 use super::recover::Rebuilding;
 
@@ -47,10 +48,18 @@ struct SessionInner {
     detached: CancellationToken,
     /// The rebuilds of the state, by activities that did not find it.
     rebuilding: Rebuilding,
+    line: Arc<Line>,
+    /// How many activities of the session may run at a time, once the store was asked.
+    concurrency: OnceLock<SessionConcurrency>,
 }
 
 impl Session {
-    pub(super) fn new(key: SessionKey, epoch: u64, former: Option<CancellationToken>) -> Self {
+    pub(super) fn new(
+        key: SessionKey,
+        epoch: u64,
+        former: Option<CancellationToken>,
+        line: Arc<Line>,
+    ) -> Self {
         let inner = SessionInner {
             key,
             epoch,
@@ -60,6 +69,8 @@ impl Session {
             former,
             detached: CancellationToken::new(),
             rebuilding: Rebuilding::default(),
+            line,
+            concurrency: OnceLock::new(),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -126,6 +137,14 @@ impl Session {
     /// Returns the key and the epoch by which the store knows this attachment.
     pub(super) fn reference(&self) -> SessionRef {
         SessionRef { key: self.key().clone(), epoch: self.epoch() }
+    }
+
+    pub(super) fn line(&self) -> &Line {
+        &self.inner.line
+    }
+
+    pub(super) fn concurrency(&self) -> &OnceLock<SessionConcurrency> {
+        &self.inner.concurrency
     }
 
     /// Returns what is cancelled when this attachment is detached.

@@ -20,7 +20,7 @@ struct Count {
 
 /// A count as one call has seen it last.
 #[derive(Debug)]
-pub(super) struct SeenRises {
+pub(crate) struct SeenRises {
     count: Arc<Count>,
     seen: u64,
 }
@@ -43,7 +43,7 @@ impl SeenRises {
     ///
     /// # Cancel safety
     /// A rise is not lost when the future is dropped: the next call returns at once.
-    pub(super) async fn risen(&mut self) {
+    pub(crate) async fn risen(&mut self) {
         loop {
             // It hears what is told from here on, also before it is awaited.
             let risen = self.count.risen.notified();

@@ -9,6 +9,7 @@ use steadfast_store::{Appetite, Owner, SessionRef};
 use tokio::sync::Notify;
 
 use super::ask::SessionAsk;
+use super::line::Line;
 use super::local_session::{DetachCause, LocalSession, SessionEffect, SessionEvent, SessionState};
 use super::released::{ReleasedClaim, ReleasedClaims};
 use super::rises::Rises;
@@ -38,9 +39,9 @@ pub(crate) struct LocalSessions {
 #[derive(Debug, Default)]
 pub(super) struct SessionTable {
     tracked: BTreeMap<SessionKey, TrackedSession>,
-    /// Counts the running activities of each session that has one. An activity of a lost session counts until
-    /// it ends.
-    pub(super) in_flight: BTreeMap<SessionKey, usize>,
+    /// The running activities of each session that has one. An activity of a lost session counts until it
+    /// ends.
+    pub(super) in_flight: BTreeMap<SessionKey, InFlight>,
     /// Counts the fetches that may claim one more session each.
     pub(super) reserved: usize,
     /// Sessions that fetches exclude, until a time of the monotonic clock.
@@ -49,6 +50,13 @@ pub(super) struct SessionTable {
     /// The process takes no more session work: it drains, it stops, or a newer process has its node's name.
     pub(super) is_draining: bool,
     uses: u64,
+}
+
+/// The activities of one session that run in this process.
+#[derive(Debug, Default)]
+pub(super) struct InFlight {
+    pub(super) count: usize,
+    line: Arc<Line>,
 }
 
 /// A session in the table.
@@ -456,10 +464,12 @@ impl SessionTable {
         let replaced = known.and_then(|known| known.detachment(&effects));
         let same = known.filter(|known| known.local.epoch == *epoch).map(|known| known.handle.clone());
         let former = known.map(|known| known.handle.detached());
-        let handle = same.unwrap_or_else(|| Session::new(key.clone(), *epoch, former));
+        let in_flight = self.in_flight.entry(key.clone()).or_default();
+        in_flight.count += 1;
+        let line = Arc::clone(&in_flight.line);
+        let handle = same.unwrap_or_else(|| Session::new(key.clone(), *epoch, former, line));
         let tracked = TrackedSession { local, handle: handle.clone(), last_use: self.next_use(now) };
         self.tracked.insert(key.clone(), tracked);
-        *self.in_flight.entry(key.clone()).or_insert(0) += 1;
         Some((handle, replaced))
     }
 

@@ -1,14 +1,14 @@
 //! Sessions that an orchestration opens and closes: when and why they are detached, and in which order (D10
 //! to D12, D29; G24, G25, G41).
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use super::bench::{Told, flows, turns};
 use crate::workbench::{Gate, SECOND, pass_calmly};
 use steadfast::runtime::registry::{ActivityRegistryBuilder, OrchestrationRegistryBuilder};
 use steadfast::runtime::{DetachReason, Runtime, RuntimeOptions, Session, SessionHooks};
 use steadfast::{ActivityContext, OrchestrationContext, SessionConcurrency, SessionKey, SessionOptions};
-use steadfast_behaviour::{Emitted, Faults, Faulty, Lines, Stage, on_every_full_store};
+use steadfast_behaviour::{Emitted, Faults, Faulty, Lines, Stage, activities, on_every_full_store};
 use steadfast_store::store_of;
 
 /// Does the steps of its input, one after the other, and returns what its activities said: `open chat`,
@@ -54,6 +54,52 @@ async fn serial(ctx: OrchestrationContext, _: String) -> Result<String, String> 
     Ok(said?.join("; "))
 }
 
+/// Gives up an activity of a serial session when it is told, and schedules the next one.
+async fn gives_up(ctx: OrchestrationContext, _: String) -> Result<String, String> {
+    let options = SessionOptions::default().with_id("chat").with_concurrency(SessionConcurrency::Serial);
+    let session = ctx.open_session_with(options).await?;
+    let slow = ctx.schedule_activity_on_session("Stubborn", "", &session);
+    let enough = ctx.schedule_wait("enough");
+    drop(ctx.select2(slow, enough).await);
+    ctx.schedule_activity_on_session("Next", "", &session).await
+}
+
+/// Two activities that write down what happens to them: `Stubborn` waits until it is cancelled and then for the
+/// gate, `Next` ends at once.
+fn stubborn(gate: &Gate, notes: &Notes) -> ActivityRegistryBuilder {
+    let (gate, slow, next) = (gate.clone(), notes.clone(), notes.clone());
+    activities()
+        .register("Stubborn", move |ctx: ActivityContext, _: String| {
+            let (gate, notes) = (gate.clone(), slow.clone());
+            async move {
+                notes.add("it runs");
+                ctx.cancelled().await;
+                notes.add(&format!("it is told: {:?}", ctx.cancel_reason()));
+                gate.pass().await;
+                notes.add("it has stopped");
+                Ok(String::new())
+            }
+        })
+        .register("Next", move |_: ActivityContext, _: String| {
+            next.add("the next one runs");
+            async { Ok("done".to_owned()) }
+        })
+}
+
+/// What activities wrote down, in order.
+#[derive(Debug, Clone, Default)]
+struct Notes(Arc<Mutex<Vec<String>>>);
+
+impl Notes {
+    fn add(&self, note: &str) {
+        self.0.lock().expect("no writer panics").push(note.to_owned());
+    }
+
+    fn all(&self) -> Vec<String> {
+        self.0.lock().expect("no writer panics").clone()
+    }
+}
+
 /// Waits at the gate, and says what it was given, where, and in which delivery.
 fn says(gate: &Gate) -> ActivityRegistryBuilder {
     let gates = gate.clone();
@@ -68,7 +114,8 @@ fn says(gate: &Gate) -> ActivityRegistryBuilder {
 }
 
 fn plays() -> OrchestrationRegistryBuilder {
-    flows().register("Script", script).register("Race", race).register("Serial", serial)
+    let plays = flows().register("Script", script).register("Race", race);
+    plays.register("Serial", serial).register("GivesUp", gives_up)
 }
 
 /// Starts a runtime that has the plays.
@@ -303,6 +350,27 @@ on_every_full_store! {
         assert_eq!(stage.output("1").await, Ok("canceled: session 'chat' closed".to_owned()));
         stage.until("it is detached", async || told.all().len() == 2).await;
         assert_eq!(told.all(), ["attach chat", "detach chat Closed after 0"]);
+        stage.stop().await;
+        stage.nothing_waits().await;
+    }
+
+    async fn d29_an_activity_of_a_serial_session_waits_until_a_withdrawn_one_has_stopped(stage) {
+        let (gate, notes) = (Gate::new(), Notes::default());
+        acts(&stage, "T", &Gate::new(), only_decides).await;
+        let mut options = RuntimeOptions { worker_node_id: Some("A".to_owned()), ..stage.options() };
+        only_works(&mut options);
+        stage.run_with(stubborn(&gate, &notes), plays(), options).await;
+        stage.start("1", "GivesUp", "").await;
+        stage.until("it runs", async || notes.all().len() == 1).await;
+        stage.client.raise_event("1", "enough", "").await.expect("raises");
+        // No time passes: the next activity makes its process ask the store about the one before.
+        gate.is_entered().await;
+        stage.settle().await;
+        let told = ["it runs", "it is told: Some(Withdrawn)"];
+        assert_eq!(notes.all(), told, "the next one waits");
+        gate.open();
+        assert_eq!(stage.output("1").await, Ok("done".to_owned()));
+        assert_eq!(notes.all(), [&told[..], &["it has stopped", "the next one runs"]].concat());
         stage.stop().await;
         stage.nothing_waits().await;
     }
