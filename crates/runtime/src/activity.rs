@@ -149,6 +149,11 @@ impl Lane for Activities {
             }
             WorkSession::Late => return self.shared.abandon_uncounted(&lease.token, None).await,
         };
+        if let Some(on_session) = on_session.as_ref().filter(|on_session| on_session.is_doubtful)
+            && session::detach_if_closed(&self.shared, on_session.session.reference()).await
+        {
+            return self.shared.abandon_uncounted(&lease.token, None).await;
+        }
         let session = on_session.as_ref().map(|on_session| on_session.session.clone());
         let counted = CountedLease { token: &lease.token, row: &row, deliveries: lease.attempt, excused };
         if self.shared.abandons_miscounted(counted).await {

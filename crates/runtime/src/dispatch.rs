@@ -25,7 +25,7 @@ pub(crate) const ABANDON_TIME: Duration = Duration::from_secs(1);
 
 /// Bounds how long a task waits for the store where nothing else bounds it: a call that is never answered
 /// must not keep its task, which makes the call again.
-const STORE_PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const STORE_PATIENCE: Duration = Duration::from_secs(60);
 
 /// How long a slot waits after a fetch failed with an error that is not retryable.
 const PERMANENT_ERROR_PAUSE: Duration = Duration::from_millis(100);

@@ -41,7 +41,7 @@ mod table;
 use ask::ActivityInFlight;
 pub(crate) use ask::SessionAsk;
 pub(crate) use attach::{WorkSession, attach, claim, may_serve};
-pub(crate) use close::{SessionsOfTurn, closed_by};
+pub(crate) use close::{SessionsOfTurn, closed_by, detach_if_closed};
 pub(crate) use detach::{drain, node_replaced, release_unregistered};
 pub use handle::Session;
 pub use hooks::{DetachReason, SessionHooks};

@@ -31,6 +31,8 @@ pub(crate) struct ActivityInfo {
     /// How often the work has been leased, from 1.
     pub(crate) deliveries: u32,
     pub(crate) traceparent: Option<String>,
+    /// Whether this is the rebuild of the session's state for the activity, and not the activity itself.
+    pub(crate) is_rebuild: bool,
 }
 
 /// Tells why an activity should stop.
@@ -128,13 +130,15 @@ impl ActivityContext {
     }
 
     /// Returns a text that is the same for every delivery of this activity and different for every other
-    /// activity. Pass it to a service that does a thing once for each key.
+    /// activity. Pass it to a service that does a thing once for each key. The rebuild of a session's state
+    /// ([`SessionRecoveryPolicy`](crate::SessionRecoveryPolicy)) has a key of its own.
     ///
     /// Each try of a retry policy is another activity with another key. With retries, make the key in the
     /// orchestration (`ctx.new_guid()`, or from the order's id) and pass it in the input.
     pub fn idempotency_key(&self) -> String {
-        let ActivityInfo { instance, execution_id, activity_id, .. } = &*self.info;
-        format!("{instance}/{execution_id}/{activity_id}")
+        let ActivityInfo { instance, execution_id, activity_id, is_rebuild, .. } = &*self.info;
+        let rebuild = if *is_rebuild { "/rebuild" } else { "" };
+        format!("{instance}/{execution_id}/{activity_id}{rebuild}")
     }
 
     /// Returns the name of the worker slot that runs the activity: `work-<slot>-<node>`.

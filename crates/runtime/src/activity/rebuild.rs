@@ -1,11 +1,13 @@
 //! Rebuilding the state of a session that an activity did not find, and running the activity again (D36).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use steadfast_core::is_session_lost;
 
 use super::context::ActivityInfo;
 use super::run::{ActivityRun, Invocation, RunEnd};
+use crate::dispatch::backoff::Backoff;
 use crate::handler::ActivityHandler;
 use crate::session::{self, Session, SessionRecoveryPolicy};
 
@@ -66,12 +68,18 @@ impl ActivityRun<'_> {
         left: &mut u32,
     ) -> Result<(), Ended> {
         let name = policy.rebuild_activity.as_str();
+        let mut backoff = Backoff::new(self.shared.seed);
         let mut why = format!("rebuilt by '{name}' {} times in vain", policy.max_rebuilds);
         while *left > 0 {
             *left -= 1;
             match self.rebuild(session, name, seen).await {
                 Rebuild::Rebuilt => return Ok(()),
-                Rebuild::Failed(error) => why = format!("the rebuild activity '{name}' failed: {error}"),
+                Rebuild::Failed(error) => {
+                    why = format!("the rebuild activity '{name}' failed: {error}");
+                    if *left > 0 {
+                        self.wait_for_next_rebuild(backoff.next()).await?;
+                    }
+                }
                 Rebuild::Detached => {
                     why = "the session was detached from this process".to_owned();
                     break;
@@ -90,6 +98,17 @@ impl ActivityRun<'_> {
             "the state of a session is not restored; the activity fails"
         );
         Err(Ended::failed(format!("{lost} ({why})")))
+    }
+
+    /// Waits between two rebuilds: what a rebuild needs may be away for a moment.
+    async fn wait_for_next_rebuild(&self, wait: Duration) -> Result<(), Ended> {
+        let stopped = |end| Err(Ended { end, running: None });
+        tokio::select! {
+            biased;
+            () = self.cancellation.token.cancelled() => stopped(RunEnd::Cancelled),
+            () = self.shared.abort.cancelled() => stopped(RunEnd::Aborted),
+            () = self.shared.plan.clock.sleep(wait) => Ok(()),
+        }
     }
 
     /// Rebuilds the state of the session once, unless another activity has done so since `seen`.
@@ -119,17 +138,19 @@ impl ActivityRun<'_> {
             rebuild_activity = name,
             "the state of a session is rebuilt"
         );
-        let info = ActivityInfo { activity_name: name.to_owned(), ..(*self.info).clone() };
+        let info = ActivityInfo { activity_name: name.to_owned(), is_rebuild: true, ..(*self.info).clone() };
         let ended = self.call(&handler, &Arc::new(info)).await;
         match ended.end {
             RunEnd::Returned(Ok(_)) => {
                 session.rebuilt();
                 self.shared.metrics().record_session_rebuild("success");
-                Rebuild::Rebuilt
+                // The session may have been lost meanwhile: then its activity may not begin here.
+                if session::may_serve(self.shared, session) { Rebuild::Rebuilt } else { Rebuild::Detached }
             }
             RunEnd::Returned(Err(error)) => {
                 self.shared.metrics().record_session_rebuild("failed");
-                Rebuild::Failed(error)
+                let is_here = session::may_serve(self.shared, session);
+                if is_here { Rebuild::Failed(error) } else { Rebuild::Detached }
             }
             RunEnd::Cancelled | RunEnd::Aborted => Rebuild::Stopped(ended),
         }

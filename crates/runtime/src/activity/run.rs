@@ -72,6 +72,7 @@ impl<'a> ActivityRun<'a> {
             tag: scheduled.tag.clone(),
             deliveries: lease.attempt,
             traceparent: lease.traceparent,
+            is_rebuild: false,
         };
         let (token, info) = (lease.token, Arc::new(info));
         let (cancellation, lost) = (ActivityCancellation::default(), CancellationToken::new());
@@ -119,8 +120,8 @@ impl<'a> ActivityRun<'a> {
     }
 
     /// Waits until the activity may begin: activities of a serial session that came before have ended, and
-    /// the session is attached. `None` if it may not begin here: its lease ended meanwhile, the process cannot
-    /// prove that it holds the session, or the time of a shutdown is up.
+    /// the session is attached. `None` if it may not begin here: its lease ended meanwhile, the process
+    /// cannot prove that it holds the session, or the time of a shutdown is up.
     async fn until_may_begin(&self) -> Option<Option<HeadOfLine>> {
         let Some(session) = &self.info.session else { return Some(None) };
         let head_of_line = tokio::select! {
@@ -129,7 +130,8 @@ impl<'a> ActivityRun<'a> {
             () = self.shared.abort.cancelled() => return None,
             head_of_line = session::stand_in_line(self.shared, session) => head_of_line,
         };
-        session::attach(self.shared, session).await.then_some(Some(head_of_line))
+        let may_begin = session::attach(self.shared, session).await;
+        (may_begin && !self.cancellation.token.is_cancelled()).then_some(Some(head_of_line))
     }
 
     /// Starts to renew the lease, and enters the activity among the running ones, where a turn can cancel it.

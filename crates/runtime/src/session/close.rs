@@ -11,6 +11,7 @@ use steadfast_store::{SessionRef, TurnCommit};
 
 use super::detach;
 use super::local_session::DetachCause;
+use crate::dispatch::in_time;
 use crate::runtime::RuntimeShared;
 
 /// What a commit changes about the sessions of its instance.
@@ -59,6 +60,8 @@ impl SessionsOfTurn {
     /// `closed` lists the sessions that the turn closed, as far as they are known.
     pub(crate) fn committed(self, shared: &Arc<RuntimeShared>, closed: &[String]) {
         self.log(closed);
+        let keys = self.closed.iter().chain(closed).map(|id| SessionKey::owned(&self.instance, id));
+        shared.sessions.note_closed(keys, shared.plan.clock.monotonic());
         let is_closed = |key: &SessionKey| self.end.is_some() || self.closed.contains(&key.session_id);
         let of_commit: Vec<SessionRef> =
             self.held.iter().filter(|claim| is_closed(&claim.key)).cloned().collect();
@@ -67,7 +70,9 @@ impl SessionsOfTurn {
         for claim in shared.sessions.held_of(&self.instance) {
             if is_closed(&claim.key) && !of_commit.contains(&claim) {
                 let again = Arc::clone(shared);
-                shared.tasks.spawn(async move { detach_if_closed(&again, claim).await });
+                shared.tasks.spawn(async move {
+                    detach_if_closed(&again, claim).await;
+                });
             }
         }
     }
@@ -94,10 +99,13 @@ fn end_of(commit: &TurnCommit) -> &'static str {
     }
 }
 
-async fn detach_if_closed(shared: &Arc<RuntimeShared>, claim: SessionRef) {
-    if is_closed(shared, &claim).await {
+/// Detaches a claim if its session was closed. Returns whether it was.
+pub(crate) async fn detach_if_closed(shared: &Arc<RuntimeShared>, claim: SessionRef) -> bool {
+    let is_closed = is_closed(shared, &claim).await;
+    if is_closed {
         detach::start(shared, &[claim], DetachCause::Closed);
     }
+    is_closed
 }
 
 /// Tells whether a claim that this process holds ended because its session was closed: an orchestration had
@@ -107,7 +115,7 @@ pub(super) async fn is_closed(shared: &RuntimeShared, claim: &SessionRef) -> boo
     if claim.key.instance.is_none() {
         return false;
     }
-    match shared.store.session(&claim.key).await {
+    match in_time(shared, "session", shared.store.session(&claim.key)).await {
         Ok(None) => true,
         Ok(Some(row)) => row.epoch < claim.epoch,
         Err(_) => false,

@@ -135,7 +135,7 @@ impl Session {
     }
 
     /// Returns the key and the epoch by which the store knows this attachment.
-    pub(super) fn reference(&self) -> SessionRef {
+    pub(crate) fn reference(&self) -> SessionRef {
         SessionRef { key: self.key().clone(), epoch: self.epoch() }
     }
 

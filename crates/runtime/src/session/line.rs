@@ -1,8 +1,8 @@
 //! The line of a session's activities in this process: those of a serial session run one at a time (D29).
 //!
-//! The store hands out the next activity of a serial session when the one before it has ended or was withdrawn.
-//! An activity that was withdrawn may still run: its process learns of it at the next renewal, and its code takes
-//! its time to stop. So the next activity waits here until that code has ended.
+//! The store hands out the next activity of a serial session when the one before it has ended or was
+//! withdrawn. An activity that was withdrawn may still run: its process learns of it at the next renewal, and
+//! its code takes its time to stop. So the next activity waits here until that code has ended.
 
 use std::sync::Arc;
 
@@ -44,14 +44,15 @@ pub(crate) async fn stand_in_line(shared: &RuntimeShared, session: &Session) -> 
     HeadOfLine { _turn: Some(Arc::clone(&line.turn).lock_owned().await) }
 }
 
-/// Returns what rises when another activity waits for those of the session that run here: then the lease of each
-/// is renewed at once, and one that was withdrawn is told so.
+/// Returns what rises when another activity waits for those of the session that run here: then the lease of
+/// each is renewed at once, and one that was withdrawn is told so.
 pub(crate) fn successors(session: &Session) -> SeenRises {
     session.line().waits.look()
 }
 
-/// Tells whether a session is serial. The store is asked once for each attachment, when a second activity comes
-/// while one runs. A session that cannot be read is taken for serial: its activities wait for each other.
+/// Tells whether a session is serial. The store is asked once for each attachment, when a second activity
+/// comes while one runs. A session that cannot be read is taken for serial: its activities wait for each
+/// other.
 async fn is_serial(shared: &RuntimeShared, session: &Session) -> bool {
     if let Some(known) = session.concurrency().get() {
         return *known == SessionConcurrency::Serial;

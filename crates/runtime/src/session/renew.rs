@@ -122,7 +122,8 @@ async fn renew(shared: &Arc<RuntimeShared>) -> Duration {
         ask_for_node(shared, owner).await;
         return plan.session_lease.renew_every;
     }
-    sessions.forget_released(plan.clock.monotonic());
+    let longest_fetch = plan.session_poll().saturating_add(plan.session_lease.lasts);
+    sessions.forget_released(plan.clock.monotonic(), longest_fetch);
     let asked = plan.clock.monotonic();
     let held = sessions.held();
     let request = RenewSessions {
@@ -137,7 +138,7 @@ async fn renew(shared: &Arc<RuntimeShared>) -> Duration {
     };
     match shared.store.renew_sessions(request).await {
         Ok(renewed) => {
-            follow(shared, renewed, &held, asked).await;
+            follow(shared, renewed, &held, asked);
             plan.session_lease.renew_every
         }
         Err(error) => {
@@ -184,7 +185,7 @@ impl RuntimeShared {
 }
 
 /// Follows the store's answer: which leases it extended, and which sessions to detach.
-async fn follow(shared: &Arc<RuntimeShared>, answer: SessionsRenewed, held: &[SessionRef], asked: Duration) {
+fn follow(shared: &Arc<RuntimeShared>, answer: SessionsRenewed, held: &[SessionRef], asked: Duration) {
     let (plan, sessions) = (&shared.plan, &shared.sessions);
     let SessionsRenewed { renewed, idle, untaken, lost } = answer;
     tracing::debug!(
@@ -215,20 +216,33 @@ async fn follow(shared: &Arc<RuntimeShared>, answer: SessionsRenewed, held: &[Se
     detach::start(shared, &idle, DetachCause::Idle);
     detach::start(shared, &sessions.idle_without_epoch(plan.session_idle, asked), DetachCause::Idle);
     detach::start(shared, &untaken, DetachCause::Untaken);
-    // From here on this function waits for the store and may be dropped; the answer to the next renewal then
-    // names these sessions again. A renewed lease of a session that was detached here would block other
-    // processes, so it is released. Fetches exclude the session until then.
-    if detach::release(shared, &revived, ReleaseReason::Unstated).await {
-        let until = plan.clock.monotonic().saturating_add(plan.session_lease.lasts);
-        sessions.confirm_released(&revived, until);
-    }
-    sessions.settle_unproven();
-    for claim in lost {
-        let cause =
-            if close::is_closed(shared, &claim).await { DetachCause::Closed } else { DetachCause::Lost };
-        detach::start(shared, &[claim], cause);
-    }
+    sessions.settle_unproven(|claim| !revived.contains(claim));
     detach::detach_excess(shared);
+    // A call that the store does not answer must not keep the next renewal.
+    for claim in lost {
+        sessions.lease_is_gone(&claim);
+        let again = Arc::clone(shared);
+        shared.tasks.spawn(async move {
+            let is_closed = close::is_closed(&again, &claim).await;
+            let cause = if is_closed { DetachCause::Closed } else { DetachCause::Lost };
+            detach::start(&again, &[claim], cause);
+        });
+    }
+    if !revived.is_empty() {
+        let again = Arc::clone(shared);
+        shared.tasks.spawn(async move { release_revived(&again, &revived).await });
+    }
+}
+
+/// Releases leases that the store has extended although this process has detached their sessions: they would
+/// block other processes. Fetches exclude the sessions until then.
+async fn release_revived(shared: &RuntimeShared, revived: &[SessionRef]) {
+    let sessions = &shared.sessions;
+    if detach::release(shared, revived, ReleaseReason::Unstated).await {
+        let until = shared.plan.clock.monotonic().saturating_add(shared.plan.session_lease.lasts);
+        sessions.confirm_released(revived, until);
+    }
+    sessions.settle_unproven(|claim| revived.contains(claim));
 }
 
 /// Removes ended sessions from the store, and then old entries from the trails of sessions.
@@ -272,7 +286,8 @@ async fn clean_up(shared: &RuntimeShared) {
 async fn clean_up_trails(shared: &RuntimeShared) -> Result<usize, ProviderError> {
     let mut count = 0;
     loop {
-        match shared.store.cleanup_session_trails(shared.plan.session_trail).await? {
+        let clean_up = shared.store.cleanup_session_trails(shared.plan.session_trail);
+        match in_time(shared, "cleanup_session_trails", clean_up).await? {
             0 => return Ok(count),
             removed => count += removed,
         }

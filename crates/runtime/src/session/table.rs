@@ -47,6 +47,9 @@ pub(super) struct SessionTable {
     /// Sessions that fetches exclude, until a time of the monotonic clock.
     pub(super) excluded: BTreeMap<SessionKey, Duration>,
     released: ReleasedClaims,
+    /// Sessions that turns of this process have closed, and when by its monotonic clock. The answer to a
+    /// fetch that was sent before may bring work of the closed session.
+    closed: BTreeMap<SessionKey, Duration>,
     /// The process takes no more session work: it drains, it stops, or a newer process has its node's name.
     pub(super) is_draining: bool,
     uses: u64,
@@ -65,6 +68,22 @@ struct TrackedSession {
     local: LocalSession,
     handle: Session,
     last_use: LastUse,
+    /// The store has said that the lease of the claim is gone.
+    lease_is_gone: bool,
+    /// The store has answered a renewal since the session became unproven: it is forgotten when its detach
+    /// procedure has ended.
+    is_answered: bool,
+}
+
+fn is_closed_since(closed: &BTreeMap<SessionKey, Duration>, key: &SessionKey, sent: Duration) -> bool {
+    closed.get(key).is_some_and(|at| *at >= sent)
+}
+
+impl TrackedSession {
+    /// Tells whether the detach procedure has called `on_detach` and dropped the state.
+    fn is_detached(&self) -> bool {
+        self.handle.detached().is_cancelled()
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -78,6 +97,9 @@ struct LastUse {
 pub(crate) struct OnSession {
     pub(crate) session: Session,
     pub(super) in_flight: ActivityInFlight,
+    /// A turn of this process has closed the session since the fetch was sent: the work may be that of the
+    /// closed session.
+    pub(crate) is_doubtful: bool,
 }
 
 /// A claim that a fetch brought.
@@ -154,6 +176,7 @@ impl LocalSessions {
         now: Duration,
         proven_until: Duration,
     ) -> Option<(OnSession, Option<Detachment>)> {
+        let sent = ask.sent;
         let (handle, replaced) = {
             let mut table = self.lock();
             let own = usize::from(ask.reservation.is_some());
@@ -169,8 +192,9 @@ impl LocalSessions {
         self.claims.rise();
         self.capacity_changed();
         drop(ask);
+        let is_doubtful = is_closed_since(&self.lock().closed, &claim.of.key, sent);
         let in_flight = ActivityInFlight { sessions: Arc::clone(self), key: claim.of.key };
-        Some((OnSession { session: handle, in_flight }, replaced))
+        Some((OnSession { session: handle, in_flight, is_doubtful }, replaced))
     }
 
     /// Notes that an activity of a session is about to begin. Returns whether `on_attach` must be called
@@ -271,9 +295,15 @@ impl LocalSessions {
     pub(super) fn detached(&self, session: &Session, now: Duration, until: Duration, is_confirmed: bool) {
         {
             let mut table = self.lock();
-            if table.current(session).is_some() {
+            let (mut is_gone, mut is_answered) = (false, false);
+            if let Some(tracked) = table.current(session) {
+                (is_gone, is_answered) = (tracked.lease_is_gone, tracked.is_answered);
                 table.on(session.key(), SessionEvent::Detached);
             }
+            if is_answered {
+                table.on(session.key(), SessionEvent::Settle);
+            }
+            let is_confirmed = is_confirmed || is_gone;
             let released = ReleasedClaim { epoch: session.epoch(), since: now, until, is_confirmed };
             table.released.remember(session.key(), released);
         }
@@ -281,17 +311,44 @@ impl LocalSessions {
         self.ended();
     }
 
-    /// Forgets released claims whose time is over.
-    pub(super) fn forget_released(&self, now: Duration) {
-        self.lock().released.forget_old(now);
+    /// Notes that sessions were closed by a turn of this process.
+    pub(super) fn note_closed(&self, keys: impl Iterator<Item = SessionKey>, now: Duration) {
+        self.lock().closed.extend(keys.map(|key| (key, now)));
     }
 
-    /// Forgets the unproven sessions, once the store has answered a renewal.
-    pub(super) fn settle_unproven(&self) {
+    /// Forgets released claims whose time is over, and sessions that were closed before any fetch that may be
+    /// answered now was sent.
+    pub(super) fn forget_released(&self, now: Duration, longest_fetch: Duration) {
+        let mut table = self.lock();
+        table.released.forget_old(now);
+        table.closed.retain(|_, at| at.saturating_add(longest_fetch) > now);
+    }
+
+    /// Notes that the store has no lease of a claim any more.
+    pub(super) fn lease_is_gone(&self, claim: &SessionRef) {
+        let mut table = self.lock();
+        let tracked = table.tracked.get_mut(&claim.key);
+        if let Some(tracked) = tracked.filter(|tracked| tracked.local.epoch == claim.epoch) {
+            tracked.lease_is_gone = true;
+        }
+    }
+
+    /// Forgets unproven sessions, once the store has answered a renewal; one whose detach procedure still
+    /// runs is forgotten at its end, so that no other attachment begins before.
+    pub(super) fn settle_unproven(&self, is_settled: impl Fn(&SessionRef) -> bool) {
         {
             let mut table = self.lock();
-            let keys: Vec<SessionKey> = table.tracked.keys().cloned().collect();
-            for key in &keys {
+            let unproven = table.tracked.values_mut().filter(|tracked| {
+                tracked.local.state == SessionState::Unproven && is_settled(&tracked.handle.reference())
+            });
+            let mut ended = Vec::new();
+            for tracked in unproven {
+                tracked.is_answered = true;
+                if tracked.is_detached() {
+                    ended.push(tracked.handle.key().clone());
+                }
+            }
+            for key in &ended {
                 table.on(key, SessionEvent::Settle);
             }
         }
@@ -394,10 +451,11 @@ impl LocalSessions {
         self.until(|table| table.in_flight.is_empty() && table.reserved == 0).await;
     }
 
-    /// Waits until no session is held or being detached. An unproven session is detached already.
+    /// Waits until no session is held or being detached.
     pub(super) async fn until_all_detached(&self) {
         self.until(|table| {
-            table.tracked.values().all(|tracked| tracked.local.state == SessionState::Unproven)
+            let mut tracked = table.tracked.values();
+            tracked.all(|tracked| tracked.local.state == SessionState::Unproven && tracked.is_detached())
         })
         .await;
     }
@@ -468,7 +526,13 @@ impl SessionTable {
         in_flight.count += 1;
         let line = Arc::clone(&in_flight.line);
         let handle = same.unwrap_or_else(|| Session::new(key.clone(), *epoch, former, line));
-        let tracked = TrackedSession { local, handle: handle.clone(), last_use: self.next_use(now) };
+        let tracked = TrackedSession {
+            local,
+            handle: handle.clone(),
+            last_use: self.next_use(now),
+            lease_is_gone: false,
+            is_answered: false,
+        };
         self.tracked.insert(key.clone(), tracked);
         Some((handle, replaced))
     }
@@ -567,7 +631,7 @@ mod tests {
         let detachment = sessions.detach(&reference, DetachCause::Idle).expect("is held");
         sessions.detached(&detachment.session, Duration::ZERO, LEASE, false);
         let much_later = 10 * LEASE;
-        sessions.forget_released(much_later);
+        sessions.forget_released(much_later, LEASE);
         assert!(claim(&sessions, 5, much_later).is_none(), "its lease may live on");
         let excluded = |sessions: &Arc<LocalSessions>| {
             sessions.ask(LEASE, much_later).request.expect("is registered").leave_out.len()

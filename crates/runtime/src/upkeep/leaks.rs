@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use steadfast_client::ClientError;
+use steadfast_client::{ClientError, LeakedSessions};
 use steadfast_core::SessionKey;
-use steadfast_store::{ProviderErrorKind, SessionInfo};
+use steadfast_store::{ProviderError, ProviderErrorKind, SessionInfo};
 
-use crate::dispatch::until_stopped;
+use crate::dispatch::{STORE_PATIENCE, until_stopped};
 use crate::runtime::RuntimeShared;
 
 /// How many leaked sessions are remembered as named. Beyond it the oldest keys are named again.
@@ -44,7 +44,7 @@ async fn look(
 ) -> Result<usize, ClientError> {
     let (mut leaked, mut after) = (BTreeSet::new(), None);
     loop {
-        let page = shared.client.list_leaked_sessions(leak, after.as_ref()).await?;
+        let page = in_time(shared, leak, after.as_ref()).await?;
         for session in &page.sessions {
             if !named.contains(&session.key) {
                 name(session);
@@ -59,6 +59,22 @@ async fn look(
     let count = leaked.len();
     *named = leaked.into_iter().take(MAX_NAMED).collect();
     Ok(count)
+}
+
+/// Lists a page of leaked sessions. A store that does not answer is asked again at the next look.
+async fn in_time(
+    shared: &RuntimeShared,
+    leak: Duration,
+    after: Option<&SessionKey>,
+) -> Result<LeakedSessions, ClientError> {
+    tokio::select! {
+        biased;
+        page = shared.client.list_leaked_sessions(leak, after) => page,
+        () = shared.plan.clock.sleep(STORE_PATIENCE) => {
+            let text = "the store did not answer";
+            Err(ProviderError::retryable("list_leaked_sessions", text).into())
+        }
+    }
 }
 
 fn name(session: &SessionInfo) {

@@ -12,6 +12,7 @@ mod owned;
 mod recover;
 mod rivals;
 mod scenarios;
+mod slow;
 mod state;
 mod trail;
 mod unanswered;

@@ -64,8 +64,8 @@ async fn gives_up(ctx: OrchestrationContext, _: String) -> Result<String, String
     ctx.schedule_activity_on_session("Next", "", &session).await
 }
 
-/// Two activities that write down what happens to them: `Stubborn` waits until it is cancelled and then for the
-/// gate, `Next` ends at once.
+/// Two activities that write down what happens to them: `Stubborn` waits until it is cancelled and then for
+/// the gate, `Next` ends at once.
 fn stubborn(gate: &Gate, notes: &Notes) -> ActivityRegistryBuilder {
     let (gate, slow, next) = (gate.clone(), notes.clone(), notes.clone());
     activities()

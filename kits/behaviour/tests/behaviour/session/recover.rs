@@ -143,7 +143,8 @@ on_every_store! {
                 worker.gate.open();
             }
             let runtime = worker.starts(&stage, instance, 3).await;
-            let error = stage.ends_after(instance, "One", &format!("Say/{instance}")).await;
+            stage.start(instance, "One", &format!("Say/{instance}")).await;
+            let error = stage.ends_as_time_passes(instance, SECOND / 10).await;
             let error = error.expect_err("it fails").display_message();
             assert!(is_session_lost(&error), "{error}");
             let says = if fails { "'Rebuild' failed: no checkpoint" } else { "'Rebuild' 3 times in vain" };
@@ -164,7 +165,9 @@ on_every_store! {
             worker.gate.open();
         }
         worker.starts(&stage, "A", 3).await;
-        assert_eq!(stage.ends_after("1", "One", "Say/chat").await, Ok("said  in attempt 1".to_owned()));
+        stage.start("1", "One", "Say/chat").await;
+        let ended = stage.ends_as_time_passes("1", SECOND / 10).await;
+        assert_eq!(ended, Ok("said  in attempt 1".to_owned()));
         assert_eq!(worker.counts(), (3, 2), "the activity does not run before the state is there");
         stage.stop().await;
     }
