@@ -48,7 +48,7 @@ fn is_builtin(event: &Event) -> bool {
 /// Effects: without a fault nothing runs twice; with faults, at most once more for each that can concern the
 /// process of the run before.
 pub(super) fn nothing_runs_twice_without_a_fault(case: &Case) -> Vec<Violation> {
-    if seen::has_deletions(&case.evidence) {
+    if seen::has_deletions(case) {
         return Vec::new();
     }
     let (runs, faults) = (seen::runs(&case.evidence), seen::faults(&case.evidence));
@@ -76,7 +76,8 @@ pub(super) fn nothing_runs_twice_without_a_fault(case: &Case) -> Vec<Violation> 
 }
 
 /// Tells whether a fault can be the reason why an activity runs again. Calls that fail or lose their answer
-/// are made again, so they are none.
+/// are made again, so they are none; the clocks of workers decide nothing (A12); and leases outlast a sleep
+/// of the machine that all processes run on (S16).
 fn is_cause(seen: &seen::SeenFault<'_>, former: &seen::SeenRun<'_>, next: &seen::SeenRun<'_>) -> bool {
     let repeats = match seen.fault.kind {
         FaultKind::Killed
@@ -88,7 +89,7 @@ fn is_cause(seen: &seen::SeenFault<'_>, former: &seen::SeenRun<'_>, next: &seen:
         | FaultKind::Misled
         | FaultKind::StoreKilled
         | FaultKind::Released => true,
-        FaultKind::Failed | FaultKind::Unanswered | FaultKind::Stepped => false,
+        FaultKind::Failed | FaultKind::Unanswered | FaultKind::Stepped | FaultKind::Slept => false,
     };
     repeats
         && seen.fault.concerns(&former.run.process)
@@ -113,6 +114,7 @@ pub(super) fn deliveries_count_deaths_only(case: &Case) -> Vec<Violation> {
             | FaultKind::Stepped
             | FaultKind::Released
             | FaultKind::Failed
+            | FaultKind::Slept
             | FaultKind::Drained => false,
             FaultKind::Paused => fault.ended_us().saturating_add(EXCUSE_US) > seen.began_us,
             _ => true,
@@ -128,7 +130,7 @@ pub(super) fn deliveries_count_deaths_only(case: &Case) -> Vec<Violation> {
 
 /// I7: an instance with a message that is due gets its turn soon, if all is well.
 pub(super) fn turns_are_prompt(case: &Case) -> Vec<Violation> {
-    let Some(watch) = case.terms.watch.as_ref().filter(|_| !seen::has_deletions(&case.evidence)) else {
+    let Some(watch) = case.terms.watch.as_ref().filter(|_| !seen::has_deletions(case)) else {
         return Vec::new();
     };
     let prompt = u64::try_from(case.terms.prompt.as_millis()).unwrap_or(u64::MAX);
@@ -149,7 +151,7 @@ pub(super) fn withdrawn_activities_do_not_begin(case: &Case) -> Vec<Violation> {
         for seen in runs.iter().filter(|seen| seen.run.key() == key) {
             let at_ms = began_ms.saturating_add(seen.began_us / 1_000);
             let is_late = at_ms > withdrawn_ms.saturating_add(prompt);
-            if is_late && seen::is_calm(case, withdrawn_ms, at_ms) && !seen::has_deletions(&case.evidence) {
+            if is_late && seen::is_calm(case, withdrawn_ms, at_ms) && !seen::has_deletions(case) {
                 let text = format!("{} begins at {at_ms}, it was withdrawn at {withdrawn_ms}", seen.run);
                 violations.push(broken("I9", text));
             }
@@ -216,7 +218,7 @@ pub(super) fn outlived_deliveries_are_excused(case: &Case) -> Vec<Violation> {
             FaultKind::Paused | FaultKind::Stepped | FaultKind::Failed | FaultKind::Released
         )
     });
-    if !only_pauses || seen::has_deletions(&case.evidence) {
+    if !only_pauses || seen::has_deletions(case) {
         return Vec::new();
     }
     let left = watch.outlived().into_iter();

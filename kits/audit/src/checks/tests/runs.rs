@@ -32,6 +32,7 @@ fn a_second_run_without_a_fault_is_noticed() {
     assert_eq!(twice(FaultKind::Paused, "p", 2), ["effects"], "too short");
     assert_eq!(twice(FaultKind::Failed, "p", 0), ["effects"], "a call that fails is made again");
     assert_eq!(twice(FaultKind::Stepped, "p", 0), ["effects"], "clocks do not matter");
+    assert_eq!(twice(FaultKind::Slept, "p", 40), ["effects"], "leases outlast a sleep of the machine");
 }
 
 #[test]
@@ -53,6 +54,7 @@ fn a_delivery_that_counts_without_a_death_is_noticed() {
     assert!(after(FaultKind::Paused, 90).is_empty(), "it is still paused");
     assert_eq!(after(FaultKind::Paused, 10), ["I12"]);
     assert_eq!(after(FaultKind::Slow, 10), ["I12"]);
+    assert_eq!(after(FaultKind::Slept, 90), ["I12"]);
 }
 
 #[test]
