@@ -199,6 +199,7 @@ enum Act {
     Mend(usize),
     MendAll,
     MakeRoom,
+    ReturnHistories,
     Hasten(usize),
     KillGhost(u64),
     Instance(usize),

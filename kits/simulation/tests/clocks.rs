@@ -24,11 +24,16 @@ fn a12_a_story_with_wrong_wall_clocks_happens_as_with_right_ones_note_for_note()
         let mut wrong = Story::of(seed);
         let mut right = wrong.clone();
         right.workers.iter_mut().for_each(|worker| worker.ahead_ms = 0);
-        right.events.retain(|event| !matches!(event.what, Trouble::Step(..)));
+        // They are not removed: the world goes on until the last event.
+        for event in &mut right.events {
+            if let Trouble::Step(_, by_ms) = &mut event.what {
+                *by_ms = 0;
+                steps += 1;
+            }
+        }
         for (number, worker) in wrong.workers.iter_mut().enumerate() {
             worker.ahead_ms = [-86_400_000, 3_600_000, 5_000][number % 3];
         }
-        steps += wrong.events.len() - right.events.len();
         let (wrong, right) = (play(&wrong).expect("plays"), play(&right).expect("plays"));
         let (wrong, right) = (other_notes(wrong.notes), other_notes(right.notes));
         let differ = wrong.iter().zip(&right).position(|(wrong, right)| wrong != right);

@@ -129,6 +129,7 @@ fn options(worker: &Worker) -> RuntimeOptions {
         max_warm_orchestrations: worker.warm,
         on_missing_handler: if worker.parks { OnMissingHandler::Park } else { OnMissingHandler::Fail },
         supported_replay_versions: worker.older_engine.then(older_engines),
+        retain_finished_for: worker.retains,
         // Found out by a thread otherwise.
         build_id: Some("simulated".to_owned()),
         ..RuntimeOptions::default()
