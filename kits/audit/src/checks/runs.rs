@@ -101,8 +101,8 @@ fn is_cause(seen: &seen::SeenFault<'_>, former: &seen::SeenRun<'_>, next: &seen:
 const EXCUSE_US: u64 = 10_000_000;
 
 /// I12: a delivery counts if its process died of it, or never learned of it. A process that was paused
-/// excuses its deliveries when it goes on. What a process without the code was given is left out: that counts
-/// if no live worker has the code.
+/// excuses its deliveries when it goes on, and one that drains gives them back, if it reaches the store in
+/// time. What a process without the code was given is left out: that counts if no live worker has the code.
 pub(super) fn deliveries_count_deaths_only(case: &Case) -> Vec<Violation> {
     let faults = seen::faults(&case.evidence);
     let runs = seen::runs(&case.evidence);
@@ -114,8 +114,8 @@ pub(super) fn deliveries_count_deaths_only(case: &Case) -> Vec<Violation> {
             | FaultKind::Stepped
             | FaultKind::Released
             | FaultKind::Failed
-            | FaultKind::Slept
-            | FaultKind::Drained => false,
+            | FaultKind::Slept => false,
+            FaultKind::Drained => is_hindered(fault, &faults),
             FaultKind::Paused => fault.ended_us().saturating_add(EXCUSE_US) > seen.began_us,
             _ => true,
         };
@@ -126,6 +126,20 @@ pub(super) fn deliveries_count_deaths_only(case: &Case) -> Vec<Violation> {
         seen.run.attempt as usize > 1 + deliveries
     });
     over.map(|seen| broken("I12", seen.run.to_string())).collect()
+}
+
+/// How long a process that drains may take to end.
+const DRAINS_US: u64 = 10_000_000;
+
+/// Tells whether a process that drains may not have reached the store in time to give its leases back.
+fn is_hindered(drain: &seen::SeenFault<'_>, faults: &[seen::SeenFault<'_>]) -> bool {
+    let Some(process) = drain.fault.process.as_deref() else { return false };
+    faults.iter().any(|seen| {
+        matches!(seen.fault.kind, FaultKind::Slow | FaultKind::Cut | FaultKind::Paused | FaultKind::Late)
+            && seen.fault.concerns(process)
+            && seen.began_us <= drain.began_us.saturating_add(DRAINS_US)
+            && seen.ended_us() >= drain.began_us
+    })
 }
 
 /// I7: an instance with a message that is due gets its turn soon, if all is well.

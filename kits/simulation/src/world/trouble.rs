@@ -29,6 +29,7 @@ impl World<'_> {
                 if let Some(seat) = self.seats.get_mut(number) {
                     seat.host.woke_after(slept);
                     seat.frozen = seat.frozen.saturating_sub(1);
+                    seat.asleep = seat.asleep.saturating_sub(1);
                     self.journal.note(Noted::World(format!("the machine of worker {number} wakes")));
                 }
             }
@@ -89,7 +90,11 @@ impl World<'_> {
                 self.later(lasts, Act::MakeRoom);
             }
             Trouble::Slow(number, by, lasts) => {
-                self.seats.get(number).iter().for_each(|seat| seat.line.slow(by));
+                let until = self.time.now().saturating_add(lasts);
+                if let Some(seat) = self.seats.get_mut(number) {
+                    seat.line.slow(by);
+                    seat.slow_until = seat.slow_until.max(until);
+                }
                 self.later(lasts, Act::Hasten(number));
             }
             Trouble::Disturb(number, planned) => {
@@ -169,9 +174,14 @@ impl World<'_> {
         Ok(())
     }
 
-    /// Lets the machine of a worker sleep. If all processes are on it, nothing happens meanwhile.
+    /// Lets the machine of a worker sleep, and all processes on it. If all processes of the world are,
+    /// nothing happens meanwhile.
     fn sleep(&mut self, number: usize, lasts: Duration) {
         let Some(machine) = self.ground.machine() else {
+            self.seats.get_mut(number).into_iter().for_each(|seat| seat.asleep += 1);
+            for older in self.ghosts.values().filter(|ghost| ghost.seat == number) {
+                self.journal.fault(FaultKind::Paused, Some(&older.name), lasts);
+            }
             return self.freeze(number, lasts, Act::Wake(number, lasts));
         };
         self.journal.fault(FaultKind::Slept, None, lasts);
@@ -210,8 +220,10 @@ impl World<'_> {
     }
 
     fn cut(&mut self, number: usize, lasts: Duration) {
-        if let Some(seat) = self.seats.get(number) {
+        let until = self.time.now().saturating_add(lasts);
+        if let Some(seat) = self.seats.get_mut(number) {
             seat.line.cut();
+            seat.cut_until = seat.cut_until.max(until);
             self.later(lasts, Act::Mend(number));
         }
     }

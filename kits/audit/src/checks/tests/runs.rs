@@ -58,6 +58,19 @@ fn a_delivery_that_counts_without_a_death_is_noticed() {
 }
 
 #[test]
+fn a_delivery_of_a_process_that_drains_counts_if_it_does_not_reach_the_store_in_time() {
+    let second = Run { attempt: 2, ..run(1, "q") };
+    let drained = |slow_at: u64, process: &str| {
+        let slow = fault(slow_at, FaultKind::Slow, process, 10);
+        let entries = vec![slow, fault(30, FaultKind::Drained, "p", 1), began(60, &second)];
+        found(runs::deliveries_count_deaths_only, &case(entries))
+    };
+    assert!(drained(25, "p").is_empty());
+    assert_eq!(drained(25, "q"), ["I12"], "another process is slow");
+    assert_eq!(drained(1, "p"), ["I12"], "it was slow before");
+}
+
+#[test]
 fn a_delivery_that_counts_in_a_calm_is_noticed() {
     let second = Run { attempt: 2, ..run(1, "p") };
     let calm = case(vec![begins("p"), began(100, &second)]);
