@@ -56,6 +56,10 @@ pub struct Terms {
     /// Tells which instances may fail for which reasons although no code of theirs returned an error; `None`
     /// is none.
     pub may_fail: Option<Arc<MayFail>>,
+    /// The shortest time for which workers keep what has ended; `None` is for ever.
+    pub retention: Option<Duration>,
+    /// The instances whose histories the disk does not return for a while: they may be late.
+    pub damaged: BTreeSet<String>,
 }
 
 /// Tells whether an instance may fail for a reason.
@@ -88,6 +92,8 @@ impl Default for Terms {
             code: None,
             lacks: BTreeMap::new(),
             may_fail: None,
+            retention: None,
+            damaged: BTreeSet::new(),
         }
     }
 }
@@ -102,7 +108,7 @@ impl Case {
     pub fn violations(&self) -> Vec<Violation> {
         let mut violations: Vec<Violation> = checks::ALL.iter().flat_map(|check| check(self)).collect();
         if let Some(watch) = &self.terms.watch {
-            violations.extend(watch.violations(&self.records, &self.evidence));
+            violations.extend(watch.violations(&self.records, &self.evidence, self.terms.retention));
         }
         violations
     }

@@ -3,6 +3,7 @@
 mod end;
 mod history;
 mod input;
+mod retention;
 mod runs;
 mod seen;
 mod serial;
@@ -32,6 +33,7 @@ pub(crate) const ALL: &[Check] = &[
     history::timers_fire_on_time,
     history::executions_follow_each_other,
     history::a_parent_is_told_the_outcome,
+    history::a_child_has_the_input_of_its_parent,
     history::a_child_has_one_parent,
     history::detached_orchestrations_exist,
     history::code_repeats_the_history,
@@ -39,6 +41,7 @@ pub(crate) const ALL: &[Check] = &[
     input::no_message_is_made_up,
     input::messages_keep_their_order,
     input::a_termination_ends_its_instance,
+    retention::nothing_is_deleted_before_its_age,
     runs::results_are_those_of_runs,
     runs::nothing_runs_twice_without_a_fault,
     runs::deliveries_count_deaths_only,

@@ -136,6 +136,9 @@ pub enum FaultKind {
     Killed,
     /// The process, or its machine, is stopped for a while.
     Paused,
+    /// The machine of the store and of all processes sleeps. The store extends live leases by as much, so it
+    /// explains nothing that runs twice.
+    Slept,
     /// The process does not reach the store for a while.
     Cut,
     /// The calls of the process take longer.
@@ -177,6 +180,7 @@ impl FaultKind {
         match self {
             Self::Killed | Self::Drained | Self::StoreKilled | Self::Released | Self::Misled => true,
             Self::Paused
+            | Self::Slept
             | Self::Cut
             | Self::Slow
             | Self::Failed

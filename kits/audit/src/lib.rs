@@ -23,7 +23,7 @@ pub use case::{Case, MayFail, Replayer, Terms};
 pub use evidence::{Entry, Evidence, Fact, Fault, FaultKind, Life, Run, SessionRun, Told};
 pub use ledger::Ledger;
 pub use records::{InstanceRecords, Records};
-pub use watch::{ExpiredClaim, TurnWait, Watch, WatchedStore};
+pub use watch::{DeletedInstance, ExpiredClaim, TurnWait, Watch, WatchedStore};
 
 /// A promise that was broken.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -19,7 +19,7 @@ mod work;
 pub(crate) mod tests;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -29,11 +29,11 @@ use steadfast_clock::{Clock, MachineTime};
 use steadfast_core::{Event, SessionKey, SystemStats};
 use steadfast_store::{
     Abandon, Attempt, Claim, ClaimedSession, Committed, DeleteInstanceResult, Envelope, Gauges, InstancePage,
-    InstanceQuery, InstanceState, LeaseToken, NewWork, OldestWaiting, Outcome, Owner, ProviderAdmin,
-    ProviderError, ProviderErrorKind, Refusal, Refused, ReleaseReason, RenewSessions, SessionInfo,
-    SessionRef, SessionTrailEntry, SessionsRenewed, SetAside, Started, Store, TurnCommit, TurnLease,
-    TurnRequest, TurnState, WaitFor, Waited, WaitingStart, WorkLease, WorkRequest, WorkState, WorkerId,
-    WorkerInfo, WorkerReport,
+    InstanceQuery, InstanceState, LeaseToken, MAX_PAGE, NewWork, OldestWaiting, Outcome, Owner,
+    ProviderAdmin, ProviderError, ProviderErrorKind, Refusal, Refused, ReleaseReason, RenewSessions,
+    SessionInfo, SessionRef, SessionTrailEntry, SessionsRenewed, SetAside, Started, Store, TurnCommit,
+    TurnLease, TurnRequest, TurnState, WaitFor, Waited, WaitingStart, WorkLease, WorkRequest, WorkState,
+    WorkerId, WorkerInfo, WorkerReport,
 };
 
 use crate::{Evidence, Fact, Records, Told, Violation};
@@ -69,6 +69,9 @@ struct Shadow {
     found: Found,
     /// Whether the watch has ended.
     is_blind: bool,
+    /// Whether fetches may have been dropped inside the store, after they were granted something and before
+    /// the watch saw it.
+    has_drops: bool,
 }
 
 /// What was found so far.
@@ -113,6 +116,19 @@ pub struct ExpiredClaim {
     pub until_ms: u64,
 }
 
+/// An instance that was found to be gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeletedInstance {
+    /// The instance.
+    pub instance: String,
+    /// When it was found to be gone, by the store's time.
+    pub at_ms: u64,
+    /// When it ended; `None` if it had not.
+    pub ended_ms: Option<u64>,
+    /// Whether another instance started it and waited for it.
+    pub is_child: bool,
+}
+
 impl WatchedStore {
     /// Watches a store that was opened just now with this clock, and is empty.
     pub fn new(inner: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
@@ -153,6 +169,30 @@ impl WatchedStore {
             self.release_sessions(&owner, &[claim]).await?;
         }
         Ok(())
+    }
+
+    /// Tells the watch that a fetch will be dropped, perhaps after the store has granted it something. What
+    /// such a fetch was given for a moment is not seen.
+    pub fn expect_drops(&self) {
+        self.see(|shadow, _| shadow.expect_drops());
+    }
+
+    /// Looks at which instances are gone after a deletion. Call this before anything else happens; it does
+    /// nothing where other calls could be under way.
+    pub async fn look_for_deleted(&self) {
+        if !self.is_exact {
+            return;
+        }
+        let mut kept = BTreeSet::new();
+        let mut query = InstanceQuery { limit: MAX_PAGE, ..InstanceQuery::default() };
+        // A store that cannot be read now is looked at after the next deletion.
+        while let Ok(page) = self.inner.instances(&query).await {
+            kept.extend(page.instances.into_iter().map(|state| state.instance));
+            query.after = page.next;
+            if query.after.is_none() {
+                return self.see(|shadow, now| shadow.turns.deleted_but(&kept, now));
+            }
+        }
     }
 
     /// Returns what the watch has seen, which goes on.
@@ -249,8 +289,13 @@ impl Watch {
     }
 
     /// Returns the promises that were broken while the store was watched, and those that the records at the
-    /// end break.
-    pub fn violations(&self, records: &Records, evidence: &Evidence) -> Vec<Violation> {
+    /// end break. Workers may have deleted what ended, if they have a retention.
+    pub fn violations(
+        &self,
+        records: &Records,
+        evidence: &Evidence,
+        retention: Option<Duration>,
+    ) -> Vec<Violation> {
         let mut shadow = self.lock();
         let Shadow { turns, found, is_blind, .. } = &mut *shadow;
         if !*is_blind {
@@ -263,7 +308,7 @@ impl Watch {
         let mut all = std::mem::take(&mut found.violations);
         let unsure = std::mem::take(&mut found.unless_deleted);
         let is_deletion = |fact: &Fact| matches!(fact, Fact::Asked(Told::Deleted(_)));
-        if !evidence.entries().iter().any(|entry| is_deletion(&entry.fact)) {
+        if retention.is_none() && !evidence.entries().iter().any(|entry| is_deletion(&entry.fact)) {
             all.extend(unsure);
         }
         all
@@ -272,6 +317,11 @@ impl Watch {
     /// Returns the waits of instances for their turns.
     pub fn turn_waits(&self) -> Vec<TurnWait> {
         self.lock().turns.waits.clone()
+    }
+
+    /// Returns the instances that were found to be gone.
+    pub fn deleted(&self) -> Vec<DeletedInstance> {
+        self.lock().turns.deleted.clone()
     }
 
     /// Returns the end of the lease of a claim, by the store's time, unless it was released before; `None`
@@ -312,6 +362,12 @@ impl Watch {
 }
 
 impl Shadow {
+    fn expect_drops(&mut self) {
+        self.has_drops = true;
+        self.turns.has_drops = true;
+        self.sessions.has_drops = true;
+    }
+
     fn committed(&mut self, token: &LeaseToken, commit: &TurnCommit, run: Option<Committed>, now: u64) {
         let Self { turns, work, sessions, found, .. } = self;
         let Some(instance) = turns.committed(token, commit, run, now, found) else { return };
@@ -478,7 +534,9 @@ impl Store for WatchedStore {
         ended_for: Duration,
         limit: u32,
     ) -> Result<DeleteInstanceResult, ProviderError> {
-        self.inner.delete_ended(ended_for, limit).await
+        let answer = self.inner.delete_ended(ended_for, limit).await;
+        self.look_for_deleted().await;
+        answer
     }
 
     async fn gauges(&self) -> Result<Gauges, ProviderError> {

@@ -169,6 +169,20 @@ pub const SQL: &[Mutant] = &[
         find: "status = coalesce(?4, status)",
         replace: "status = iif(?4 IS NULL, status, status)",
     },
+    Mutant {
+        name: "the_life_of_a_parent_does_not_matter",
+        clause: "G7",
+        file: "instance/life/is_former.sql",
+        find: "NOT EXISTS (SELECT 1 FROM instances WHERE instance = ?1 AND name IS NOT NULL AND ord = ?2)",
+        replace: "?2 IS NULL",
+    },
+    Mutant {
+        name: "a_dropped_fetch_releases_a_session_that_is_served",
+        clause: "G9",
+        file: "session/lease/unuse.sql",
+        find: "RETURNING uses",
+        replace: "RETURNING 0 * uses",
+    },
 ];
 
 /// The mutants of the code around the statements.
@@ -207,5 +221,33 @@ pub const CODE: &[Mutant] = &[
         file: "verbs/turn/commit.rs",
         find: "let run = self.next()?;",
         replace: "let run = execution;",
+    },
+    Mutant {
+        name: "a_child_begins_for_a_former_life_of_its_parent",
+        clause: "G7",
+        file: "verbs/turn/commit.rs",
+        find: "if self.begins_for_former_life(key, parent, &starts)? {",
+        replace: "if false {",
+    },
+    Mutant {
+        name: "a_sleep_of_the_machine_extends_no_lease",
+        clause: "G2",
+        file: "link/clock.rs",
+        find: "extend_leases(connection, before, by_ms)?;",
+        replace: "let _ = before;",
+    },
+    Mutant {
+        name: "a_newcomer_goes_by_its_wall_clock",
+        clause: "G2",
+        file: "link/clock.rs",
+        find: "if run != Run::Another && anchor.is_readable_by(machine) {",
+        replace: "if false {",
+    },
+    Mutant {
+        name: "a_history_that_cannot_be_read_fails_the_fetch",
+        clause: "G6",
+        file: "store.rs",
+        find: "Err(error) if is_damage(&error) && (!error.is_retryable() || self.can_read().await) => {",
+        replace: "Err(error) if is_damage(&error) && error.message.is_empty() => {",
     },
 ];

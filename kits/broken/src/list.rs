@@ -270,4 +270,11 @@ pub const MUTANTS: &[Mutant] = &[
         find: "if is_own && !has_ended {",
         replace: "if is_own || !has_ended || has_ended {",
     },
+    Mutant {
+        name: "retention_goes_by_the_clock_of_the_worker",
+        clause: "G3",
+        file: "upkeep/retention.rs",
+        find: "match self.shared.store.delete_ended(self.retention, self.batch).await {",
+        replace: "match self.delete_before().await {",
+    },
 ];

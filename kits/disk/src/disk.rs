@@ -171,6 +171,11 @@ impl Disk {
         true
     }
 
+    /// Lets the reads pass that [`fail_reads`](Self::fail_reads) fails.
+    pub fn return_reads(&self) {
+        self.0.lock().bad.clear();
+    }
+
     /// Bounds the length of all files together, in bytes; `None` bounds nothing.
     pub fn set_room(&self, room: Option<usize>) {
         self.0.lock().room = room;

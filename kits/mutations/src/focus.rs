@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use steadfast_mutations::{
-    story::{Happening, Story, Target, Trouble, Worker},
+    story::{Happening, Story, Target, Theme, Trouble, Worker},
     wire::{Disturbance, Failure, Planned},
 };
 use steadfast_testing::program::dice::Dice;
@@ -42,6 +42,8 @@ pub(crate) enum Focus {
     Deletions,
     /// Messages are sent while no worker runs.
     Messages,
+    /// Every story has this theme.
+    On(Theme),
 }
 
 /// How many workers compete for the same work.
@@ -79,6 +81,9 @@ impl Focus {
             let at = Duration::from_secs(25);
             story.events.extend(all.map(|what| Happening { at, what }));
         }
+        if let Self::On(theme) = self {
+            theme.add(&mut story);
+        }
         for _ in 0..6 {
             self.add(&mut story, &mut dice);
         }
@@ -96,7 +101,7 @@ impl Focus {
         let fails = Disturbance::Fails(Failure::Busy);
         let mut also = None;
         let what = match self {
-            Self::Any | Self::Alone | Self::Crowd => return,
+            Self::Any | Self::Alone | Self::Crowd | Self::On(_) => return,
             Self::Twins => Trouble::Twin(worker, long),
             Self::Dies(method) => planned(method, Disturbance::DiesBefore),
             Self::Pauses => Trouble::Freeze(worker, long),
@@ -166,6 +171,14 @@ pub(crate) const FOCUSED: &[(&str, Focus)] = &[
     ("an_owner_is_known_by_its_node_alone", Focus::Twins),
     ("an_older_process_of_a_node_is_heard", Focus::Twins),
     ("a_takeover_keeps_the_epoch", Focus::Crowd),
+    ("retention_goes_by_the_clock_of_the_worker", Focus::On(Theme::Retention)),
+    ("the_life_of_a_parent_does_not_matter", Focus::On(Theme::Heirs)),
+    ("a_parent_that_is_about_to_start_gets_the_children_of_the_former", Focus::On(Theme::Heirs)),
+    ("a_child_begins_for_a_former_life_of_its_parent", Focus::On(Theme::Heirs)),
+    ("a_dropped_fetch_releases_a_session_that_is_served", Focus::On(Theme::Drops)),
+    ("a_sleep_of_the_machine_extends_no_lease", Focus::On(Theme::Clocks)),
+    ("a_newcomer_goes_by_its_wall_clock", Focus::On(Theme::Clocks)),
+    ("a_history_that_cannot_be_read_fails_the_fetch", Focus::On(Theme::Torn)),
 ];
 
 /// The mutants of the memory store that stories are known to observe. Most others break what no runtime asks
@@ -196,6 +209,9 @@ pub(crate) const OBSERVED: &[&str] = &[
     "continue_as_new_closes_the_sessions",
     "work_is_not_excused_after_the_next_fetch",
     "attempts_of_messages_are_not_counted",
+    "the_life_of_a_parent_does_not_matter",
+    "a_parent_that_is_about_to_start_gets_the_children_of_the_former",
+    "a_child_begins_for_a_former_life_of_its_parent",
 ];
 
 /// Tells whether stories observe a mutant of the memory store.

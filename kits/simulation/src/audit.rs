@@ -15,6 +15,7 @@ use steadfast_testing::program::{Program, ast::names};
 use crate::{
     client::Desk,
     code,
+    ground::DiskTrouble,
     journal::Journal,
     story::{INTRUDER, Story, Target, Trouble},
 };
@@ -35,6 +36,8 @@ pub fn audit(
         code: Some(Arc::new(Code::of(story))),
         lacks: witnesses.lacks,
         may_fail: Some(may_fail(story)),
+        retention: story.retention(),
+        damaged: damaged(story),
         ..Terms::default()
     };
     let evidence = journal.evidence();
@@ -63,15 +66,27 @@ pub struct Witnesses {
 
 fn sets_the_clock_of_the_store(story: &Story, witnesses: &Witnesses) -> bool {
     story.events.iter().any(|event| match event.what {
-        Trouble::StepStore(_) => true,
-        Trouble::Step(..) => witnesses.one_clock,
+        // A store in memory reads its wall clock when it is opened, and no more.
+        Trouble::StepStore(_) | Trouble::Step(..) => witnesses.one_clock,
         _ => false,
     })
 }
 
+/// Names the instances whose histories the disk does not return for a while.
+fn damaged(story: &Story) -> BTreeSet<String> {
+    let large = story.instances.iter().enumerate().filter(|(_, instance)| instance.is_large);
+    let large = large.filter(|_| story.is_torn());
+    large.map(|(number, _)| Target::Instance(number).id()).collect()
+}
+
 /// Tells which failures have their reason in the story: an instance whose code was changed while it ran does
-/// not fit its history, and what only changed code starts has no code at all.
+/// not fit its history, what only changed code starts has no code at all, and a commit that the store calls
+/// impossible is not made again.
 fn may_fail(story: &Story) -> Arc<MayFail> {
+    let is_refused = story.events.iter().any(|event| match &event.what {
+        Trouble::Disturb(_, planned) => planned.refuses_commits(),
+        _ => false,
+    });
     let changed = (0..story.instances.len()).filter(|number| story.programs_of(*number).len() > 1);
     let changed: BTreeSet<String> = changed.map(|number| Target::Instance(number).id()).collect();
     Arc::new(move |state, details| {
@@ -79,7 +94,8 @@ fn may_fail(story: &Story) -> Arc<MayFail> {
         match details {
             ErrorDetails::Configuration { .. } => has_no_code || changed.contains(&state.instance),
             ErrorDetails::Poison { .. } => has_no_code,
-            ErrorDetails::Infrastructure { .. } | ErrorDetails::Application { .. } => false,
+            ErrorDetails::Infrastructure { operation, .. } => is_refused && operation == "commit_turn",
+            ErrorDetails::Application { .. } => false,
         }
     })
 }
@@ -134,14 +150,21 @@ fn does_not_fit(event: &Event) -> bool {
 /// their calls within that.
 const DISK_TROUBLE: Duration = Duration::from_secs(60);
 
-/// Notes the faults that something in a story is. A disturbance is a fault when it meets its call.
-pub(crate) fn note_faults(journal: &Journal, trouble: &Trouble, process: impl Fn(usize) -> Option<String>) {
+/// Notes the faults that something in a story is. A disturbance is a fault when it meets its call, and a
+/// sleep of the one machine that all processes run on is one of all.
+pub(crate) fn note_faults(
+    journal: &Journal,
+    trouble: &Trouble,
+    is_one_machine: bool,
+    process: impl Fn(usize) -> Option<String>,
+) {
     let note = |kind, number: usize, lasts| {
         if let Some(process) = process(number) {
             journal.fault(kind, Some(&process), lasts);
         }
     };
     match trouble {
+        Trouble::Sleep(..) if is_one_machine => {}
         Trouble::Kill(number, back) => note(FaultKind::Killed, *number, *back),
         Trouble::Freeze(number, lasts) | Trouble::Sleep(number, lasts) => {
             note(FaultKind::Paused, *number, *lasts);
@@ -151,7 +174,9 @@ pub(crate) fn note_faults(journal: &Journal, trouble: &Trouble, process: impl Fn
         Trouble::Outage(lasts) => journal.fault(FaultKind::Cut, None, *lasts),
         Trouble::Slow(number, by, lasts) => note(FaultKind::Slow, *number, lasts.saturating_add(*by)),
         Trouble::Drain(number, back) => note(FaultKind::Drained, *number, *back),
-        Trouble::StepStore(_) => journal.fault(FaultKind::StoreKilled, None, Duration::ZERO),
+        Trouble::StepStore(_) => journal.fault(FaultKind::Stepped, None, Duration::ZERO),
+        // It concerns one instance, and must be in the way of no other.
+        Trouble::Disk(DiskTrouble::History(..)) => {}
         Trouble::Disk(_) => journal.fault(FaultKind::StoreKilled, None, DISK_TROUBLE),
         Trouble::Full(lasts) => journal.fault(FaultKind::Cut, None, *lasts),
         Trouble::Deploy(number, _, back) => note(FaultKind::Drained, *number, *back),

@@ -35,13 +35,13 @@ pub struct Desk {
     pub journal: Journal,
 }
 
-/// Starts an instance.
-pub fn start(desk: &Desk, number: usize) -> impl Future<Output = ()> + Send + 'static + use<> {
+/// Starts an instance with an input.
+pub fn start(desk: &Desk, number: usize, input: String) -> impl Future<Output = ()> + Send + 'static + use<> {
     let desk = desk.clone();
     async move {
         let id = Target::Instance(number).id();
         desk.ask(Told::Started(id.clone()));
-        let answer = desk.client.start_orchestration(id.as_str(), code::orchestration(number), "x").await;
+        let answer = desk.client.start_orchestration(id.as_str(), code::orchestration(number), input).await;
         desk.tell(answer, Told::Started(id));
     }
 }
@@ -77,11 +77,15 @@ pub fn delete(desk: &Desk, target: Target) -> impl Future<Output = ()> + Send + 
 }
 
 /// Deletes an instance by force and starts it again.
-pub fn start_anew(desk: &Desk, number: usize) -> impl Future<Output = ()> + Send + 'static + use<> {
+pub fn start_anew(
+    desk: &Desk,
+    number: usize,
+    input: String,
+) -> impl Future<Output = ()> + Send + 'static + use<> {
     let desk = desk.clone();
     async move {
         delete(&desk, Target::Instance(number)).await;
-        start(&desk, number).await;
+        start(&desk, number, input).await;
     }
 }
 

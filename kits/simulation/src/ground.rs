@@ -1,7 +1,7 @@
 //! What the processes of a world keep their data on: a server that all of them reach, or a SQLite file on the
 //! disk of the one machine that they run on.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use steadfast::providers::Store;
@@ -13,7 +13,7 @@ use steadfast_testing::program::dice::Dice;
 
 use crate::{
     process::Process,
-    story::{Happening, Story, Trouble},
+    story::{Happening, LARGE_TEXT, Story, Theme, Trouble},
     time::{HostClock, HostTime, WorldTime},
 };
 
@@ -80,6 +80,10 @@ pub struct Machine {
     watch: Watch,
 }
 
+/// The name of the file of the store, and the length of its pages.
+const FILE: &str = "store.db";
+const PAGE: usize = 4_096;
+
 /// How long the log may get before it is written back, in pages: it begins anew many times in a story.
 const LOG_PAGES: u32 = 60;
 
@@ -113,7 +117,7 @@ impl Machine {
             wal_pages: LOG_PAGES,
             ..SqliteOptions::default()
         };
-        let url = format!("sqlite:{}", mount.path("store.db"));
+        let url = format!("sqlite:{}", mount.path(FILE));
         process.life().then(move || mount.kill());
         match process.now(SqliteProvider::new(&url, Some(options))) {
             Some(Ok(store)) => {
@@ -134,6 +138,25 @@ impl Machine {
     /// Plans a fault of the disk.
     pub fn plan(&self, fault: DiskFault) {
         self.disk.plan(fault);
+    }
+
+    /// Fails the reads of all pages that hold nothing but a part of a large input. The message with that
+    /// input is consumed by then, so they are pages of a history.
+    pub fn lose_histories(&self, failure: LostRead) {
+        let bytes = self.disk.bytes(FILE).unwrap_or_default();
+        let free = free_pages(&bytes);
+        for (number, page) in bytes.chunks_exact(PAGE).enumerate() {
+            // An overflow page begins with the number of the next one.
+            let is_text = page[4..PAGE / 2].iter().all(|byte| char::from(*byte) == LARGE_TEXT);
+            if is_text && !free.contains(&number) {
+                self.disk.fail_reads(FILE, number * PAGE, u64::MAX, failure.into());
+            }
+        }
+    }
+
+    /// Lets the disk return all pages again.
+    pub fn return_histories(&self) {
+        self.disk.return_reads();
     }
 
     /// Fills the disk, or makes room.
@@ -176,14 +199,53 @@ pub enum DiskTrouble {
     Syncs(u64, u64),
     /// There is no memory for a call, after so many for which there is.
     Memory(u64),
+    /// The histories with large inputs cannot be read for a while.
+    History(Duration, LostRead),
 }
 
+/// How a read fails that the disk does not return.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum LostRead {
+    /// With an error, so that it may be tried again.
+    Refused,
+    /// As that of a page that is torn.
+    Torn,
+}
+
+impl From<LostRead> for Failure {
+    fn from(read: LostRead) -> Self {
+        match read {
+            LostRead::Refused => Self::Io,
+            LostRead::Torn => Self::BadSector,
+        }
+    }
+}
+
+/// Lists the free pages of a file: numbers from 0.
+fn free_pages(file: &[u8]) -> BTreeSet<usize> {
+    let number = |at: usize| {
+        let bytes = file.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).unwrap_or_default();
+        usize::try_from(u32::from_be_bytes(bytes)).unwrap_or(0)
+    };
+    let mut free = BTreeSet::new();
+    let mut trunk = number(FIRST_TRUNK);
+    while let Some(page) = trunk.checked_sub(1).filter(|page| free.insert(*page)) {
+        let (next, count) = (number(page * PAGE), number(page * PAGE + 4).min(PAGE / 4));
+        free.extend((0..count).map(|leaf| number(page * PAGE + 8 + leaf * 4).saturating_sub(1)));
+        trunk = next;
+    }
+    free
+}
+
+/// Where the header of a file has the number of the first page that lists free ones.
+const FIRST_TRUNK: usize = 32;
+
 impl DiskTrouble {
-    /// Returns the fault of the disk; `None` if the power fails at once.
+    /// Returns the fault of the disk; `None` if it is not one of calls.
     pub fn fault(self) -> Option<DiskFault> {
         let io = |call, skip, times| DiskFault { call: Some(call), skip, times, failure: Failure::Io };
         match self {
-            Self::Power(_) => None,
+            Self::Power(_) | Self::History(..) => None,
             Self::PowerAtWrite(skip) => Some(DiskFault::once(FileCall::Write, skip, Failure::PowerLoss)),
             Self::PowerAtSync(skip) => Some(DiskFault::once(FileCall::Sync, skip, Failure::PowerLoss)),
             Self::Reads(skip, times) => Some(io(FileCall::Read, skip, times)),
@@ -199,8 +261,14 @@ impl Story {
     /// disk.
     pub fn on_disk(seed: u64) -> Self {
         let mut story = Self::of(seed);
+        if Dice::new(seed ^ 0x70E4).below(16) == 0 {
+            Theme::Torn.add(&mut story);
+        }
         let mut dice = Dice::new(seed ^ 0xD15C);
-        for _ in 0..dice.below(4) {
+        let count = dice.below(4);
+        // Other trouble with the disk would hide what some stories are about.
+        let count = if story.needs_a_sound_disk() { 0 } else { count };
+        for _ in 0..count {
             // Most of a story happens in its first minute, and a fault that comes later meets no call.
             let at = Duration::from_millis(dice.roll() % 45_000);
             let (skip, times) = (dice.roll() % 40, 1 + dice.roll() % 3);

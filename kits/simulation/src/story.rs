@@ -9,7 +9,12 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use steadfast_testing::program::{Program, ast::Name, dice::Dice, mutate::program::mutate, shrink::shorter};
 
-use crate::{ground::DiskTrouble, wire::Planned};
+pub use theme::Theme;
+
+use crate::{
+    ground::DiskTrouble,
+    wire::{Disturbance, Planned},
+};
 
 /// All that decides what happens in a world.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -58,6 +63,9 @@ pub struct Worker {
     /// Whether it runs only executions that are pinned to older engines.
     #[serde(default)]
     pub older_engine: bool,
+    /// How long it keeps what has ended; `None` is for ever.
+    #[serde(default)]
+    pub retains: Option<Duration>,
 }
 
 /// A change of the code of an instance.
@@ -88,6 +96,9 @@ pub struct Instance {
     pub at: Duration,
     /// What it runs.
     pub program: Program,
+    /// Whether its input takes pages of its own on a disk.
+    #[serde(default)]
+    pub is_large: bool,
 }
 
 /// Something that happens at a moment.
@@ -216,6 +227,38 @@ impl Story {
         all
     }
 
+    /// Returns the input that an instance is started with.
+    pub fn input_of(&self, number: usize) -> String {
+        match self.instances.get(number) {
+            Some(Instance { is_large: true, .. }) => LARGE_TEXT.to_string().repeat(LARGE_BYTES),
+            _ => "x".to_owned(),
+        }
+    }
+
+    /// Tells whether the disk does not return some histories for a while.
+    pub fn is_torn(&self) -> bool {
+        let is_lost = |event: &Happening| matches!(event.what, Trouble::Disk(DiskTrouble::History(..)));
+        self.events.iter().any(is_lost)
+    }
+
+    /// Tells whether the disk must do what it is told, beside that it does not return some histories: a store
+    /// takes back what a dropped fetch was given, and what is torn is in the way of nothing else.
+    pub fn needs_a_sound_disk(&self) -> bool {
+        let is_drop = |event: &Happening| {
+            matches!(event.what, Trouble::Disturb(_, Planned { what: Disturbance::Drops(_), .. }))
+        };
+        self.is_torn() || self.events.iter().any(is_drop)
+    }
+
+    /// Returns the shortest time for which a worker keeps what has ended; `None` if all keep it for ever.
+    pub fn retention(&self) -> Option<Duration> {
+        let deployed = self.events.iter().filter_map(|event| match &event.what {
+            Trouble::Deploy(_, worker, _) => Some(worker),
+            _ => None,
+        });
+        deployed.chain(&self.workers).filter_map(|worker| worker.retains).min()
+    }
+
     /// Returns the stories that are shorter by one step, the boldest first.
     pub fn shorter(&self) -> Vec<Self> {
         let mut all = Vec::new();
@@ -281,6 +324,10 @@ fn whole_seconds(at: Duration) -> Duration {
     Duration::from_secs(at.as_secs())
 }
 
+/// The letter that a large input is made of, and its length: more than two pages of a file.
+pub(crate) const LARGE_TEXT: char = 'z';
+const LARGE_BYTES: usize = 9_000;
+
 /// The name of what a change of code starts or waits for. No worker has code of this name.
 pub const INTRUDER: &str = "intruder";
 
@@ -323,6 +370,7 @@ impl Worker {
             tags: Tags::Any,
             parks: false,
             older_engine: false,
+            retains: None,
         }
     }
 }

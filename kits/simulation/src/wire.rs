@@ -4,9 +4,9 @@ mod desk;
 
 use std::{
     any::Any,
-    future::pending,
+    future::{pending, poll_fn},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    task::{Context, Waker},
+    task::{Context, Poll, Waker},
     time::Duration,
 };
 
@@ -37,6 +37,10 @@ pub enum Disturbance {
     /// It is carried out twice, because its first answer was lost on the way: the second one is heard. Calls
     /// that no lease or name guards are carried out once.
     Twice,
+    /// A fetch is dropped when it has been polled so often, and is made again, as by a runtime that asks for
+    /// other work. It leaves nothing (S5), also if the store had granted it something by then. Another call
+    /// is not dropped: it might have had its effect.
+    Drops(u32),
     /// The process dies before the call has its effect.
     DiesBefore,
     /// The process dies after the call had its effect, before the answer.
@@ -46,7 +50,9 @@ pub enum Disturbance {
 impl Disturbance {
     fn fault(self) -> FaultKind {
         match self {
-            Self::Fails(Failure::Busy | Failure::Unavailable | Failure::Full) => FaultKind::Failed,
+            Self::Fails(Failure::Busy | Failure::Unavailable | Failure::Full) | Self::Drops(_) => {
+                FaultKind::Failed
+            }
             Self::Fails(_) => FaultKind::Misled,
             Self::LosesAnswer(_) | Self::Twice => FaultKind::Unanswered,
             Self::Late(_) => FaultKind::Late,
@@ -130,6 +136,18 @@ pub struct Planned {
     pub skip: u32,
     /// What happens.
     pub what: Disturbance,
+}
+
+impl Planned {
+    /// Tells whether a commit may be told that it is impossible: that fails its execution.
+    pub fn refuses_commits(&self) -> bool {
+        let is_refusal = matches!(
+            self.what,
+            Disturbance::Fails(Failure::Invalid | Failure::Other)
+                | Disturbance::LosesAnswer(Failure::Invalid | Failure::Other)
+        );
+        is_refusal && self.method.is_none_or(|method| method == "commit_turn")
+    }
 }
 
 /// The line of one process, which outlives the process. Clones share it.
@@ -252,19 +270,22 @@ struct Passage {
     writes: bool,
     /// Whether it may be carried out twice.
     is_guarded: bool,
+    /// Whether it leaves nothing if it is dropped.
+    is_fetch: bool,
 }
 
 impl Passage {
     fn of(call: StoreCall<'_>) -> Self {
-        Self { method: call.method(), writes: writes(call), is_guarded: is_guarded(call) }
+        let is_fetch = matches!(call, StoreCall::FetchTurn | StoreCall::FetchWork);
+        Self { method: call.method(), writes: writes(call), is_guarded: is_guarded(call), is_fetch }
     }
 
     fn reads(method: &'static str) -> Self {
-        Self { method, writes: false, is_guarded: true }
+        Self { method, writes: false, is_guarded: true, is_fetch: false }
     }
 
     fn removes(method: &'static str) -> Self {
-        Self { method, writes: true, is_guarded: true }
+        Self { method, writes: true, is_guarded: true, is_fetch: false }
     }
 }
 
@@ -320,6 +341,13 @@ impl Wire {
             _ if self.line.is_full() && passage.writes => Err(Failure::Full.error(method)),
             Some(Disturbance::Fails(failure)) => Err(failure.error(method)),
             Some(Disturbance::DiesBefore) => self.die().await,
+            Some(Disturbance::Drops(polls)) if passage.is_fetch => {
+                self.heard().await;
+                match self.drop_after(polls, make()).await {
+                    Some(answer) => answer,
+                    None => self.answer(method, make()).await,
+                }
+            }
             _ => self.answer(method, make()).await,
         };
         match disturbance {
@@ -330,7 +358,11 @@ impl Wire {
             }
             Some(Disturbance::DiesAfter) => self.die().await?,
             Some(
-                Disturbance::Fails(_) | Disturbance::DiesBefore | Disturbance::Twice | Disturbance::Late(_),
+                Disturbance::Fails(_)
+                | Disturbance::DiesBefore
+                | Disturbance::Twice
+                | Disturbance::Late(_)
+                | Disturbance::Drops(_),
             )
             | None => {}
         }
@@ -356,6 +388,31 @@ impl Wire {
         let answer = future.await;
         self.heard().await;
         if self.line.is_cut() { Err(unreachable(method)) } else { answer }
+    }
+
+    /// Polls a fetch so often, then drops it. The store of a process that dies at that moment cannot take
+    /// back what the fetch was granted, so the watch ends.
+    async fn drop_after<T>(&self, polls: u32, fetch: impl Future<Output = T>) -> Option<T> {
+        self.inner.expect_drops();
+        let (mut fetch, mut left) = (Box::pin(fetch), polls);
+        let answer = poll_fn(|context| match left.checked_sub(1) {
+            Some(rest) => {
+                left = rest;
+                fetch.as_mut().poll(context).map(Some)
+            }
+            None => Poll::Ready(None),
+        });
+        let answer = answer.await;
+        if answer.is_none() {
+            drop(fetch);
+            let (time, at, watch) = (self.time.clone(), self.time.now(), self.inner.watch());
+            self.life.then(move || {
+                if time.now() == at {
+                    watch.lose_sight();
+                }
+            });
+        }
+        answer
     }
 
     async fn wait(&self, delay: Duration) {

@@ -169,6 +169,11 @@ struct Seat {
     starts: u32,
     /// Counts the reasons for which the process does not run.
     frozen: u32,
+    /// Until when the calls of its processes take longer, and until when they do not arrive.
+    slow_until: Duration,
+    cut_until: Duration,
+    /// Counts the sleeps of the machine: older processes of the worker do not run either.
+    asleep: u32,
     /// When a process that was found dead is started again.
     restart: Duration,
 }
@@ -176,6 +181,8 @@ struct Seat {
 /// A process with the runtime in it, once that has started.
 struct Running {
     name: String,
+    /// The number of the worker.
+    seat: usize,
     process: Process,
     runtime: Arc<Mutex<Option<Arc<Runtime>>>>,
     is_stopping: bool,
@@ -199,6 +206,7 @@ enum Act {
     Mend(usize),
     MendAll,
     MakeRoom,
+    ReturnHistories,
     Hasten(usize),
     KillGhost(u64),
     Instance(usize),
@@ -225,6 +233,9 @@ impl<'a> World<'a> {
             running: None,
             starts: 0,
             frozen: 0,
+            slow_until: Duration::ZERO,
+            cut_until: Duration::ZERO,
+            asleep: 0,
             restart: RESTART,
         });
         Ok(Self {
@@ -281,7 +292,7 @@ impl<'a> World<'a> {
         for number in 0..self.seats.len() {
             let seat = &mut self.seats[number];
             seat.line.heal();
-            seat.frozen = 0;
+            (seat.frozen, seat.asleep) = (0, 0);
             seat.restart = RESTART;
             seat.next = None;
             if let Some(first) = self.story.workers.get(number).filter(|first| **first != seat.worker) {
@@ -332,7 +343,9 @@ impl<'a> World<'a> {
     /// Lists the processes that may run now.
     fn ready(&self) -> Vec<Who> {
         let workers = (0..self.seats.len()).filter(|number| self.seats[*number].frozen == 0).map(Who::Worker);
-        let all = workers.chain(self.ghosts.keys().copied().map(Who::Ghost)).chain([Who::Client]);
+        let is_asleep = |ghost: &Running| self.seats.get(ghost.seat).is_some_and(|seat| seat.asleep > 0);
+        let ghosts = self.ghosts.iter().filter(|(_, ghost)| !is_asleep(ghost)).map(|(id, _)| Who::Ghost(*id));
+        let all = workers.chain(ghosts).chain([Who::Client]);
         all.filter(|who| self.process(*who).is_some_and(Process::is_ready)).collect()
     }
 

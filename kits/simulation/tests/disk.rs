@@ -1,9 +1,10 @@
 //! Stories on a SQLite file: each process opens it, the power of the machine fails, and its disk refuses.
 
+use steadfast_audit::Fact;
 use steadfast_simulation::{
     ground::DiskTrouble,
-    journal::Noted,
-    story::{Story, Trouble},
+    journal::{Note, Noted},
+    story::{Story, Theme, Trouble},
     world::{Played, play_on_disk},
 };
 use steadfast_sqlite::Durability;
@@ -60,4 +61,20 @@ fn without_a_sync_of_each_commit_a_power_failure_breaks_a_promise() {
         !normal.violations.is_empty()
     });
     assert!(broken.is_some());
+}
+
+/// The activity of the instance whose history is lost follows a timer that is due when the disk does not
+/// return it.
+#[test]
+fn a_history_that_the_disk_does_not_return_is_late_and_in_the_way_of_no_other() {
+    for seed in 0..4 {
+        let mut story = Story::of(seed);
+        Theme::Torn.add(&mut story);
+        let Played { notes, violations, .. } = played(&story);
+        assert!(violations.is_empty(), "seed {seed}: {violations:?}\n{story}");
+        let begins =
+            |note: &&Note| matches!(&note.what, Noted::Fact(Fact::Began(run)) if run.instance == "i0");
+        let at = notes.iter().find(begins).map(|note| note.at.as_secs());
+        assert!(at.is_some_and(|at| at > 168), "seed {seed}: {at:?}");
+    }
 }

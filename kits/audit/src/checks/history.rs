@@ -88,6 +88,7 @@ pub(super) fn the_state_is_that_of_the_history(case: &Case) -> Vec<Violation> {
 pub(super) fn timers_fire_on_time(case: &Case) -> Vec<Violation> {
     let prompt = u64::try_from(case.terms.prompt.as_millis()).unwrap_or(u64::MAX);
     each(case, |id, execution, history, violations| {
+        let may_be_late = case.terms.damaged.contains(id);
         for event in history {
             let EventKind::TimerFired { fire_at_ms } = event.kind else { continue };
             // What counts is the time that the code asked for.
@@ -97,7 +98,8 @@ pub(super) fn timers_fire_on_time(case: &Case) -> Vec<Violation> {
                 _ => fire_at_ms,
             };
             let at = event.timestamp_ms;
-            let late = at.saturating_sub(fire_at_ms) > prompt && seen::is_calm(case, fire_at_ms, at);
+            let late =
+                !may_be_late && at.saturating_sub(fire_at_ms) > prompt && seen::is_calm(case, fire_at_ms, at);
             if at < fire_at_ms || late {
                 let text = format!("{id}/{execution}: a timer for {fire_at_ms} fires at {at}");
                 violations.push(broken("I8", text));
@@ -132,7 +134,7 @@ pub(super) fn executions_follow_each_other(case: &Case) -> Vec<Violation> {
 
 /// I9: the outcome of a child that its parent recorded is the one that the child ended with.
 pub(super) fn a_parent_is_told_the_outcome(case: &Case) -> Vec<Violation> {
-    if seen::has_deletions(&case.evidence) {
+    if seen::has_deletions(case) {
         return Vec::new();
     }
     each(case, |id, execution, history, violations| {
@@ -164,9 +166,49 @@ pub(super) fn a_parent_is_told_the_outcome(case: &Case) -> Vec<Violation> {
     })
 }
 
+/// S17: a child that its parent was told of began with the input that its parent gave it. The start of a
+/// child carries the life of its parent: one that a former instance of the id sent is not given to a later
+/// one.
+pub(super) fn a_child_has_the_input_of_its_parent(case: &Case) -> Vec<Violation> {
+    each(case, |id, execution, history, violations| {
+        for event in history {
+            let (Some(source), true) = (event.source_event_id, is_answer_of_child(&event.kind)) else {
+                continue;
+            };
+            let Some(child) = child_of(history, id, source).and_then(|id| case.records.instances.get(&id))
+            else {
+                continue;
+            };
+            let (given, begun) = (input_of_child(history, source), first_input(child));
+            if begun.is_some() && begun != given && is_for(child, id, execution, source) {
+                let child = &child.state.instance;
+                let text =
+                    format!("{id}/{execution} #{source} gives {child} {given:?}; it began with {begun:?}");
+                violations.push(broken("S17", text));
+            }
+        }
+    })
+}
+
+/// Returns the input that an event gave a child.
+fn input_of_child(history: &[Event], source: u64) -> Option<&str> {
+    history.iter().find(|event| event.event_id == source).and_then(|event| match &event.kind {
+        EventKind::SubOrchestrationScheduled { input, .. } => Some(input.as_str()),
+        _ => None,
+    })
+}
+
+/// Returns the input that an instance began with; `None` if its first execution was removed.
+fn first_input(instance: &InstanceRecords) -> Option<&str> {
+    match &instance.executions.get(&1)?.first()?.kind {
+        EventKind::OrchestrationStarted { input, .. } => Some(input.as_str()),
+        _ => None,
+    }
+}
+
 /// I9: of all starts under one id, one has the instance; the others are told that the id is taken.
 pub(super) fn a_child_has_one_parent(case: &Case) -> Vec<Violation> {
-    if seen::has_deletions(&case.evidence) {
+    if seen::has_deletions(case) {
         return Vec::new();
     }
     each(case, |id, execution, history, violations| {
@@ -192,7 +234,7 @@ fn is_whole(child: &InstanceRecords) -> bool {
 
 /// F25: an orchestration that the code started without waiting for it exists.
 pub(super) fn detached_orchestrations_exist(case: &Case) -> Vec<Violation> {
-    if seen::has_deletions(&case.evidence) {
+    if seen::has_deletions(case) {
         return Vec::new();
     }
     each(case, |id, execution, history, violations| {

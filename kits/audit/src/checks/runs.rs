@@ -48,7 +48,7 @@ fn is_builtin(event: &Event) -> bool {
 /// Effects: without a fault nothing runs twice; with faults, at most once more for each that can concern the
 /// process of the run before.
 pub(super) fn nothing_runs_twice_without_a_fault(case: &Case) -> Vec<Violation> {
-    if seen::has_deletions(&case.evidence) {
+    if seen::has_deletions(case) {
         return Vec::new();
     }
     let (runs, faults) = (seen::runs(&case.evidence), seen::faults(&case.evidence));
@@ -76,7 +76,8 @@ pub(super) fn nothing_runs_twice_without_a_fault(case: &Case) -> Vec<Violation> 
 }
 
 /// Tells whether a fault can be the reason why an activity runs again. Calls that fail or lose their answer
-/// are made again, so they are none.
+/// are made again, so they are none; the clocks of workers decide nothing (A12); and leases outlast a sleep
+/// of the machine that all processes run on (S16).
 fn is_cause(seen: &seen::SeenFault<'_>, former: &seen::SeenRun<'_>, next: &seen::SeenRun<'_>) -> bool {
     let repeats = match seen.fault.kind {
         FaultKind::Killed
@@ -88,7 +89,7 @@ fn is_cause(seen: &seen::SeenFault<'_>, former: &seen::SeenRun<'_>, next: &seen:
         | FaultKind::Misled
         | FaultKind::StoreKilled
         | FaultKind::Released => true,
-        FaultKind::Failed | FaultKind::Unanswered | FaultKind::Stepped => false,
+        FaultKind::Failed | FaultKind::Unanswered | FaultKind::Stepped | FaultKind::Slept => false,
     };
     repeats
         && seen.fault.concerns(&former.run.process)
@@ -100,8 +101,8 @@ fn is_cause(seen: &seen::SeenFault<'_>, former: &seen::SeenRun<'_>, next: &seen:
 const EXCUSE_US: u64 = 10_000_000;
 
 /// I12: a delivery counts if its process died of it, or never learned of it. A process that was paused
-/// excuses its deliveries when it goes on. What a process without the code was given is left out: that counts
-/// if no live worker has the code.
+/// excuses its deliveries when it goes on, and one that drains gives them back, if it reaches the store in
+/// time. What a process without the code was given is left out: that counts if no live worker has the code.
 pub(super) fn deliveries_count_deaths_only(case: &Case) -> Vec<Violation> {
     let faults = seen::faults(&case.evidence);
     let runs = seen::runs(&case.evidence);
@@ -113,7 +114,8 @@ pub(super) fn deliveries_count_deaths_only(case: &Case) -> Vec<Violation> {
             | FaultKind::Stepped
             | FaultKind::Released
             | FaultKind::Failed
-            | FaultKind::Drained => false,
+            | FaultKind::Slept => false,
+            FaultKind::Drained => is_hindered(fault, &faults),
             FaultKind::Paused => fault.ended_us().saturating_add(EXCUSE_US) > seen.began_us,
             _ => true,
         };
@@ -126,9 +128,23 @@ pub(super) fn deliveries_count_deaths_only(case: &Case) -> Vec<Violation> {
     over.map(|seen| broken("I12", seen.run.to_string())).collect()
 }
 
+/// How long a process that drains may take to end.
+const DRAINS_US: u64 = 10_000_000;
+
+/// Tells whether a process that drains may not have reached the store in time to give its leases back.
+fn is_hindered(drain: &seen::SeenFault<'_>, faults: &[seen::SeenFault<'_>]) -> bool {
+    let Some(process) = drain.fault.process.as_deref() else { return false };
+    faults.iter().any(|seen| {
+        matches!(seen.fault.kind, FaultKind::Slow | FaultKind::Cut | FaultKind::Paused | FaultKind::Late)
+            && seen.fault.concerns(process)
+            && seen.began_us <= drain.began_us.saturating_add(DRAINS_US)
+            && seen.ended_us() >= drain.began_us
+    })
+}
+
 /// I7: an instance with a message that is due gets its turn soon, if all is well.
 pub(super) fn turns_are_prompt(case: &Case) -> Vec<Violation> {
-    let Some(watch) = case.terms.watch.as_ref().filter(|_| !seen::has_deletions(&case.evidence)) else {
+    let Some(watch) = case.terms.watch.as_ref().filter(|_| !seen::has_deletions(case)) else {
         return Vec::new();
     };
     let prompt = u64::try_from(case.terms.prompt.as_millis()).unwrap_or(u64::MAX);
@@ -149,7 +165,7 @@ pub(super) fn withdrawn_activities_do_not_begin(case: &Case) -> Vec<Violation> {
         for seen in runs.iter().filter(|seen| seen.run.key() == key) {
             let at_ms = began_ms.saturating_add(seen.began_us / 1_000);
             let is_late = at_ms > withdrawn_ms.saturating_add(prompt);
-            if is_late && seen::is_calm(case, withdrawn_ms, at_ms) && !seen::has_deletions(&case.evidence) {
+            if is_late && seen::is_calm(case, withdrawn_ms, at_ms) && !seen::has_deletions(case) {
                 let text = format!("{} begins at {at_ms}, it was withdrawn at {withdrawn_ms}", seen.run);
                 violations.push(broken("I9", text));
             }
@@ -216,7 +232,7 @@ pub(super) fn outlived_deliveries_are_excused(case: &Case) -> Vec<Violation> {
             FaultKind::Paused | FaultKind::Stepped | FaultKind::Failed | FaultKind::Released
         )
     });
-    if !only_pauses || seen::has_deletions(&case.evidence) {
+    if !only_pauses || seen::has_deletions(case) {
         return Vec::new();
     }
     let left = watch.outlived().into_iter();

@@ -86,8 +86,13 @@ pub(super) fn told(evidence: &Evidence) -> impl Iterator<Item = (u64, &Told)> {
     })
 }
 
-/// Tells whether a deletion was asked for: it may take other instances along, and their ids come back.
-pub(super) fn has_deletions(evidence: &Evidence) -> bool {
+/// Tells whether instances may have been deleted: it may take others along, and their ids come back.
+pub(super) fn has_deletions(case: &Case) -> bool {
+    case.terms.retention.is_some() || is_deletion_asked(&case.evidence)
+}
+
+/// Tells whether a client asked for a deletion.
+pub(super) fn is_deletion_asked(evidence: &Evidence) -> bool {
     asked(evidence).any(|(_, told)| matches!(told, Told::Deleted(_)))
 }
 

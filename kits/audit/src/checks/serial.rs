@@ -48,7 +48,7 @@ fn add<'a>(id: &'a str, instance: &'a InstanceRecords, all: &mut BTreeMap<Openin
 /// D29: of a serial session one activity runs at a time. A process that is stopped, or does not reach the
 /// store, may run on beside its successor.
 pub(super) fn one_activity_runs_at_a_time(case: &Case) -> Vec<Violation> {
-    if seen::has_deletions(&case.evidence) {
+    if seen::has_deletions(case) {
         return Vec::new();
     }
     let (runs, faults) = (seen::runs(&case.evidence), seen::faults(&case.evidence));
@@ -77,7 +77,7 @@ pub(super) fn one_activity_runs_at_a_time(case: &Case) -> Vec<Violation> {
 
 /// D29: the activities of a serial session begin in the order of scheduling.
 pub(super) fn activities_keep_their_order(case: &Case) -> Vec<Violation> {
-    if seen::has_deletions(&case.evidence) {
+    if seen::has_deletions(case) {
         return Vec::new();
     }
     let runs = seen::runs(&case.evidence);

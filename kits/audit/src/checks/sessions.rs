@@ -162,7 +162,7 @@ pub(super) fn a_drained_process_releases_its_sessions(case: &Case) -> Vec<Violat
         let has_drained = mine.iter().all(|seen| seen.fault.kind == FaultKind::Drained) && !mine.is_empty();
         let dead_ms = began_ms.saturating_add(entry.at_us / 1_000);
         for (seen, session) in each(&runs).filter(|(seen, _)| has_drained && seen.run.process == *process) {
-            if session.owner.is_some() && seen::has_deletions(&case.evidence) {
+            if session.owner.is_some() && seen::has_deletions(case) {
                 // It may have gone with its instance.
                 continue;
             }

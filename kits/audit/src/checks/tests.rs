@@ -2,6 +2,7 @@
 
 mod history;
 mod input;
+mod retention;
 mod runs;
 mod sessions;
 

@@ -37,8 +37,9 @@ impl Shadow {
     }
 
     /// A16: the oldest activity that a request may be given is the one that it is given, on a session or not.
+    /// A fetch that is dropped may have held an older one for a moment.
     pub(super) fn check_order(&mut self, request: &WorkRequest, lease: &WorkLease) {
-        let Some(life) = self.work.life_of(&lease.item) else { return };
+        let Some(life) = self.work.life_of(&lease.item).filter(|_| !self.has_drops) else { return };
         let now = lease.now_ms;
         let older = self.runnable(request, now).filter(|waiting| waiting.life < life);
         let older = older.min_by_key(|waiting| waiting.life);
@@ -55,7 +56,7 @@ impl Shadow {
     /// session can be claimed when the lease of its owner has ended.
     pub(super) fn check_idle(&mut self, request: &WorkRequest, now: u64) {
         let left = self.runnable(request, now).find(|waiting| waiting.since_ms.saturating_add(LEFT_MS) < now);
-        let Some(Waiting { key, session, since_ms, .. }) = left else { return };
+        let Some(Waiting { key, session, since_ms, .. }) = left.filter(|_| !self.has_drops) else { return };
         let was_claimed = session
             .zip(request.session.as_ref())
             .is_some_and(|(session, asked)| self.sessions.was_claimed_by_another(session, &asked.owner));

@@ -23,6 +23,8 @@ pub(super) struct SessionShadow {
     /// The actual ends of claims that were released.
     released: BTreeMap<(SessionKey, u64), u64>,
     pub(super) expired: Vec<ExpiredClaim>,
+    /// Whether fetches may have been dropped after they claimed a session, unseen.
+    pub(super) has_drops: bool,
 }
 
 /// Whether a watcher has seen an attachment of the session: only a later one is a move.
@@ -146,8 +148,10 @@ impl SessionShadow {
         let until_ms = after(now, asked.lock_timeout);
         let known = self.claims.get(key);
         let live = known.filter(|known| known.until_ms > now);
-        if *claim == Claim::Held {
-            let is_held = live.is_some_and(|known| known.epoch == *epoch && known.owner == asked.owner);
+        let is_held = live.is_some_and(|known| known.epoch == *epoch && known.owner == asked.owner);
+        // The claim of a fetch that was dropped stays if another fetch has used it meanwhile.
+        let is_unseen = !is_held && self.has_drops && *epoch > self.highest;
+        if *claim == Claim::Held && !is_unseen {
             if !is_held {
                 found.add(
                     "A1",
@@ -176,7 +180,7 @@ impl SessionShadow {
         }
         self.highest = self.highest.max(*epoch);
         self.prove(key, *epoch, &asked.owner, until_ms);
-        self.claims.entry(key.clone()).and_modify(|known| known.is_fresh = true);
+        self.claims.entry(key.clone()).and_modify(|known| known.is_fresh = *claim != Claim::Held);
         self.told_of_move(key, *epoch)
     }
 

@@ -215,6 +215,23 @@ fn claims(all: &[(&str, u64, Claim, u64)]) -> Vec<&'static str> {
 }
 
 #[test]
+fn a_claim_of_a_fetch_that_was_dropped_is_known_by_the_fetch_that_uses_it() {
+    let held = |drops: bool, later: Claim, epoch: u64| {
+        let mut shadow = Shadow::default();
+        if drops {
+            shadow.expect_drops();
+        }
+        for (epoch, claim) in [(5, Claim::Held), (epoch, later)] {
+            shadow.sessions.granted(&asked("p"), &claimed(epoch, claim), &[], NOW, &mut shadow.found);
+        }
+        rules(&shadow)
+    };
+    assert_eq!(held(false, Claim::Held, 5), ["A1"], "no fetch can have made the claim");
+    assert!(held(true, Claim::Held, 5).is_empty());
+    assert_eq!(held(true, Claim::New, 6), ["A5"], "it was released while it was used");
+}
+
+#[test]
 fn a_session_with_two_owners_is_noticed() {
     let taken = || Claim::Taken { from: "p".to_owned() };
     assert!(claims(&[("p", 5, Claim::New, 0), ("p", 5, Claim::Held, 1)]).is_empty());
@@ -269,6 +286,23 @@ fn a_node_that_was_replaced_and_is_served_is_noticed() {
 fn watched(shadow: Shadow, later_ms: u64) -> Watch {
     let clock: Arc<dyn Clock> = Arc::new(VirtualClock::new(NOW + later_ms));
     Watch { shadow: Arc::new(Mutex::new(shadow)), ..Watch::new(clock) }
+}
+
+/// Makes a watch that found an instance gone, so many milliseconds after its end.
+pub(crate) fn a_deletion(ended_before_ms: Option<u64>, is_child: bool) -> Watch {
+    let mut shadow = leased();
+    let metadata = steadfast_core::ExecutionMetadata {
+        status: ended_before_ms.map(|_| "Completed".to_owned()),
+        orchestration_name: Some("Main".to_owned()),
+        parent_instance_id: is_child.then(|| "parent".to_owned()),
+        ..Default::default()
+    };
+    let commit = TurnCommit { metadata, ..TurnCommit::empty(1) };
+    shadow.committed(&LeaseToken::Turn("t".to_owned()), &commit, None, NOW);
+    shadow.turns.deleted_but(&["i".to_owned()].into(), NOW);
+    assert!(shadow.turns.deleted.is_empty(), "it is there");
+    shadow.turns.deleted_but(&BTreeSet::new(), NOW + ended_before_ms.unwrap_or(0));
+    watched(shadow, 300_000)
 }
 
 /// Makes a watch that saw a message wait for its turn, from 200 seconds on, for so many milliseconds.

@@ -14,7 +14,7 @@ use steadfast_store::{
 };
 
 use super::{
-    Found, TurnWait,
+    DeletedInstance, Found, TurnWait,
     lease::{Leases, after},
     sessions::Migration,
 };
@@ -36,7 +36,19 @@ pub(super) struct TurnShadow {
     pins: BTreeMap<(String, u64, Option<RunId>), Version>,
     /// The moves that executions are to be told of, with the lease that brought the message last.
     migrations: Vec<(Migration, Option<String>)>,
+    /// Whether fetches may have been dropped after they claimed a session, unseen: it moved, unseen.
+    pub(super) has_drops: bool,
     pub(super) waits: Vec<TurnWait>,
+    /// The instances that a turn has made.
+    made: BTreeMap<String, MadeInstance>,
+    pub(super) deleted: Vec<DeletedInstance>,
+}
+
+/// An instance as its commits tell of it.
+#[derive(Default)]
+struct MadeInstance {
+    is_child: bool,
+    ended_ms: Option<u64>,
 }
 
 /// What a lease holds.
@@ -213,7 +225,8 @@ impl TurnShadow {
     }
 
     fn is_expected_migration(&self, item: &WorkItem) -> bool {
-        self.migrations.iter().any(|(migration, _)| migration.is(item))
+        let is_move = matches!(item, WorkItem::SessionMigrated { .. });
+        is_move && self.has_drops || self.migrations.iter().any(|(migration, _)| migration.is(item))
     }
 
     /// Checks that a lease leaves no visible message behind.
@@ -235,6 +248,9 @@ impl TurnShadow {
     /// Checks that a lease brings the moves of sessions that its execution is to be told of.
     fn check_migrations(&mut self, lease: &TurnLease, found: &mut Found) {
         let TurnLease { instance, execution_id, messages, token, .. } = lease;
+        if self.has_drops {
+            return;
+        }
         for (migration, brought_by) in &mut self.migrations {
             if messages.iter().any(|message| migration.is(&message.item)) {
                 *brought_by = Some(token.as_str().to_owned());
@@ -262,6 +278,7 @@ impl TurnShadow {
         }
         self.migrations.retain(|(_, brought_by)| brought_by.as_deref() != Some(token.as_str()));
         self.freed.insert(instance.clone(), now);
+        self.note_life(&instance, commit, now);
         let run = run.and_then(|committed| committed.run);
         self.latest.insert((instance.clone(), commit.execution_id), run);
         let place = (instance.clone(), commit.execution_id, run);
@@ -279,6 +296,28 @@ impl TurnShadow {
             self.send(message, due_ms);
         }
         Some(instance)
+    }
+
+    fn note_life(&mut self, instance: &str, commit: &TurnCommit, now: u64) {
+        if commit.metadata.orchestration_name.is_some() {
+            self.made.entry(instance.to_owned()).or_default();
+        }
+        let Some(made) = self.made.get_mut(instance) else { return };
+        made.is_child |= commit.metadata.parent_instance_id.is_some();
+        if commit.ends_instance() {
+            made.ended_ms.get_or_insert(now);
+        }
+    }
+
+    /// Notes which instances are gone, of those that turns have made.
+    pub(super) fn deleted_but(&mut self, kept: &BTreeSet<String>, at_ms: u64) {
+        let gone = self.made.extract_if(.., |instance, _| !kept.contains(instance));
+        self.deleted.extend(gone.map(|(instance, MadeInstance { is_child, ended_ms })| DeletedInstance {
+            instance,
+            at_ms,
+            ended_ms,
+            is_child,
+        }));
     }
 
     pub(super) fn renewed(&mut self, token: &LeaseToken, by: Duration, now: u64, found: &mut Found) {

@@ -199,4 +199,11 @@ const TURN: &[Mutant] = &[
         find: "self.routes.remove(&instance);",
         replace: "",
     },
+    Mutant {
+        name: "a_child_begins_for_a_former_life_of_its_parent",
+        clause: "S17",
+        file: "turn.rs",
+        find: "if self.begins_for_former_life(&instance,",
+        replace: "if false && self.begins_for_former_life(&instance,",
+    },
 ];

@@ -23,7 +23,7 @@ impl Story {
         let mut programs = Programs::of(seed);
         let workers = (0..1 + dice.below(3)).map(|number| worker(&mut dice, number)).collect::<Vec<_>>();
         let instances: Vec<_> = (0..1 + dice.below(6))
-            .map(|_| Instance { at: millis(&mut dice, 0, 20_000), program: programs.next() })
+            .map(|_| Instance { at: millis(&mut dice, 0, 20_000), program: programs.next(), is_large: false })
             .collect();
         let count = match dice.below(10) {
             0 => 0,

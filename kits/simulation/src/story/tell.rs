@@ -38,6 +38,7 @@ impl Display for Worker {
             tags,
             parks,
             older_engine,
+            retains,
         } = self;
         write!(f, "{turns} turns, {work} activities, {sessions} sessions, {warm} warm")?;
         if *named {
@@ -57,6 +58,9 @@ impl Display for Worker {
         }
         if *older_engine {
             write!(f, ", runs older engines only")?;
+        }
+        if let Some(retains) = retains {
+            write!(f, ", keeps what has ended for {retains:?}")?;
         }
         if !lacks.is_empty() {
             write!(f, ", lacks {}", lacks.join(" "))?;

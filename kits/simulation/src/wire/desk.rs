@@ -17,6 +17,19 @@ macro_rules! carried {
     }};
 }
 
+/// Carries a deletion to the store and its answer back. The watch looks at what is left.
+macro_rules! deleted {
+    ($wire:ident, $method:ident($($argument:expr),*)) => {{
+        let admin = $wire.admin_for(stringify!($method))?;
+        let delete = || async {
+            let answer = admin.$method($($argument),*).await;
+            $wire.inner.look_for_deleted().await;
+            answer
+        };
+        $wire.carry(Passage::removes(stringify!($method)), delete).await
+    }};
+}
+
 #[async_trait]
 impl ProviderAdmin for Wire {
     async fn list_instances(&self) -> Result<Vec<String>, ProviderError> {
@@ -80,7 +93,7 @@ impl ProviderAdmin for Wire {
         ids: &[String],
         force: bool,
     ) -> Result<DeleteInstanceResult, ProviderError> {
-        carried!(self, removes, delete_instances_atomic(ids, force))
+        deleted!(self, delete_instances_atomic(ids, force))
     }
 
     async fn get_instance_tree(&self, instance_id: &str) -> Result<InstanceTree, ProviderError> {
@@ -92,14 +105,14 @@ impl ProviderAdmin for Wire {
         instance_id: &str,
         force: bool,
     ) -> Result<DeleteInstanceResult, ProviderError> {
-        carried!(self, removes, delete_instance(instance_id, force))
+        deleted!(self, delete_instance(instance_id, force))
     }
 
     async fn delete_instance_bulk(
         &self,
         filter: InstanceFilter,
     ) -> Result<DeleteInstanceResult, ProviderError> {
-        carried!(self, removes, delete_instance_bulk(filter.clone()))
+        deleted!(self, delete_instance_bulk(filter.clone()))
     }
 
     async fn prune_executions(

@@ -29,6 +29,7 @@ impl World<'_> {
                 if let Some(seat) = self.seats.get_mut(number) {
                     seat.host.woke_after(slept);
                     seat.frozen = seat.frozen.saturating_sub(1);
+                    seat.asleep = seat.asleep.saturating_sub(1);
                     self.journal.note(Noted::World(format!("the machine of worker {number} wakes")));
                 }
             }
@@ -47,12 +48,16 @@ impl World<'_> {
                 }
                 self.journal.note(Noted::World("the disk has room again".to_owned()));
             }
+            Act::ReturnHistories => {
+                self.ground.machine().into_iter().for_each(Machine::return_histories);
+                self.journal.note(Noted::World("the disk returns histories again".to_owned()));
+            }
             Act::KillGhost(id) => self.ghosts.get(&id).iter().for_each(|ghost| ghost.process.life().end()),
             Act::Hasten(number) => {
                 self.seats.get(number).iter().for_each(|seat| seat.line.slow(Duration::ZERO));
             }
             Act::Instance(number) => match self.client_place() {
-                Ok(place) => self.client.spawn(client::start(&place, number)),
+                Ok(place) => self.client.spawn(client::start(&place, number, self.story.input_of(number))),
                 Err(error) => self.journal.note(Noted::World(format!("the client has no store: {error}"))),
             },
         }
@@ -62,7 +67,8 @@ impl World<'_> {
     fn happen(&mut self, number: usize) -> std::io::Result<()> {
         let Some(event) = self.story.events.get(number) else { return Ok(()) };
         self.journal.note(Noted::World(event.what.to_string()));
-        crate::audit::note_faults(&self.journal, &event.what, |number| {
+        let is_one_machine = self.ground.machine().is_some();
+        crate::audit::note_faults(&self.journal, &event.what, is_one_machine, |number| {
             self.seats.get(number).map(|seat| format!("w{number}.{}", seat.starts))
         });
         match event.what.clone() {
@@ -84,7 +90,11 @@ impl World<'_> {
                 self.later(lasts, Act::MakeRoom);
             }
             Trouble::Slow(number, by, lasts) => {
-                self.seats.get(number).iter().for_each(|seat| seat.line.slow(by));
+                let until = self.time.now().saturating_add(lasts);
+                if let Some(seat) = self.seats.get_mut(number) {
+                    seat.line.slow(by);
+                    seat.slow_until = seat.slow_until.max(until);
+                }
                 self.later(lasts, Act::Hasten(number));
             }
             Trouble::Disturb(number, planned) => {
@@ -98,6 +108,10 @@ impl World<'_> {
             }
             Trouble::Twin(number, lasts) => return self.twin(number, lasts),
             Trouble::Disk(DiskTrouble::Power(back)) => return self.restart_machine(back),
+            Trouble::Disk(DiskTrouble::History(lasts, failure)) => {
+                self.ground.machine().into_iter().for_each(|machine| machine.lose_histories(failure));
+                self.later(lasts, Act::ReturnHistories);
+            }
             Trouble::Disk(trouble) => {
                 let machine = self.ground.machine();
                 machine.zip(trouble.fault()).into_iter().for_each(|(machine, fault)| machine.plan(fault));
@@ -121,7 +135,10 @@ impl World<'_> {
             Trouble::Delete(target) => self.client.spawn(client::delete(&place, target)),
             // A story that was cut down may have fewer instances.
             Trouble::StartAnew(number) if number >= self.story.instances.len() => {}
-            Trouble::StartAnew(number) => self.client.spawn(client::start_anew(&place, number)),
+            Trouble::StartAnew(number) => {
+                let input = self.story.input_of(number);
+                self.client.spawn(client::start_anew(&place, number, input));
+            }
             Trouble::Raise(target, name) => self.client.spawn(client::raise(&place, target, name)),
             Trouble::Enqueue(target, name) => self.client.spawn(client::enqueue(&place, target, name)),
             Trouble::Release(of, session) => self.client.spawn(client::release(&place, of, session)),
@@ -157,12 +174,17 @@ impl World<'_> {
         Ok(())
     }
 
-    /// Lets the machine of a worker sleep. If all processes are on it, nothing happens meanwhile.
+    /// Lets the machine of a worker sleep, and all processes on it. If all processes of the world are,
+    /// nothing happens meanwhile.
     fn sleep(&mut self, number: usize, lasts: Duration) {
         let Some(machine) = self.ground.machine() else {
+            self.seats.get_mut(number).into_iter().for_each(|seat| seat.asleep += 1);
+            for older in self.ghosts.values().filter(|ghost| ghost.seat == number) {
+                self.journal.fault(FaultKind::Paused, Some(&older.name), lasts);
+            }
             return self.freeze(number, lasts, Act::Wake(number, lasts));
         };
-        self.journal.fault(FaultKind::Paused, None, lasts);
+        self.journal.fault(FaultKind::Slept, None, lasts);
         self.time.move_to(self.time.now().saturating_add(lasts));
         machine.host().woke_after(lasts);
         // The store extends live leases by the sleep, which the watch does not follow.
@@ -198,8 +220,10 @@ impl World<'_> {
     }
 
     fn cut(&mut self, number: usize, lasts: Duration) {
-        if let Some(seat) = self.seats.get(number) {
+        let until = self.time.now().saturating_add(lasts);
+        if let Some(seat) = self.seats.get_mut(number) {
             seat.line.cut();
+            seat.cut_until = seat.cut_until.max(until);
             self.later(lasts, Act::Mend(number));
         }
     }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use steadfast::{SemverRange, TagFilter};
-use steadfast_audit::Life;
+use steadfast_audit::{FaultKind, Life};
 use steadfast_clock::SeededRandom;
 use steadfast_testing::program::ast::names;
 
@@ -92,10 +92,17 @@ impl World<'_> {
             *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(runtime);
         });
         self.journal.life(&name, Life::Started);
+        // The line outlives a process, and its trouble is that of the next one.
+        let now = self.time.now();
+        for (kind, until) in [(FaultKind::Slow, seat.slow_until), (FaultKind::Cut, seat.cut_until)] {
+            if until > now {
+                self.journal.fault(kind, Some(&name), until - now);
+            }
+        }
         self.capacity.insert(name.clone(), seat.worker.sessions);
         let lacks = seat.worker.lacks.iter().copied().chain([INTRUDER]).map(str::to_owned);
         self.lacks.insert(name.clone(), lacks.collect());
-        seat.running = Some(Running { name, process, runtime, is_stopping: false });
+        seat.running = Some(Running { name, seat: number, process, runtime, is_stopping: false });
         Ok(())
     }
 }
@@ -129,6 +136,7 @@ fn options(worker: &Worker) -> RuntimeOptions {
         max_warm_orchestrations: worker.warm,
         on_missing_handler: if worker.parks { OnMissingHandler::Park } else { OnMissingHandler::Fail },
         supported_replay_versions: worker.older_engine.then(older_engines),
+        retain_finished_for: worker.retains,
         // Found out by a thread otherwise.
         build_id: Some("simulated".to_owned()),
         ..RuntimeOptions::default()

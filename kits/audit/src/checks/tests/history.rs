@@ -158,7 +158,7 @@ fn an_execution_that_begins_with_another_input_is_noticed() {
 
 /// A parent that is told `told` of its child, which ended with `x`.
 fn family(told: &str) -> Case {
-    let (name, input) = ("Kid".to_owned(), String::new());
+    let (name, input) = ("Kid".to_owned(), "x".to_owned());
     let child = EventKind::SubOrchestrationScheduled { name, instance: "kid".to_owned(), input };
     let answer = EventKind::SubOrchestrationCompleted { result: told.to_owned() };
     let parent = vec![started(), (None, child), (Some(2), answer), completed("x")];
@@ -285,4 +285,30 @@ fn values_of_executions_that_a_client_removed_are_not_looked_for() {
     assert_eq!(found(state::values_are_those_of_the_history, &case), ["I2"]);
     case.evidence = Evidence::of(vec![at(1, Fact::Asked(Told::Pruned("i".to_owned())))]);
     assert!(found(state::values_are_those_of_the_history, &case).is_empty());
+}
+
+#[test]
+fn a_child_that_began_with_the_input_of_another_life_of_its_parent_is_noticed() {
+    let check = history::a_child_has_the_input_of_its_parent;
+    assert!(found(check, &family("x")).is_empty());
+    let mut case = family("x");
+    let kid = case.records.instances.get_mut("kid").expect("the child");
+    let first = kid.executions.get_mut(&1).and_then(|history| history.first_mut()).expect("its start");
+    if let EventKind::OrchestrationStarted { input, .. } = &mut first.kind {
+        *input = "of a former life".to_owned();
+    }
+    assert_eq!(found(check, &case), ["S17"]);
+}
+
+#[test]
+fn a_timer_of_an_instance_that_the_disk_did_not_return_may_be_late() {
+    let fires = |damaged: bool| {
+        let timer = (None, EventKind::TimerCreated { fire_at_ms: BEGAN_MS + 30_000 });
+        let fired = (Some(2), EventKind::TimerFired { fire_at_ms: BEGAN_MS + 30_000 });
+        let mut case = with(case(vec![begins("p")]), "i", 1, vec![started(), timer, fired]);
+        case.terms.damaged.extend(damaged.then(|| "i".to_owned()));
+        found(history::timers_fire_on_time, &case)
+    };
+    assert_eq!(fires(false), ["I8"]);
+    assert!(fires(true).is_empty());
 }

@@ -32,6 +32,7 @@ fn a_second_run_without_a_fault_is_noticed() {
     assert_eq!(twice(FaultKind::Paused, "p", 2), ["effects"], "too short");
     assert_eq!(twice(FaultKind::Failed, "p", 0), ["effects"], "a call that fails is made again");
     assert_eq!(twice(FaultKind::Stepped, "p", 0), ["effects"], "clocks do not matter");
+    assert_eq!(twice(FaultKind::Slept, "p", 40), ["effects"], "leases outlast a sleep of the machine");
 }
 
 #[test]
@@ -53,6 +54,20 @@ fn a_delivery_that_counts_without_a_death_is_noticed() {
     assert!(after(FaultKind::Paused, 90).is_empty(), "it is still paused");
     assert_eq!(after(FaultKind::Paused, 10), ["I12"]);
     assert_eq!(after(FaultKind::Slow, 10), ["I12"]);
+    assert_eq!(after(FaultKind::Slept, 90), ["I12"]);
+}
+
+#[test]
+fn a_delivery_of_a_process_that_drains_counts_if_it_does_not_reach_the_store_in_time() {
+    let second = Run { attempt: 2, ..run(1, "q") };
+    let drained = |slow_at: u64, process: &str| {
+        let slow = fault(slow_at, FaultKind::Slow, process, 10);
+        let entries = vec![slow, fault(30, FaultKind::Drained, "p", 1), began(60, &second)];
+        found(runs::deliveries_count_deaths_only, &case(entries))
+    };
+    assert!(drained(25, "p").is_empty());
+    assert_eq!(drained(25, "q"), ["I12"], "another process is slow");
+    assert_eq!(drained(1, "p"), ["I12"], "it was slow before");
 }
 
 #[test]
