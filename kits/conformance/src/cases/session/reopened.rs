@@ -60,7 +60,11 @@ async fn s13_a_reopened_session_waits_until_its_former_owner_has_detached_it(ben
     assert_eq!((shown.owner, shown.epoch, shown.locked_until_ms, shown.queued), (None, 0, 0, 1));
     let told = desk.renew(RenewSessions { held: vec![closed.clone()], ..renewal("A") }).await;
     assert_eq!((told.lost, told.renewed.len()), (vec![closed.clone()], 0));
-    assert_eq!(desk.release("A", &[closed.clone()]).await, [], "it was closed, and so is not released");
+    assert_eq!(
+        desk.release("A", std::slice::from_ref(&closed)).await,
+        [],
+        "it was closed, and so is not released"
+    );
     let lease = desk.fetched("B").await;
     assert!(attachment(&lease).epoch > closed.epoch);
     assert_eq!(lease.session.map(|session| session.claim), Some(Claim::New), "nobody owned it since");
