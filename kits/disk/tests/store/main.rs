@@ -11,7 +11,9 @@
 mod chain;
 mod commit;
 mod faults;
+mod lost_rows;
 mod machine;
+mod pages;
 mod power;
 mod processes;
 mod read;

@@ -15,6 +15,7 @@ use crate::link::error::DbResult;
 use crate::merge::request::Undo;
 use crate::verbs::message::NewMessage;
 use crate::verbs::torn::Removal;
+use crate::verbs::torn::lost::Visits;
 use crate::verbs::turn::{Fetched, SWEEP};
 use crate::verbs::worker::route::{ROUTED, is_routed, session_of};
 
@@ -96,7 +97,9 @@ impl Db<'_> {
     }
 
     fn lease_oldest_work(&self, request: &WorkRequest) -> DbResult<Option<LeasedWork>> {
+        let mut visits = Visits::of("fetch_work");
         while let Some(seq) = self.oldest_work(request)? {
+            visits.count(seq)?;
             if let Some(lease) = self.try_lease_work(seq, request)? {
                 return Ok(Some(lease));
             }
@@ -262,7 +265,10 @@ impl Db<'_> {
             Err(fault) => return Err(self.torn_fault(Queue::Worker, &[seq], None, fault)),
             Ok(row) => row,
         };
-        let Some(mut row) = row else { return Ok(None) };
+        let Some(mut row) = row else {
+            self.pass_over_lost_work(seq)?;
+            return Ok(None);
+        };
         let item = match read_text::<WorkItem>(&row.item) {
             Ok(item) => item,
             Err(error) => {
