@@ -17,4 +17,5 @@ mod pages;
 mod power;
 mod processes;
 mod read;
+mod restored;
 mod room;

@@ -55,6 +55,7 @@ struct WorkRow {
     traceparent: Option<String>,
     /// The time since which the activity can be leased.
     since: i64,
+    is_ready: bool,
 }
 
 const REMOVED: Removal = Removal { remove: sql!("work/delete"), give_up: sql!("torn/work/instead/of_one") };
@@ -265,7 +266,7 @@ impl Db<'_> {
             Err(fault) => return Err(self.torn_fault(Queue::Worker, &[seq], None, fault)),
             Ok(row) => row,
         };
-        let Some(mut row) = row else {
+        let Some(mut row) = row.filter(|row| row.is_ready) else {
             self.pass_over_lost_work(seq)?;
             return Ok(None);
         };
@@ -276,9 +277,10 @@ impl Db<'_> {
                     self.pass_over_unreadable_work(&row, &error)?;
                     return Ok(None);
                 };
-                if restored.tag != row.tag {
+                if (restored.session, &restored.tag) != (row.session, &row.tag) {
                     // Another request may accept it.
-                    self.work_is_ready(row.session, &restored.tag)?;
+                    self.work_is_ready(row.session, &row.tag)?;
+                    self.work_is_ready(restored.session, &restored.tag)?;
                     return Ok(None);
                 }
                 (row.attempts, row.traceparent) = (restored.attempts, restored.traceparent);
@@ -453,6 +455,7 @@ fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<WorkRow> {
         item: text_of(row, 5)?,
         traceparent: text_or_none(row, 6)?,
         since: row.get(7)?,
+        is_ready: row.get::<_, i64>(8)? == 1,
     })
 }
 

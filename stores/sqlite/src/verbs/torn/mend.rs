@@ -237,7 +237,7 @@ fn drop_useless(connection: &Connection, looks: &Looks, step: Step) {
 }
 
 /// Lists the generations of a queue whose tables were left behind.
-fn generations(connection: &Connection, queue: Queue) -> DbResult<Vec<i64>> {
+pub(super) fn generations(connection: &Connection, queue: Queue) -> DbResult<Vec<i64>> {
     let prefix = left_behind_prefix(queue);
     let mut statement = connection.prepare_cached(sql!("torn/mend/generations"))?;
     let names = statement.query_map([format!("{prefix}*")], |row| row.get::<_, String>(0))?;
