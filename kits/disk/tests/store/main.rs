@@ -11,8 +11,11 @@
 mod chain;
 mod commit;
 mod faults;
+mod lost_rows;
 mod machine;
+mod pages;
 mod power;
 mod processes;
 mod read;
+mod restored;
 mod room;

@@ -16,6 +16,7 @@
 //! is torn, or one that grows beside it: the queue gets a new table (`mend`).
 
 pub(crate) mod look;
+pub(crate) mod lost;
 pub(crate) mod mend;
 pub(crate) mod source;
 

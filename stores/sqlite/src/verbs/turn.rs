@@ -9,10 +9,11 @@ use steadfast_store::rules::{ended_turn_lease, no_such_lease, tell_of_strays};
 use steadfast_store::{Abandon, Attempt, LeaseToken, MAX_TURN_MESSAGES, Message, Queue, RunId, WorkerId};
 
 use crate::link::db::{Db, sql, text_of, unsigned};
-use crate::link::error::{DbResult, is_torn};
+use crate::link::error::{DbResult, damaged, is_torn};
 use crate::merge::request::Undo;
 use crate::verbs::message::MessageRow;
 use crate::verbs::torn::Removal;
+use crate::verbs::torn::lost::Visits;
 
 /// Bounds the rows that one fetch moves because their time has come; the next fetch moves the next ones.
 pub(crate) const SWEEP: i64 = 256;
@@ -120,7 +121,11 @@ impl Db<'_> {
         filter: Option<&DispatcherCapabilityFilter>,
         asks: Option<&WorkerId>,
     ) -> DbResult<Option<LeasedTurn>> {
-        while let Some(Ready { key, pin, .. }) = self.oldest_ready(filter, asks)? {
+        let (mut visits, mut last) = (Visits::of("fetch_turn"), None);
+        while let Some(Ready { head, key, pin }) = self.oldest_ready(filter, asks)? {
+            if last.replace(key) == Some(key) {
+                visits.count((key, head, self.number(sql!("turn/ready/left"), [key])?))?;
+            }
             if let Some(lease) = self.try_lease(key, lock_timeout)? {
                 if pin < 0 {
                     self.clear_refusal(key)?;
@@ -280,7 +285,9 @@ impl Db<'_> {
     /// instance does not exist and its messages are dropped, or they wait for a delayed start, or they cannot
     /// be read.
     fn try_lease(&self, key: i64, lock_timeout: std::time::Duration) -> DbResult<Option<LeasedTurn>> {
-        let Some((instance, name, version, execution)) = self.identity_row(key)? else { return Ok(None) };
+        // An index has the instance, so its row is torn.
+        let (instance, name, version, execution) =
+            self.identity_row(key)?.ok_or_else(|| damaged("fetch_turn"))?;
         match self.footing(key, name.is_some())? {
             Footing::Firm => {}
             Footing::WaitsForStart => {

@@ -15,6 +15,7 @@ use crate::link::error::DbResult;
 use crate::merge::request::Undo;
 use crate::verbs::message::NewMessage;
 use crate::verbs::torn::Removal;
+use crate::verbs::torn::lost::Visits;
 use crate::verbs::turn::{Fetched, SWEEP};
 use crate::verbs::worker::route::{ROUTED, is_routed, session_of};
 
@@ -54,6 +55,7 @@ struct WorkRow {
     traceparent: Option<String>,
     /// The time since which the activity can be leased.
     since: i64,
+    is_ready: bool,
 }
 
 const REMOVED: Removal = Removal { remove: sql!("work/delete"), give_up: sql!("torn/work/instead/of_one") };
@@ -96,7 +98,9 @@ impl Db<'_> {
     }
 
     fn lease_oldest_work(&self, request: &WorkRequest) -> DbResult<Option<LeasedWork>> {
+        let mut visits = Visits::of("fetch_work");
         while let Some(seq) = self.oldest_work(request)? {
+            visits.count(seq)?;
             if let Some(lease) = self.try_lease_work(seq, request)? {
                 return Ok(Some(lease));
             }
@@ -262,7 +266,10 @@ impl Db<'_> {
             Err(fault) => return Err(self.torn_fault(Queue::Worker, &[seq], None, fault)),
             Ok(row) => row,
         };
-        let Some(mut row) = row else { return Ok(None) };
+        let Some(mut row) = row.filter(|row| row.is_ready) else {
+            self.pass_over_lost_work(seq)?;
+            return Ok(None);
+        };
         let item = match read_text::<WorkItem>(&row.item) {
             Ok(item) => item,
             Err(error) => {
@@ -270,9 +277,10 @@ impl Db<'_> {
                     self.pass_over_unreadable_work(&row, &error)?;
                     return Ok(None);
                 };
-                if restored.tag != row.tag {
+                if (restored.session, &restored.tag) != (row.session, &row.tag) {
                     // Another request may accept it.
-                    self.work_is_ready(row.session, &restored.tag)?;
+                    self.work_is_ready(row.session, &row.tag)?;
+                    self.work_is_ready(restored.session, &restored.tag)?;
                     return Ok(None);
                 }
                 (row.attempts, row.traceparent) = (restored.attempts, restored.traceparent);
@@ -447,6 +455,7 @@ fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<WorkRow> {
         item: text_of(row, 5)?,
         traceparent: text_or_none(row, 6)?,
         since: row.get(7)?,
+        is_ready: row.get::<_, i64>(8)? == 1,
     })
 }
 

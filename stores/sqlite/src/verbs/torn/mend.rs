@@ -19,6 +19,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use steadfast_store::{ProviderError, ProviderErrorKind, Queue};
 use tokio::sync::Mutex;
 
+use self::replace::LeftBehind;
 use super::PastTorn;
 use super::look::look_at;
 use super::source::left_behind_prefix;
@@ -216,17 +217,26 @@ impl Step {
     }
 }
 
-/// Drops the tables of a queue that earlier steps have left behind, if each can be read whole and no row
-/// names it: the disk that failed is well. What goes wrong here is tried again after the next step.
+/// Drops the tables of a queue that earlier steps have left behind, if each can be read whole and is the
+/// source of no row: the disk that failed is well. What goes wrong here is tried again after the next step.
 fn drop_useless(connection: &Connection, looks: &Looks, step: Step) {
     let dropped = || -> DbResult<()> {
         let Some(fresh) = looks.fresh()? else { return Ok(()) };
-        for generation in generations(&fresh, step.queue)? {
-            if generation <= step.generation && replace::can_be_read(&fresh, step.queue, generation) {
-                let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
-                Db::new(connection, step.now).drop_left_behind(step.queue, generation)?;
-                transaction.commit()?;
+        let mut tables = generations(&fresh, step.queue)?;
+        tables.sort_unstable();
+        let mut needed = Vec::new();
+        for generation in tables.into_iter().rev() {
+            let table = LeftBehind::read(&fresh, step.queue, generation);
+            let is_source = needed.iter().any(|later: &LeftBehind| later.needs(generation));
+            let may_go = !is_source && table.can_be_read() && generation <= step.generation;
+            let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
+            let db = Db::new(connection, step.now);
+            if is_source || db.is_named(step.queue, generation)? {
+                needed.push(table);
+            } else if may_go {
+                db.drop_left_behind(step.queue, generation)?;
             }
+            transaction.commit()?;
         }
         Ok(())
     };
@@ -237,7 +247,7 @@ fn drop_useless(connection: &Connection, looks: &Looks, step: Step) {
 }
 
 /// Lists the generations of a queue whose tables were left behind.
-fn generations(connection: &Connection, queue: Queue) -> DbResult<Vec<i64>> {
+pub(super) fn generations(connection: &Connection, queue: Queue) -> DbResult<Vec<i64>> {
     let prefix = left_behind_prefix(queue);
     let mut statement = connection.prepare_cached(sql!("torn/mend/generations"))?;
     let names = statement.query_map([format!("{prefix}*")], |row| row.get::<_, String>(0))?;

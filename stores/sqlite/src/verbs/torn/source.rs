@@ -6,12 +6,14 @@
 use rusqlite::{OptionalExtension, Row, params};
 use steadfast_core::WorkItem;
 use steadfast_store::Queue;
-use steadfast_store::rules::{is_start, needs_no_code, read_text};
+use steadfast_store::rules::{is_start, needs_no_code, read_text, stored_tag};
 
 use super::look::UNREADABLE;
+use super::mend::generations;
 use crate::link::db::{Db, sql, text_of, text_or_none};
 use crate::link::error::{DbResult, is_io, kind_of};
 use crate::verbs::message::MessageRow;
+use crate::verbs::worker::route::WorkRoute;
 
 /// The row of a table that was left behind.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,6 +71,7 @@ pub(crate) struct RestoredWork {
     pub(crate) traceparent: Option<String>,
     pub(crate) attempts: u32,
     pub(crate) tag: String,
+    pub(crate) session: Option<i64>,
 }
 
 impl Db<'_> {
@@ -91,7 +94,8 @@ impl Db<'_> {
             };
             Ok((restored, found.get::<_, i64>(5)?))
         };
-        let Some((restored, dropped)) = self.read_source(&row.item, Queue::Orchestrator, columns, read)?
+        let Some((restored, dropped)) =
+            self.read_source(&row.item, Queue::Orchestrator, columns, read, |(restored, _)| &restored.item)?
         else {
             return Ok(None);
         };
@@ -117,17 +121,17 @@ impl Db<'_> {
 
     /// Makes an activity that stands in the place of a torn one that one again, if it can be read.
     pub(crate) fn restored_work(&self, seq: i64, key: i64, text: &str) -> DbResult<Option<RestoredWork>> {
-        let columns = "item, traceparent, attempts, tag";
-        let read = |found: &Row<'_>| {
-            Ok((text_of(found, 0)?, text_or_none(found, 1)?, found.get(2)?, found.get::<_, String>(3)?))
-        };
-        let Some((text, traceparent, attempts, tag)) =
-            self.read_source(text, Queue::Worker, columns, read)?
+        let columns = "item, traceparent, attempts";
+        let read = |found: &Row<'_>| Ok((text_of(found, 0)?, text_or_none(found, 1)?, found.get(2)?));
+        let Some((text, traceparent, attempts)) =
+            self.read_source(text, Queue::Worker, columns, read, |(text, ..)| text)?
         else {
             return Ok(None);
         };
         let Ok(item) = read_text::<WorkItem>(&text) else { return Ok(None) };
-        let WorkItem::ActivityExecute { instance, execution_id, id, .. } = &item else { return Ok(None) };
+        let WorkItem::ActivityExecute { instance, execution_id, id, tag, .. } = &item else {
+            return Ok(None);
+        };
         let own = self.one(sql!("torn/work/mend/identity"), [seq], |row| {
             Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
         })?;
@@ -136,23 +140,50 @@ impl Db<'_> {
         if name.as_ref() != Some(instance) || own != Some((execution, activity)) {
             return Ok(None);
         }
-        self.run(sql!("torn/work/mend/restore"), params![seq, text, traceparent, attempts, tag])?;
+        // Its session and its route are those of the row that stood in its place.
+        let Some(place) = self.place_with_tag(seq, stored_tag(tag.as_deref()))? else { return Ok(None) };
+        let WorkRoute { session, tag, route } = place;
+        let columns = params![seq, text, traceparent, attempts, tag, session, route];
+        self.run(sql!("torn/work/mend/restore"), columns)?;
         tell(Queue::Worker, instance);
-        Ok(Some(RestoredWork { item, traceparent, attempts, tag }))
+        Ok(Some(RestoredWork { item, traceparent, attempts, tag, session }))
     }
 
-    /// Reads columns of the row that a text names, beside the transaction. `None` if the text names none, or
-    /// if the row cannot be read.
+    /// Reads columns of the row that a text names, beside the transaction. If the text of that row names
+    /// another, or if it cannot be read, its source is older: a row has the same place in all tables that
+    /// were left behind. `None` if the text names none, or if no such row can be read.
     fn read_source<T>(
         &self,
         text: &str,
         queue: Queue,
         columns: &str,
-        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+        read: impl Fn(&Row<'_>) -> rusqlite::Result<T>,
+        text_of_row: impl Fn(&T) -> &str,
     ) -> DbResult<Option<T>> {
-        let Some(source) = TornSource::of(text).filter(|source| source.queue == queue) else {
-            return Ok(None);
-        };
+        let named = |text: &str| TornSource::of(text).filter(|source| source.queue == queue);
+        let Some(TornSource { mut generation, mut row, .. }) = named(text) else { return Ok(None) };
+        let mut older = generations(self.beside()?, queue)?;
+        older.sort_unstable();
+        while let Some(newest) = older.pop() {
+            if newest > generation {
+                continue;
+            }
+            let source = TornSource { queue, generation: newest, row };
+            let Some(found) = self.read_row_of(&source, columns, &read)? else { continue };
+            match named(text_of_row(&found)) {
+                None => return Ok(Some(found)),
+                Some(next) => (generation, row) = (next.generation, next.row),
+            }
+        }
+        Ok(None)
+    }
+
+    fn read_row_of<T>(
+        &self,
+        source: &TornSource,
+        columns: &str,
+        read: impl Fn(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> DbResult<Option<T>> {
         let statement = format!("SELECT {columns} FROM {} WHERE seq = ?1", source.table());
         // The table may have been dropped by hand.
         let Ok(mut statement) = self.beside()?.prepare(&statement) else { return Ok(None) };

@@ -59,7 +59,31 @@ pub(crate) fn is_routed(session: Option<i64>, tag: &str) -> bool {
     session.is_some_and(|session| session < 0) || tag.starts_with(ROUTED)
 }
 
+/// The columns of an activity that decide who is given it.
+pub(crate) struct WorkRoute {
+    pub(crate) session: Option<i64>,
+    pub(crate) tag: String,
+    pub(crate) route: Option<i64>,
+}
+
 impl Db<'_> {
+    /// Returns where an activity belongs if its plain tag is this one. One that is routed stays so, by the
+    /// same handler. `None` if there is no such activity.
+    pub(crate) fn place_with_tag(&self, seq: i64, tag: String) -> DbResult<Option<WorkRoute>> {
+        let place = self.one(sql!("route/work/place"), [seq], |row| {
+            Ok(WorkRoute { session: row.get(0)?, tag: row.get(1)?, route: row.get(2)? })
+        })?;
+        let Some(place) = place else { return Ok(None) };
+        let Some(id) = place.route else { return Ok(Some(WorkRoute { tag, ..place })) };
+        let Some(former) = self.route(id)?.filter(|route| route.tag != tag) else { return Ok(Some(place)) };
+        let route = self.route_number(HandlerKind::Activity, &former.needed, former.pin, &tag)?;
+        let (session, tag) = match session_of(place.session) {
+            Some(session) => (session, routed_tag(route)),
+            None => (-route, tag),
+        };
+        Ok(Some(WorkRoute { session: Some(session), tag, route: Some(route) }))
+    }
+
     pub(super) fn route(&self, id: i64) -> DbResult<Option<Route>> {
         self.one(sql!("route/show"), [id], Route::read)
     }

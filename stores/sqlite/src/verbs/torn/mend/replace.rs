@@ -8,7 +8,7 @@ use steadfast_store::{ProviderError, ProviderErrorKind, Queue};
 use super::stand_in::{MessageStandIn, WorkStandIn};
 use super::view::{IndexedMessage, IndexedWork, Listed};
 use super::{Mended, OPERATION, Step, generations, unreadable};
-use crate::link::db::{Db, sql};
+use crate::link::db::{Db, sql, text_of};
 use crate::link::error::{DbResult, REMEDY, damaged};
 use crate::verbs::set_aside::number_of;
 use crate::verbs::torn::source::{TornSource, left_behind, table_of};
@@ -233,35 +233,56 @@ impl Db<'_> {
         self.one(sql!("instance/name"), [key], |row| row.get(0))
     }
 
-    /// Drops a table that was left behind, if no row names it.
-    pub(super) fn drop_left_behind(&self, queue: Queue, generation: i64) -> DbResult<()> {
-        let table = left_behind(queue, generation);
-        let named = format!("% of {table})");
+    /// Tells whether a row of the queue, or one that was set aside, names a table that was left behind.
+    pub(super) fn is_named(&self, queue: Queue, generation: i64) -> DbResult<bool> {
+        let named = format!("% of {})", left_behind(queue, generation));
         let queued = match queue {
             Queue::Orchestrator => sql!("torn/message/mend/named"),
             Queue::Worker => sql!("torn/work/mend/named"),
         };
-        let is_named =
-            self.number(queued, [&named])? == 1 || self.number(sql!("torn/mend/named_aside"), [&named])? == 1;
-        if is_named { Ok(()) } else { self.script(&format!("DROP TABLE {table}")) }
+        Ok(self.number(queued, [&named])? == 1 || self.number(sql!("torn/mend/named_aside"), [&named])? == 1)
+    }
+
+    pub(super) fn drop_left_behind(&self, queue: Queue, generation: i64) -> DbResult<()> {
+        self.script(&format!("DROP TABLE {}", left_behind(queue, generation)))
     }
 }
 
-/// Tells whether all of a table that was left behind can be read.
-pub(super) fn can_be_read(connection: &Connection, queue: Queue, generation: i64) -> bool {
-    let read = || -> rusqlite::Result<()> {
-        let mut statement =
-            connection.prepare(&format!("SELECT * FROM {}", left_behind(queue, generation)))?;
-        let columns = statement.column_count();
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            for column in 0..columns {
-                row.get_ref(column)?;
+/// A table that was left behind, with the generations that its rows name; `None` if not all of it can be
+/// read.
+pub(super) struct LeftBehind {
+    generation: i64,
+    named: Option<HashSet<i64>>,
+}
+
+impl LeftBehind {
+    pub(super) fn read(connection: &Connection, queue: Queue, generation: i64) -> Self {
+        let read = || -> rusqlite::Result<HashSet<i64>> {
+            let mut named = HashSet::new();
+            let select = format!("SELECT * FROM {}", left_behind(queue, generation));
+            let mut statement = connection.prepare(&select)?;
+            let (columns, item) = (statement.column_count(), statement.column_index("item")?);
+            let mut rows = statement.query([])?;
+            while let Some(row) = rows.next()? {
+                for column in 0..columns {
+                    row.get_ref(column)?;
+                }
+                named.extend(TornSource::of(&text_of(row, item)?).map(|source| source.generation));
             }
-        }
-        Ok(())
-    };
-    read().is_ok()
+            Ok(named)
+        };
+        Self { generation, named: read().ok() }
+    }
+
+    pub(super) fn can_be_read(&self) -> bool {
+        self.named.is_some()
+    }
+
+    /// Tells whether rows of this table have their source in an older one, or may have: a row that cannot be
+    /// read has the same place there.
+    pub(super) fn needs(&self, generation: i64) -> bool {
+        generation < self.generation && self.named.as_ref().is_none_or(|named| named.contains(&generation))
+    }
 }
 
 /// Parts the rows of a queue into those that are copied and those that others stand in the place of.
