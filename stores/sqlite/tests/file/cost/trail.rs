@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use steadfast_clock::VirtualClock;
 use steadfast_core::{SessionKey, TagFilter};
 use steadfast_sqlite::{SqliteOptions, SqliteProvider};
 use steadfast_store::{
@@ -60,8 +61,10 @@ async fn goes_on(store: &SqliteProvider, steps: &AtomicU64) -> u64 {
 async fn s20_an_owner_that_goes_on_does_not_touch_the_trails() {
     let (_folder, path) = place();
     let steps = Arc::new(AtomicU64::new(0));
-    let options = SqliteOptions { count_steps: Some(Arc::clone(&steps)), ..SqliteOptions::default() };
-    let store = open(&path, options).await;
+    // A request in a later millisecond takes a few steps more, to write the time of the file.
+    let clock = Arc::new(VirtualClock::new(1_000_000));
+    let count_steps = Some(Arc::clone(&steps));
+    let store = open(&path, SqliteOptions { clock, count_steps, ..SqliteOptions::default() }).await;
     for _ in 0..3 {
         goes_on(&store, &steps).await;
     }
