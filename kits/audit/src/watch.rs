@@ -577,7 +577,10 @@ impl Store for WatchedStore {
     ) -> Result<Vec<SessionRef>, ProviderError> {
         let answer = self.change(self.inner.release_sessions_because(owner, sessions, reason)).await;
         if let Ok(released) = &answer {
-            self.see(|shadow, now| shadow.sessions.released(owner, released, now, &mut shadow.found));
+            self.see(|shadow, now| {
+                shadow.sessions.released(owner, released, now, &mut shadow.found);
+                shadow.sessions.detached(owner, sessions, now);
+            });
         }
         answer
     }

@@ -14,6 +14,8 @@ use super::{ExpiredClaim, Found, lease::after};
 #[derive(Default)]
 pub(super) struct SessionShadow {
     claims: BTreeMap<SessionKey, ClaimShadow>,
+    /// The last claims of sessions that were closed: other processes wait for their ends (G41).
+    former: BTreeMap<SessionKey, ClaimShadow>,
     /// The end of each lease that was ever granted, unless it was released before.
     ends: BTreeMap<(SessionKey, u64), u64>,
     highest: u64,
@@ -88,10 +90,28 @@ impl SessionShadow {
         let is_held = claim.is_some_and(|claim| claim.until_ms > now && claim.owner == asked.owner);
         match (&asked.scope, claim) {
             (SessionScope::Only(keys), _) => (is_held && keys.contains(key)).then_some(0),
-            (SessionScope::Claim, None) => Some(0),
+            (SessionScope::Claim, None) => self.claimable_since(key, &asked.owner, now),
             (SessionScope::Claim, Some(_)) if is_held => Some(0),
             (SessionScope::Claim, Some(claim)) if claim.until_ms <= now => Some(claim.until_ms),
             (SessionScope::Claim, Some(_)) => None,
+        }
+    }
+
+    /// Tells since when a process can claim a session without an owner; `None` if its former owner must have
+    /// detached it before.
+    fn claimable_since(&self, key: &SessionKey, owner: &Owner, now: u64) -> Option<u64> {
+        let Some(former) = self.former.get(key) else { return Some(0) };
+        let is_own = former.owner == *owner || is_predecessor(&former.owner, owner);
+        if is_own { Some(0) } else { (former.until_ms <= now).then_some(former.until_ms) }
+    }
+
+    /// Ends the leases of closed sessions that their owner has detached.
+    pub(super) fn detached(&mut self, owner: &Owner, claims: &[SessionRef], now: u64) {
+        for claim in claims {
+            let former = self.former.get_mut(&claim.key).filter(|former| former.epoch == claim.epoch);
+            if let Some(former) = former.filter(|former| former.owner == *owner) {
+                former.until_ms = former.until_ms.min(now);
+            }
         }
     }
 
@@ -171,6 +191,10 @@ impl SessionShadow {
                 format!("{key:?} is claimed at {now} by {:?}; {owner:?} has it until {until}", asked.owner);
             found.add_unless_deleted("A5", text);
         }
+        if self.claimable_since(key, &asked.owner, now).is_none() {
+            let text = format!("{key:?} is claimed at {now} by {:?}, before its former owner", asked.owner);
+            found.add_unless_deleted("A9", text + " has detached it");
+        }
         if let Some(known) = known.filter(|known| known.until_ms <= now && !known.may_end) {
             let (key, epoch, since_ms) = (key.clone(), known.epoch, known.until_ms);
             self.expired.push(ExpiredClaim { key, epoch, since_ms, until_ms: now });
@@ -179,6 +203,7 @@ impl SessionShadow {
             found.add("A2", format!("{key:?} is claimed with epoch {epoch}, after {}", self.highest));
         }
         self.highest = self.highest.max(*epoch);
+        self.former.remove(key);
         self.prove(key, *epoch, &asked.owner, until_ms);
         self.claims.entry(key.clone()).and_modify(|known| known.is_fresh = *claim != Claim::Held);
         self.told_of_move(key, *epoch)
@@ -317,6 +342,7 @@ impl SessionShadow {
         self.open.remove(&key);
         if let Some(known) = self.claims.remove(&key) {
             self.released.insert((key.clone(), known.epoch), 0);
+            self.former.insert(key.clone(), known);
         }
         closed.insert(key);
     }
