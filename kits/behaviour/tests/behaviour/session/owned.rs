@@ -160,9 +160,9 @@ async fn is_open(stage: &Stage, instance: &str, id: &str) -> bool {
 
 /// Keeps `on_detach` at a gate, and remembers when it begins and ends.
 #[derive(Debug, Clone)]
-struct SlowToDetach {
-    gate: Gate,
-    told: Told,
+pub(crate) struct SlowToDetach {
+    pub(crate) gate: Gate,
+    pub(crate) told: Told,
 }
 
 #[async_trait::async_trait]

@@ -4,31 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::super::bench::{Told, takes_turn, troubled, turns};
+use super::super::owned::SlowToDetach;
 use super::{marks, named, plays, starts};
 use crate::workbench::{Gate, SECOND};
 use steadfast::ActivityContext;
-use steadfast::runtime::{DetachReason, Runtime, RuntimeOptions, Session, SessionHooks};
+use steadfast::runtime::{Runtime, RuntimeOptions, Session, SessionHooks};
 use steadfast_behaviour::{Faults, Stage, on_every_full_store};
 use steadfast_store::ProviderError;
-
-/// Keeps `on_detach` at a gate, and remembers when it has ended.
-#[derive(Debug, Clone)]
-struct SlowToDetach {
-    gate: Gate,
-    told: Told,
-}
-
-#[async_trait::async_trait]
-impl SessionHooks for SlowToDetach {
-    async fn on_attach(&self, session: &Session) {
-        self.told.on_attach(session).await;
-    }
-
-    async fn on_detach(&self, session: &Session, reason: DetachReason) {
-        self.gate.pass().await;
-        self.told.on_detach(session, reason).await;
-    }
-}
 
 /// Keeps `on_attach` at a gate.
 #[derive(Debug)]
