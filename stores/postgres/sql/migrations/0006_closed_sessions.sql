@@ -1,5 +1,5 @@
--- Sessions that were closed while their leases lasted: no other process claims such a session before its former
--- owner has detached it, should it be opened again.
+-- Sessions that were closed while their leases lasted: no other process claims such a session before its
+-- former owner has detached it, should it be opened again.
 
 -- The claims that were closed. A row is removed when the former owner has detached the session, and when the
 -- session is opened again.
@@ -13,6 +13,6 @@ CREATE TABLE {schema}.closed_sessions (
     PRIMARY KEY (instance_id, session_id)
 );
 
--- The epoch of the claim that was closed, if the lease in the row is that of the former owner. NULL as soon as
--- the session is claimed.
+-- The epoch of the claim that was closed, if the lease in the row is that of the former owner. NULL as soon
+-- as the session is claimed.
 ALTER TABLE {schema}.sessions ADD COLUMN closed_epoch BIGINT;
