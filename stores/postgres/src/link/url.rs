@@ -123,6 +123,7 @@ fn split_url(text: &str) -> Result<Split, String> {
         return Ok((text.to_owned(), Vec::new()));
     };
     let (mut theirs, mut ours, mut keys) = (Vec::new(), Vec::new(), BTreeSet::new());
+    let parts = parts_of(&text[..mark]);
     for pair in text[mark + 1..].split('&').filter(|pair| !pair.is_empty()) {
         let Some((key, value)) = pair.split_once('=') else {
             theirs.push(pair);
@@ -131,6 +132,11 @@ fn split_url(text: &str) -> Result<Split, String> {
         // The driver decodes keys too.
         let key = decoded(key).ok_or("the key of an option is not UTF-8")?;
         is_named_once(&mut keys, &key)?;
+        if let Some((_, place)) = parts.iter().find(|(part, _)| *part == key) {
+            return Err(format!(
+                "it names {key} twice, {place} and as the option {key}=: leave out one of them"
+            ));
+        }
         if is_ours(&key) {
             let value = decoded(value).ok_or_else(|| format!("the value of {key} is not UTF-8"))?;
             ours.push((key, value));
@@ -140,6 +146,24 @@ fn split_url(text: &str) -> Result<Split, String> {
     }
     let query = if theirs.is_empty() { String::new() } else { format!("?{}", theirs.join("&")) };
     Ok((format!("{}{query}", &text[..mark]), ours))
+}
+
+/// Lists the options that stand in front of the `?` of a URL, each with its place there.
+fn parts_of(address: &str) -> Vec<(&'static str, &'static str)> {
+    let rest = scheme_of(address).map_or(address, |(_, rest)| rest);
+    let (credentials, rest) = rest.split_once('@').unwrap_or(("", rest));
+    let (hosts, database) = rest.split_once('/').unwrap_or((rest, ""));
+    let user = credentials.split(':').next().unwrap_or_default();
+    // An address of IPv6 stands in brackets, and its colons are no ports.
+    let has_port = |host: &str| host.rsplit(']').next().is_some_and(|end| end.contains(':'));
+    let parts = [
+        ("user", "before the @", !user.is_empty()),
+        ("password", "before the @", credentials.contains(':')),
+        ("host", "behind the //", hosts.split(',').any(|host| !host.is_empty() && !host.starts_with(':'))),
+        ("port", "behind the host", hosts.split(',').any(has_port)),
+        ("dbname", "behind the /", !database.is_empty()),
+    ];
+    parts.into_iter().filter(|(.., is_there)| *is_there).map(|(part, place, _)| (part, place)).collect()
 }
 
 /// Decodes a key or a value of a URL. `None` if that is not UTF-8.
@@ -336,6 +360,12 @@ mod tests {
             ("postgres://h/d?application_name=a&application_name=b", "it names application_name twice"),
             ("host=h user=me sslmode=require sslmode=disable", "it names sslmode twice"),
             ("host=h user=me user=you", "it names user twice"),
+            ("postgres://me@h/d?user=you", "it names user twice, before the @ and as the option user="),
+            ("postgres://me:a@h/d?password=b", "it names password twice, before the @ and as the option"),
+            ("postgres://h/d?host=i", "it names host twice, behind the // and as the option host="),
+            ("postgres://h:1/d?port=2", "it names port twice, behind the host and as the option port="),
+            ("postgres://[::1]:1/d?port=2", "it names port twice, behind the host and as the option port="),
+            ("postgres://me@h/d?dbname=e", "it names dbname twice, behind the / and as the option dbname="),
             ("postgres://h/d?%63olour=red", "colour"),
             ("postgres://h/d?ssl%ffmode=require", "the key of an option is not UTF-8"),
             ("postgres://h/d?sslmode =require", "sslmode "),
