@@ -1,8 +1,8 @@
 //! The client, by which an application starts, signals, awaits, inspects and manages orchestrations.
 
 pub use steadfast_client::{
-    Client, ClientError, Explanation, InstanceHandle, LeakedSessions, Place, Through, Waiting,
-    WaitingActivity,
+    Client, ClientError, Explanation, InstanceHandle, LeakedSessions, OpenSession, Place, SessionObstacle,
+    Through, Waiting, WaitingActivity,
 };
 pub use steadfast_store::{
     Cursor, Envelope, ExecutionState, InstancePage, InstanceQuery, InstanceState, ListedHandler,

@@ -33,11 +33,11 @@ pub mod management {
 pub mod store {
     pub use steadfast_store::{
         Abandon, Appetite, Attempt, Claim, ClaimedSession, Cold, Committed, Envelope, Gauges, Held, History,
-        LeaseToken, ListedHandler, Message, NeededHandler, NewWork, OldestWaiting, Outcome, Owner, Queue,
-        Refusal, Refused, RenewSessions, RunId, SessionRef, SessionRequest, SessionScope, SessionsRenewed,
-        SetAside, Store, TurnCommit, TurnLease, TurnRequest, WITHDRAWN_KNOWN_FOR, WORKER_KEPT_FOR,
-        WORKER_LIVE_FOR, WaitFor, Waited, Warm, WorkLease, WorkRequest, WorkerId, WorkerInfo, WorkerProcess,
-        WorkerReport, WorkerSlots, store_of,
+        LeaseToken, ListedHandler, Message, NeededHandler, NewWork, NodeRegistration, NodeStart,
+        OldestWaiting, Outcome, Owner, Queue, Refusal, Refused, RenewSessions, RunId, SessionRef,
+        SessionRequest, SessionScope, SessionsRenewed, SetAside, Store, TurnCommit, TurnLease, TurnRequest,
+        WITHDRAWN_KNOWN_FOR, WORKER_KEPT_FOR, WORKER_LIVE_FOR, WaitFor, Waited, Warm, WorkLease, WorkRequest,
+        WorkerId, WorkerInfo, WorkerProcess, WorkerReport, WorkerSlots, store_of,
     };
 }
 

@@ -2,13 +2,15 @@
 
 mod text;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use steadfast_core::{Event, OpenKind, OpenOperation, SessionKey, open_operations};
+use steadfast_core::{
+    Event, EventKind, OpenKind, OpenOperation, SessionConcurrency, SessionKey, open_operations,
+};
 use steadfast_store::rules::{lists_activity, lists_orchestration};
 use steadfast_store::{
     ExecutionState, InstanceState, MAX_PAGE, NeededHandler, ProviderError, ProviderErrorKind, SessionInfo,
-    TurnState, WaitingStart, WorkPhase, WorkState, WorkerReport,
+    TurnState, WaitingStart, WorkPhase, WorkState, WorkerInfo, WorkerReport,
 };
 
 use crate::{Client, ClientError};
@@ -42,6 +44,8 @@ pub struct Explanation {
     pub waiting: Vec<Waiting>,
     /// How many operations there are beyond [`MAX_PAGE`].
     pub more: usize,
+    /// The sessions that the current execution has open, in the order of their ids, at most [`MAX_PAGE`].
+    pub sessions: Vec<OpenSession>,
     /// The instance runs and waits for no operation: its code awaits a future that is not durable, so no
     /// message can ever continue it. Cancel it. If the store cannot tell which timers the code has dropped,
     /// this becomes true only after those have fired.
@@ -123,10 +127,40 @@ pub struct WaitingActivity {
     pub session_info: Option<SessionInfo>,
     /// Which worker runs the activity, or why it waits.
     pub place: Place,
-    /// No live worker that accepts the tag, and serves sessions if the activity is on one, has the activity
-    /// registered. `false` also while a worker runs it, if no worker is live, or if the store keeps no rows
-    /// of workers.
+    /// No live worker that accepts the tag has the activity registered. `false` also while a worker runs it,
+    /// if no worker is live, or if the store keeps no rows of workers.
     pub is_unregistered: bool,
+    /// Why no worker takes the activity, if its session is what keeps it waiting.
+    pub obstacle: Option<SessionObstacle>,
+}
+
+/// A session that an instance has open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenSession {
+    /// The id of the session, as the orchestration knows it.
+    pub id: String,
+    /// Its owner and its lease. `None` if the store cannot tell.
+    pub info: Option<SessionInfo>,
+}
+
+/// Why no worker takes an activity of a session that could be leased otherwise.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SessionObstacle {
+    /// Live workers have the activity registered and accept its tag, but none of them takes work of sessions:
+    /// their `max_sessions_per_runtime` is 0, or they are drained.
+    NoWorkerTakesSessions,
+    /// The session is serial, and an activity that was scheduled earlier has not ended.
+    Behind {
+        /// The id of the history event that scheduled the earlier activity.
+        event_id: u64,
+    },
+    /// The worker that owns the session has stopped or reports no more, and its lease lasts.
+    OwnerIsGone {
+        /// The owner: a `worker_node_id`, or the id of a worker without one.
+        owner: String,
+        /// When the lease ends, in milliseconds since the Unix epoch: then any worker may claim the session.
+        until_ms: u64,
+    },
 }
 
 /// Where the work of an activity is.
@@ -183,10 +217,17 @@ impl Client {
         }
         let running = state.as_ref().filter(|state| state.status == ExecutionState::Running);
         let (mut waiting, mut more, mut stuck) = (Vec::new(), 0, false);
+        let mut sessions = Vec::new();
         if let Some(running) = running {
             let history = self.store.read_history(instance, Some(running.execution_id)).await?;
             let dropped = turn.as_ref().map_or(&[][..], |turn| &turn.dropped_timers);
-            (waiting, more) = self.waits(running, &history, dropped).await?;
+            let mut infos = BTreeMap::new();
+            (waiting, more) = self.waits(running, &history, dropped, &mut infos).await?;
+            for id in open_sessions(&history).into_iter().take(MAX_PAGE) {
+                let key = SessionKey::owned(instance, id);
+                self.read_session(&key, &mut infos).await?;
+                sessions.push(OpenSession { info: infos.remove(&key).flatten(), id: key.session_id });
+            }
             let watched = turn.iter().flat_map(|turn| &turn.watched).cloned();
             waiting.extend(watched.map(|session| Waiting::SessionMove { session }));
             stuck = waiting.is_empty() && !history.iter().any(Event::is_terminal);
@@ -208,6 +249,7 @@ impl Client {
             unregistered: None,
             waiting,
             more,
+            sessions,
             stuck,
             now_ms,
         };
@@ -234,11 +276,32 @@ impl Client {
             needed.filter(|needed| !live.iter().any(|worker| lists_orchestration(worker, needed, None)));
         for wait in &mut told.waiting {
             let Waiting::Activity(activity) = wait else { continue };
+            if !activity.waits() {
+                continue;
+            }
             let needed = NeededHandler { name: activity.name.clone(), version: None };
             let tag = activity.tag.as_deref();
+            let has_it =
+                |on_session| live.iter().any(|worker| lists_activity(worker, &needed, tag, on_session));
+            activity.is_unregistered = !has_it(false);
             let is_on_session = activity.session.is_some();
-            let has_it = live.iter().any(|worker| lists_activity(worker, &needed, tag, is_on_session));
-            activity.is_unregistered = activity.waits() && !has_it;
+            if activity.obstacle.is_none() && is_on_session && has_it(false) && !has_it(true) {
+                activity.obstacle = Some(SessionObstacle::NoWorkerTakesSessions);
+            } else if activity.obstacle.is_none() && !activity.is_unregistered {
+                activity.obstacle = activity.owner_that_is_gone(&workers, told.now_ms);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the row of a session, if it is not among those that were read.
+    async fn read_session(
+        &self,
+        key: &SessionKey,
+        infos: &mut BTreeMap<SessionKey, Option<SessionInfo>>,
+    ) -> Result<(), ClientError> {
+        if !infos.contains_key(key) {
+            infos.insert(key.clone(), known(self.store.session(key).await)?.flatten());
         }
         Ok(())
     }
@@ -250,6 +313,7 @@ impl Client {
         running: &InstanceState,
         history: &[Event],
         dropped: &[u64],
+        sessions: &mut BTreeMap<SessionKey, Option<SessionInfo>>,
     ) -> Result<(Vec<Waiting>, usize), ClientError> {
         let mut open = open_operations(&running.instance, history);
         open.retain(|operation| dropped.binary_search(&operation.event_id).is_err());
@@ -259,13 +323,10 @@ impl Client {
             true => known(self.store.work_of(&running.instance, running.execution_id).await)?,
             false => None,
         };
-        let mut sessions = BTreeMap::new();
         let mut waiting = Vec::new();
         for operation in open.into_iter().take(MAX_PAGE) {
-            if let OpenKind::Activity { session: Some(key), .. } = &operation.kind
-                && !sessions.contains_key(key)
-            {
-                sessions.insert(key.clone(), known(self.store.session(key).await)?.flatten());
+            if let OpenKind::Activity { session: Some(key), .. } = &operation.kind {
+                self.read_session(key, sessions).await?;
             }
             let status = match &operation.kind {
                 OpenKind::Child { instance, .. } => {
@@ -273,7 +334,7 @@ impl Client {
                 }
                 _ => None,
             };
-            waiting.push(wait_of(operation, work.as_deref(), &sessions, status));
+            waiting.push(wait_of(operation, work.as_deref(), sessions, status));
         }
         Ok((waiting, more))
     }
@@ -306,22 +367,27 @@ fn wait_of(
 ) -> Waiting {
     let OpenOperation { event_id, asked_at_ms, kind } = operation;
     match kind {
-        OpenKind::Activity { name, tag, session } => Waiting::Activity(Box::new(WaitingActivity {
-            event_id,
-            queued_at_ms: asked_at_ms,
-            name,
-            tag,
-            session_info: session.as_ref().and_then(|key| sessions.get(key).cloned().flatten()),
-            session,
-            place: match work {
+        OpenKind::Activity { name, tag, session } => {
+            let session_info = session.as_ref().and_then(|key| sessions.get(key).cloned().flatten());
+            let place = match work {
                 None => Place::Unknown,
                 Some(work) => match work.iter().find(|work| work.activity_id == event_id) {
                     Some(found) => Place::Queued(found.clone()),
                     None => Place::NotQueued,
                 },
-            },
-            is_unregistered: false,
-        })),
+            };
+            Waiting::Activity(Box::new(WaitingActivity {
+                event_id,
+                queued_at_ms: asked_at_ms,
+                name,
+                tag,
+                obstacle: earlier_in_line(event_id, session_info.as_ref(), work.unwrap_or_default()),
+                session_info,
+                session,
+                place,
+                is_unregistered: false,
+            }))
+        }
         OpenKind::Timer { fire_at_ms } => Waiting::Timer { event_id, asked_at_ms, fire_at_ms },
         OpenKind::Event { name } => Waiting::Event { event_id, asked_at_ms, name },
         OpenKind::Queue { name } => Waiting::Queue { event_id, asked_at_ms, name },
@@ -331,7 +397,58 @@ fn wait_of(
     }
 }
 
+/// Returns the ids of the sessions that an execution has open, in their order.
+fn open_sessions(history: &[Event]) -> BTreeSet<&str> {
+    let mut open = BTreeSet::new();
+    for event in history {
+        match &event.kind {
+            EventKind::SessionsCarried { sessions } => {
+                open.extend(sessions.iter().map(|session| session.session_id.as_str()));
+            }
+            EventKind::SessionOpened { session_id, .. } => {
+                open.insert(session_id.as_str());
+            }
+            EventKind::SessionClosed { session_id } => {
+                open.remove(session_id.as_str());
+            }
+            _ => {}
+        }
+    }
+    open
+}
+
+/// Returns the activity of a serial session that comes before another one, if the other could be leased
+/// otherwise.
+fn earlier_in_line(
+    event_id: u64,
+    session: Option<&SessionInfo>,
+    work: &[WorkState],
+) -> Option<SessionObstacle> {
+    let session = session.filter(|session| session.concurrency == SessionConcurrency::Serial)?;
+    let of_session = |work: &&WorkState| work.session.as_ref() == Some(&session.key);
+    let mut line = work.iter().filter(of_session);
+    let first = line.clone().map(|work| work.activity_id).min()?;
+    let own = line.find(|work| work.activity_id == event_id)?;
+    let is_behind = first < event_id && matches!(own.phase, WorkPhase::Waiting { .. });
+    is_behind.then_some(SessionObstacle::Behind { event_id: first })
+}
+
 impl WaitingActivity {
+    /// Returns the owner of the session if it has stopped or reports no more, while its lease lasts.
+    fn owner_that_is_gone(&self, workers: &[WorkerInfo], now_ms: u64) -> Option<SessionObstacle> {
+        let info = self.session_info.as_ref().filter(|info| info.locked_until_ms > now_ms)?;
+        let owner = info.owner.as_ref()?;
+        let is_owner = |worker: &&WorkerInfo| match owner.incarnation {
+            Some(_) => {
+                let process = &worker.report.process;
+                process.node.as_ref() == Some(&owner.id) && process.incarnation == owner.incarnation
+            }
+            None => worker.report.id.0 == owner.id,
+        };
+        workers.iter().find(is_owner).filter(|worker| !worker.is_live)?;
+        Some(SessionObstacle::OwnerIsGone { owner: owner.id.clone(), until_ms: info.locked_until_ms })
+    }
+
     /// Tells whether the activity waits for a worker.
     fn waits(&self) -> bool {
         match &self.place {

@@ -19,7 +19,7 @@ mod wait;
 
 pub use client::Client;
 pub use error::ClientError;
-pub use explain::{Explanation, Place, Waiting, WaitingActivity};
+pub use explain::{Explanation, OpenSession, Place, SessionObstacle, Waiting, WaitingActivity};
 pub use inspect::LeakedSessions;
 pub use instance::InstanceHandle;
 pub use through::Through;

@@ -21,7 +21,7 @@ use crate::dispatch::backoff::Backoff;
 use crate::dispatch::held::LeasedRow;
 use crate::dispatch::lease::Keeper;
 use crate::dispatch::owed::CountedLease;
-use crate::dispatch::{Lane, LaneSlot};
+use crate::dispatch::{Lane, LaneSlot, fetch_in_time, in_time};
 use crate::runtime::RuntimeShared;
 use crate::session::{self, Session, SessionAsk, WorkSession};
 use crate::upkeep::worker::Missing;
@@ -99,17 +99,19 @@ impl Lane for Activities {
         loop {
             let excused = self.shared.owed.excused();
             let mut ask = self.shared.sessions.ask(plan.session_lease.lasts, plan.clock.monotonic());
+            let poll = if ask.request.is_some() { plan.session_poll() } else { plan.poll };
             let request = WorkRequest {
                 worker_id: self.shared.worker_id(slot.index),
                 lock_timeout: plan.work_lease.lasts,
-                poll_timeout: if ask.request.is_some() { plan.session_poll() } else { plan.poll },
+                poll_timeout: poll,
                 tags: plan.tags.clone(),
                 session: ask.request.clone(),
                 worker: Some(self.shared.worker_row.id.clone()),
             };
+            let fetch = self.shared.store.fetch_work(request);
             let lease = tokio::select! {
                 biased;
-                lease = self.shared.store.fetch_work(request) => lease,
+                lease = fetch_in_time(&self.shared, "fetch_work", poll, fetch) => lease,
                 // The fetch should ask for other sessions now. Dropping the waiting fetch leaves nothing in
                 // the store.
                 () = ask.is_outdated(&*plan.clock) => continue,
@@ -258,16 +260,17 @@ enum Handed {
 impl RuntimeShared {
     /// Hands in the outcome of an activity, and tries again for as long as the lease can be renewed (G39):
     /// until the store takes the outcome, or says that the lease is lost, here or to the keeper, which then
-    /// cancels `lost`.
+    /// cancels `lost`. A call that is not answered is made again: of two calls the store takes one.
     async fn record_outcome(&self, token: &LeaseToken, outcome: Outcome, lost: &CancellationToken) -> Handed {
         let clock = &self.plan.clock;
         let began = clock.monotonic();
         let mut backoff = Backoff::new(self.seed);
         loop {
-            let error = match self.store.finish_work(token, outcome.clone()).await {
-                Ok(()) => return Handed::Taken,
-                Err(error) => error,
-            };
+            let error =
+                match in_time(self, "finish_work", self.store.finish_work(token, outcome.clone())).await {
+                    Ok(()) => return Handed::Taken,
+                    Err(error) => error,
+                };
             if error.kind == ProviderErrorKind::Withdrawn {
                 tracing::debug!(target: "steadfast::runtime", %error, "the activity was cancelled meanwhile");
                 return Handed::Withdrawn;

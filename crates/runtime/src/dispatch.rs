@@ -27,6 +27,10 @@ pub(crate) const ABANDON_TIME: Duration = Duration::from_secs(1);
 /// must not keep its task, which makes the call again.
 pub(crate) const STORE_PATIENCE: Duration = Duration::from_secs(60);
 
+/// The time to wait for the store is made of this many parts, and a pause of the process ends one of them: an
+/// answer that came meanwhile is still taken.
+const PARTS_OF_PATIENCE: u32 = 4;
+
 /// How long a slot waits after a fetch failed with an error that is not retryable.
 const PERMANENT_ERROR_PAUSE: Duration = Duration::from_millis(100);
 
@@ -200,11 +204,36 @@ pub(crate) async fn in_time<T>(
     operation: &str,
     call: impl Future<Output = Result<T, ProviderError>>,
 ) -> Result<T, ProviderError> {
+    within(shared, operation, STORE_PATIENCE, call).await
+}
+
+/// Waits for the answer to a fetch, which may itself wait for `poll`. A fetch that is given up leaves no
+/// lease behind.
+pub(crate) async fn fetch_in_time<T>(
+    shared: &RuntimeShared,
+    operation: &str,
+    poll: Duration,
+    fetch: impl Future<Output = Result<T, ProviderError>>,
+) -> Result<T, ProviderError> {
+    within(shared, operation, STORE_PATIENCE.saturating_add(poll), fetch).await
+}
+
+async fn within<T>(
+    shared: &RuntimeShared,
+    operation: &str,
+    patience: Duration,
+    call: impl Future<Output = Result<T, ProviderError>>,
+) -> Result<T, ProviderError> {
+    let given_up = async {
+        for _ in 0..PARTS_OF_PATIENCE {
+            shared.plan.clock.sleep(patience / PARTS_OF_PATIENCE).await;
+        }
+    };
     tokio::select! {
         biased;
         answer = call => answer,
-        () = shared.plan.clock.sleep(STORE_PATIENCE) => {
-            let text = format!("the store did not answer within {STORE_PATIENCE:?}");
+        () = given_up => {
+            let text = format!("the store did not answer within {patience:?}");
             Err(ProviderError::new(ProviderErrorKind::Unavailable, operation, text))
         }
     }

@@ -7,6 +7,7 @@ use steadfast_clock::{Clock, Random, SystemClock, SystemRandom};
 use steadfast_core::limits::{MAX_PAYLOAD_BYTES, MAX_SESSIONS_PER_ORCHESTRATION};
 use steadfast_core::replay::CarryForwardOverflow;
 use steadfast_core::{SemverRange, TagFilter};
+use steadfast_store::TRAIL_KEPT_FOR;
 
 use crate::observability::ObservabilityConfig;
 use crate::session::{SessionHooks, SessionRecoveryPolicy};
@@ -235,7 +236,7 @@ impl Default for RuntimeOptions {
             session_lock_renewal_buffer: Duration::from_secs(5),
             session_idle_timeout: Duration::from_secs(300),
             session_cleanup_interval: Duration::from_secs(300),
-            session_trail_retention: Duration::from_secs(7 * 24 * 60 * 60),
+            session_trail_retention: TRAIL_KEPT_FOR,
             max_sessions_per_runtime: 10,
             max_attached_sessions: None,
             session_untaken_after: None,

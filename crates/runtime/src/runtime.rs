@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use steadfast_client::Client;
 use steadfast_core::{BUILD_VERSION, EventKind};
-use steadfast_store::{LineThrottle, Provider, Store, store_of};
+use steadfast_store::{LineThrottle, NodeStart, Provider, Store, store_of};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -79,6 +79,8 @@ pub(crate) struct RuntimeShared {
     pub(crate) orchestrations: OrchestrationRegistry,
     pub(crate) activities: ActivityRegistry,
     pub(crate) plan: Plan,
+    /// The start to register under the node id of this process; `None` if it has none.
+    pub(crate) node_start: Option<NodeStart>,
     pub(crate) observability: ObservabilityHandle,
     /// Counts the slots that were restarted after a panic.
     pub(crate) slots_restarted: Counter,
@@ -228,8 +230,8 @@ impl Runtime {
         let client = Client::with_clock(Arc::clone(&watched), Arc::clone(&clock));
         let typed = store_of(watched, Arc::clone(&clock));
         let random = plan.random.draw();
-        let owner = session::first_owner(&*typed, &*clock, plan.node_id.as_deref(), random).await;
-        let sessions = Arc::new(LocalSessions::new(owner, plan.max_sessions));
+        let name = session::name_process(&*typed, &*clock, plan.node_id.as_deref(), random).await;
+        let sessions = Arc::new(LocalSessions::new(name.owner, plan.max_sessions));
         let shortest_lease = plan.turn_lease.lasts.min(plan.work_lease.lasts);
         let pulse = Pulse::start(Arc::clone(&clock), shortest_lease);
         let activities = with_builtins(&activities, clock, Arc::clone(&plan.random));
@@ -239,6 +241,7 @@ impl Runtime {
             client,
             orchestrations,
             activities,
+            node_start: name.start,
             observability,
             slots_restarted: Counter::default(),
             fetch_errors: LineThrottle::new(),

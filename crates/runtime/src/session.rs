@@ -47,6 +47,6 @@ pub use handle::Session;
 pub use hooks::{DetachReason, SessionHooks};
 pub(crate) use line::{HeadOfLine, stand_in_line, successors};
 pub use recover::SessionRecoveryPolicy;
-pub(crate) use register::{first_owner, keep_node};
+pub(crate) use register::{keep_node, name_process};
 pub(crate) use rises::SeenRises;
 pub(crate) use table::LocalSessions;

@@ -20,7 +20,7 @@ use steadfast_store::{ProviderError, TurnLease, TurnRequest};
 use crate::dispatch::held::LeasedRow;
 use crate::dispatch::lease::{Bound, Keeper};
 use crate::dispatch::owed::CountedLease;
-use crate::dispatch::{Lane, LaneSlot};
+use crate::dispatch::{Lane, LaneSlot, fetch_in_time};
 use crate::runtime::RuntimeShared;
 
 /// The lane of turns: fetches leases of instances and runs one turn for each.
@@ -53,7 +53,9 @@ impl Lane for Turns {
             warm: &self.shared.warm,
             worker: Some(&self.shared.worker_row.id),
         };
-        let lease = self.shared.store.fetch_turn(request).await?;
+        let lease =
+            fetch_in_time(&self.shared, "fetch_turn", plan.poll, self.shared.store.fetch_turn(request))
+                .await?;
         if lease.is_some() {
             self.shared.metrics().record_orch_dispatcher_items_fetched(1);
         }

@@ -15,11 +15,15 @@ use steadfast_core::{
 
 use crate::{
     Abandon, Appetite, Attempt, Cold, Envelope, History, LeaseToken, OrchestrationItem, Outcome, Owner,
-    Provider, ProviderAdmin, ProviderError, RenewSessions, SessionFetchConfig, SessionRequest, SessionScope,
-    Store, TurnCommit, TurnLease, TurnRequest, WorkRequest,
+    Provider, ProviderAdmin, ProviderError, ProviderErrorKind, RenewSessions, SessionFetchConfig,
+    SessionRequest, SessionScope, Store, TRAIL_KEPT_FOR, TurnCommit, TurnLease, TurnRequest, WorkRequest,
 };
 
 pub use adapter::Adapter;
+
+/// Bounds the steps in which one compatible clean-up removes old entries of trails: together they look at as
+/// many entries as trails keep, and what is left is removed by the next clean-up.
+const TRAIL_STEPS: usize = 100;
 
 #[async_trait]
 impl<S: Store> Provider for S {
@@ -184,7 +188,9 @@ impl<S: Store> Provider for S {
     }
 
     async fn cleanup_orphaned_sessions(&self, _idle_timeout: Duration) -> Result<usize, ProviderError> {
-        self.cleanup_sessions().await
+        let count = self.cleanup_sessions().await?;
+        clean_up_trails(self).await?;
+        Ok(count)
     }
 
     async fn enqueue_for_orchestrator(
@@ -216,6 +222,19 @@ impl<S: Store> Provider for S {
     async fn get_instance_stats(&self, instance: &str) -> Result<Option<SystemStats>, ProviderError> {
         self.stats(instance).await
     }
+}
+
+/// Removes old entries of the trails of a store that keeps trails.
+async fn clean_up_trails(store: &impl Store) -> Result<(), ProviderError> {
+    for _ in 0..TRAIL_STEPS {
+        match store.cleanup_session_trails(TRAIL_KEPT_FOR).await {
+            Ok(0) => break,
+            Ok(_) => {}
+            Err(error) if error.kind == ProviderErrorKind::Unsupported => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 fn compatible_item(lease: TurnLease) -> (OrchestrationItem, String, u32) {

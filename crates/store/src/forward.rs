@@ -158,7 +158,7 @@ macro_rules! forward_store {
             DeleteEnded delete_ended(ended_for: ::std::time::Duration, limit: u32)
                 -> $crate::DeleteInstanceResult;
             Gauges gauges() -> $crate::Gauges;
-            RegisterNode register_node(node_id: &str) -> u64;
+            RegisterNode register_node(start: &$crate::NodeStart) -> $crate::NodeRegistration;
             RenewSessions renew_sessions(request: $crate::RenewSessions) -> $crate::SessionsRenewed;
             ReleaseSessions release_sessions(owner: &$crate::Owner, sessions: &[$crate::SessionRef])
                 -> Vec<$crate::SessionRef>;

@@ -134,7 +134,8 @@ pub trait Provider: Any + Send + Sync {
     ) -> Result<usize, ProviderError>;
 
     /// Removes sessions whose lease has ended and that have no work, if they are shared or their instance
-    /// does not exist. Returns the number of removed sessions (S13).
+    /// does not exist. Returns the number of removed sessions (S13). A store that keeps trails of sessions
+    /// removes their entries that are older than [`TRAIL_KEPT_FOR`](crate::TRAIL_KEPT_FOR) too.
     async fn cleanup_orphaned_sessions(&self, idle_timeout: Duration) -> Result<usize, ProviderError>;
 
     /// Sends a message to an instance, now or after `delay` (S7, S9, S17).

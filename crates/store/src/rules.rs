@@ -17,12 +17,14 @@ mod worker;
 pub use commit::SessionEffect;
 pub use history::{events_of, history_after, holds_run, unreadable_history, unstorable_event};
 pub use instance::{behind_prefix, instance_page};
-pub use life::{CarriedLife, answers_start, bearer_of_life, carried_life};
+pub use life::{CarriedLife, answers_start, bearer_of_life, carried_life, is_rival};
 pub use message::{
     UNKNOWN, check_message, check_start, check_timer, fires_at_ms, is_start, needs_no_code, started_by,
     timers_of, to_json,
 };
-pub use session::{is_same_owner, lost_claims, session_key, stored_scope, superseded};
+pub use session::{
+    NewestStart, answer_to_start, is_same_owner, lost_claims, session_key, stored_scope, superseded,
+};
 pub use stray::{tell_of_former_lives, tell_of_strays};
 pub use tag::{stored_tag, stored_tags, tag_of};
 pub use unreadable::{UnreadableText, read_text};

@@ -8,10 +8,11 @@ use steadfast_core::{Event, SessionKey, SystemStats};
 
 use crate::{
     Abandon, Committed, DeleteInstanceResult, Envelope, Gauges, InstancePage, InstanceQuery, InstanceState,
-    LeaseToken, NewWork, OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, ProviderErrorKind,
-    Refusal, Refused, ReleaseReason, RenewSessions, SessionInfo, SessionRef, SessionTrailEntry,
-    SessionsRenewed, SetAside, Started, TurnCommit, TurnLease, TurnRequest, TurnState, WaitFor, Waited,
-    WaitingStart, WorkLease, WorkRequest, WorkState, WorkerId, WorkerInfo, WorkerReport,
+    LeaseToken, NewWork, NodeRegistration, NodeStart, OldestWaiting, Outcome, Owner, ProviderAdmin,
+    ProviderError, ProviderErrorKind, Refusal, Refused, ReleaseReason, RenewSessions, SessionInfo,
+    SessionRef, SessionTrailEntry, SessionsRenewed, SetAside, Started, TurnCommit, TurnLease, TurnRequest,
+    TurnState, WaitFor, Waited, WaitingStart, WorkLease, WorkRequest, WorkState, WorkerId, WorkerInfo,
+    WorkerReport,
 };
 
 /// Keeps histories, queues, leases, sessions and key-value state.
@@ -127,8 +128,9 @@ pub trait Store: Send + Sync + 'static {
     }
 
     /// Numbers a start of a named node. From then on calls that carry an older number of the node change
-    /// nothing and answer `LeaseLost` (S13).
-    async fn register_node(&self, node_id: &str) -> Result<u64, ProviderError>;
+    /// nothing and answer `LeaseLost` (S13). A call that arrives late or twice fences nobody: a start has one
+    /// number, and it replaces the incarnation that its process has seen and no newer one.
+    async fn register_node(&self, start: &NodeStart) -> Result<NodeRegistration, ProviderError>;
 
     /// Extends the leases of the sessions that a process owns, and tells which ones were not extended and why
     /// (S13).

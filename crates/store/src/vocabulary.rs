@@ -18,14 +18,16 @@ pub use instance::{
 pub use lease::{Abandon, Attempt, LeaseToken, WITHDRAWN_KNOWN_FOR};
 pub use session::{Appetite, RenewSessions, SessionInfo, SessionRef, SessionsRenewed};
 pub use set_aside::{MAX_UNREADABLE_ATTEMPTS, Queue, SetAside, UNREADABLE_RETRY};
-pub use trail::{MAX_SESSION_TRAIL, MAX_TRAIL, ReleaseReason, SessionChange, SessionTrailEntry};
+pub use trail::{
+    MAX_SESSION_TRAIL, MAX_TRAIL, ReleaseReason, SessionChange, SessionTrailEntry, TRAIL_KEPT_FOR,
+};
 pub use turn::{
     Cold, Committed, Held, History, MAX_TURN_MESSAGES, Message, NewWork, OrchestrationItem, RunId,
     TurnCommit, TurnLease, TurnRequest, Warm,
 };
 pub use work::{
-    Claim, ClaimedSession, Outcome, Owner, SessionFetchConfig, SessionRequest, SessionScope, WorkLease,
-    WorkRequest,
+    Claim, ClaimedSession, NodeRegistration, NodeStart, Outcome, Owner, SessionFetchConfig, SessionRequest,
+    SessionScope, WorkLease, WorkRequest,
 };
 pub use worker::{
     Gauges, ListedHandler, NeededHandler, Refusal, Refused, WORKER_KEPT_FOR, WORKER_LIVE_FOR, WorkerId,

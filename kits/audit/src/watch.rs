@@ -29,11 +29,11 @@ use steadfast_clock::{Clock, MachineTime};
 use steadfast_core::{Event, SessionKey, SystemStats};
 use steadfast_store::{
     Abandon, Attempt, Claim, ClaimedSession, Committed, DeleteInstanceResult, Envelope, Gauges, InstancePage,
-    InstanceQuery, InstanceState, LeaseToken, MAX_PAGE, NewWork, OldestWaiting, Outcome, Owner,
-    ProviderAdmin, ProviderError, ProviderErrorKind, Refusal, Refused, ReleaseReason, RenewSessions,
-    SessionInfo, SessionRef, SessionTrailEntry, SessionsRenewed, SetAside, Started, Store, TurnCommit,
-    TurnLease, TurnRequest, TurnState, WaitFor, Waited, WaitingStart, WorkLease, WorkRequest, WorkState,
-    WorkerId, WorkerInfo, WorkerReport,
+    InstanceQuery, InstanceState, LeaseToken, MAX_PAGE, NewWork, NodeRegistration, NodeStart, OldestWaiting,
+    Outcome, Owner, ProviderAdmin, ProviderError, ProviderErrorKind, Refusal, Refused, ReleaseReason,
+    RenewSessions, SessionInfo, SessionRef, SessionTrailEntry, SessionsRenewed, SetAside, Started, Store,
+    TurnCommit, TurnLease, TurnRequest, TurnState, WaitFor, Waited, WaitingStart, WorkLease, WorkRequest,
+    WorkState, WorkerId, WorkerInfo, WorkerReport,
 };
 
 use crate::{Evidence, Fact, Records, Told, Violation};
@@ -543,10 +543,10 @@ impl Store for WatchedStore {
         self.inner.gauges().await
     }
 
-    async fn register_node(&self, node_id: &str) -> Result<u64, ProviderError> {
-        let answer = self.change(self.inner.register_node(node_id)).await;
-        if let Ok(incarnation) = answer {
-            self.see(|shadow, _| shadow.sessions.registered(node_id, incarnation, &mut shadow.found));
+    async fn register_node(&self, start: &NodeStart) -> Result<NodeRegistration, ProviderError> {
+        let answer = self.change(self.inner.register_node(start)).await;
+        if let Ok(NodeRegistration::Registered(incarnation)) = answer {
+            self.see(|shadow, _| shadow.sessions.registered(start, incarnation, &mut shadow.found));
         }
         answer
     }

@@ -203,8 +203,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "messages_of_a_turn_arrive_in_reverse",
         clause: "I5",
         file: "turn/triage.rs",
-        find: "for Message { item, traceparent } in messages {",
-        replace: "for Message { item, traceparent } in messages.into_iter().rev() {",
+        find: "for (place, Message { item, traceparent }) in messages.into_iter().enumerate() {",
+        replace: "for (place, Message { item, traceparent }) in messages.into_iter().enumerate().rev() {",
     },
     Mutant {
         name: "a_refused_activity_counts",
@@ -267,8 +267,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a_second_parent_of_a_child_is_not_told",
         clause: "I9",
         file: "turn/triage.rs",
-        find: "if is_own && !has_ended {",
-        replace: "if is_own || !has_ended || has_ended {",
+        find: "rivals.contains(&place) || !is_own(parent, standing);",
+        replace: "place > 1_000_000 && rivals.is_empty() && !is_own(parent, standing);",
     },
     Mutant {
         name: "retention_goes_by_the_clock_of_the_worker",

@@ -1,6 +1,7 @@
 //! What a case works with: a fresh store, a clock that it tells, and short words for common steps.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use steadfast_clock::{Clock, VirtualClock};
@@ -9,7 +10,8 @@ use steadfast_core::{
     WorkItem, current_build_version,
 };
 use steadfast_store::{
-    OrchestrationItem, Provider, ProviderAdmin, ProviderError, ProviderErrorKind, SessionFetchConfig, Store,
+    NodeRegistration, NodeStart, OrchestrationItem, Provider, ProviderAdmin, ProviderError,
+    ProviderErrorKind, SessionFetchConfig, Store,
 };
 use tokio::task::JoinHandle;
 
@@ -582,4 +584,20 @@ pub(crate) fn status_set(status: Option<&str>) -> EventKind {
 
 pub(crate) fn kv_set(key: &str, value: &str) -> EventKind {
     EventKind::KeyValueSet { key: key.to_owned(), value: value.to_owned(), last_updated_at_ms: DAWN_MS }
+}
+
+/// Registers a new start of a node, which replaces the newest one, and returns its number.
+pub(crate) async fn start_node(store: &dyn Store, node_id: &str) -> Result<u64, ProviderError> {
+    static STARTS: AtomicU64 = AtomicU64::new(0);
+    let number = STARTS.fetch_add(1, Ordering::Relaxed);
+    let mut start = NodeStart::new(node_id, format!("start {number}"));
+    loop {
+        match store.register_node(&start).await? {
+            NodeRegistration::Registered(incarnation) => return Ok(incarnation),
+            NodeRegistration::Taken { incarnation, .. } => {
+                assert_ne!(start.replaces, Some(incarnation), "a start replaces the newest one");
+                start.replaces = Some(incarnation);
+            }
+        }
+    }
 }

@@ -6,11 +6,13 @@ pub(crate) mod trail;
 use std::collections::BTreeSet;
 
 use steadfast_core::{SessionConcurrency, SessionKey, WorkItem};
-use steadfast_store::rules::{SessionEffect, is_same_owner, lost_claims, superseded};
+use steadfast_store::rules::{
+    NewestStart, SessionEffect, answer_to_start, is_same_owner, lost_claims, superseded,
+};
 use steadfast_store::{
-    Appetite, Claim, ClaimedSession, MAX_PAGE, Owner, ProviderError, ReleaseReason, RenewSessions,
-    SessionChange, SessionInfo, SessionRef, SessionRequest, SessionScope, SessionTrailEntry, SessionsRenewed,
-    TurnCommit,
+    Appetite, Claim, ClaimedSession, MAX_PAGE, NodeRegistration, NodeStart, Owner, ProviderError,
+    ReleaseReason, RenewSessions, SessionChange, SessionInfo, SessionRef, SessionRequest, SessionScope,
+    SessionTrailEntry, SessionsRenewed, TurnCommit,
 };
 
 pub(crate) use self::closed::ClosedClaim;
@@ -25,6 +27,8 @@ pub(crate) struct SessionRow {
     pub(crate) last_activity_at_ms: u64,
     /// The fencing token of the last claim, 0 before the first.
     pub(crate) epoch: u64,
+    /// Whether the last claim was released: its lease did not expire, whatever its trail still tells.
+    pub(crate) is_released: bool,
     pub(crate) idle_timeout_ms: Option<u64>,
     pub(crate) concurrency: SessionConcurrency,
 }
@@ -50,6 +54,12 @@ impl SessionRow {
         self.locked_until_ms > now
     }
 
+    /// Ends the lease of the last claim before it expires.
+    fn release(&mut self, now: u64) {
+        self.locked_until_ms = now;
+        self.is_released = true;
+    }
+
     /// Tells whether this process owns the session now: it claimed it last, and the lease has not ended.
     fn is_held_by(&self, owner: &Owner, now: u64) -> bool {
         self.is_live(now) && self.owner.as_ref().is_some_and(|holder| is_same_owner(holder, owner))
@@ -64,18 +74,38 @@ impl SessionRow {
     }
 }
 
+/// The newest start of a node.
+#[derive(Debug, Clone)]
+pub(crate) struct NodeRow {
+    incarnation: u64,
+    start_id: String,
+    started_at_ms: u64,
+}
+
+impl NodeRow {
+    fn newest(&self) -> NewestStart<'_> {
+        let Self { incarnation, start_id, started_at_ms } = self;
+        NewestStart { incarnation: *incarnation, start_id, started_at_ms: *started_at_ms }
+    }
+}
+
 impl State {
-    pub(crate) fn register_node(&mut self, node_id: &str) -> u64 {
+    pub(crate) fn register_node(&mut self, start: &NodeStart) -> NodeRegistration {
+        let newest = self.nodes.get(&start.node_id).map(NodeRow::newest);
+        if let Some(answer) = answer_to_start(start, newest) {
+            return answer;
+        }
         let incarnation = self.next();
-        self.nodes.insert(node_id.to_owned(), incarnation);
-        incarnation
+        let (start_id, started_at_ms) = (start.start_id.clone(), start.started_at_ms);
+        self.nodes.insert(start.node_id.clone(), NodeRow { incarnation, start_id, started_at_ms });
+        NodeRegistration::Registered(incarnation)
     }
 
     /// Refuses a call by a process whose node has started again since (S13).
     pub(crate) fn check_incarnation(&self, operation: &str, owner: &Owner) -> Result<(), ProviderError> {
         match (owner.incarnation, self.nodes.get(&owner.id)) {
-            (Some(given), Some(newest)) if given < *newest => {
-                Err(superseded(operation, &owner.id, given, *newest))
+            (Some(given), Some(node)) if given < node.incarnation => {
+                Err(superseded(operation, &owner.id, given, node.incarnation))
             }
             _ => Ok(()),
         }
@@ -117,6 +147,7 @@ impl State {
         }
         let from = session.owner.replace(request.owner.clone()).map(|owner| owner.id);
         (session.epoch, session.locked_until_ms, session.last_activity_at_ms) = (epoch, until, now);
+        session.is_released = false;
         let owner = request.owner.clone();
         self.trails.add(&key, SessionTrailEntry { epoch, owner, at_ms: now, change: SessionChange::Claimed });
         self.tell_watchers(&key, epoch, from.as_deref(), &request.owner.id, now);
@@ -169,7 +200,7 @@ impl State {
                 if let Some(end) = session.end_of_claim(now, untaken) {
                     self.trails.add(&claim.key, end);
                 }
-                session.locked_until_ms = now;
+                session.release(now);
                 outcome.untaken.push(claim);
             } else if idle {
                 outcome.idle.push(claim);
@@ -229,7 +260,7 @@ impl State {
                 if let Some(end) = session.end_of_claim(now, SessionChange::Released(reason)) {
                     self.trails.add(&claim.key, end);
                 }
-                session.locked_until_ms = now;
+                session.release(now);
                 released.push(claim.clone());
             }
             self.end_closed(owner, claim);

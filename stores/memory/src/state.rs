@@ -9,7 +9,7 @@ use crate::execution::ExecutionRow;
 use crate::instance::InstanceRow;
 use crate::instance::kv::Kv;
 use crate::session::trail::SessionTrails;
-use crate::session::{ClosedClaim, SessionRow, Watcher};
+use crate::session::{ClosedClaim, NodeRow, SessionRow, Watcher};
 use crate::set_aside::Aside;
 use crate::worker::WorkerRow;
 
@@ -36,7 +36,7 @@ pub(crate) struct State {
     pub(crate) watchers: BTreeMap<SessionKey, BTreeSet<Watcher>>,
     pub(crate) trails: SessionTrails,
     /// The newest incarnation of each named node.
-    pub(crate) nodes: BTreeMap<String, u64>,
+    pub(crate) nodes: BTreeMap<String, NodeRow>,
     pub(crate) set_aside: BTreeMap<u64, Aside>,
     /// The tokens of activities that were withdrawn while their lease lasted, and until when each is known.
     pub(crate) withdrawn: BTreeMap<String, u64>,

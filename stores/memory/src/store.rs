@@ -9,10 +9,11 @@ use steadfast_core::{Event, SessionKey, SystemStats, TagFilter};
 use steadfast_store::rules::{InstanceWait, check_work};
 use steadfast_store::{
     Abandon, Committed, DeleteInstanceResult, Envelope, Gauges, InstancePage, InstanceQuery, InstanceState,
-    LeaseToken, MAX_PAGE, NewWork, OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, Refusal,
-    Refused, ReleaseReason, RenewSessions, SessionInfo, SessionRef, SessionTrailEntry, SessionsRenewed,
-    SetAside, Started, Store, TurnCommit, TurnLease, TurnRequest, TurnState, WaitFor, Waited, WaitingStart,
-    WorkLease, WorkRequest, WorkState, WorkerId, WorkerInfo, WorkerReport,
+    LeaseToken, MAX_PAGE, NewWork, NodeRegistration, NodeStart, OldestWaiting, Outcome, Owner, ProviderAdmin,
+    ProviderError, Refusal, Refused, ReleaseReason, RenewSessions, SessionInfo, SessionRef,
+    SessionTrailEntry, SessionsRenewed, SetAside, Started, Store, TurnCommit, TurnLease, TurnRequest,
+    TurnState, WaitFor, Waited, WaitingStart, WorkLease, WorkRequest, WorkState, WorkerId, WorkerInfo,
+    WorkerReport,
 };
 
 use crate::state::State;
@@ -99,8 +100,8 @@ impl Store for MemoryStore {
         Ok(self.read().gauges())
     }
 
-    async fn register_node(&self, node_id: &str) -> Result<u64, ProviderError> {
-        Ok(self.change(|state, _| state.register_node(node_id)))
+    async fn register_node(&self, start: &NodeStart) -> Result<NodeRegistration, ProviderError> {
+        Ok(self.change(|state, _| state.register_node(start)))
     }
 
     async fn renew_sessions(&self, request: RenewSessions) -> Result<SessionsRenewed, ProviderError> {

@@ -6,7 +6,8 @@ use std::time::Duration;
 use semver::Version;
 use steadfast_core::{DispatcherCapabilityFilter, KvEntry, WorkItem};
 use steadfast_store::rules::{
-    ended_turn_lease, fires_at_ms, holds_run, no_such_lease, runs_engine, started_by, tell_of_strays,
+    ended_turn_lease, fires_at_ms, holds_run, is_rival, no_such_lease, runs_engine, started_by,
+    tell_of_strays,
 };
 use steadfast_store::{
     Abandon, Attempt, Committed, LeaseToken, MAX_TURN_MESSAGES, Message, ProviderError, RunId, TurnCommit,
@@ -19,6 +20,16 @@ use crate::message::after;
 use crate::message::life::{ConsumedStart, life_of_parent};
 use crate::millis;
 use crate::state::{Lock, MessageRow, State, Stored};
+
+/// The messages that a lease holds.
+#[derive(Default)]
+struct Stamped {
+    messages: Vec<Message>,
+    /// The places of starts that ask for another instance (S17).
+    rival_starts: Vec<usize>,
+    /// The highest delivery count.
+    attempt: u32,
+}
 
 impl State {
     /// Leases the instance with the oldest visible message that the caller can run (S1, S2, S18).
@@ -101,7 +112,7 @@ impl State {
         let token = self.next_token("turn");
         let lock = Lock { token: token.clone(), until_ms: after(now, Some(request.lock_timeout)) };
         self.turns.insert(instance.to_owned(), lock);
-        let (messages, attempt) = self.stamp(instance, &token, now);
+        let Stamped { messages, rival_starts, attempt } = self.stamp(instance, &token, now);
 
         let execution_id = self.current_execution(instance);
         let run = self.executions.get(&(instance.to_owned(), execution_id)).map(|row| row.run);
@@ -118,6 +129,7 @@ impl State {
             last_event_id,
             history: self.history_after(instance, execution_id, held.map(|held| held.last_event_id)),
             messages,
+            rival_starts,
             attempt,
             kv: if held.is_some() { HashMap::new() } else { self.kv_snapshot(instance) },
             now_ms: now,
@@ -131,7 +143,7 @@ impl State {
     /// Marks the visible messages of an instance as leased and counts the delivery of each, in the order in
     /// which they first became due, then of arrival. Their number is bounded; a start is always among them,
     /// wherever it stands.
-    fn stamp(&mut self, instance: &str, token: &str, now: u64) -> (Vec<Message>, u32) {
+    fn stamp(&mut self, instance: &str, token: &str, now: u64) -> Stamped {
         let is_ready = |row: &MessageRow| {
             row.instance == instance && row.visible_at_ms <= now && matches!(row.item, Stored::Readable(_))
         };
@@ -143,18 +155,21 @@ impl State {
         let (starts, others) = (in_order(true).into_iter(), in_order(false).into_iter());
         let places: BTreeSet<(u64, u64)> = starts.chain(others).take(MAX_TURN_MESSAGES).collect();
 
-        let mut leased = Vec::new();
-        let mut attempt = 0;
+        let own = self.instances.get(instance).and_then(|row| row.parent_life);
+        let mut stamped = Stamped::default();
         for (_, place) in places {
             let Some(row) = self.messages.get_mut(&place) else { continue };
             let Stored::Readable(item) = &row.item else { continue };
             row.token = Some(token.to_owned());
             row.is_refused = false;
             row.attempts = row.attempts.saturating_add(1);
-            attempt = attempt.max(row.attempts);
-            leased.push(Message { item: item.clone(), traceparent: row.traceparent.clone() });
+            stamped.attempt = stamped.attempt.max(row.attempts);
+            if row.starts && is_rival(own, row.life) {
+                stamped.rival_starts.push(stamped.messages.len());
+            }
+            stamped.messages.push(Message { item: item.clone(), traceparent: row.traceparent.clone() });
         }
-        (leased, attempt)
+        stamped
     }
 
     /// Returns the current execution of an instance; an instance without a row is in its first.

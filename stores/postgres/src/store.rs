@@ -7,10 +7,11 @@ use async_trait::async_trait;
 use steadfast_core::{Event, SessionKey, SystemStats, TagFilter};
 use steadfast_store::{
     Abandon, Committed, DeleteInstanceResult, Envelope, Gauges, InstancePage, InstanceQuery, InstanceState,
-    InstanceWait, Interest, LeaseToken, NewWork, OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError,
-    Refusal, Refused, ReleaseReason, RenewSessions, SessionInfo, SessionRef, SessionTrailEntry,
-    SessionsRenewed, SetAside, Started, Store, TurnCommit, TurnLease, TurnRequest, TurnState, WaitFor,
-    Waited, WaitingStart, WorkLease, WorkRequest, WorkState, WorkerId, WorkerInfo, WorkerReport,
+    InstanceWait, Interest, LeaseToken, NewWork, NodeRegistration, NodeStart, OldestWaiting, Outcome, Owner,
+    ProviderAdmin, ProviderError, Refusal, Refused, ReleaseReason, RenewSessions, SessionInfo, SessionRef,
+    SessionTrailEntry, SessionsRenewed, SetAside, Started, Store, TurnCommit, TurnLease, TurnRequest,
+    TurnState, WaitFor, Waited, WaitingStart, WorkLease, WorkRequest, WorkState, WorkerId, WorkerInfo,
+    WorkerReport,
 };
 
 use crate::merge::calls::{LeaseAbandon, LeaseRenewal};
@@ -124,8 +125,8 @@ impl Store for PostgresProvider {
         self.backend.gauges().await
     }
 
-    async fn register_node(&self, node_id: &str) -> Result<u64, ProviderError> {
-        self.backend.register_node(node_id).await
+    async fn register_node(&self, start: &NodeStart) -> Result<NodeRegistration, ProviderError> {
+        self.backend.register_node(start).await
     }
 
     async fn renew_sessions(&self, request: RenewSessions) -> Result<SessionsRenewed, ProviderError> {

@@ -13,8 +13,8 @@ use steadfast_store::rules::{
 };
 use steadfast_store::{
     Abandon, Committed, DeleteInstanceResult, Envelope, Gauges, History, InstancePage, InstanceQuery,
-    InstanceState, Interest, LeaseToken, NewWork, OldestWaiting, Outcome, Owner, ProviderAdmin,
-    ProviderError, Refusal, Refused, ReleaseReason, RenewSessions, SessionInfo, SessionRef,
+    InstanceState, Interest, LeaseToken, NewWork, NodeRegistration, NodeStart, OldestWaiting, Outcome, Owner,
+    ProviderAdmin, ProviderError, Refusal, Refused, ReleaseReason, RenewSessions, SessionInfo, SessionRef,
     SessionTrailEntry, SessionsRenewed, SetAside, Started, Store, TurnCommit, TurnLease, TurnRequest,
     TurnState, WaitFor, Waited, Waiters, WaitingStart, WorkLease, WorkRequest, WorkState, WorkerId,
     WorkerInfo, WorkerReport,
@@ -108,7 +108,8 @@ impl SqliteProvider {
         let reader = Reader::open(place, &options, clock.clone())?;
         let alarms = Arc::new(Alarms::default());
         let wakes = Wakes { waiters: Arc::clone(&waiters), alarms: Arc::clone(&alarms) };
-        let file = OpenFile { connection, place, presence };
+        let looks = Looks::of(place, &options);
+        let file = OpenFile { connection, place, presence, looks: looks.clone() };
         let writer = Writer::spawn(file, &options, clock.clone(), wakes)?;
         Ok(Self {
             writer,
@@ -119,7 +120,7 @@ impl SqliteProvider {
             retention: Arc::default(),
             stuck_told: AtomicI64::new(0),
             in_front_until: AtomicI64::new(i64::MIN),
-            looks: Looks::of(place, &options),
+            looks,
             mends: Mends::default(),
         })
     }
@@ -211,6 +212,7 @@ impl SqliteProvider {
             last_event_id: leased.last_event_id,
             history,
             messages: leased.messages.clone(),
+            rival_starts: leased.rival_starts.clone(),
             attempt: leased.attempt,
             kv,
             now_ms: unsigned(leased.now),
@@ -338,9 +340,9 @@ impl Store for SqliteProvider {
         self.read("workers", move |db| db.workers(after.as_ref())).await
     }
 
-    async fn register_node(&self, node_id: &str) -> Result<u64, ProviderError> {
-        let node_id = node_id.to_owned();
-        self.writer.write("register_node", move |db| db.register_node(&node_id)).await
+    async fn register_node(&self, start: &NodeStart) -> Result<NodeRegistration, ProviderError> {
+        let start = start.clone();
+        self.writer.write("register_node", move |db| db.register_node(&start)).await
     }
 
     async fn renew_sessions(&self, request: RenewSessions) -> Result<SessionsRenewed, ProviderError> {

@@ -3,9 +3,11 @@
 use std::fmt;
 
 use steadfast_core::SessionKey;
-use steadfast_store::{ExecutionState, InstanceState, SessionInfo, TurnState, WaitingStart, WorkPhase};
+use steadfast_store::{
+    ExecutionState, InstanceState, SessionInfo, TurnState, WaitingStart, WorkPhase, WorkState,
+};
 
-use super::{Explanation, Place, Waiting, WaitingActivity};
+use super::{Explanation, Place, SessionObstacle, Waiting, WaitingActivity};
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -47,6 +49,10 @@ impl fmt::Display for Explanation {
         }
         if self.more > 0 {
             write!(f, "\nand for {} more", self.more)?;
+        }
+        for session in &self.sessions {
+            write!(f, "\nhas session '{}' open", session.id)?;
+            owner_text(f, session.info.as_ref(), now)?;
         }
         Ok(())
     }
@@ -90,10 +96,15 @@ fn wait_text(f: &mut fmt::Formatter<'_>, wait: &Waiting, now: Now) -> fmt::Resul
 }
 
 fn activity_text(f: &mut fmt::Formatter<'_>, activity: &WaitingActivity, now: Now) -> fmt::Result {
-    let WaitingActivity { event_id, queued_at_ms, name, tag, session, session_info, place, is_unregistered } =
-        activity;
+    let WaitingActivity { event_id, queued_at_ms, name, tag, session, session_info, .. } = activity;
+    let WaitingActivity { place, is_unregistered, obstacle, .. } = activity;
     write!(f, "activity '{name}' (event {event_id}), queued {}", now.ago(*queued_at_ms))?;
-    place_text(f, place, tag.as_deref(), now)?;
+    match (place, obstacle) {
+        (Place::Queued(WorkState { phase: WorkPhase::Waiting { since_ms }, .. }), Some(obstacle)) => {
+            obstacle_text(f, obstacle, *since_ms, now)?;
+        }
+        _ => place_text(f, place, tag.as_deref(), now)?,
+    }
     if *is_unregistered {
         let with_tag = tag.as_ref().map(|tag| format!(" for tag '{tag}'")).unwrap_or_default();
         write!(f, "; not registered: no live worker has activity '{name}'{with_tag}")?;
@@ -101,6 +112,32 @@ fn activity_text(f: &mut fmt::Formatter<'_>, activity: &WaitingActivity, now: No
     match session {
         Some(key) => session_text(f, key, session_info.as_ref(), now),
         None => Ok(()),
+    }
+}
+
+/// Tells why an activity waits that a worker could take but for its session.
+fn obstacle_text(
+    f: &mut fmt::Formatter<'_>,
+    obstacle: &SessionObstacle,
+    since_ms: u64,
+    now: Now,
+) -> fmt::Result {
+    let since = now.since(since_ms);
+    match obstacle {
+        SessionObstacle::NoWorkerTakesSessions => write!(
+            f,
+            "; nobody has taken it, {since}: no live worker that has it takes work of sessions (their \
+             max_sessions_per_runtime is 0, or they are drained)"
+        ),
+        SessionObstacle::Behind { event_id } => {
+            write!(f, "; it waits, {since}, behind the activity of event {event_id}: its session is serial")
+        }
+        SessionObstacle::OwnerIsGone { owner, until_ms } => write!(
+            f,
+            "; it waits, {since}: {owner}, which owns its session, has stopped or reports no more, and its \
+             lease lasts {} (client.release_session ends it)",
+            now.until(*until_ms)
+        ),
     }
 }
 
@@ -142,6 +179,10 @@ fn session_text(
     now: Now,
 ) -> fmt::Result {
     write!(f, "; on {}", SessionName(key))?;
+    owner_text(f, info, now)
+}
+
+fn owner_text(f: &mut fmt::Formatter<'_>, info: Option<&SessionInfo>, now: Now) -> fmt::Result {
     match info.and_then(|info| info.owner.as_ref().map(|owner| (owner, info.locked_until_ms))) {
         Some((owner, until)) if until > now.0 => write!(f, ", held by {}, {}", owner.id, now.until(until)),
         Some((owner, until)) => write!(f, ", held by nobody; last by {}, {}", owner.id, now.until(until)),
@@ -241,7 +282,6 @@ fn span(ms: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use steadfast_store::WorkState;
 
     fn told(phase: WorkPhase) -> Explanation {
         let work = WorkState {
@@ -261,6 +301,7 @@ mod tests {
             session_info: None,
             place: Place::Queued(work),
             is_unregistered: false,
+            obstacle: None,
         };
         Explanation {
             instance: "a".to_owned(),
@@ -271,6 +312,7 @@ mod tests {
             unregistered: None,
             waiting: vec![Waiting::Activity(Box::new(activity))],
             more: 0,
+            sessions: Vec::new(),
             stuck: false,
             now_ms: 6_000,
         }

@@ -15,6 +15,7 @@ use super::panic::Caught;
 use super::rebuild::Ended;
 use super::running::RunningActivity;
 use super::{Handed, ScheduledActivity};
+use crate::dispatch::in_time;
 use crate::dispatch::lease::{Keeper, LeaseEnd};
 use crate::handler::ActivityHandler;
 use crate::observability::Affinity;
@@ -245,7 +246,8 @@ impl<'a> ActivityRun<'a> {
             // (F7), and that does not count (G38).
             return self.shared.abandon_uncounted(&self.token, None).await;
         }
-        if let Err(error) = self.shared.store.finish_work(&self.token, Outcome::default()).await {
+        let ends = self.shared.store.finish_work(&self.token, Outcome::default());
+        if let Err(error) = in_time(self.shared, "finish_work", ends).await {
             tracing::debug!(target: "steadfast::runtime", %error, "a cancelled activity was gone already");
         }
     }

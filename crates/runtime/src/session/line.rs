@@ -11,6 +11,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::Session;
 use super::rises::{Rises, SeenRises};
+use crate::dispatch::in_time;
 use crate::runtime::RuntimeShared;
 
 /// The activities of one session that run in this process, of whichever attachment.
@@ -57,7 +58,7 @@ async fn is_serial(shared: &RuntimeShared, session: &Session) -> bool {
     if let Some(known) = session.concurrency().get() {
         return *known == SessionConcurrency::Serial;
     }
-    match shared.store.session(session.key()).await {
+    match in_time(shared, "session", shared.store.session(session.key())).await {
         Ok(Some(row)) => *session.concurrency().get_or_init(|| row.concurrency) == SessionConcurrency::Serial,
         Ok(None) | Err(_) => true,
     }

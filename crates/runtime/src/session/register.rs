@@ -3,13 +3,18 @@
 //! A store tells processes of one node id apart by that number. A process that has a node id and no number
 //! yet would share the sessions, and the epochs, of an older process of the same name. So it takes no session
 //! work until it is registered (G1).
+//!
+//! The newest start is the node, and only the process that registers knows when it started. A call of an
+//! older process, late or repeated, must not take the node from a newer one: a start has an id, and it
+//! replaces only an incarnation that its process has seen (G44).
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use steadfast_clock::Clock;
-use steadfast_store::{Owner, ProviderError, ProviderErrorKind, Store};
+use steadfast_store::{NodeRegistration, NodeStart, Owner, ProviderError, ProviderErrorKind, Store};
 
+use super::detach::node_replaced;
 use super::renew;
 use crate::activity::builtin::simple_guid;
 use crate::dispatch::backoff::Backoff;
@@ -23,27 +28,51 @@ const START_PATIENCE: Duration = Duration::from_secs(5);
 /// slow gets its time.
 const LATER_PATIENCE: Duration = Duration::from_secs(30);
 
-/// Returns the owner of this process's sessions: a random name for a process without a node id, else the node
-/// with the number of this start. `None` if the node could not be registered; [`keep_node`] tries again.
-pub(crate) async fn first_owner(
+/// Bounds how often one try looks again because yet another process has started under this name meanwhile.
+const MAX_RIVALS: usize = 16;
+
+/// How this process owns sessions, as far as that is known when it starts.
+pub(crate) struct NodeName {
+    /// The owner of its sessions: a random name for a process without a node id, else the node with the
+    /// number of this start. `None` if the node could not be registered; [`keep_node`] tries again.
+    pub(crate) owner: Option<Owner>,
+    /// The start to register; `None` for a process without a node id.
+    pub(crate) start: Option<NodeStart>,
+}
+
+/// Which processes of its name a start takes the node from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Replaces {
+    /// Any: this process has just started.
+    Any,
+    /// Those that started before this one, by the clocks of both. A process that could not be registered when
+    /// it started may have been replaced since.
+    Older,
+}
+
+/// Names this process, and registers its node if it has one.
+pub(crate) async fn name_process(
     store: &dyn Store,
     clock: &dyn Clock,
     node_id: Option<&str>,
     random: u128,
-) -> Option<Owner> {
-    let Some(node_id) = node_id else { return Some(Owner::unnamed(simple_guid(random))) };
-    match register(store, clock, node_id, START_PATIENCE).await {
+) -> NodeName {
+    let id = simple_guid(random);
+    let Some(node_id) = node_id else { return NodeName { owner: Some(Owner::unnamed(id)), start: None } };
+    let mut start = NodeStart { started_at_ms: clock.now_ms(), ..NodeStart::new(node_id, id) };
+    let owner = match register(store, clock, &mut start, Replaces::Any, START_PATIENCE).await {
         Ok(owner) => Some(owner),
         Err(error) => {
             tracing::warn!(
                 target: "steadfast::runtime",
-                node_id,
+                node_id = start.node_id,
                 %error,
                 "the node could not be registered; until it is, this process takes no session work"
             );
             None
         }
-    }
+    };
+    NodeName { owner, start: Some(start) }
 }
 
 /// Registers the node if that is still to be done, then renews the leases of sessions. A node that serves no
@@ -59,27 +88,28 @@ pub(crate) async fn keep_node(shared: Arc<RuntimeShared>) {
     }
 }
 
-/// Tries to register the node until the store takes it.
-async fn register_again(shared: &RuntimeShared) {
-    let Some(node_id) = shared.plan.node_id.as_deref() else { return };
+/// Tries to register the node until the store takes it, or a newer process has it.
+async fn register_again(shared: &Arc<RuntimeShared>) {
+    let Some(mut start) = shared.node_start.clone() else { return };
     let mut backoff = Backoff::new(shared.seed);
     loop {
         let clock = &*shared.plan.clock;
         clock.sleep(backoff.next()).await;
-        match register(&*shared.store, clock, node_id, LATER_PATIENCE).await {
+        match register(&*shared.store, clock, &mut start, Replaces::Older, LATER_PATIENCE).await {
             Ok(owner) => {
                 tracing::info!(
                     target: "steadfast::runtime",
-                    node_id,
+                    node_id = start.node_id,
                     incarnation = owner.incarnation,
                     "the node is registered; this process takes session work"
                 );
                 return shared.sessions.registered(owner);
             }
+            Err(error) if error.kind == ProviderErrorKind::LeaseLost => return node_replaced(shared, &error),
             Err(error) => {
                 tracing::debug!(
                     target: "steadfast::runtime",
-                    node_id,
+                    node_id = start.node_id,
                     %error,
                     "the node could not be registered; trying again"
                 );
@@ -88,24 +118,49 @@ async fn register_again(shared: &RuntimeShared) {
     }
 }
 
-/// Registers a node, and waits at most `patience` for the store. A store that does not number the starts of
-/// nodes knows them by their names alone.
+/// Registers a start, and waits at most `patience` for the store. A store that does not number the starts of
+/// nodes knows them by their names alone. `LeaseLost` if a newer process has the node.
 async fn register(
     store: &dyn Store,
     clock: &dyn Clock,
-    node_id: &str,
+    start: &mut NodeStart,
+    replaces: Replaces,
     patience: Duration,
 ) -> Result<Owner, ProviderError> {
-    let registered = tokio::select! {
+    tokio::select! {
         biased;
-        registered = store.register_node(node_id) => registered,
+        owner = take_node(store, start, replaces) => owner,
         () = clock.sleep(patience) => {
             Err(ProviderError::retryable("register_node", "the store does not answer"))
         }
-    };
-    match registered {
-        Ok(incarnation) => Ok(Owner { id: node_id.to_owned(), incarnation: Some(incarnation) }),
-        Err(error) if error.kind == ProviderErrorKind::Unsupported => Ok(Owner::unnamed(node_id)),
-        Err(error) => Err(error),
     }
+}
+
+async fn take_node(
+    store: &dyn Store,
+    start: &mut NodeStart,
+    replaces: Replaces,
+) -> Result<Owner, ProviderError> {
+    for _ in 0..MAX_RIVALS {
+        let (incarnation, started_at_ms) = match store.register_node(start).await {
+            Ok(NodeRegistration::Registered(number)) => {
+                return Ok(Owner { id: start.node_id.clone(), incarnation: Some(number) });
+            }
+            Ok(NodeRegistration::Taken { incarnation, started_at_ms }) => (incarnation, started_at_ms),
+            Err(error) if error.kind == ProviderErrorKind::Unsupported => {
+                return Ok(Owner::unnamed(&start.node_id));
+            }
+            Err(error) => return Err(error),
+        };
+        if replaces == Replaces::Older && started_at_ms > start.started_at_ms {
+            let text = format!(
+                "a process that started later has the worker_node_id '{}' (incarnation {incarnation})",
+                start.node_id
+            );
+            return Err(ProviderError::new(ProviderErrorKind::LeaseLost, "register_node", text));
+        }
+        start.replaces = Some(incarnation);
+    }
+    let text = format!("other processes start all the time with the worker_node_id '{}'", start.node_id);
+    Err(ProviderError::retryable("register_node", text))
 }

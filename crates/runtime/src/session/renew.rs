@@ -166,7 +166,7 @@ async fn ask_for_node(shared: &Arc<RuntimeShared>, owner: &Owner) {
     if owner.incarnation.is_none() {
         return;
     }
-    if let Err(error) = shared.store.release_sessions(owner, &[]).await
+    if let Err(error) = in_time(shared, "release_sessions", shared.store.release_sessions(owner, &[])).await
         && error.kind == ProviderErrorKind::LeaseLost
     {
         detach::node_replaced(shared, &error);

@@ -9,6 +9,7 @@ use steadfast_core::WorkItem;
 use steadfast_core::replay::Execution;
 use tokio::runtime::Handle;
 
+use crate::dispatch::in_time;
 use crate::runtime::RuntimeShared;
 
 struct Alarm {
@@ -52,7 +53,7 @@ impl Wake for Alarm {
                     "the orchestration was woken from outside; a turn will say why it fails"
                 );
                 let nudge = WorkItem::Nudge { instance };
-                if let Err(error) = again.store.send(vec![nudge.into()]).await {
+                if let Err(error) = in_time(&again, "send", again.store.send(vec![nudge.into()])).await {
                     tracing::warn!(
                         target: "steadfast::runtime",
                         %error,

@@ -12,7 +12,7 @@ use super::process::TurnProcess;
 use super::report::TurnChildren;
 use super::step::SteppedTurn;
 use super::warm::WarmExecution;
-use crate::dispatch::until_stopped;
+use crate::dispatch::{in_time, until_stopped};
 use crate::runtime::RuntimeShared;
 use crate::session::{self, SessionsOfTurn};
 
@@ -55,7 +55,7 @@ impl TurnProcess {
         let traceparent = self.standing.traceparent();
         let closed_sessions = session::closed_by(&turn);
         let mut commit = self.shared.commit_of(turn, identity.execution_id, traceparent).await;
-        commit.messages.extend(collisions.iter().cloned().map(Message::from));
+        tell_of_collisions(&mut commit, collisions.clone());
         self.standing.turns += 1;
         match self.hand_in(commit, &closed_sessions).await {
             CommitEnd::Committed(run) => {
@@ -84,6 +84,29 @@ impl TurnProcess {
             sessions.committed(&self.shared, closed_sessions);
         }
         end
+    }
+}
+
+/// Adds the messages to parents whose child could not be started. If the instance answers the same call of a
+/// parent in this turn, that answer is for a former life of the parent and is left out: the new parent must
+/// not get the result of another child (G7).
+pub(super) fn tell_of_collisions(commit: &mut TurnCommit, collisions: Vec<WorkItem>) {
+    let is_told = |item: &WorkItem| {
+        let call = answered_call(item);
+        call.is_some() && collisions.iter().any(|collision| answered_call(collision) == call)
+    };
+    commit.messages.retain(|message| !is_told(&message.item));
+    commit.messages.extend(collisions.into_iter().map(Message::from));
+}
+
+/// The call of a parent that a message answers: the parent, its execution and the event of the call.
+fn answered_call(item: &WorkItem) -> Option<(&str, u64, u64)> {
+    match item {
+        WorkItem::SubOrchCompleted { parent_instance, parent_execution_id, parent_id, .. }
+        | WorkItem::SubOrchFailed { parent_instance, parent_execution_id, parent_id, .. } => {
+            Some((parent_instance, *parent_execution_id, *parent_id))
+        }
+        _ => None,
     }
 }
 
@@ -129,7 +152,7 @@ impl RuntimeShared {
     async fn addressed(&self, notice: ParentNotice) -> WorkItem {
         let mut execution_id = 1;
         if notice.parent.execution_id.is_none()
-            && let Ok(Some(parent)) = self.store.state(&notice.parent.instance).await
+            && let Ok(Some(parent)) = in_time(self, "state", self.store.state(&notice.parent.instance)).await
         {
             execution_id = parent.execution_id;
         }
@@ -141,10 +164,11 @@ impl RuntimeShared {
     async fn try_commit(&self, token: &LeaseToken, deliveries: u32, commit: TurnCommit) -> CommitEnd {
         let mut retries = RETRIES_MS.iter();
         loop {
-            let error = match self.store.commit_turn(token, commit.clone()).await {
-                Ok(committed) => return CommitEnd::Committed(committed.run),
-                Err(error) => error,
-            };
+            let error =
+                match in_time(self, "commit_turn", self.store.commit_turn(token, commit.clone())).await {
+                    Ok(committed) => return CommitEnd::Committed(committed.run),
+                    Err(error) => error,
+                };
             match error.kind {
                 _ if error.is_lease_lost() => {
                     self.lose_turn(token, &error);

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use steadfast_core::replay::{Identity, Start, Turn, Verdict, fail_without_code};
 use steadfast_core::{ErrorDetails, Event, EventKind, WorkItem};
-use steadfast_store::{Message, ProviderError, TurnCommit};
+use steadfast_store::{ProviderError, TurnCommit};
 use tracing::Instrument;
 
-use super::commit::CommitEnd;
+use super::commit::{CommitEnd, tell_of_collisions};
 use super::process::{KnownExecution, TurnProcess};
 use super::standing::Standing;
 use super::triage::Fail;
@@ -43,7 +43,7 @@ impl TurnProcess {
             // An execution in memory keeps the state of the code and no events, so the events are read from
             // the store.
             (None, KnownExecution::Warm(_)) => {
-                match self.shared.store.read_history(&identity.instance, Some(execution_id)).await {
+                match self.shared.history_of(&identity.instance, Some(execution_id)).await {
                     Ok(events) => Some(events),
                     Err(error) => {
                         tracing::warn!(
@@ -93,20 +93,18 @@ impl TurnProcess {
         );
         let history = match &start {
             Some(_) => Vec::new(),
-            None => {
-                match self.shared.store.read_history(&identity.instance, Some(identity.execution_id)).await {
-                    Ok(history) => history,
-                    Err(error) => {
-                        tracing::error!(
-                            target: "steadfast::runtime",
-                            instance = %identity.instance,
-                            %error,
-                            "its history cannot be read now; the turn is given back"
-                        );
-                        return self.shared.abandon_uncounted(&self.token, Some(UNREAD_DELAY)).await;
-                    }
+            None => match self.shared.history_of(&identity.instance, Some(identity.execution_id)).await {
+                Ok(history) => history,
+                Err(error) => {
+                    tracing::error!(
+                        target: "steadfast::runtime",
+                        instance = %identity.instance,
+                        %error,
+                        "its history cannot be read now; the turn is given back"
+                    );
+                    return self.shared.abandon_uncounted(&self.token, Some(UNREAD_DELAY)).await;
                 }
-            }
+            },
         };
         let details = error.to_infrastructure_error();
         let Some(turn) = last_turn(identity, history, start.as_ref(), self.now_ms, details) else { return };
@@ -127,7 +125,7 @@ impl TurnProcess {
         collisions: Vec<WorkItem>,
     ) {
         let LastTurn { mut commit, closed_sessions, verdict } = last;
-        commit.messages.extend(collisions.into_iter().map(Message::from));
+        tell_of_collisions(&mut commit, collisions);
         let cancelled = commit.cancelled.clone();
         let events = commit.events.last().map_or(0, Event::event_id);
         if let CommitEnd::Committed(_) = self.hand_in(commit, &closed_sessions).await {

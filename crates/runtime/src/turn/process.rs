@@ -16,6 +16,7 @@ use super::commit::{CommitEnd, damage_delay};
 use super::standing::Standing;
 use super::triage::{Triage, TurnInput, Wait, triage};
 use super::warm::WarmExecution;
+use crate::dispatch::in_time;
 use crate::runtime::RuntimeShared;
 
 /// A leased turn, from the fetch to the commit.
@@ -57,7 +58,7 @@ pub(super) async fn process(shared: &Arc<RuntimeShared>, lease: TurnLease) {
     let kept = shared.warm.take(&lease.instance);
     shared.measure_warm();
     let TurnLease { token, instance, name, version, execution_id, run, last_event_id, .. } = lease;
-    let TurnLease { history, messages, attempt: deliveries, kv, now_ms, .. } = lease;
+    let TurnLease { history, messages, rival_starts, attempt: deliveries, kv, now_ms, .. } = lease;
     let Some(known) = KnownExecution::of(history, kept, run) else {
         // The fetch told the store that the execution is in memory; since then it was evicted, or it lacks
         // events that another process committed. The next lease brings the whole history.
@@ -67,8 +68,8 @@ pub(super) async fn process(shared: &Arc<RuntimeShared>, lease: TurnLease) {
     let shared = Arc::clone(shared);
     let turn =
         TurnProcess { shared, token, instance, now_ms, deliveries, last_event_id, kv, standing, traces };
-    let input =
-        TurnInput { instance: turn.instance.clone(), name, version, execution_id, messages, deliveries };
+    let instance = turn.instance.clone();
+    let input = TurnInput { instance, name, version, execution_id, messages, rival_starts, deliveries };
     turn.decide(input, known).await;
 }
 
@@ -213,7 +214,8 @@ impl TurnProcess {
         };
         let mut after: Option<WorkerId> = None;
         loop {
-            let page = match self.shared.store.workers(after.as_ref()).await {
+            let page = match in_time(&self.shared, "workers", self.shared.store.workers(after.as_ref())).await
+            {
                 Ok(page) => page,
                 Err(error) => return error.is_retryable(),
             };

@@ -18,6 +18,8 @@ pub(super) struct TurnInput {
     pub(super) version: String,
     pub(super) execution_id: u64,
     pub(super) messages: Vec<Message>,
+    /// The places of starts that ask for another instance of this id (S17).
+    pub(super) rival_starts: Vec<usize>,
     /// How often the messages have been leased, from 1.
     pub(super) deliveries: u32,
 }
@@ -92,8 +94,9 @@ pub(super) fn triage(
     if let Some(version) = engine.filter(|version| !runs(version)) {
         return Triage::Wait(Wait::Incompatible { version: version.to_string() });
     }
-    let TurnInput { instance, name, version, execution_id, messages, .. } = input;
-    let Sorted { opening, arrivals, collisions, terminated } = sort(messages, standing, &instance);
+    let TurnInput { instance, name, version, execution_id, messages, rival_starts, .. } = input;
+    let Sorted { opening, arrivals, collisions, terminated } =
+        sort(messages, &rival_starts, standing, &instance);
     if standing.ending == RecordedEnding::Ended {
         return Triage::Settle { execution_id, collisions };
     }
@@ -198,10 +201,10 @@ struct Sorted {
 
 /// Separates the start from the other messages. A start for an instance that has a history is ignored; if a
 /// parent sent it, the parent is told.
-fn sort(messages: Vec<Message>, standing: &Standing, instance: &str) -> Sorted {
+fn sort(messages: Vec<Message>, rivals: &[usize], standing: &Standing, instance: &str) -> Sorted {
     let terminated = termination(&messages);
     let mut sorted = Sorted { opening: None, arrivals: Vec::new(), collisions: Vec::new(), terminated };
-    for Message { item, traceparent } in messages {
+    for (place, Message { item, traceparent }) in messages.into_iter().enumerate() {
         match item {
             WorkItem::ActivityExecute { .. }
             | WorkItem::TerminateInstance { .. }
@@ -210,7 +213,9 @@ fn sort(messages: Vec<Message>, standing: &Standing, instance: &str) -> Sorted {
                 if !standing.is_empty =>
             {
                 let parent = ParentLink::of(parent_instance.as_deref(), parent_id, parent_execution_id);
-                sorted.collisions.extend(parent.and_then(|parent| collision(parent, standing, instance)));
+                let is_told = |parent: &ParentLink| rivals.contains(&place) || !is_own(parent, standing);
+                let told = parent.filter(is_told).map(|parent| collision(parent, standing, instance));
+                sorted.collisions.extend(told);
             }
             item => match (StartMessage::read(item), &sorted.opening) {
                 (Ok(mut found), None) => {
@@ -221,7 +226,7 @@ fn sort(messages: Vec<Message>, standing: &Standing, instance: &str) -> Sorted {
                 // would wait for ever (I7).
                 (Ok(second), Some(first)) if second.start.parent != first.start.parent => {
                     let parent = second.start.parent;
-                    sorted.collisions.extend(parent.and_then(|parent| collision(parent, standing, instance)));
+                    sorted.collisions.extend(parent.map(|parent| collision(parent, standing, instance)));
                 }
                 (Ok(_), Some(_)) => {}
                 (Err(arrival), _) => sorted.arrivals.push(*arrival),
@@ -243,18 +248,17 @@ fn termination(messages: &[Message]) -> Option<ErrorDetails> {
     })
 }
 
-/// The message that tells a parent that the id of its child is taken. `None` if the running instance is that
-/// child.
-fn collision(parent: ParentLink, standing: &Standing, instance: &str) -> Option<WorkItem> {
+/// Tells whether the running instance is the child that this call of a parent asks for.
+fn is_own(parent: &ParentLink, standing: &Standing) -> bool {
     let own = standing.started.as_ref().and_then(|started| started.parent.as_ref());
-    let is_own = own == Some(&parent) && parent.execution_id.is_some();
-    let has_ended = standing.ending == RecordedEnding::Ended;
-    if is_own && !has_ended {
-        return None;
-    }
-    let state = if has_ended { " and is terminal" } else { "" };
+    own == Some(parent) && parent.execution_id.is_some() && standing.ending != RecordedEnding::Ended
+}
+
+/// The message that tells a parent that the id of its child is taken.
+fn collision(parent: ParentLink, standing: &Standing, instance: &str) -> WorkItem {
+    let state = if standing.ending == RecordedEnding::Ended { " and is terminal" } else { "" };
     let message = format!("sub-orchestration instance id '{instance}' already exists{state}");
-    Some(WorkItem::SubOrchFailed {
+    WorkItem::SubOrchFailed {
         parent_instance: parent.instance,
         parent_execution_id: parent.execution_id.unwrap_or(1),
         parent_id: parent.id,
@@ -263,7 +267,7 @@ fn collision(parent: ParentLink, standing: &Standing, instance: &str) -> Option<
             message,
             retryable: false,
         },
-    })
+    }
 }
 
 fn texts(messages: &[Message]) -> String {

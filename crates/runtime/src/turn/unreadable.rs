@@ -5,8 +5,9 @@ use steadfast_core::replay::{Identity, ParentLink, ParentNotice};
 use steadfast_core::{
     ErrorDetails, Event, EventKind, ScheduledActivityIdentifier, WorkItem, build_child_instance_id,
 };
-use steadfast_store::{InstanceQuery, InstanceState, MAX_PAGE, Message, TurnCommit};
+use steadfast_store::{InstanceQuery, InstanceState, MAX_PAGE, Message, ProviderError, TurnCommit};
 
+use crate::dispatch::in_time;
 use crate::runtime::RuntimeShared;
 
 impl RuntimeShared {
@@ -38,7 +39,7 @@ impl RuntimeShared {
         last_event_id: u64,
     ) -> Vec<ScheduledActivityIdentifier> {
         let Identity { instance, execution_id, .. } = identity;
-        let listed = self.store.work_of(instance, *execution_id).await;
+        let listed = in_time(self, "work_of", self.store.work_of(instance, *execution_id)).await;
         let (listed, untold_from) = match listed {
             Ok(listed) if listed.len() < MAX_PAGE => (listed, u64::MAX),
             Ok(listed) => {
@@ -66,7 +67,7 @@ impl RuntimeShared {
             Some(row) => row.parent?,
             None => instance.rsplit_once("::sub::")?.0.to_owned(),
         };
-        let history = self.store.read_history(&parent, None).await.ok()?;
+        let history = self.history_of(&parent, None).await.ok()?;
         let scheduled = history.iter().rev().find(|event| match &event.kind {
             EventKind::SubOrchestrationScheduled { instance: child, .. } => {
                 build_child_instance_id(&parent, child) == instance
@@ -84,9 +85,9 @@ impl RuntimeShared {
         let parent = Some(identity.instance.clone());
         let mut query = InstanceQuery { parent, limit: MAX_PAGE, ..InstanceQuery::default() };
         let mut cancels = Vec::new();
-        while let Ok(page) = self.store.instances(&query).await {
+        while let Ok(page) = in_time(self, "instances", self.store.instances(&query)).await {
             for child in page.instances.into_iter().filter(|child| !child.status.is_ended()) {
-                let history = self.store.read_history(&child.instance, None).await.unwrap_or_default();
+                let history = self.history_of(&child.instance, None).await.unwrap_or_default();
                 if parent_execution(&history) == Some(identity.execution_id) {
                     let reason = "parent failed".to_owned();
                     cancels.push(WorkItem::CancelInstance { instance: child.instance, reason });
@@ -100,8 +101,17 @@ impl RuntimeShared {
         cancels
     }
 
+    /// Reads the history of an execution, the last one by default.
+    pub(super) async fn history_of(
+        &self,
+        instance: &str,
+        execution_id: Option<u64>,
+    ) -> Result<Vec<Event>, ProviderError> {
+        in_time(self, "read_history", self.store.read_history(instance, execution_id)).await
+    }
+
     async fn row_of(&self, instance: &str) -> Option<InstanceState> {
-        self.store.state(instance).await.ok().flatten()
+        in_time(self, "state", self.store.state(instance)).await.ok().flatten()
     }
 }
 

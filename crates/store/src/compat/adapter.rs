@@ -14,9 +14,10 @@ use steadfast_core::{Event, EventKind, SessionKey, SystemStats, WorkItem};
 use crate::{
     Abandon, Attempt, Committed, Cursor, DeleteInstanceResult, Envelope, ExecutionState, Gauges, History,
     InstanceFilter, InstancePage, InstanceQuery, InstanceState, InstanceWait, LeaseToken, Message, NewWork,
-    Outcome, Owner, Provider, ProviderAdmin, ProviderError, ProviderErrorKind, RenewSessions,
-    SessionFetchConfig, SessionInfo, SessionRef, SessionScope, SessionTrailEntry, SessionsRenewed, SetAside,
-    Started, Store, TurnCommit, TurnLease, TurnRequest, WaitFor, Waited, WorkLease, WorkRequest,
+    NodeRegistration, NodeStart, Outcome, Owner, Provider, ProviderAdmin, ProviderError, ProviderErrorKind,
+    RenewSessions, SessionFetchConfig, SessionInfo, SessionRef, SessionScope, SessionTrailEntry,
+    SessionsRenewed, SetAside, Started, Store, TurnCommit, TurnLease, TurnRequest, WaitFor, Waited,
+    WorkLease, WorkRequest,
 };
 
 /// Makes a [`Store`] of any [`Provider`], using its compatible methods only.
@@ -111,6 +112,7 @@ impl Store for Adapter {
             last_event_id: item.history.last().map_or(0, Event::event_id),
             history: item.history_error.map_or(History::Whole(item.history), History::Unreadable),
             messages: item.messages.into_iter().map(Message::from).collect(),
+            rival_starts: Vec::new(),
             attempt,
             kv: item.kv_snapshot,
             now_ms: self.clock.now_ms(),
@@ -207,7 +209,7 @@ impl Store for Adapter {
         })
     }
 
-    async fn register_node(&self, _node_id: &str) -> Result<u64, ProviderError> {
+    async fn register_node(&self, _start: &NodeStart) -> Result<NodeRegistration, ProviderError> {
         Err(self.unsupported("register_node"))
     }
 

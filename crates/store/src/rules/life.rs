@@ -47,6 +47,12 @@ pub fn answers_start(answer: &WorkItem, start: &WorkItem) -> bool {
     }
 }
 
+/// Tells whether a start that meets an existing instance asks for another one: the instance was started by
+/// another life of the parent (`own`) than the one that sends the start.
+pub fn is_rival<Life: PartialEq>(own: Option<Life>, of_start: Option<Life>) -> bool {
+    own.zip(of_start).is_some_and(|(own, of_start)| own != of_start)
+}
+
 /// Returns the instance that must have the life beside a message when the message is leased: the parent for
 /// the start of a child, the receiver for an answer. `None` if no life matters. The start of a child is also
 /// handed out if no instance of the parent's id exists.

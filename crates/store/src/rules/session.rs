@@ -5,7 +5,10 @@ use std::collections::BTreeSet;
 
 use steadfast_core::SessionKey;
 
-use crate::{Owner, ProviderError, ProviderErrorKind, RenewSessions, SessionRef, SessionsRenewed};
+use crate::{
+    NodeRegistration, NodeStart, Owner, ProviderError, ProviderErrorKind, RenewSessions, SessionRef,
+    SessionsRenewed,
+};
 
 /// Returns the stored scope of a session: the id of its instance, `''` for a shared session.
 pub fn stored_scope(key: &SessionKey) -> &str {
@@ -35,6 +38,32 @@ pub fn superseded(operation: &str, node_id: &str, given: u64, newest: u64) -> Pr
              another process has started with the same worker_node_id"
         ),
     )
+}
+
+/// The newest start of a node, as a store keeps it.
+#[derive(Debug, Clone, Copy)]
+pub struct NewestStart<'a> {
+    /// The number of the start.
+    pub incarnation: u64,
+    /// The id of the start; empty if it had none.
+    pub start_id: &'a str,
+    /// When its process started, by its own clock.
+    pub started_at_ms: u64,
+}
+
+/// Answers the registration of a start that gets no new number: the start is the newest already, or another
+/// one is that its process has not seen. `None` if the store is to number it.
+pub fn answer_to_start(start: &NodeStart, newest: Option<NewestStart<'_>>) -> Option<NodeRegistration> {
+    let seen = newest.map(|newest| newest.incarnation);
+    match newest {
+        Some(newest) if newest.start_id == start.start_id && !start.start_id.is_empty() => {
+            Some(NodeRegistration::Registered(newest.incarnation))
+        }
+        Some(NewestStart { incarnation, started_at_ms, .. }) if start.replaces != seen => {
+            Some(NodeRegistration::Taken { incarnation, started_at_ms })
+        }
+        _ => None,
+    }
 }
 
 /// Returns the claims in `request.held` that `outcome` reports neither as renewed nor as idle nor as untaken:

@@ -1,5 +1,7 @@
 //! The trail of a session: which process owned it, from when to when, and why that changed.
 
+use std::time::Duration;
+
 use crate::Owner;
 
 /// Bounds the trail of one session: only its newest entries are kept, and only so many.
@@ -8,6 +10,10 @@ pub const MAX_SESSION_TRAIL: usize = 100;
 /// Bounds the trails of all sessions of a store together: clean-up removes what is older than so many
 /// changes.
 pub const MAX_TRAIL: u64 = 100_000;
+
+/// How long entries of trails are kept where nobody says it: by the runtime's option
+/// `session_trail_retention` as it is by default, and by the compatible clean-up of sessions.
+pub const TRAIL_KEPT_FOR: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// One change of the owner of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]

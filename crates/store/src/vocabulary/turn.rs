@@ -86,6 +86,9 @@ pub struct TurnLease {
     pub history: History,
     /// The messages to process, in the order in which they were due, then of arrival.
     pub messages: Vec<Message>,
+    /// The places in `messages` of starts whose parent is another life of the one that started the instance
+    /// (S17): the instance is not the child that they ask for. Empty if the store does not tell lives apart.
+    pub rival_starts: Vec<usize>,
     /// The highest delivery count among `messages`, this fetch included.
     pub attempt: u32,
     /// The key-value state at the end of the previous execution. Empty with [`History::Tail`]: it does not

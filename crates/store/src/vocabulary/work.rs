@@ -55,6 +55,42 @@ impl Owner {
     }
 }
 
+/// One start of a process under the name of a node, to be registered
+/// ([`register_node`](crate::Store::register_node)).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeStart {
+    /// The name of the node, which all its starts share.
+    pub node_id: String,
+    /// The id of this start, which no other start has.
+    pub start_id: String,
+    /// When the process started, in milliseconds since the Unix epoch by its own clock. The store keeps it,
+    /// and compares it with nothing.
+    pub started_at_ms: u64,
+    /// The newest incarnation of the node that the process has seen; `None` if it has seen none.
+    pub replaces: Option<u64>,
+}
+
+impl NodeStart {
+    /// Describes a start whose process has seen no other one of the node.
+    pub fn new(node_id: impl Into<String>, start_id: impl Into<String>) -> Self {
+        Self { node_id: node_id.into(), start_id: start_id.into(), started_at_ms: 0, replaces: None }
+    }
+}
+
+/// What became of the registration of a start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeRegistration {
+    /// The start is the newest one of its node, and this is its number.
+    Registered(u64),
+    /// Nothing has changed: another start is the newest, and the process has not seen it yet.
+    Taken {
+        /// The number of the newest start.
+        incarnation: u64,
+        /// When the process of that start started, by its own clock; 0 if that is not known.
+        started_at_ms: u64,
+    },
+}
+
 /// The sessions that a fetch may serve.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionScope {

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use steadfast_core::{SessionConcurrency, SessionKey, WorkItem};
 use steadfast_store::{
-    Claim, ClaimedSession, Owner, RenewSessions, SessionRef, SessionRequest, SessionScope, SessionsRenewed,
-    TurnCommit, rules::SessionEffect,
+    Claim, ClaimedSession, NodeStart, Owner, RenewSessions, SessionRef, SessionRequest, SessionScope,
+    SessionsRenewed, TurnCommit, rules::SessionEffect,
 };
 
 use super::{ExpiredClaim, Found, lease::after};
@@ -19,7 +19,7 @@ pub(super) struct SessionShadow {
     /// The end of each lease that was ever granted, unless it was released before.
     ends: BTreeMap<(SessionKey, u64), u64>,
     highest: u64,
-    nodes: BTreeMap<String, u64>,
+    nodes: BTreeMap<String, (u64, String)>,
     open: BTreeMap<SessionKey, SessionConcurrency>,
     watchers: BTreeMap<SessionKey, BTreeMap<(String, u64), HasSeen>>,
     /// The actual ends of claims that were released.
@@ -65,10 +65,12 @@ impl Migration {
 }
 
 impl SessionShadow {
-    pub(super) fn registered(&mut self, node: &str, incarnation: u64, found: &mut Found) {
-        let former = self.nodes.insert(node.to_owned(), incarnation);
-        if former.is_some_and(|former| former >= incarnation) {
-            found.add("A13", format!("{node} is given the number {incarnation} after {former:?}"));
+    pub(super) fn registered(&mut self, start: &NodeStart, incarnation: u64, found: &mut Found) {
+        let NodeStart { node_id, start_id, .. } = start;
+        let given = (incarnation, start_id.clone());
+        let Some(former) = self.nodes.insert(node_id.clone(), given.clone()) else { return };
+        if former != given && (former.0 >= incarnation || former.1 == *start_id) {
+            found.add("A13", format!("{node_id} is given {given:?} after {former:?}"));
         }
     }
 
@@ -233,9 +235,9 @@ impl SessionShadow {
     fn check_node(&self, owner: &Owner, call: &str, found: &mut Found) {
         let newest = self.nodes.get(&owner.id);
         if let (Some(given), Some(newest)) = (owner.incarnation, newest)
-            && given < *newest
+            && given < newest.0
         {
-            found.add("A13", format!("{call} of {owner:?} succeeds; the node has the number {newest}"));
+            found.add("A13", format!("{call} of {owner:?} succeeds; the node has the number {}", newest.0));
         }
     }
 

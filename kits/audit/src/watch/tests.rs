@@ -33,6 +33,7 @@ fn turn(token: &str, now_ms: u64, run: Option<RunId>, events: Vec<Event>, messag
         last_event_id: events.last().map_or(0, |event| event.event_id),
         history: History::Whole(events),
         messages: messages.to_vec(),
+        rival_starts: Vec::new(),
         attempt: 1,
         kv: <_>::default(),
         now_ms,
@@ -273,12 +274,24 @@ fn a_renewal_that_revives_a_claim_is_noticed() {
 #[test]
 fn a_node_that_was_replaced_and_is_served_is_noticed() {
     let mut shadow = Shadow::default();
-    shadow.sessions.registered("n", 1, &mut shadow.found);
-    shadow.sessions.registered("n", 2, &mut shadow.found);
+    shadow.sessions.registered(&NodeStart::new("n", "first"), 1, &mut shadow.found);
+    shadow.sessions.registered(&NodeStart::new("n", "second"), 2, &mut shadow.found);
     assert!(rules(&shadow).is_empty());
     let owner = Owner { id: "n".to_owned(), incarnation: Some(1) };
     let asked = SessionRequest { owner, ..asked("n") };
     shadow.sessions.granted(&asked, &claimed(5, Claim::New), &[], NOW, &mut shadow.found);
+    assert_eq!(rules(&shadow), ["A13"]);
+}
+
+#[test]
+fn a_start_that_gets_a_second_number_is_noticed() {
+    let mut shadow = Shadow::default();
+    let start = NodeStart::new("n", "start");
+    for number in [1, 1] {
+        shadow.sessions.registered(&start, number, &mut shadow.found);
+    }
+    assert!(rules(&shadow).is_empty(), "the answer was lost, and it is registered again");
+    shadow.sessions.registered(&start, 2, &mut shadow.found);
     assert_eq!(rules(&shadow), ["A13"]);
 }
 

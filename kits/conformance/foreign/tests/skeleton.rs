@@ -7,7 +7,7 @@ use std::time::Duration;
 use foreign_store::MapProvider;
 use steadfast_clock::{Clock, VirtualClock};
 use steadfast_core::{OrchestrationContext, WorkItem};
-use steadfast_store::{ExecutionState, Provider, ProviderErrorKind, Started, store_of};
+use steadfast_store::{ExecutionState, Provider, ProviderErrorKind, Started, store_of, NodeStart};
 use steadfast_testing::skeleton::Skeleton;
 
 fn world() -> (VirtualClock, Arc<dyn Clock>, Arc<dyn Provider>) {
@@ -84,7 +84,7 @@ async fn what_the_adapter_cannot_do_it_says() {
     let store = store_of(provider, clock);
     assert!(!store.supports_owned_sessions());
     for error in [
-        store.register_node("node").await.expect_err("no incarnations"),
+        store.register_node(&NodeStart::new("node", "start")).await.expect_err("no incarnations"),
         store.sessions(None).await.expect_err("no lists of sessions"),
         store.instances(&Default::default()).await.expect_err("no management"),
         store.workers(None).await.expect_err("no rows of workers"),

@@ -9,7 +9,7 @@ use steadfast_store::{
 
 use crate::bench::{
     Bench, Commit, LEASE, TICK, activity, activity_with, completion, event, kv_set, lost, ok, raise,
-    start_of, status_set,
+    start_node, start_of, status_set,
 };
 use crate::case::{cases, need};
 use crate::{Damage, Verdict};
@@ -188,12 +188,12 @@ async fn s19_numbers_go_on_rising_after_a_restart(bench: Bench) -> Verdict {
     let store = need!(bench.store(), "Store");
     let run = run_of(store, "a").await;
     let change = ok(store.state("a").await).map(|state| state.change);
-    let incarnation = ok(store.register_node("node").await);
+    let incarnation = ok(start_node(store, "node").await);
     let bench = need!(bench.reopen().await, "reopen");
     let store = need!(bench.store(), "Store");
     assert_eq!(run_of(store, "a").await, run, "a run keeps its name");
     assert!(ok(store.state("a").await).map(|state| state.change) > change, "changes rise");
-    assert!(ok(store.register_node("node").await) > incarnation, "incarnations rise");
+    assert!(ok(start_node(store, "node").await) > incarnation, "incarnations rise");
     bench.begun("b").await;
     assert_ne!(run_of(store, "b").await, run, "no run is named twice");
     Verdict::Kept

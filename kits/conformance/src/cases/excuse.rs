@@ -8,7 +8,7 @@ use steadfast_store::{
 };
 
 use crate::Verdict;
-use crate::bench::{Bench, Commit, DAWN_MS, LEASE, TICK, activity, activity_with, ok, raise};
+use crate::bench::{Bench, Commit, DAWN_MS, LEASE, TICK, activity, activity_with, ok, raise, start_node};
 use crate::case::{cases, need};
 
 cases![
@@ -361,10 +361,10 @@ async fn s5_a_process_whose_node_was_replaced_can_excuse(bench: Bench) -> Verdic
         worker: None,
     };
     bench.enqueue(activity_with("a", 2, Some("session"), None)).await;
-    let old = ok(store.register_node("node").await);
+    let old = ok(start_node(store, "node").await);
     let lease = ok(store.fetch_work(request(old)).await).expect("the activity should be ready");
     bench.advance(LEASE);
-    let new = ok(store.register_node("node").await);
+    let new = ok(start_node(store, "node").await);
     assert!(excused(store, lease.token).await, "it did not die, it was paused");
     let next = ok(store.fetch_work(request(new)).await).expect("the activity should be ready");
     assert_eq!(next.attempt, 1, "the expired delivery is not counted");

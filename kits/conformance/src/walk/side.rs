@@ -13,7 +13,7 @@ use steadfast_store::{
 use super::answer::{Labels, done, plain, said};
 use super::generate::HOLDERS;
 use super::step::{Held, Note, Place, Step, Warmth, Who};
-use crate::bench::{activity_with, raise, start_of};
+use crate::bench::{activity_with, raise, start_node, start_of};
 
 /// A store, and what was learnt from its answers. While both stores answer alike, both sides know the same.
 pub(super) struct Side {
@@ -150,7 +150,7 @@ impl Side {
     }
 
     async fn register(&mut self, store: &dyn Store, node: &'static str) -> String {
-        let answer = store.register_node(node).await;
+        let answer = start_node(store, node).await;
         said(answer, |incarnation| {
             let starts = self.nodes.entry(node).or_default();
             let rises = starts.last().is_none_or(|last| *last < incarnation);

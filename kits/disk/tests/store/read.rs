@@ -8,8 +8,8 @@ use steadfast_core::{TagFilter, WorkItem};
 use steadfast_disk::{DiskFault, Failure, FileCall, Loss};
 use steadfast_sqlite::SqliteProvider;
 use steadfast_store::{
-    Cold, MAX_UNREADABLE_ATTEMPTS, ProviderErrorKind, Store, TurnCommit, TurnRequest, UNREADABLE_RETRY,
-    WorkRequest,
+    Cold, MAX_UNREADABLE_ATTEMPTS, ProviderError, ProviderErrorKind, Store, TurnCommit, TurnRequest,
+    UNREADABLE_RETRY, WorkRequest,
 };
 
 use crate::chain::{LEASE, activity, start};
@@ -283,6 +283,8 @@ fn a_queue_is_mended_as_a_whole_or_not_at_all_on_a_full_disk() {
             if let Err(error) = sent {
                 refused += 1;
                 assert!(error.is_retryable(), "{error:?}");
+                let again = store.start(start("new").into(), Vec::new()).await;
+                assert!(again.as_ref().err().is_none_or(ProviderError::is_retryable), "{again:?}");
                 machine.disk.heal();
                 machine.clock.advance(2 * LEASE);
                 send(&store, "new").await.expect("there is room");

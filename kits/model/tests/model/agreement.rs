@@ -13,8 +13,8 @@ use steadfast_model::store::{
     FetchScope, Holder, RenewalFate, RenewalRequest, Service, StoreSide, StoredSession, Work,
 };
 use steadfast_store::{
-    Abandon, Appetite, Attempt, LeaseToken, Outcome, Owner, ProviderErrorKind, RenewSessions, SessionRef,
-    SessionRequest, SessionScope, Store, WorkRequest,
+    Abandon, Appetite, Attempt, LeaseToken, NodeRegistration, NodeStart, Outcome, Owner, ProviderErrorKind,
+    RenewSessions, SessionRef, SessionRequest, SessionScope, Store, WorkRequest,
 };
 
 const WALKS: u64 = 200;
@@ -34,6 +34,8 @@ struct Walk {
     clock: Arc<VirtualClock>,
     /// The last start of each process, as each store numbers it.
     starts: [Option<(u8, u64)>; 3],
+    /// The newest start of each node, as the memory store numbers it.
+    numbers: [Option<u64>; 3],
     /// The epochs of the memory store by those of the model.
     epochs: BTreeMap<u8, u64>,
     token: Option<LeaseToken>,
@@ -70,6 +72,7 @@ impl Walk {
             memory: MemoryStore::with_clock(Arc::clone(&clock) as _),
             clock,
             starts: [None; 3],
+            numbers: [None; 3],
             epochs: BTreeMap::new(),
             token: None,
             met: BTreeMap::new(),
@@ -113,8 +116,14 @@ impl Walk {
         let node = Holder::of(process, None);
         if self.model.newest[node.node] < 200 {
             self.model.newest[node.node] += 1;
-            let number = block_on(self.memory.register_node(&node.owner().id)).expect("registers");
-            self.starts[process] = Some((self.model.newest[node.node], number));
+            let number = self.model.newest[node.node];
+            let replaces = self.numbers[node.node];
+            let id = node.owner().id;
+            let start = NodeStart { replaces, ..NodeStart::new(&id, format!("{id} {number}")) };
+            let registered = block_on(self.memory.register_node(&start)).expect("registers");
+            let NodeRegistration::Registered(given) = registered else { panic!("{registered:?}") };
+            self.numbers[node.node] = Some(given);
+            self.starts[process] = Some((number, given));
         }
     }
 

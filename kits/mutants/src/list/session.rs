@@ -74,8 +74,15 @@ const SESSION: &[Mutant] = &[
         name: "an_older_incarnation_goes_on",
         clause: "S13",
         file: "session.rs",
-        find: "if given < *newest =>",
-        replace: "if given < *newest && given == 0 =>",
+        find: "if given < node.incarnation =>",
+        replace: "if given < node.incarnation && given == 0 =>",
+    },
+    Mutant {
+        name: "a_registration_that_comes_late_takes_the_node",
+        clause: "S13",
+        file: "session.rs",
+        find: "if let Some(answer) = answer_to_start(start, newest) {",
+        replace: "if let Some(answer @ NodeRegistration::Registered(_)) = answer_to_start(start, newest) {",
     },
     Mutant {
         name: "watchers_are_not_told",

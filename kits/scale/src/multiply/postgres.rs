@@ -56,7 +56,7 @@ const TABLES: &[TableRule] = &[
     TableRule { table: "sessions", rows: OF_SESSIONS, numbers: &[("epoch", Numbers::Drawn)], ..PLAIN },
     TableRule { table: "lines", rows: OF_SESSIONS, ..PLAIN },
     TableRule { table: "heads", rows: OF_SESSIONS, numbers: &[("head", Numbers::Work)], ..PLAIN },
-    TableRule { table: "watchers", rows: OF_INSTANCES, ..PLAIN },
+    TableRule { table: "watchers", rows: OF_INSTANCES, numbers: &[("id", Numbers::Drawn)], ..PLAIN },
     TableRule { table: "set_aside", rows: OF_INSTANCES, numbers: &[("id", Numbers::Drawn)], ..PLAIN },
     TableRule { table: "workers", rows: OF_WORKERS, ..PLAIN },
     TableRule { table: "worker_handlers", rows: OF_WORKERS, ..PLAIN },

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use steadfast_core::TagFilter;
-use steadfast_store::{Appetite, Owner, RenewSessions, Store};
+use steadfast_store::{Appetite, NodeStart, Owner, RenewSessions, Store};
 
 use super::{Probe, rows};
 use crate::figure::{Figure, Growth};
@@ -43,7 +43,10 @@ pub(super) async fn run(probe: &mut Probe<'_>) -> Result<()> {
         Ok(rows(depths.orchestrator_queue + depths.worker_queue))
     };
     probe.count("get_queue_depths", Growth::PerResult, call).await?;
-    let call = async |_| Ok(store.register_node("prober").await?);
+    let call = async |_| {
+        store.register_node(&NodeStart::new("prober", "start")).await?;
+        Ok(1)
+    };
     probe.count("register_node", Growth::Flat, call).await?;
     // The workers of a large store fell silent while it was made. Each report takes some of them off the
     // listed ones, in a bounded batch, until none is left.

@@ -64,8 +64,12 @@ impl SessionTrails {
 
 impl SessionRow {
     /// Returns the entry for the end of the last claim: the given change if its lease lasts, else that it
-    /// expired. `None` for a session that was never claimed.
+    /// expired. `None` for a session that was never claimed, and for one whose last claim was released: that
+    /// end was told when it came, and the trail may have forgotten it since.
     pub(super) fn end_of_claim(&self, now: u64, change: SessionChange) -> Option<SessionTrailEntry> {
+        if self.is_released {
+            return None;
+        }
         let (at_ms, change) =
             if self.is_live(now) { (now, change) } else { (self.locked_until_ms, SessionChange::Expired) };
         let owner = self.owner.clone()?;

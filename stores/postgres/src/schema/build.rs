@@ -13,6 +13,9 @@ const MIGRATIONS: &[&str] = &[
     sql!("migrations/0004_set_aside"),
     sql!("migrations/0005_session_trail"),
     sql!("migrations/0006_closed_sessions"),
+    sql!("migrations/0007_watchers"),
+    sql!("migrations/0008_released_claims"),
+    sql!("migrations/0009_starts"),
 ];
 
 /// The form that a schema is to have.

@@ -6,8 +6,9 @@ use std::time::Duration;
 use steadfast_core::{SessionConcurrency, SessionKey};
 use steadfast_store::rules::{lost_claims, session_key, stored_scope, stored_tags, superseded};
 use steadfast_store::{
-    Appetite, MAX_PAGE, MAX_SESSION_TRAIL, MAX_TRAIL, Owner, ProviderError, ReleaseReason, RenewSessions,
-    SessionChange, SessionInfo, SessionRef, SessionTrailEntry, SessionsRenewed, Woken,
+    Appetite, MAX_PAGE, MAX_SESSION_TRAIL, MAX_TRAIL, NodeRegistration, NodeStart, Owner, ProviderError,
+    ReleaseReason, RenewSessions, SessionChange, SessionInfo, SessionRef, SessionTrailEntry, SessionsRenewed,
+    Woken,
 };
 use tokio_postgres::Row;
 
@@ -42,15 +43,19 @@ pub(crate) const FUNCTIONS: &[Function] = functions![
     "session/lease/unclaim",
     "session/lease/end_closed",
     "session/lease/register_node",
+    "session/lease/register_start",
     "session/lease/renew_sessions",
     "session/lease/release_sessions",
     "session/lease/cleanup_sessions",
 ];
 
 calls! {
-    /// Counts a start of a named node.
-    RegisterNode<'a> => register_node {
+    /// Numbers a start of a named node.
+    RegisterStart<'a> => register_start {
         node: Cow<'a, str>,
+        start: Cow<'a, str>,
+        started_ms: i64,
+        replaces: Option<i64>,
     }
 
     /// Renews the leases of a process's sessions, and releases sessions whose work the process does not take.
@@ -101,12 +106,24 @@ calls! {
 }
 
 impl Backend {
-    /// Counts a start of a named node and returns the number of its starts so far, this one included.
-    pub(crate) async fn register_node(&self, node_id: &str) -> Result<u64, ProviderError> {
+    /// Numbers a start of a named node.
+    pub(crate) async fn register_node(&self, start: &NodeStart) -> Result<NodeRegistration, ProviderError> {
         const OPERATION: &str = "register_node";
-        let row = self.db.one(OPERATION, RegisterNode { node: escape(node_id) }.statement()).await?;
+        let call = RegisterStart {
+            node: escape(&start.node_id),
+            start: escape(&start.start_id),
+            started_ms: time(start.started_at_ms),
+            replaces: start.replaces.map(time),
+        };
+        let row = self.db.one(OPERATION, call.statement()).await?;
         let row = row.ok_or_else(|| ProviderError::permanent(OPERATION, "the node was given no number"))?;
-        Ok(unsigned(column(OPERATION, &row, "register_node")?))
+        let registered: Option<i64> = column(OPERATION, &row, "registered")?;
+        if let Some(number) = registered {
+            return Ok(NodeRegistration::Registered(unsigned(number)));
+        }
+        let incarnation = unsigned(column(OPERATION, &row, "newest")?);
+        let started_at_ms = unsigned(column(OPERATION, &row, "newest_started_ms")?);
+        Ok(NodeRegistration::Taken { incarnation, started_at_ms })
     }
 
     /// Renews the leases of a process's sessions, and tells which were renewed, are idle, were released, or

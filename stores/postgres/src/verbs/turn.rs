@@ -159,6 +159,7 @@ pub(crate) struct LeasedTurn {
     last_event_id: u64,
     has_kv: bool,
     messages: Vec<Message>,
+    rival_starts: Vec<usize>,
     attempt: u32,
     now: i64,
 }
@@ -461,6 +462,7 @@ impl Db {
             last_event_id: leased.last_event_id,
             history: state.history,
             messages: leased.messages,
+            rival_starts: leased.rival_starts,
             attempt: leased.attempt,
             kv: state.kv,
             now_ms: unsigned(leased.now),
@@ -544,6 +546,7 @@ impl LeasedTurn {
             last_event_id: unsigned(column(FETCH, row, "last_event_id")?),
             has_kv: column(FETCH, row, "has_kv")?,
             messages: Vec::new(),
+            rival_starts: Vec::new(),
             attempt: 0,
             now: column(FETCH, row, "now")?,
         };
@@ -551,6 +554,7 @@ impl LeasedTurn {
         let items: Vec<Option<&str>> = column(FETCH, row, "items")?;
         let attempts: Vec<i32> = column(FETCH, row, "attempts")?;
         let traceparents: Vec<Option<String>> = column(FETCH, row, "traceparents")?;
+        let rivals = column::<Option<Vec<i64>>>(FETCH, row, "rivals")?.unwrap_or_default();
         let mut unreadable = Vec::new();
         for (((id, item), attempts), traceparent) in
             ids.into_iter().zip(items).zip(attempts).zip(traceparents)
@@ -558,6 +562,9 @@ impl LeasedTurn {
             match read_item(item) {
                 Ok(item) => {
                     leased.attempt = leased.attempt.max(u32::try_from(attempts).unwrap_or(0));
+                    if rivals.contains(&id) {
+                        leased.rival_starts.push(leased.messages.len());
+                    }
                     leased.messages.push(Message { item, traceparent: traceparent.map(unescape) });
                 }
                 Err(reason) => {

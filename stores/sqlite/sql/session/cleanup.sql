@@ -19,4 +19,4 @@ WHERE is_row = 1
           AND NOT EXISTS (SELECT 1 FROM torn_work WHERE row = work.seq AND until IS NULL)
   )
 RETURNING id, instance, session_id, held, owner, incarnation, locked_until, last_activity, epoch,
-    idle_timeout, serial, iif(uses = 0, closed_epoch, NULL)
+    idle_timeout, serial, iif(uses = 0, closed_epoch, NULL), released_epoch IS epoch

@@ -65,6 +65,11 @@ impl<'c> Db<'c> {
         Self { looks: Some(looks), ..self }
     }
 
+    /// Tells whether trails of sessions are left out, because a page of them is torn.
+    pub(crate) fn leaves_out_trails(&self) -> bool {
+        self.looks.is_some_and(|looks| looks.leaves_out_trails(self.now))
+    }
+
     /// Returns a connection that has read nothing of the file before this transaction. It sees what is
     /// committed, and a torn page that it meets does not keep this transaction from writing. A database in
     /// memory has no other connection than this one.

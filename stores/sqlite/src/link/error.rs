@@ -18,6 +18,9 @@ pub(crate) enum Fault {
     /// An event cannot be stored behind the others, because the last leaf of the histories is torn. The
     /// request must run again and store it in front of them.
     TornEnd,
+    /// The trail of a session cannot be written, because a page of it is torn. The request must run again
+    /// without it.
+    TornTrail,
 }
 
 /// Tells that a row of a queue cannot be removed, because a page beside it is torn.
@@ -29,6 +32,11 @@ struct StuckRow;
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error("an event cannot be stored behind the others")]
 struct TornLastLeaf;
+
+/// Tells that the trail of a session cannot be written, because a page of it is torn.
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+#[error("the trail of a session cannot be written")]
+struct TornTrailPage;
 
 /// Rows of the queues that cannot be read, because a page of the file is torn.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -63,6 +71,11 @@ pub(crate) fn is_torn_end(error: &ProviderError) -> bool {
     error.source.as_ref().is_some_and(|source| source.downcast_ref::<TornLastLeaf>().is_some())
 }
 
+/// Tells whether an error is that of a trail of a session that cannot be written.
+pub(crate) fn is_torn_trail(error: &ProviderError) -> bool {
+    error.source.as_ref().is_some_and(|source| source.downcast_ref::<TornTrailPage>().is_some())
+}
+
 /// The result of a step inside a transaction.
 pub(crate) type DbResult<T> = Result<T, Fault>;
 
@@ -95,6 +108,7 @@ impl Fault {
                 ProviderError::new(ProviderErrorKind::Unavailable, operation, text)
             }
             Self::TornEnd => damaged(operation).with_source(TornLastLeaf),
+            Self::TornTrail => damaged(operation).with_source(TornTrailPage),
         }
     }
 }

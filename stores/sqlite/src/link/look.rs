@@ -2,6 +2,8 @@
 //! did to a transaction, does not reach them.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
@@ -11,7 +13,7 @@ use crate::link::connection::{Location, open};
 use crate::link::error::{DbResult, provider_error};
 use crate::link::options::{SqliteOptions, Threads};
 
-/// Opens connections that have read nothing yet.
+/// Opens connections that have read nothing yet, and knows what the last looks have found.
 #[derive(Debug, Clone)]
 pub(crate) struct Looks {
     /// `None` for a database in memory, which has one connection and no pages that can be torn.
@@ -19,6 +21,9 @@ pub(crate) struct Looks {
     vfs: Option<String>,
     busy_timeout: Duration,
     threads: Threads,
+    /// Until when this process writes no trails of sessions, because a page of them is torn; by the time of
+    /// the file.
+    trails_rest_until: Arc<AtomicI64>,
 }
 
 impl Looks {
@@ -28,7 +33,18 @@ impl Looks {
             Location::File(path) => Some(path.clone()),
         };
         let (vfs, busy_timeout, threads) = (options.vfs.clone(), options.busy_timeout, options.threads);
-        Self { path, vfs, busy_timeout, threads }
+        let trails_rest_until = Arc::new(AtomicI64::new(i64::MIN));
+        Self { path, vfs, busy_timeout, threads, trails_rest_until }
+    }
+
+    /// Tells whether trails of sessions are left out now.
+    pub(crate) fn leaves_out_trails(&self, now: i64) -> bool {
+        now < self.trails_rest_until.load(Ordering::Relaxed)
+    }
+
+    /// Leaves out trails of sessions until a moment. True for the first time.
+    pub(crate) fn leave_out_trails(&self, until: i64) -> bool {
+        self.trails_rest_until.swap(until, Ordering::Relaxed) == i64::MIN
     }
 
     /// Opens a connection that only reads. `None` for a database in memory.

@@ -45,6 +45,7 @@ pub(crate) struct OpenFile<'p> {
     pub(crate) connection: Connection,
     pub(crate) place: &'p Location,
     pub(crate) presence: Presence,
+    pub(crate) looks: Looks,
 }
 
 impl Writer {
@@ -54,10 +55,9 @@ impl Writer {
         clock: FileClock,
         wakes: Wakes,
     ) -> Result<Self, OpenError> {
-        let OpenFile { mut connection, place, presence } = file;
+        let OpenFile { mut connection, place, presence, looks } = file;
         let (requests, incoming) = mpsc::channel(options.max_waiting.max(1));
         let (undos, undoing) = mpsc::unbounded_channel();
-        let looks = Looks::of(place, options);
         let log = Log::watch(&mut connection, options).map_err(OpenError::driver)?;
         let others = OtherProcesses::of(place, options).begin(&connection).map_err(OpenError::driver)?;
         let pace = Pace::of(&clock);

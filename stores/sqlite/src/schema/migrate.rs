@@ -18,6 +18,8 @@ const MIGRATIONS: &[&str] = &[
     sql!("migrations/0007_lists"),
     sql!("migrations/0008_session_trail"),
     sql!("migrations/0009_closed_sessions"),
+    sql!("migrations/0010_released_claims"),
+    sql!("migrations/0011_starts"),
 ];
 
 /// Brings a database to the schema of this build.

@@ -256,7 +256,7 @@ impl Db<'_> {
             self.run_for_each(sql!("admin/delete/kv"), &key)?;
             self.run_for_each(sql!("admin/delete/watchers"), &key)?;
             self.close_sessions_of(id)?;
-            self.run(sql!("session/trail/forget_instance"), [id])?;
+            self.forget_trails_of(id)?;
             self.run(sql!("admin/delete/set_aside"), [id])?;
             self.run_for_each(sql!("admin/delete/instance"), &key)?;
             self.woken.borrow_mut().ended.push(id.clone());

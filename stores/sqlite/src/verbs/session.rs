@@ -5,14 +5,16 @@ mod trail;
 use rusqlite::params;
 use steadfast_core::{SessionConcurrency, SessionKey, WorkItem};
 use steadfast_store::rules::{
-    SessionEffect, is_same_owner, lost_claims, session_key, stored_scope, superseded, tag_of, to_json,
+    NewestStart, SessionEffect, answer_to_start, is_same_owner, lost_claims, session_key, stored_scope,
+    superseded, tag_of, to_json,
 };
 use steadfast_store::{
-    Appetite, Claim, ClaimedSession, MAX_PAGE, Owner, ProviderError, ReleaseReason, RenewSessions,
-    SessionChange, SessionInfo, SessionRef, SessionRequest, SessionsRenewed, TurnCommit,
+    Appetite, Claim, ClaimedSession, MAX_PAGE, NodeRegistration, NodeStart, Owner, ProviderError,
+    ReleaseReason, RenewSessions, SessionChange, SessionInfo, SessionRef, SessionRequest, SessionsRenewed,
+    TurnCommit,
 };
 
-use crate::link::db::{Db, sql, time, unsigned};
+use crate::link::db::{Db, sql, text_of, time, unsigned};
 use crate::link::error::DbResult;
 use crate::verbs::torn::Removal;
 use crate::verbs::turn::SWEEP;
@@ -35,6 +37,8 @@ struct SessionRow {
     /// The epoch of the claim that was closed, if its lease stays in this row: no process has claimed the
     /// session since (G41).
     closed_epoch: Option<i64>,
+    /// Whether the last claim was released: its lease did not expire, whatever its trail still tells.
+    is_released: bool,
 }
 
 impl SessionRow {
@@ -62,10 +66,22 @@ impl SessionRow {
 }
 
 impl Db<'_> {
-    pub(crate) fn register_node(&self, node_id: &str) -> DbResult<u64> {
+    pub(crate) fn register_node(&self, start: &NodeStart) -> DbResult<NodeRegistration> {
+        let newest = self.one(sql!("session/lease/newest_start"), [&start.node_id], |row| {
+            Ok((row.get::<_, i64>(0)?, text_of(row, 1)?, row.get::<_, i64>(2)?))
+        })?;
+        let newest = newest.as_ref().map(|(incarnation, start_id, started_at)| NewestStart {
+            incarnation: unsigned(*incarnation),
+            start_id,
+            started_at_ms: unsigned(*started_at),
+        });
+        if let Some(answer) = answer_to_start(start, newest) {
+            return Ok(answer);
+        }
         let incarnation = self.next()?;
-        self.run(sql!("session/lease/register_node"), params![node_id, incarnation])?;
-        Ok(unsigned(incarnation))
+        let columns = params![start.node_id, incarnation, start.start_id, time(start.started_at_ms)];
+        self.run(sql!("session/lease/register_node"), columns)?;
+        Ok(NodeRegistration::Registered(unsigned(incarnation)))
     }
 
     /// Refuses a call by a process whose node has started again since (S13).
@@ -100,6 +116,13 @@ impl Db<'_> {
             self.release(*id)?;
         }
         Ok(!found.is_empty())
+    }
+
+    /// Ends the claim of a session before its lease expires.
+    fn end_claim(&self, id: i64, reason: ReleaseReason) -> DbResult<()> {
+        self.note_end(id, SessionChange::Released(reason))?;
+        self.run(sql!("session/trail/released"), [id])?;
+        self.release(id)
     }
 
     /// Ends the lease of a session: any process may claim it.
@@ -167,10 +190,7 @@ impl Db<'_> {
     pub(crate) fn undo_use(&self, key: &SessionKey, epoch: u64) -> DbResult<()> {
         let Some(id) = self.known_session(key)? else { return Ok(()) };
         match self.maybe(sql!("session/lease/unuse"), params![id, time(epoch)])? {
-            Some(0) => {
-                self.note_end(id, SessionChange::Released(ReleaseReason::Unused))?;
-                self.release(id)
-            }
+            Some(0) => self.end_claim(id, ReleaseReason::Unused),
             _ => Ok(()),
         }
     }
@@ -277,8 +297,7 @@ impl Db<'_> {
             }
             let claim = session.claim();
             if self.is_untaken(&session, request)? {
-                self.note_end(session.id, SessionChange::Released(ReleaseReason::Untaken))?;
-                self.release(session.id)?;
+                self.end_claim(session.id, ReleaseReason::Untaken)?;
                 outcome.untaken.push(claim);
             } else if self.is_idle(&session, request)? {
                 outcome.idle.push(claim);
@@ -351,8 +370,7 @@ impl Db<'_> {
             }
             match session.closed_epoch {
                 None if unsigned(session.epoch) == claim.epoch => {
-                    self.note_end(id, SessionChange::Released(reason))?;
-                    self.release(id)?;
+                    self.end_claim(id, reason)?;
                     released.push(claim.clone());
                 }
                 // The owner of a closed session has detached it.
@@ -470,5 +488,6 @@ fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<SessionRow> {
         idle_timeout: row.get(9)?,
         serial: row.get(10)?,
         closed_epoch: row.get(11)?,
+        is_released: row.get(12)?,
     })
 }

@@ -28,7 +28,7 @@ use steadfast_store::{MAX_UNREADABLE_ATTEMPTS, ProviderError, ProviderErrorKind,
 use crate::link::db::{Db, sql};
 use crate::link::error::{
     DbResult, Fault, REMEDY, TornRow, TornRows, is_io, is_of_torn_page, is_stuck, is_torn, is_torn_end,
-    kind_of, torn_rows,
+    is_torn_trail, kind_of, torn_rows,
 };
 use crate::store::SqliteProvider;
 use crate::verbs::set_aside::{number_of, tell};
@@ -78,6 +78,9 @@ fn statements(queue: Queue) -> &'static TornStatements {
 /// How often a process tells that rows cannot be removed.
 const TELL_EVERY_MS: i64 = 60_000;
 
+/// How long no trails of sessions are written after a page of them was found torn.
+const TRAILS_REST_FOR_MS: i64 = 60_000;
+
 /// How long events are stored in front of all others after the last leaf of the histories was found torn.
 const IN_FRONT_FOR_MS: i64 = 60_000;
 
@@ -97,6 +100,8 @@ pub(crate) struct PastTorn {
     met_stuck: bool,
     /// True if it has found the last leaf of the histories torn.
     met_torn_end: bool,
+    /// True if it has found a page of the trails of sessions torn.
+    met_torn_trail: bool,
     /// The tables of the queues as they were when it met a torn page that no row could be found for.
     generations: Option<Generations>,
     /// True if it has run again although no damage was found.
@@ -155,6 +160,12 @@ impl SqliteProvider {
             }
             return Ok(true);
         }
+        if is_torn_trail(error) {
+            if std::mem::replace(&mut past.met_torn_trail, true) {
+                self.leave_out_trails();
+            }
+            return Ok(true);
+        }
         let Some(rows) = torn_rows(error) else {
             return if is_of_torn_page(error) { self.mend(past).await } else { Ok(false) };
         };
@@ -169,6 +180,17 @@ impl SqliteProvider {
         let until = self.clock.now_ms().saturating_add(IN_FRONT_FOR_MS);
         if self.in_front_until.swap(until, Ordering::Relaxed) == i64::MIN {
             tell_of_torn_end();
+        }
+    }
+
+    /// Writes no trails of sessions for a while. Then they are tried again.
+    fn leave_out_trails(&self) {
+        if self.looks.leave_out_trails(self.clock.now_ms().saturating_add(TRAILS_REST_FOR_MS)) {
+            tracing::warn!(
+                target: "steadfast::store",
+                "a part of the file is damaged: the trails of sessions cannot be written, and sessions go on \
+                 without them; {REMEDY}"
+            );
         }
     }
 

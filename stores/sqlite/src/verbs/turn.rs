@@ -34,6 +34,7 @@ pub(crate) struct LeasedTurn {
     pub(crate) run: Option<RunId>,
     pub(crate) last_event_id: u64,
     pub(crate) messages: Vec<Message>,
+    pub(crate) rival_starts: Vec<usize>,
     pub(crate) attempt: u32,
     pub(crate) now: i64,
 }
@@ -399,6 +400,7 @@ impl Db<'_> {
         self.run(sql!("turn/lease/grant"), params![key, token, until, batch])?;
         self.moments.borrow_mut().turn.add(until);
         let mut attempt = 0;
+        let rival_starts = self.rival_starts(key, &readable)?;
         let mut messages = Vec::with_capacity(readable.len());
         for (row, item) in readable {
             self.run(sql!("turn/lease/stamp"), params![row.seq, token])?;
@@ -416,6 +418,7 @@ impl Db<'_> {
             run: run.map(|run| RunId(unsigned(run))),
             last_event_id: last.map_or(0, unsigned),
             messages,
+            rival_starts,
             attempt,
             now: self.now,
         })

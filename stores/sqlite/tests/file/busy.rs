@@ -5,7 +5,7 @@ use std::time::Duration;
 use steadfast_clock::{Clock, SystemClock};
 use steadfast_core::TagFilter;
 use steadfast_sqlite::SqliteOptions;
-use steadfast_store::{ProviderErrorKind, Store};
+use steadfast_store::{NodeStart, ProviderErrorKind, Store};
 
 use crate::stage::{LONG, activity, open, place, raw, start, turn_request, work_request};
 
@@ -25,7 +25,7 @@ async fn a_file_held_by_another_process_is_busy_after_the_bound_and_works_again_
         store.enqueue_work(activity("a", 2, None, None)).await.expect_err("busy").kind,
         store.fetch_turn(turn_request(LONG, LONG)).await.expect_err("busy").kind,
         store.fetch_work(work_request(LONG, TagFilter::Any)).await.expect_err("busy").kind,
-        store.register_node("node").await.expect_err("busy").kind,
+        store.register_node(&NodeStart::new("node", "start")).await.expect_err("busy").kind,
     ];
     let waited = SystemClock.monotonic() - begun;
     assert_eq!(kinds, [ProviderErrorKind::Busy; 6]);

@@ -243,13 +243,20 @@ impl Sessions {
     ) -> Result<(), ErrorDetails> {
         check_id(id)?;
         let Some(session) = self.open.get(id) else {
-            let was_owned = self.closed.contains(id) || id.starts_with(ENGINE_SESSION_PREFIX);
-            if was_owned || options.require_open_sessions {
-                let text =
-                    format!("schedule_activity_on_session called for session '{id}' which is not open");
-                return Err(application_error(text));
-            }
-            return Ok(());
+            let remedy = if self.closed.contains(id) {
+                "it was closed: open it again with open_session_with_id"
+            } else if id.starts_with(ENGINE_SESSION_PREFIX) {
+                "only the instance that got this id from open_session may use it, while it is open: open a \
+                 session here, or share one by an id of your own"
+            } else if options.require_open_sessions {
+                "require_open_sessions is on: open it with open_session_with_id"
+            } else {
+                return Ok(());
+            };
+            return Err(application_error(format!(
+                "schedule_activity_on_session called for session '{id}' which is not open ({}); {remedy}",
+                self.open_ids(),
+            )));
         };
         match &session.pool {
             Some(pool) if *pool != pool_of(tag) => Err(application_error(format!(
@@ -279,10 +286,29 @@ impl Sessions {
         let is_new = id.is_none_or(|id| !self.is_open(id));
         let (max, current) = (options.max_sessions, self.open.len());
         if is_new && current >= max {
-            let text = format!("max sessions per orchestration exceeded (limit: {max}, open: {current})");
-            return Err(application_error(text));
+            return Err(application_error(format!(
+                "max sessions per orchestration exceeded (limit: {max}, open: {current}); {}: close one with \
+                 close_session, or raise max_sessions_per_orchestration",
+                self.open_ids(),
+            )));
         }
         Ok(())
+    }
+
+    /// Names open sessions for people: some of them, and of a long id its beginning.
+    fn open_ids(&self) -> String {
+        const MOST: usize = 5;
+        const MOST_CHARACTERS: usize = 60;
+        let short = |id: &String| match id.char_indices().nth(MOST_CHARACTERS) {
+            Some((end, _)) => format!("'{}…'", &id[..end]),
+            None => format!("'{id}'"),
+        };
+        let named: Vec<String> = self.open.keys().take(MOST).map(short).collect();
+        match self.open.len().saturating_sub(MOST) {
+            _ if named.is_empty() => "no session is open".to_owned(),
+            0 => format!("open: {}", named.join(", ")),
+            more => format!("open: {} and {more} more", named.join(", ")),
+        }
     }
 }
 

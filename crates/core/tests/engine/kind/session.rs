@@ -79,10 +79,15 @@ fn an_activity_before_the_open_is_shared_and_one_after_it_is_owned() {
 fn a_closed_id_may_not_be_used_until_it_is_opened_again() {
     let text = refusal(|ctx| async move {
         ctx.open_session_with_id("x").await?;
+        ctx.open_session_with_id("y").await?;
         ctx.close_session("x").await?;
         ctx.schedule_activity_on_session("a", "", "x").await
     });
-    assert_eq!(text, "schedule_activity_on_session called for session 'x' which is not open");
+    assert_eq!(
+        text,
+        "schedule_activity_on_session called for session 'x' which is not open (open: 'y'); it was closed: \
+         open it again with open_session_with_id"
+    );
     let turn = first_turn(|ctx| async move {
         ctx.open_session_with_id("x").await?;
         ctx.close_session("x").await?;
@@ -100,7 +105,9 @@ fn an_id_of_the_engines_form_that_is_not_open_here_may_not_be_used() {
         );
     assert_eq!(
         text,
-        "schedule_activity_on_session called for session 'session::of-my-parent' which is not open"
+        "schedule_activity_on_session called for session 'session::of-my-parent' which is not open (no \
+         session is open); only the instance that got this id from open_session may use it, while it is \
+         open: open a session here, or share one by an id of your own"
     );
 }
 
@@ -111,7 +118,11 @@ fn shared_sessions_are_allowed_unless_open_ones_are_required() {
     };
     story(on_shared).waits([]);
     let mut strict = story(on_shared).options(|options| options.require_open_sessions = true);
-    assert_eq!(strict.failure([]), "schedule_activity_on_session called for session 'y' which is not open");
+    assert_eq!(
+        strict.failure([]),
+        "schedule_activity_on_session called for session 'y' which is not open (no session is open); \
+         require_open_sessions is on: open it with open_session_with_id"
+    );
 }
 
 #[test]
@@ -338,8 +349,29 @@ fn opening_beyond_the_limit_fails_and_opening_an_open_id_does_not_count() {
     assert_eq!(opens(2).verdict, Verdict::Waiting { stuck: false });
     assert_eq!(
         failure_of(&opens(3)).display_message(),
-        "max sessions per orchestration exceeded (limit: 2, open: 2)"
+        "max sessions per orchestration exceeded (limit: 2, open: 2); open: '0', '1': close one with \
+         close_session, or raise max_sessions_per_orchestration"
     );
+}
+
+#[test]
+fn a_refusal_names_some_of_the_open_sessions_and_of_a_long_id_its_beginning() {
+    let text = refusal(|ctx| async move {
+        ctx.open_session_with_id("ä".repeat(100)).await?;
+        for n in 0..7 {
+            ctx.open_session_with_id(n.to_string()).await?;
+        }
+        ctx.close_session("6").await?;
+        ctx.schedule_activity_on_session("a", "", "6").await
+    });
+    assert_has(&text, "(open: '0', '1', '2', '3', '4' and 2 more)");
+    let text = refusal(|ctx| async move {
+        ctx.open_session_with_id("ä".repeat(100)).await?;
+        ctx.open_session_with_id("x").await?;
+        ctx.close_session("x").await?;
+        ctx.schedule_activity_on_session("a", "", "x").await
+    });
+    assert_has(&text, &format!("(open: '{}…')", "ä".repeat(60)));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use steadfast::{
     AppErrorKind, ErrorDetails, Event, EventKind, OrchestrationContext, OrchestrationRegistryBuilder,
     RuntimeOptions,
 };
-use steadfast_behaviour::{Stage, activities, on_every_store, orchestrations};
+use steadfast_behaviour::{Stage, activities, on_every_full_store, on_every_store, orchestrations};
 
 use crate::workbench::HandlerResult;
 
@@ -244,6 +244,47 @@ on_every_store! {
         stage.pass(Duration::from_secs(1));
         assert_eq!(stage.ends("c").await, Ok(taken("already exists")));
         assert!(matches!(stage.ends("kid").await, Err(ErrorDetails::Poison { .. })));
+        stage.stop().await;
+        stage.nothing_waits().await;
+    }
+}
+
+/// Makes a child that outlives its parent: `kid` waits, and the parent `a` that asked for it was deleted.
+async fn outlives_its_parent(stage: &Stage) {
+    stage.run(activities(), orchestrations().register("Parent", has_kid)).await;
+    stage.start("a", "Parent", "Waits").await;
+    stage.has("a", "SubOrchestrationScheduled", 1).await;
+    stage.stop().await;
+    stage.observer().delete_instance("a", true).await.expect("deletes");
+    stage.pass(Duration::from_secs(60));
+    stage.run(activities(), family()).await;
+    stage.has("kid", "ExternalSubscribed", 1).await;
+}
+
+on_every_full_store! {
+    async fn i7_a_new_parent_is_told_that_the_child_of_a_former_one_has_the_id(stage) {
+        outlives_its_parent(&stage).await;
+        stage.start("a", "Parent", "Waits").await;
+        assert_eq!(stage.output("a").await, Ok(taken("already exists")));
+        stage.client.raise_event("kid", "go", "on").await.expect("raises");
+        assert_eq!(stage.output("kid").await, Ok("on".to_owned()), "the child goes on");
+        stage.stop().await;
+        stage.nothing_waits().await;
+    }
+
+    async fn g7_a_child_that_ends_as_a_new_parent_asks_for_its_id_does_not_answer_it(stage) {
+        outlives_its_parent(&stage).await;
+        stage.stop().await;
+        // Without the code of the child: the start and the event wait for one turn.
+        stage.run(activities(), orchestrations().register("Parent", has_kid)).await;
+        stage.start("a", "Parent", "Waits").await;
+        stage.has("a", "SubOrchestrationScheduled", 1).await;
+        stage.client.raise_event("kid", "go", "on").await.expect("raises");
+        stage.stop().await;
+        stage.pass(Duration::from_secs(60));
+        stage.run(activities(), family()).await;
+        assert_eq!(stage.output("kid").await, Ok("on".to_owned()));
+        assert_eq!(stage.output("a").await, Ok(taken("already exists")), "the result is not for it");
         stage.stop().await;
         stage.nothing_waits().await;
     }

@@ -352,6 +352,7 @@ on_every_full_store! {
                 phase: WorkPhase::Waiting { since_ms: queued_at_ms },
             }),
             is_unregistered: true,
+            obstacle: None,
         };
         let told = explain(&stage, "a").await;
         assert_eq!(told.waiting, [Waiting::Activity(Box::new(expected))]);

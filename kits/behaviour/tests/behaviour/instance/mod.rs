@@ -2,4 +2,5 @@
 
 mod delete;
 mod explain;
+mod explain_session;
 mod inspect;

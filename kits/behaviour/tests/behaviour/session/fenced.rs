@@ -31,7 +31,7 @@ on_every_full_store! {
         assert_eq!(faults.calls("register_node"), 1);
         let turn = stage.ends_as_time_passes("2", SECOND / 4).await;
         assert_eq!(turn, Ok("n first 1, attempt 1".to_owned()));
-        assert_eq!(faults.calls("register_node"), 2);
+        assert_eq!(faults.calls("register_node"), 3, "it learns of the older one, and replaces it");
         assert!(shown(&stage, "chat").await.epoch > before, "an epoch of its own");
         stage.until("the older one is told", async || {
             stage.pass(SECOND);
@@ -51,6 +51,47 @@ on_every_full_store! {
         let turn = stage.ends_as_time_passes("1", SECOND / 4).await;
         assert_eq!(turn, Ok("n first 1, attempt 1".to_owned()));
         assert_eq!(faults.calls("register_node"), 21);
+        runtime.shutdown(Some(0)).await;
+    }
+
+    async fn g44_a_process_that_registers_late_takes_no_node_from_one_that_started_after_it(stage) {
+        let faults = Faults::default();
+        faults.refuse("register_node", u64::MAX, down());
+        let older = troubled(&stage, "n", &Gate::new(), &faults, |_| {}).await;
+        stage.pass_slowly(SECOND, SECOND / 4).await;
+        let newer = node(&stage, "n", &Gate::new(), |_| {}).await;
+        faults.heal();
+        stage
+            .until("the older one learns that it was replaced", async || {
+                stage.pass(SECOND);
+                older.health().await.fenced
+            })
+            .await;
+        stage.pass_slowly(40 * SECOND, SECOND).await;
+        assert!(!newer.health().await.fenced, "the newest start is the node");
+        assert_eq!(takes_turn(&stage, "1", "chat").await, "n first 1, attempt 1");
+        older.shutdown(Some(0)).await;
+        newer.shutdown(Some(0)).await;
+    }
+
+    async fn g44_a_registration_whose_answer_is_lost_fences_nobody(stage) {
+        let faults = Faults::default();
+        faults.lose_answer("register_node", 2, down());
+        let runtime = troubled(&stage, "n", &Gate::new(), &faults, |_| {}).await;
+        stage.start("1", "One", "Turn/chat").await;
+        let turn = stage.ends_as_time_passes("1", SECOND / 4).await;
+        assert_eq!(turn, Ok("n first 1, attempt 1".to_owned()));
+        stage.pass_slowly(40 * SECOND, SECOND).await;
+        assert!(!runtime.health().await.fenced);
+        let owner = shown(&stage, "chat").await.owner.and_then(|owner| owner.incarnation);
+        let store = stage.inner().into_store().expect("a full store");
+        let rival = steadfast_store::NodeStart::new("n", "rival");
+        let newest = store.register_node(&rival).await.expect("answers");
+        let is_taken = matches!(
+            newest,
+            steadfast_store::NodeRegistration::Taken { incarnation, .. } if Some(incarnation) == owner
+        );
+        assert!(is_taken, "all its calls gave it one number: {newest:?}, {owner:?}");
         runtime.shutdown(Some(0)).await;
     }
 

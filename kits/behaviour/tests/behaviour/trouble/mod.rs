@@ -4,6 +4,7 @@ mod bench;
 mod clock;
 mod damage;
 mod full_disk;
+mod hanging;
 mod outage;
 mod outlived;
 mod set_aside;

@@ -1,14 +1,19 @@
 //! Nodes and their incarnations: the newest start of a name is the node (A13).
 
-use steadfast_store::{Claim, Owner, ProviderError, RenewSessions};
+use steadfast_store::{Claim, NodeRegistration, NodeStart, Owner, ProviderError, RenewSessions};
 
 use super::{Desk, attachment, desk, renewal, request_as};
 use crate::Verdict;
-use crate::bench::{Bench, LEASE, TICK, lost, ok};
+use crate::bench::{Bench, LEASE, TICK, lost, ok, start_node};
 use crate::case::{cases, need};
 
 cases![
     s13_each_start_of_a_node_has_a_higher_number,
+    s13_a_start_that_is_registered_again_keeps_its_number_and_fences_nobody,
+    s13_a_registration_that_comes_late_takes_no_node_from_a_newer_start,
+    s13_a_start_that_was_replaced_gets_no_new_number_by_a_late_call,
+    s13_a_registration_is_told_of_the_start_that_it_did_not_know,
+    s13_ids_of_starts_belong_to_their_node,
     s13_an_older_incarnation_is_given_nothing,
     s13_an_older_incarnation_renews_nothing,
     s13_an_older_incarnation_releases_nothing,
@@ -23,7 +28,7 @@ cases![
 ];
 
 async fn start(desk: &Desk<'_>, node: &str) -> Owner {
-    let incarnation = Some(ok(desk.store.register_node(node).await));
+    let incarnation = Some(ok(start_node(desk.store, node).await));
     Owner { id: node.to_owned(), incarnation }
 }
 
@@ -37,13 +42,86 @@ async fn attach(desk: &Desk<'_>, owner: &Owner) -> steadfast_store::SessionRef {
 
 async fn s13_each_start_of_a_node_has_a_higher_number(bench: Bench) -> Verdict {
     let desk = need!(desk(&bench), "Store");
-    let mut last = ok(desk.store.register_node("n").await);
+    let mut last = ok(start_node(desk.store, "n").await);
     for _ in 0..5 {
-        ok(desk.store.register_node("m").await);
-        let next = ok(desk.store.register_node("n").await);
+        ok(start_node(desk.store, "m").await);
+        let next = ok(start_node(desk.store, "n").await);
         assert!(next > last, "{next} follows {last}");
         last = next;
     }
+    Verdict::Kept
+}
+
+/// Registers a start once, without following the answer.
+async fn register(desk: &Desk<'_>, start: &NodeStart) -> NodeRegistration {
+    ok(desk.store.register_node(start).await)
+}
+
+async fn s13_a_start_that_is_registered_again_keeps_its_number_and_fences_nobody(bench: Bench) -> Verdict {
+    let desk = need!(desk(&bench), "Store");
+    let first = NodeStart::new("n", "first");
+    let NodeRegistration::Registered(number) = register(&desk, &first).await else { panic!("a new node") };
+    let owner = Owner { id: "n".to_owned(), incarnation: Some(number) };
+    let held = attach(&desk, &owner).await;
+    for replaces in [None, Some(number), Some(number + 1)] {
+        let again = NodeStart { replaces, ..first.clone() };
+        assert_eq!(register(&desk, &again).await, NodeRegistration::Registered(number), "{replaces:?}");
+    }
+    let request = RenewSessions { owner, ..renewal("n") };
+    assert_eq!(desk.renew(request).await.renewed, [held], "its own calls fence it not");
+    Verdict::Kept
+}
+
+async fn s13_a_registration_that_comes_late_takes_no_node_from_a_newer_start(bench: Bench) -> Verdict {
+    let desk = need!(desk(&bench), "Store");
+    let seen = start(&desk, "n").await.incarnation;
+    let newer = start(&desk, "n").await;
+    // Both calls were sent before the newer process started.
+    for replaces in [None, seen] {
+        let late = NodeStart { replaces, ..NodeStart::new("n", "late") };
+        let answer = register(&desk, &late).await;
+        assert!(matches!(answer, NodeRegistration::Taken { .. }), "{replaces:?}: {answer:?}");
+    }
+    let held = attach(&desk, &newer).await;
+    let request = RenewSessions { owner: newer, ..renewal("n") };
+    assert_eq!(desk.renew(request).await.renewed, [held]);
+    Verdict::Kept
+}
+
+async fn s13_a_start_that_was_replaced_gets_no_new_number_by_a_late_call(bench: Bench) -> Verdict {
+    let desk = need!(desk(&bench), "Store");
+    let first = NodeStart::new("n", "first");
+    register(&desk, &first).await;
+    let newer = start(&desk, "n").await;
+    let taken = NodeRegistration::Taken { incarnation: newer.incarnation.unwrap_or(0), started_at_ms: 0 };
+    assert_eq!(register(&desk, &first).await, taken);
+    attach(&desk, &newer).await;
+    Verdict::Kept
+}
+
+async fn s13_a_registration_is_told_of_the_start_that_it_did_not_know(bench: Bench) -> Verdict {
+    let desk = need!(desk(&bench), "Store");
+    let first = NodeStart { started_at_ms: 7_000, ..NodeStart::new("n", "first") };
+    let NodeRegistration::Registered(number) = register(&desk, &first).await else { panic!("a new node") };
+    let second = NodeStart { started_at_ms: 5_000, ..NodeStart::new("n", "second") };
+    let taken = NodeRegistration::Taken { incarnation: number, started_at_ms: 7_000 };
+    assert_eq!(register(&desk, &second).await, taken);
+    let second = NodeStart { replaces: Some(number), ..second };
+    let answer = register(&desk, &second).await;
+    let is_newer = |next: u64| next > number;
+    assert!(matches!(answer, NodeRegistration::Registered(next) if is_newer(next)), "{answer:?}");
+    Verdict::Kept
+}
+
+async fn s13_ids_of_starts_belong_to_their_node(bench: Bench) -> Verdict {
+    let desk = need!(desk(&bench), "Store");
+    let numbers =
+        [register(&desk, &NodeStart::new("n", "x")).await, register(&desk, &NodeStart::new("m", "x")).await];
+    assert_ne!(numbers[0], numbers[1]);
+    // A start without an id is never taken for another one without an id.
+    let nameless = NodeStart::new("k", "");
+    assert!(matches!(register(&desk, &nameless).await, NodeRegistration::Registered(_)));
+    assert!(matches!(register(&desk, &nameless).await, NodeRegistration::Taken { .. }));
     Verdict::Kept
 }
 

@@ -8,7 +8,7 @@ use steadfast_store::{Claim, Owner, RenewSessions, SessionRef, SessionScope, Wor
 
 use super::{Desk, attachment, owning, renewal, request};
 use crate::Verdict;
-use crate::bench::{Bench, LEASE, TICK, ok};
+use crate::bench::{Bench, LEASE, TICK, ok, start_node};
 use crate::case::{cases, need};
 
 cases![
@@ -120,7 +120,7 @@ async fn s13_a_new_start_of_the_former_owners_node_claims_a_reopened_session_at_
     bench: Bench,
 ) -> Verdict {
     let desk = need!(owning(&bench), "owned sessions");
-    let first = ok(desk.store.register_node("n").await);
+    let first = ok(start_node(desk.store, "n").await);
     let started = |incarnation: u64| {
         let mut request = request("n");
         if let Some(session) = &mut request.session {
@@ -131,7 +131,7 @@ async fn s13_a_new_start_of_the_former_owners_node_claims_a_reopened_session_at_
     desk.begin("a", |turn| turn.open("X").work("X")).await;
     let closed = attachment(&desk.asked(started(first)).await);
     reopen(&desk).await;
-    let second = ok(desk.store.register_node("n").await);
+    let second = ok(start_node(desk.store, "n").await);
     assert!(desk.fetch("B").await.is_none(), "another node waits");
     let lease = desk.asked(started(second)).await;
     assert!(attachment(&lease).epoch > closed.epoch);

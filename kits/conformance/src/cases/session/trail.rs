@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use steadfast_core::SessionKey;
 use steadfast_store::{
-    Appetite, MAX_PAGE, MAX_SESSION_TRAIL, Owner, ProviderErrorKind, ReleaseReason, SessionChange,
-    SessionRef, SessionTrailEntry,
+    Appetite, MAX_PAGE, MAX_SESSION_TRAIL, Owner, ProviderErrorKind, ReleaseReason, RenewSessions,
+    SessionChange, SessionRef, SessionTrailEntry, TRAIL_KEPT_FOR,
 };
 
 use super::{Desk, PATIENCE, attachment, desk, owning, renewal, request_as};
 use crate::Verdict;
-use crate::bench::{Bench, DAWN_MS, LEASE, ok};
+use crate::bench::{Bench, DAWN_MS, LEASE, TICK, ok, start_node};
 use crate::case::{cases, need};
 
 cases![
@@ -31,6 +31,8 @@ cases![
     s13_deleting_an_instance_deletes_the_trails_of_its_sessions,
     s13_old_entries_of_trails_are_removed,
     s13_old_entries_of_trails_are_removed_in_bounded_steps,
+    s13_the_compatible_clean_up_removes_old_entries_of_trails,
+    s13_an_end_that_a_trail_has_forgotten_is_not_invented,
     s13_a_trail_keeps_its_newest_entries,
 ];
 
@@ -186,7 +188,7 @@ async fn s13_a_trail_tells_a_session_that_a_newer_process_of_the_node_took(bench
     let desk = need!(trailing(&bench).await, "trails");
     let mut owners = Vec::new();
     for _ in 0..2 {
-        let incarnation = Some(ok(desk.store.register_node("node").await));
+        let incarnation = Some(ok(start_node(desk.store, "node").await));
         let owner = Owner { id: "node".to_owned(), incarnation };
         desk.queue("S", 1).await;
         let lease = desk.asked(request_as(owner.clone())).await;
@@ -384,6 +386,55 @@ async fn s13_old_entries_of_trails_are_removed_in_bounded_steps(bench: Bench) ->
         steps.push(ok(desk.store.cleanup_session_trails(Duration::ZERO).await));
     }
     assert_eq!(steps, [MAX_PAGE, 4, 0]);
+    Verdict::Kept
+}
+
+async fn s13_the_compatible_clean_up_removes_old_entries_of_trails(bench: Bench) -> Verdict {
+    let desk = need!(trailing(&bench).await, "trails");
+    for session in ["S", "T"] {
+        desk.attach("A", session).await;
+    }
+    let clean_up = async || ok(bench.provider().cleanup_orphaned_sessions(PATIENCE).await);
+    bench.advance(TRAIL_KEPT_FOR - WHILE);
+    desk.attach("B", "S").await;
+    assert_eq!(clean_up().await, 1, "the count is that of sessions");
+    assert_eq!(told(&desk, "S").await.len(), 3, "its entries are not so old");
+    assert_eq!(told(&desk, "T").await.len(), 2, "its entries are not so old");
+    bench.advance(WHILE + LEASE);
+    clean_up().await;
+    let at = (TRAIL_KEPT_FOR - WHILE).as_millis() as u64;
+    let expected =
+        [entry("B", at, SessionChange::Claimed), entry("B", at + LEASE_MS, SessionChange::Expired)];
+    assert_eq!(told(&desk, "S").await, expected);
+    assert_eq!(told(&desk, "T").await, []);
+    Verdict::Kept
+}
+
+async fn s13_an_end_that_a_trail_has_forgotten_is_not_invented(bench: Bench) -> Verdict {
+    let desk = need!(trailing(&bench).await, "trails");
+    for session in ["S", "T"] {
+        let claim = desk.attach("A", session).await;
+        released(&desk, "A", &claim, ReleaseReason::Drained).await;
+    }
+    desk.attach("A", "U").await;
+    desk.queue("U", 2).await;
+    bench.advance(WHILE);
+    let full = RenewSessions { appetite: Appetite::Full, untaken_after: TICK, ..renewal("A") };
+    assert_eq!(desk.renew(full).await.untaken.len(), 1);
+    assert_eq!(ok(desk.store.cleanup_session_trails(Duration::ZERO).await), 6, "begins and ends");
+    bench.advance(LEASE);
+    for session in ["S", "T", "U"] {
+        assert_eq!(told(&desk, session).await, [], "its lease did not expire");
+    }
+    desk.fetched("B").await;
+    desk.attach("B", "S").await;
+    let claimed = entry("B", LEASE_MS + WHILE_MS, SessionChange::Claimed);
+    for session in ["S", "U"] {
+        assert_eq!(told(&desk, session).await, std::slice::from_ref(&claimed));
+    }
+    ok(desk.store.cleanup_sessions().await);
+    assert_eq!(desk.find(&SessionKey::shared("T")).await, None);
+    assert_eq!(told(&desk, "T").await, []);
     Verdict::Kept
 }
 

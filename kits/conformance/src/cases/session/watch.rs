@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use steadfast_core::{SessionKey, WorkItem};
+use steadfast_core::{MAX_NAME_BYTES, MAX_SESSION_ID_BYTES, SessionKey, WorkItem};
 use steadfast_store::{Cold, SessionRef, TurnRequest};
 
 use super::{Desk, desk, owning, renewal};
 use crate::Verdict;
 use crate::bench::{Bench, LEASE, TICK, ok};
 use crate::case::{cases, need};
+use crate::dice::Dice;
 
 cases![
     s13_the_first_attachment_that_is_seen_is_not_told,
@@ -24,6 +25,8 @@ cases![
     s13_a_watch_does_not_go_on_in_the_next_execution,
     s13_a_watch_outlives_clean_up,
     s13_a_session_of_an_instance_can_be_watched,
+    s13_a_session_with_the_longest_ids_can_be_watched,
+    s13_a_watch_outlives_the_close_of_its_session,
     s13_a_claim_wakes_a_waiting_turn,
 ];
 
@@ -193,6 +196,50 @@ async fn s13_a_session_of_an_instance_can_be_watched(bench: Bench) -> Verdict {
     let second = desk.fetched("B").await;
     let moved = super::attachment(&second);
     assert_eq!(desk.inbox("a").await, [told("a", 1, &moved, "A", "B")]);
+    Verdict::Kept
+}
+
+async fn s13_a_session_with_the_longest_ids_can_be_watched(bench: Bench) -> Verdict {
+    let desk = need!(owning(&bench), "owned sessions");
+    let mut dice = Dice::new(1);
+    // Random letters, because an index may hold a text that repeats itself in fewer bytes.
+    let mut long = |bytes: usize| -> String {
+        (0..bytes).map(|_| char::from(b'0' + u8::try_from(dice.below(75)).unwrap_or(0))).collect()
+    };
+    let (instance, session) = (long(MAX_NAME_BYTES), long(MAX_SESSION_ID_BYTES));
+    let (one, other) = (long(MAX_NAME_BYTES), long(MAX_NAME_BYTES));
+    let key = SessionKey::owned(&instance, &session);
+    let shared = SessionKey::shared(&session);
+    desk.begin(&instance, |turn| {
+        turn.open(&session).work(&session).work(&session).watch(key.clone()).watch(shared.clone())
+    })
+    .await;
+    let first = desk.fetched(&one).await;
+    desk.turn(&instance, |turn| turn.watch(key.clone())).await;
+    desk.release(&one, &[super::attachment(&first)]).await;
+    let second = desk.fetched(&other).await;
+    let moved = super::attachment(&second);
+    assert_eq!(desk.inbox(&instance).await, [told(&instance, 1, &moved, &one, &other)]);
+    desk.turn(&instance, |turn| turn.close(&session).complete()).await;
+    assert_eq!(desk.find(&key).await, None);
+    Verdict::Kept
+}
+
+async fn s13_a_watch_outlives_the_close_of_its_session(bench: Bench) -> Verdict {
+    let desk = need!(owning(&bench), "owned sessions");
+    let key = SessionKey::owned("a", "X");
+    desk.begin("a", |turn| turn.open("X").work("X").watch(key)).await;
+    let first = desk.fetched("A").await;
+    desk.turn("a", |turn| turn.close("X")).await;
+    desk.turn("a", |turn| turn.open("X").work("X")).await;
+    desk.release("A", &[super::attachment(&first)]).await;
+    let second = desk.fetched("B").await;
+    let moved = super::attachment(&second);
+    let mut expected = told("a", 1, &moved, "A", "B");
+    if let WorkItem::SessionMigrated { from, .. } = &mut expected {
+        *from = None;
+    }
+    assert_eq!(desk.inbox("a").await, [expected], "a closed session has no last owner");
     Verdict::Kept
 }
 

@@ -2,7 +2,9 @@
 //! of the same id (G7). A child goes on without its parent (F13).
 
 use steadfast_core::{AppErrorKind, ErrorDetails, WorkItem};
-use steadfast_store::{InstanceFilter, ProviderAdmin, QueueDepths, Started};
+use steadfast_store::{
+    Cold, InstanceFilter, ProviderAdmin, QueueDepths, Started, Store, TurnLease, TurnRequest,
+};
 
 use crate::Verdict;
 use crate::bench::{Bench, Commit, LEASE, TICK, Turning, lost, ok, raise, start_of};
@@ -27,6 +29,8 @@ cases![
     s17_a_start_reaches_the_child_of_a_parent_that_continued_as_new,
     s17_a_refusal_of_a_start_reaches_the_parent_that_sent_it,
     s17_a_detached_start_outlives_its_sender,
+    s17_a_start_that_meets_the_child_of_a_former_parent_is_told_apart,
+    s17_a_start_that_meets_another_instance_is_no_rival,
     api_a_parent_whose_child_is_about_to_start_is_deleted_without_force,
     api_bulk_deletion_takes_a_parent_whose_child_is_about_to_start,
 ];
@@ -300,6 +304,37 @@ async fn s17_a_detached_start_outlives_its_sender(bench: Bench) -> Verdict {
     bench.begin(PARENT, Commit::default().message(start_of("detached"))).await;
     delete(admin, PARENT).await;
     assert_eq!(leased(&bench, "detached").await.item.messages, [start_of("detached")]);
+    Verdict::Kept
+}
+
+/// Leases the next turn with all that a lease tells.
+async fn leased_whole(store: &dyn Store) -> TurnLease {
+    let (poll_timeout, filter, worker) = (std::time::Duration::ZERO, None, None);
+    let request = TurnRequest { lock_timeout: LEASE, poll_timeout, filter, warm: &Cold, worker };
+    ok(store.fetch_turn(request).await).expect("an instance should be ready")
+}
+
+async fn s17_a_start_that_meets_the_child_of_a_former_parent_is_told_apart(bench: Bench) -> Verdict {
+    let admin = need!(bench.admin(), "ProviderAdmin");
+    let store = need!(bench.store(), "Store");
+    parent_with_child(&bench, "old").await;
+    delete(admin, PARENT).await;
+    child_begins(&bench).await;
+    parent_with_child(&bench, "new").await;
+    bench.send(raise(CHILD, "1")).await;
+    let lease = leased_whole(store).await;
+    let items: Vec<WorkItem> = lease.messages.into_iter().map(|message| message.item).collect();
+    assert_eq!(items, [child_start("new"), raise(CHILD, "1")]);
+    assert_eq!(lease.rival_starts, [0], "the child belongs to the former parent");
+    Verdict::Kept
+}
+
+async fn s17_a_start_that_meets_another_instance_is_no_rival(bench: Bench) -> Verdict {
+    let store = need!(bench.store(), "Store");
+    // No parent started the instance, so there is no life to compare.
+    bench.begun(CHILD).await;
+    parent_with_child(&bench, "new").await;
+    assert_eq!(leased_whole(store).await.rival_starts, [] as [usize; 0]);
     Verdict::Kept
 }
 

@@ -53,6 +53,27 @@ async fn a_clean_up_at_the_last_moment_of_a_lease_keeps_the_session() {
 }
 
 #[tokio::test]
+async fn a_clean_up_of_sessions_bounds_their_trails() {
+    let caller = CompatCaller::new("decided_trails").await;
+    caller.enqueue_work(1_000, Some("s")).await;
+    let (_, token, _) = caller.fetch_work(1_000, Some("one")).await.expect("work");
+    caller.run(ACK_WORKER, &[&token, &NO_TEXT, &NO_TEXT, &Some(1_500_i64)]).await;
+    let week = 604_800_000_i64;
+    // Each of these claims is as old as the first one.
+    let more = "INSERT INTO session_trail (instance_id, session_id, epoch, is_end, worker_id, at_ms, change)
+                SELECT '', 'other', n, false, 'one', 1000, 'claimed' FROM generate_series(1, 2500) AS n";
+    caller.run(more, &[]).await;
+    let clean_up = "SELECT cleanup_orphaned_sessions($1)";
+    let entries = "SELECT count(*) FROM session_trail";
+    assert_eq!(caller.number(clean_up, &[&(999 + week)]).await, 1, "the session");
+    assert_eq!(caller.number(entries, &[]).await, 2_502, "with the end of its lease");
+    assert_eq!(caller.number(clean_up, &[&(1_000 + week)]).await, 0);
+    assert_eq!(caller.number(entries, &[]).await, 1, "its lease ended later");
+    assert_eq!(caller.number(clean_up, &[&(2_000 + week)]).await, 0);
+    assert_eq!(caller.number(entries, &[]).await, 0);
+}
+
+#[tokio::test]
 async fn a_renewal_of_sessions_without_an_idle_time_renews_nothing() {
     let caller = CompatCaller::new("decided_renewal").await;
     caller.enqueue_work(1_000, Some("s")).await;

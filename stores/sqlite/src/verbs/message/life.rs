@@ -5,7 +5,7 @@ use rusqlite::params;
 use steadfast_core::WorkItem;
 use steadfast_store::TurnCommit;
 use steadfast_store::rules::{
-    CarriedLife, answers_start, bearer_of_life, carried_life, is_start, tell_of_former_lives,
+    CarriedLife, answers_start, bearer_of_life, carried_life, is_rival, is_start, tell_of_former_lives,
 };
 
 use crate::link::db::{Db, sql, text_of};
@@ -101,6 +101,17 @@ impl Db<'_> {
     fn is_of_former_life(&self, item: &WorkItem, life: Option<i64>) -> DbResult<bool> {
         let (Some(life), Some(bearer)) = (life, bearer_of_life(item)) else { return Ok(false) };
         Ok(self.number(sql!("instance/life/is_former"), params![bearer, life, is_start(item)])? == 1)
+    }
+
+    /// Returns the places of the starts that ask for another instance than this one, which another life of
+    /// their parent started. The row of the instance is read only if there is a start with a life.
+    pub(crate) fn rival_starts(&self, key: i64, batch: &[(MessageRow, WorkItem)]) -> DbResult<Vec<usize>> {
+        if !batch.iter().any(|(row, _)| row.starts && row.life.is_some()) {
+            return Ok(Vec::new());
+        }
+        let own = self.one(sql!("instance/life/own"), [key], |row| row.get::<_, Option<i64>>(1))?.flatten();
+        let rivals = batch.iter().enumerate().filter(|(_, (row, _))| row.starts && is_rival(own, row.life));
+        Ok(rivals.map(|(place, _)| place).collect())
     }
 
     /// Tells whether a start waits that a turn of a parent has sent, and that can make the instance exist:

@@ -3,35 +3,49 @@
 
 use std::time::Duration;
 
-use rusqlite::params;
+use rusqlite::{Params, params};
 use steadfast_core::SessionKey;
 use steadfast_store::rules::stored_scope;
 use steadfast_store::{MAX_PAGE, MAX_SESSION_TRAIL, MAX_TRAIL, Owner, SessionChange, SessionTrailEntry};
 
 use super::SessionRow;
 use crate::link::db::{Db, sql, time, unsigned};
-use crate::link::error::DbResult;
+use crate::link::error::{DbResult, Fault, is_torn};
 
 impl Db<'_> {
     /// Writes the claim that a session has into its trail, and removes the oldest claims beyond the bound.
     pub(super) fn note_claim(&self, id: i64, key: &SessionKey) -> DbResult<()> {
-        self.run(sql!("session/trail/claimed"), params![id, self.now, SessionChange::Claimed.as_str()])?;
+        let columns = params![id, self.now, SessionChange::Claimed.as_str()];
+        self.write_trail(sql!("session/trail/claimed"), columns)?;
         let columns = params![stored_scope(key), key.session_id, number(MAX_SESSION_TRAIL)];
-        self.run(sql!("session/trail/trim"), columns)?;
-        Ok(())
+        self.write_trail(sql!("session/trail/trim"), columns)
+    }
+
+    /// Writes into trails, unless a page of them is torn: sessions go on without their trails.
+    fn write_trail(&self, statement: &str, params: impl Params) -> DbResult<()> {
+        if self.leaves_out_trails() {
+            return Ok(());
+        }
+        let written = self.run(statement, params);
+        written.map(drop).map_err(|fault| if is_torn(&fault) { Fault::TornTrail } else { fault })
+    }
+
+    /// Removes the trails of the sessions that a deleted instance owned.
+    pub(crate) fn forget_trails_of(&self, instance: &str) -> DbResult<()> {
+        self.write_trail(sql!("session/trail/forget_instance"), [instance])
     }
 
     /// Writes the end of the last claim of a session into its trail: the given change if the lease lasts,
     /// else that it expired. It comes before the change of the row.
     pub(super) fn note_end(&self, id: i64, change: SessionChange) -> DbResult<()> {
         let expired = SessionChange::Expired.as_str();
-        self.run(sql!("session/trail/ended"), params![id, self.now, change.as_str(), expired])?;
-        Ok(())
+        self.write_trail(sql!("session/trail/ended"), params![id, self.now, change.as_str(), expired])
     }
 
-    /// Writes into the trail of a session whose row was removed that its last claim expired.
+    /// Writes into the trail of a session whose row was removed that its last claim expired, if it did.
     pub(super) fn note_expiry(&self, session: &SessionRow) -> DbResult<()> {
-        let Some(owner) = session.owner.as_ref().filter(|_| session.is_claimed()) else { return Ok(()) };
+        let is_expired = session.is_claimed() && !session.is_released;
+        let Some(owner) = session.owner.as_ref().filter(|_| is_expired) else { return Ok(()) };
         let columns = params![
             stored_scope(&session.key),
             session.key.session_id,
@@ -41,8 +55,7 @@ impl Db<'_> {
             session.locked_until.min(self.now),
             SessionChange::Expired.as_str(),
         ];
-        self.run(sql!("session/trail/expired"), columns)?;
-        Ok(())
+        self.write_trail(sql!("session/trail/expired"), columns)
     }
 
     pub(crate) fn session_trail(&self, key: &SessionKey) -> DbResult<Vec<SessionTrailEntry>> {

@@ -37,6 +37,8 @@ pub(crate) struct Mends(Mutex<Pause>);
 struct Pause {
     until: i64,
     length_ms: i64,
+    /// What kept the last step from being done, if that may pass: calls in the pause are told the same.
+    hindered: Option<ProviderError>,
 }
 
 const SHORTEST_PAUSE_MS: i64 = 1_000;
@@ -44,13 +46,14 @@ const LONGEST_PAUSE_MS: i64 = 60_000;
 
 impl Default for Pause {
     fn default() -> Self {
-        Self { until: i64::MIN, length_ms: SHORTEST_PAUSE_MS }
+        Self { until: i64::MIN, length_ms: SHORTEST_PAUSE_MS, hindered: None }
     }
 }
 
 impl Pause {
     /// Begins a pause, longer than the last one. One that ended long ago does not count.
-    fn begin(&mut self, now: i64) {
+    fn begin(&mut self, now: i64, hindered: Option<ProviderError>) {
+        self.hindered = hindered;
         if self.until != i64::MIN && now.saturating_sub(self.until) > LONGEST_PAUSE_MS {
             self.length_ms = SHORTEST_PAUSE_MS;
         }
@@ -141,7 +144,11 @@ impl SqliteProvider {
             return Ok(true);
         }
         if now < pause.until {
-            return Ok(past.runs_again());
+            let is_damaged_still = !past.runs_again();
+            return match &pause.hindered {
+                Some(error) if is_damaged_still => Err(error.clone()),
+                _ => Ok(!is_damaged_still),
+            };
         }
         match self.mend_torn_queues(generations, now).await {
             Ok(true) => {
@@ -150,12 +157,12 @@ impl SqliteProvider {
                 Ok(true)
             }
             Ok(false) => {
-                pause.begin(now);
+                pause.begin(now, None);
                 Ok(past.runs_again())
             }
             Err(error) if error.kind == ProviderErrorKind::Busy => Err(error),
             Err(error) => {
-                pause.begin(now);
+                pause.begin(now, Some(error.clone()).filter(ProviderError::is_retryable));
                 tracing::warn!(
                     target: "steadfast::store",
                     %error,

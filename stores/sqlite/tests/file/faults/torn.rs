@@ -11,6 +11,7 @@ mod open;
 mod partly;
 mod row;
 mod timer;
+mod trail;
 
 use std::os::unix::fs::FileExt;
 use std::path::Path;

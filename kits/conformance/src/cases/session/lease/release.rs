@@ -4,7 +4,7 @@ use steadfast_core::SessionKey;
 use steadfast_store::{Claim, Owner, SessionRef};
 
 use crate::Verdict;
-use crate::bench::{Bench, LEASE, ok};
+use crate::bench::{Bench, LEASE, ok, start_node};
 use crate::case::{cases, need};
 use crate::cases::session::{attachment, desk};
 
@@ -100,7 +100,7 @@ async fn s13_an_owner_that_released_is_attached_anew(bench: Bench) -> Verdict {
 
 async fn s13_a_session_is_released_by_hand(bench: Bench) -> Verdict {
     let desk = need!(desk(&bench), "Store");
-    let node = Owner { id: "node".to_owned(), incarnation: Some(ok(desk.store.register_node("node").await)) };
+    let node = Owner { id: "node".to_owned(), incarnation: Some(ok(start_node(desk.store, "node").await)) };
     desk.queue("S", 1).await;
     let lease = desk.asked(crate::cases::session::request_as(node)).await;
     desk.finish(&lease).await;

@@ -3,7 +3,7 @@
 -- call handles one page of keys after the given key. Returns how many sessions were removed, and the last key
 -- of the page, NULL after the last page. An instance exists if it has a row, a history or a queued start: an
 -- instance that runs through the compatible functions may have no row. The trail of a removed session says
--- that its last claim expired, unless it says how that ended.
+-- that its last claim expired, unless that was released.
 -- Locks: `closed_sessions` and `lines` in the order of their keys, skipping locked rows.
 CREATE OR REPLACE FUNCTION {schema}.cleanup_sessions(
     p_after_scope TEXT DEFAULT '', p_after_session TEXT DEFAULT '', p_now_ms BIGINT DEFAULT NULL
@@ -83,7 +83,7 @@ BEGIN
                 (instance_id, session_id, epoch, is_end, worker_id, incarnation, at_ms, change)
             SELECT s.instance_id, s.session_id, s.epoch, true, s.worker_id, s.incarnation,
                 least(s.locked_until, v_now), 'expired'
-            FROM gone AS s WHERE s.epoch > 0
+            FROM gone AS s WHERE s.epoch > 0 AND s.released_epoch IS DISTINCT FROM s.epoch
             ON CONFLICT DO NOTHING
         )
         SELECT count(*) INTO v_removed FROM gone;

@@ -35,7 +35,8 @@ BEGIN
         RETURN '{}';
     END IF;
     PERFORM {schema}.note_ends(v_scopes, v_sessions, p_change, p_now);
-    UPDATE {schema}.sessions AS s SET held = false, locked_until = p_now WHERE s.ctid = ANY (v_rows);
+    UPDATE {schema}.sessions AS s SET held = false, locked_until = p_now, released_epoch = s.epoch
+    WHERE s.ctid = ANY (v_rows);
     PERFORM {schema}.own_heads(v_scopes, v_sessions, '');
     RETURN v_places;
 END

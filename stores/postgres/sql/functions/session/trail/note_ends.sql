@@ -1,6 +1,7 @@
 -- Writes into the trails of sessions how their last claims ended: as p_change says if the lease lasts, else
--- they expired. Of several ends of a claim the first one counts. A session that was never claimed has no
--- end. It comes before the change of the rows in `sessions`.
+-- they expired. Of several ends of a claim the first one counts: nothing is written about a claim that was
+-- released, although its trail may have forgotten that. A session that was never claimed has no end. It comes
+-- before the change of the rows in `sessions`.
 -- Locks: none. The caller has locked the `lines` rows.
 CREATE OR REPLACE FUNCTION {schema}.note_ends(
     p_scopes TEXT[], p_sessions TEXT[], p_change TEXT, p_now BIGINT
@@ -18,6 +19,7 @@ BEGIN
     CROSS JOIN LATERAL (
         SELECT s.* FROM {schema}.sessions AS s
         WHERE s.instance_id = line.scope AND s.session_id = line.session AND s.epoch > 0
+          AND s.released_epoch IS DISTINCT FROM s.epoch
         OFFSET 0
     ) AS s
     ON CONFLICT DO NOTHING;

@@ -21,7 +21,7 @@ CREATE OR REPLACE FUNCTION {schema}.fetch_turns(
 ) RETURNS TABLE (
     kind TEXT, token TEXT, instance_id TEXT, name TEXT, version TEXT, execution_id BIGINT, run_id BIGINT,
     last_event_id BIGINT, has_kv BOOLEAN, now BIGINT, ids BIGINT[], items TEXT[], attempts INTEGER[],
-    traceparents TEXT[],
+    traceparents TEXT[], rivals BIGINT[],
     dropped BIGINT, again BOOLEAN, next_ms BIGINT
 )
 LANGUAGE plpgsql
@@ -107,7 +107,7 @@ BEGIN
         IF v_orphaned IS NOT NULL THEN
             RETURN QUERY SELECT 'stray'::text, NULL::text, s.instance_id, NULL::text, NULL::text,
                 NULL::bigint, NULL::bigint, NULL::bigint, false, v_now, NULL::bigint[], NULL::text[],
-                NULL::integer[], NULL::text[], s.dropped, false, NULL::bigint
+                NULL::integer[], NULL::text[], NULL::bigint[], s.dropped, false, NULL::bigint
             FROM {schema}.settle_orphans(v_orphaned, v_now) AS s;
             CONTINUE;
         END IF;
@@ -126,14 +126,12 @@ BEGIN
         RETURN QUERY SELECT 'stray'::text, NULL::text, s.instance_id, NULL::text, NULL::text, NULL::bigint,
             NULL::bigint,
             NULL::bigint, false, v_now, NULL::bigint[], NULL::text[], NULL::integer[], NULL::text[],
-            s.dropped, false,
-            NULL::bigint
+            NULL::bigint[], s.dropped, false, NULL::bigint
         FROM {schema}.settle_strays(v_taken, v_now) AS s;
         RETURN QUERY SELECT 'stray'::text, NULL::text, s.instance_id, NULL::text, NULL::text, NULL::bigint,
             NULL::bigint,
             NULL::bigint, false, v_now, NULL::bigint[], NULL::text[], NULL::integer[], NULL::text[],
-            s.dropped, false,
-            NULL::bigint
+            NULL::bigint[], s.dropped, false, NULL::bigint
         FROM {schema}.settle_strays({schema}.lock_strays(p_lo, p_hi, v_floors.turns, v_shut), v_now) AS s;
         EXIT WHEN v_left = 0;
     END LOOP;
@@ -145,7 +143,7 @@ BEGIN
         RETURN QUERY SELECT 'none'::text, NULL::text, NULL::text, NULL::text, NULL::text, NULL::bigint,
             NULL::bigint,
             NULL::bigint, false, v_now, NULL::bigint[], NULL::text[], NULL::integer[], NULL::text[],
-            NULL::bigint,
+            NULL::bigint[], NULL::bigint,
             coalesce(v_again, {schema}.has_turn(
                 v_now, p_lo, p_hi, v_floors.turns, v_floors.due_messages, v_floors.leased_turns, v_shut
             )),

@@ -5,6 +5,7 @@
 -- wait (S7). The returned delivery counts include this lease; the rows are updated if it ends without a
 -- commit (S5). An instance that cannot be leased any more, because its start was delayed between the caller's
 -- look and its lock, is skipped (S2).
+-- `rivals` are the ids of starts whose parent is another life of the one that started the instance (S17).
 -- With p_careful the item of a message that the database cannot read is NULL (S15).
 -- Locks: none. The caller has locked the instances.
 CREATE OR REPLACE FUNCTION {schema}.lease_turns(p_instances TEXT[], p_until BIGINT, p_now BIGINT,
@@ -12,7 +13,8 @@ CREATE OR REPLACE FUNCTION {schema}.lease_turns(p_instances TEXT[], p_until BIGI
 RETURNS TABLE (
     token TEXT, instance_id TEXT, name TEXT, version TEXT, execution_id BIGINT, run_id BIGINT,
     last_event_id BIGINT,
-    has_kv BOOLEAN, now BIGINT, ids BIGINT[], items TEXT[], attempts INTEGER[], traceparents TEXT[]
+    has_kv BOOLEAN, now BIGINT, ids BIGINT[], items TEXT[], attempts INTEGER[], traceparents TEXT[],
+    rivals BIGINT[]
 )
 LANGUAGE plpgsql
 AS $function$
@@ -38,7 +40,7 @@ BEGIN
 
     FOR token, instance_id, name, version, execution_id, run_id, last_event_id, has_kv, now, ids, items,
         attempts, traceparents,
-        v_starts IN
+        rivals, v_starts IN
     WITH found AS MATERIALIZED (
         SELECT l.row, l.head, t.id, m.ids, m.items, m.attempts, m.traceparents, m.starts
         FROM unnest(p_instances) WITH ORDINALITY AS t (id, place)
@@ -73,10 +75,15 @@ BEGIN
             WHERE h.instance_id = a.id AND h.execution_id = current.execution_id
             ORDER BY h.event_id DESC LIMIT 1), 0),
         (SELECT 1 FROM {schema}.kv AS k WHERE k.instance_id = a.id AND k.layer = 0 LIMIT 1) IS NOT NULL,
-        p_now, a.ids, a.items, a.attempts, a.traceparents, a.starts OR i.orchestration_name IS NOT NULL
+        p_now, a.ids, a.items, a.attempts, a.traceparents,
+        CASE WHEN a.starts AND i.orchestration_name IS NOT NULL THEN ARRAY(
+            SELECT q.id FROM {schema}.orchestrator_queue AS q
+            WHERE q.instance_id = a.id AND q.starts AND q.state = 1 AND q.parent_life <> i.parent_life
+        ) END,
+        a.starts OR i.orchestration_name IS NOT NULL
     FROM leased AS a
     LEFT JOIN LATERAL (
-        SELECT i.orchestration_name, i.orchestration_version, i.current_execution_id
+        SELECT i.orchestration_name, i.orchestration_version, i.current_execution_id, i.parent_life
             FROM {schema}.instances AS i
         WHERE i.instance_id = a.id
         OFFSET 0
