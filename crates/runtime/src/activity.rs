@@ -43,10 +43,12 @@ pub(crate) struct Activities {
     pub(crate) shared: Arc<RuntimeShared>,
 }
 
-/// Leased work, the request for sessions that the fetch made, and how many deliveries had been excused then.
+/// Leased work, the request for sessions that the fetch made, and how long the machine had slept and how many
+/// deliveries had been excused then.
 pub(crate) struct FetchedWork {
     lease: WorkLease,
     ask: SessionAsk,
+    slept: Duration,
     excused: u64,
 }
 
@@ -97,7 +99,7 @@ impl Lane for Activities {
         let plan = &self.shared.plan;
         self.shared.worker_row.until_answered().await;
         loop {
-            let excused = self.shared.owed.excused();
+            let (excused, slept) = (self.shared.owed.excused(), plan.clock.machine().slept);
             let mut ask = self.shared.sessions.ask(plan.session_lease.lasts, plan.clock.monotonic());
             let poll = if ask.request.is_some() { plan.session_poll() } else { plan.poll };
             let request = WorkRequest {
@@ -118,7 +120,11 @@ impl Lane for Activities {
             };
             let lease = match lease {
                 // The store refuses the fetch because a newer process has started under this node's name.
-                Err(error) if error.kind == ProviderErrorKind::LeaseLost && ask.request.is_some() => {
+                Err(error)
+                    if error.kind == ProviderErrorKind::LeaseLost
+                        && ask.request.is_some()
+                        && session::is_replaced(&self.shared).await =>
+                {
                     session::node_replaced(&self.shared, &error);
                     return Ok(None);
                 }
@@ -127,12 +133,12 @@ impl Lane for Activities {
             if lease.is_some() {
                 self.shared.metrics().record_worker_dispatcher_items_fetched(1);
             }
-            return Ok(lease.map(|lease| FetchedWork { lease, ask, excused }));
+            return Ok(lease.map(|lease| FetchedWork { lease, ask, slept, excused }));
         }
     }
 
     async fn process(&self, slot: &LaneSlot, leased: FetchedWork) {
-        let FetchedWork { lease, ask, excused } = leased;
+        let FetchedWork { lease, ask, slept, excused } = leased;
         let _busy = self.shared.worker_row.busy_with_activity();
         let Some(scheduled) = ScheduledActivity::of(lease.item.clone()) else {
             tracing::error!(
@@ -143,7 +149,8 @@ impl Lane for Activities {
         };
         let row = scheduled.row();
         let _held = self.shared.held.enter(&lease.token, row.clone(), self.shared.plan.work_lease.lasts);
-        let on_session = match session::claim(&self.shared, &lease, scheduled.session_id.as_deref(), ask) {
+        let session_id = scheduled.session_id.as_deref();
+        let on_session = match session::claim(&self.shared, &lease, session_id, ask, slept) {
             WorkSession::None => None,
             WorkSession::Here(on_session) => Some(on_session),
             WorkSession::Refused => {
@@ -199,12 +206,17 @@ impl Activities {
         let outcome = Outcome::from(scheduled.answer(Err(details)));
         let lost = CancellationToken::new();
         let is_lost = lost.clone();
-        let keeper =
-            Keeper::start(&self.shared, lease.token.clone(), self.shared.plan.work_lease, None, move |end| {
+        let keeper = Keeper::start(
+            &self.shared,
+            lease.token.clone(),
+            self.shared.plan.work_lease,
+            Vec::new(),
+            move |end| {
                 if end.is_word_of_the_store() {
                     is_lost.cancel();
                 }
-            });
+            },
+        );
         if self.shared.record_outcome(&lease.token, outcome, &lost).await == Handed::Taken {
             self.shared.metrics().record_activity_poison();
         }

@@ -147,7 +147,8 @@ pub struct RuntimeOptions {
     /// zero.
     ///
     /// Too short drops a hook in the middle of saving state; too long delays the move of a session by that
-    /// time.
+    /// time. The lease of an idle session is not renewed while `on_detach` runs, so another worker may claim
+    /// the session if that takes longer than `session_lock_renewal_buffer`.
     pub session_hook_timeout: Duration,
     /// Restores the state of a session that an activity reports as lost, before the failure reaches the
     /// orchestration. Default: `None`, the failure is recorded at once.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use steadfast_client::Client;
 use steadfast_core::{BUILD_VERSION, EventKind};
-use steadfast_store::{LineThrottle, NodeStart, Provider, Store, store_of};
+use steadfast_store::{LineThrottle, Provider, Store, store_of};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -23,7 +23,7 @@ use crate::observability::{Counter, MetricsProvider, MetricsSnapshot, Observabil
 use crate::options::RuntimeOptions;
 use crate::plan::{OptionsError, Plan};
 use crate::registry::{ActivityRegistry, OrchestrationRegistry};
-use crate::session::{self, LocalSessions};
+use crate::session::{self, LocalSessions, ThisStart};
 use crate::shutdown;
 use crate::turn::Turns;
 use crate::turn::overdue::RunningTurns;
@@ -80,7 +80,7 @@ pub(crate) struct RuntimeShared {
     pub(crate) activities: ActivityRegistry,
     pub(crate) plan: Plan,
     /// The start to register under the node id of this process; `None` if it has none.
-    pub(crate) node_start: Option<NodeStart>,
+    pub(crate) node_start: Option<ThisStart>,
     pub(crate) observability: ObservabilityHandle,
     /// Counts the slots that were restarted after a panic.
     pub(crate) slots_restarted: Counter,

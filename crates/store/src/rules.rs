@@ -23,7 +23,8 @@ pub use message::{
     timers_of, to_json,
 };
 pub use session::{
-    NewestStart, answer_to_start, is_same_owner, lost_claims, session_key, stored_scope, superseded,
+    NewestStart, answer_to_start, is_same_owner, lost_claims, session_key, started_at_ms, stored_scope,
+    superseded,
 };
 pub use stray::{tell_of_former_lives, tell_of_strays};
 pub use tag::{stored_tag, stored_tags, tag_of};

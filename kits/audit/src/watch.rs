@@ -491,9 +491,15 @@ impl Store for WatchedStore {
 
     async fn abandon(&self, lease: &LeaseToken, how: Abandon) -> Result<(), ProviderError> {
         let answer = self.change(self.inner.abandon(lease, how)).await;
-        if answer.is_ok() {
-            self.see(|shadow, now| shadow.abandoned(lease, how, false, now));
-        }
+        self.see(|shadow, now| match (lease, &answer) {
+            (_, Ok(())) => shadow.abandoned(lease, how, false, now),
+            // This is how the holder of withdrawn work gives up its lease (S12).
+            (LeaseToken::Work(_), Err(error)) if error.is_lease_lost() => {
+                let Shadow { work, found, .. } = shadow;
+                work.lost(lease, error.kind == ProviderErrorKind::Withdrawn, now, found);
+            }
+            (LeaseToken::Turn(_) | LeaseToken::Work(_), Err(_)) => {}
+        });
         answer
     }
 

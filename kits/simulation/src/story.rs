@@ -22,7 +22,7 @@ use crate::{
 pub struct Story {
     /// Decides the delays of calls, the lengths and outcomes of activities, and who runs first.
     pub seed: u64,
-    /// The workers. When all trouble has ended, the first one has all code.
+    /// The workers. When all trouble has ended, the first one has all code ([`healed`](Self::healed)).
     pub workers: Vec<Worker>,
     /// The programs of the children `Kid` and `Lad`.
     pub children: Vec<Program>,
@@ -225,6 +225,21 @@ impl Story {
             }
         }
         all
+    }
+
+    /// Returns a worker as it is when all trouble has ended: as the story gives it. If changed code starts
+    /// what no worker has code for, the first one does not park: that start would wait for ever (S21), and no
+    /// worker could end it (I7).
+    pub fn healed(&self, number: usize) -> Option<Worker> {
+        let worker = self.workers.get(number)?.clone();
+        let parks = worker.parks && (number > 0 || !self.starts_intruders());
+        Some(Worker { parks, ..worker })
+    }
+
+    /// Tells whether some code starts an orchestration that no worker has code for.
+    fn starts_intruders(&self) -> bool {
+        let mut programs = (0..self.instances.len()).flat_map(|number| self.programs_of(number));
+        programs.any(|program| program.starts(INTRUDER))
     }
 
     /// Returns the input that an instance is started with.

@@ -53,7 +53,8 @@ impl Disturbance {
             Self::Fails(Failure::Busy | Failure::Unavailable | Failure::Full) | Self::Drops(_) => {
                 FaultKind::Failed
             }
-            Self::Fails(_) => FaultKind::Misled,
+            // Whether the call had its effect or not: a holder that is told that its lease is gone gives up.
+            Self::Fails(_) | Self::LosesAnswer(Failure::LeaseLost | Failure::Withdrawn) => FaultKind::Misled,
             Self::LosesAnswer(_) | Self::Twice => FaultKind::Unanswered,
             Self::Late(_) => FaultKind::Late,
             Self::DiesBefore | Self::DiesAfter => FaultKind::Killed,
@@ -371,7 +372,7 @@ impl Wire {
         self.wait(back.saturating_add(late)).await;
         on_its_way.arrives();
         if self.line.is_cut() && answer.is_ok() {
-            answer = Err(unreachable(method));
+            answer = self.lose(method, &answer);
         }
         let told = answer.as_ref().map_or_else(|error| format!("{:?}", error.kind), |_| "ok".to_owned());
         self.journal.note(Noted::Call { process: self.process.clone(), method, answer: told });
@@ -379,7 +380,7 @@ impl Wire {
     }
 
     /// Lets the store answer. If the line is cut by then, the answer is lost.
-    async fn answer<T>(
+    async fn answer<T: 'static>(
         &self,
         method: &'static str,
         future: impl Future<Output = Result<T, ProviderError>>,
@@ -387,7 +388,20 @@ impl Wire {
         self.heard().await;
         let answer = future.await;
         self.heard().await;
-        if self.line.is_cut() { Err(unreachable(method)) } else { answer }
+        if self.line.is_cut() { self.lose(method, &answer) } else { answer }
+    }
+
+    /// Loses an answer. A lease in it is a fault of its own: a process cannot excuse a delivery that it never
+    /// heard of, and each fetch that waits when the line is cut may be given one.
+    fn lose<T: 'static>(
+        &self,
+        method: &'static str,
+        answer: &Result<T, ProviderError>,
+    ) -> Result<T, ProviderError> {
+        if granted(answer).is_some() {
+            self.journal.fault(FaultKind::Unanswered, Some(&self.process), Duration::ZERO);
+        }
+        Err(unreachable(method))
     }
 
     /// Polls a fetch so often, then drops it. The store of a process that dies at that moment cannot take
@@ -447,17 +461,24 @@ impl Wire {
 /// a fetch that is dropped leaves nothing (S5).
 struct Undelivered<'a> {
     wire: &'a Wire,
-    lease: Option<(LeaseToken, Option<ClaimedSession>)>,
+    lease: Option<GrantedLease>,
+}
+
+/// A lease that a fetch was given, and the session that it claimed with it.
+type GrantedLease = (LeaseToken, Option<ClaimedSession>);
+
+/// Returns the lease in an answer, if it is that of a fetch which was given one.
+fn granted<T: 'static>(answer: &Result<T, ProviderError>) -> Option<GrantedLease> {
+    let answer = answer.as_ref().ok()? as &dyn Any;
+    let turn = answer.downcast_ref::<Option<TurnLease>>().and_then(Option::as_ref);
+    let work = answer.downcast_ref::<Option<WorkLease>>().and_then(Option::as_ref);
+    let turn = turn.map(|turn| (turn.token.clone(), None));
+    turn.or_else(|| work.map(|work| (work.token.clone(), work.session.clone())))
 }
 
 impl<'a> Undelivered<'a> {
     fn of<T: 'static>(wire: &'a Wire, answer: &Result<T, ProviderError>) -> Self {
-        let answer: Option<&dyn Any> = answer.as_ref().ok().map(|answer| answer as &dyn Any);
-        let turn = answer.and_then(|answer| answer.downcast_ref::<Option<TurnLease>>()?.as_ref());
-        let work = answer.and_then(|answer| answer.downcast_ref::<Option<WorkLease>>()?.as_ref());
-        let turn = turn.map(|turn| (turn.token.clone(), None));
-        let work = work.map(|work| (work.token.clone(), work.session.clone()));
-        Self { wire, lease: turn.or(work) }
+        Self { wire, lease: granted(answer) }
     }
 
     fn arrives(mut self) {

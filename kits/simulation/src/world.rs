@@ -128,6 +128,10 @@ fn play_in(
     let end = world.time.now().saturating_add(PATIENCE);
     world.steps = 0;
     world.run_until(end, || done.load(Ordering::Relaxed))?;
+    if !done.load(Ordering::Relaxed) {
+        // A story that nobody looks at has kept no promise.
+        violations.push(Violation { rule: "I7", text: "the audit has not ended".to_owned() });
+    }
     violations.append(&mut found.lock().unwrap_or_else(PoisonError::into_inner));
     Ok(world.played(violations))
 }
@@ -146,6 +150,8 @@ struct World<'a> {
     client_line: Line,
     /// The store as the client has opened it.
     client_store: Option<Arc<WatchedStore>>,
+    /// Held by each call of the client that is under way, and by the world.
+    calls: Arc<()>,
     agenda: BTreeMap<(Duration, u64), Act>,
     planned: u64,
     steps: u64,
@@ -248,6 +254,7 @@ impl<'a> World<'a> {
             client_clock: host(0, 0),
             client_line: Line::new(story.seed ^ 0xC11E),
             client_store: None,
+            calls: Arc::default(),
             ground,
             time,
             agenda: BTreeMap::new(),
@@ -280,6 +287,10 @@ impl<'a> World<'a> {
             }
             self.run_until(at, || false)?;
         }
+        // An answer that is late ends by itself too, and the client goes on after it: it may start anew what
+        // it has deleted. Nobody would send that instance anything once all others have ended.
+        let (calls, end) = (Arc::downgrade(&self.calls), self.time.now().saturating_add(PATIENCE));
+        self.run_until(end, || calls.strong_count() == 1)?;
         Ok(self.time.now())
     }
 
@@ -295,8 +306,8 @@ impl<'a> World<'a> {
             (seat.frozen, seat.asleep) = (0, 0);
             seat.restart = RESTART;
             seat.next = None;
-            if let Some(first) = self.story.workers.get(number).filter(|first| **first != seat.worker) {
-                seat.next = Some(first.clone());
+            if let Some(healed) = self.story.healed(number).filter(|healed| *healed != seat.worker) {
+                seat.next = Some(healed);
                 for dead in seat.running.take().iter() {
                     self.journal.fault(FaultKind::Killed, Some(&dead.name), Duration::ZERO);
                     self.journal.life(&dead.name, Life::Dead);
@@ -316,7 +327,7 @@ impl<'a> World<'a> {
             if self.ground.machine().is_some_and(Machine::is_off) {
                 self.restart_machine(RESTART)?;
             }
-            self.bury();
+            self.bury()?;
             let ready = self.ready();
             if let Some(who) = self.dice.pick(&ready) {
                 self.steps += 1;
@@ -357,8 +368,12 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Removes the processes that died, and plans when they are started again.
-    fn bury(&mut self) {
+    /// Removes the processes that died, and plans when they are started again. A client is there at once.
+    fn bury(&mut self) -> std::io::Result<()> {
+        if self.client.life().has_ended() {
+            self.journal.note(Noted::World("another client takes the place of one that died".to_owned()));
+            self.replace_client()?;
+        }
         let dead = self.ghosts.extract_if(.., |_, ghost| ghost.process.life().has_ended());
         dead.for_each(|(_, dead)| self.journal.life(&dead.name, Life::Dead));
         for number in 0..self.seats.len() {
@@ -370,6 +385,15 @@ impl<'a> World<'a> {
                 self.plan(at, Act::Start(number));
             }
         }
+        Ok(())
+    }
+
+    /// Ends the process of the client and begins another one. What the former had under way is gone.
+    fn replace_client(&mut self) -> std::io::Result<()> {
+        self.client.life().end();
+        self.client_store = None;
+        self.client = Process::new()?;
+        Ok(())
     }
 
     fn plan(&mut self, at: Duration, act: Act) {

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use steadfast_core::{SessionConcurrency, SessionKey, WorkItem};
 use steadfast_store::rules::{
-    NewestStart, SessionEffect, answer_to_start, is_same_owner, lost_claims, superseded,
+    NewestStart, SessionEffect, answer_to_start, is_same_owner, lost_claims, started_at_ms, superseded,
 };
 use steadfast_store::{
     Appetite, Claim, ClaimedSession, MAX_PAGE, NodeRegistration, NodeStart, Owner, ProviderError,
@@ -90,13 +90,14 @@ impl NodeRow {
 }
 
 impl State {
-    pub(crate) fn register_node(&mut self, start: &NodeStart) -> NodeRegistration {
+    pub(crate) fn register_node(&mut self, start: &NodeStart, now: u64) -> NodeRegistration {
         let newest = self.nodes.get(&start.node_id).map(NodeRow::newest);
-        if let Some(answer) = answer_to_start(start, newest) {
+        let answer = answer_to_start(start, newest, now);
+        if let Some(answer) = answer {
             return answer;
         }
         let incarnation = self.next();
-        let (start_id, started_at_ms) = (start.start_id.clone(), start.started_at_ms);
+        let (start_id, started_at_ms) = (start.start_id.clone(), started_at_ms(start, now));
         self.nodes.insert(start.node_id.clone(), NodeRow { incarnation, start_id, started_at_ms });
         NodeRegistration::Registered(incarnation)
     }

@@ -101,7 +101,7 @@ impl Store for MemoryStore {
     }
 
     async fn register_node(&self, start: &NodeStart) -> Result<NodeRegistration, ProviderError> {
-        Ok(self.change(|state, _| state.register_node(start)))
+        Ok(self.change(|state, now| state.register_node(start, now)))
     }
 
     async fn renew_sessions(&self, request: RenewSessions) -> Result<SessionsRenewed, ProviderError> {

@@ -135,6 +135,7 @@ fn result(answer: Answer) -> Result<String, String> {
     match answer {
         Answer::Result(result) => result,
         Answer::Data(data) => Ok(data),
+        Answer::Closed(error) => Err(error),
         Answer::Fired | Answer::Migration(_) => Ok(String::new()),
     }
 }

@@ -37,6 +37,8 @@ pub(crate) enum Answer {
     Data(String),
     Fired,
     Migration(SessionMigration),
+    /// The error of an activity whose session was closed.
+    Closed(String),
 }
 
 /// The progress of an operation between its call and its answer.

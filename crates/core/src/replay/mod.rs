@@ -21,7 +21,9 @@ mod verify;
 pub use close::fail_without_code;
 pub use execution::{Effort, Execution, Setup};
 pub use input::{CarryForwardOverflow, Identity, Options, ParentLink, Start};
-pub use turn::{AnsweredChild, Effects, Notice, ParentNotice, QueuedWork, SessionChange, Turn, Verdict};
+pub use turn::{
+    AnsweredChild, CloseCause, Effects, Notice, ParentNotice, QueuedWork, SessionChange, Turn, Verdict,
+};
 pub use verify::verify;
 
 pub use crate::operation::continue_as_new::StartMessage;

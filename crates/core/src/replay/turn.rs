@@ -45,7 +45,8 @@ pub struct Effects {
     /// and of all open timers when the instance goes on in a new execution. They still fire and change
     /// nothing: a store marks them, so that people are not told of a wait that has ended.
     pub dropped_timers: Vec<WorkItem>,
-    /// The sessions to open, close and watch, in the order of the calls.
+    /// The sessions to open, close and watch, in the order of the calls. A call that changes nothing, such as
+    /// opening an open session, is not among them.
     pub sessions: Vec<SessionChange>,
     /// The outcome for the parent; `None` while the execution goes on, and for an instance without a parent.
     pub parent: Option<ParentNotice>,
@@ -77,12 +78,23 @@ pub enum SessionChange {
     Close {
         /// The id of the session within this instance.
         session_id: String,
+        /// What closes it.
+        cause: CloseCause,
     },
     /// Asks the store for a message when a session is attached to a worker anew.
     Watch {
         /// The key of the session, which need not belong to this instance.
         key: SessionKey,
     },
+}
+
+/// What closes a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CloseCause {
+    /// The code called `close_session`.
+    Call,
+    /// The instance has ended.
+    End,
 }
 
 /// The outcome of a child, for its parent.

@@ -24,6 +24,7 @@ where
     F: Future<Output = Result<String, String>> + Send + 'static,
 {
     let end = history.iter().rev().find(|event| event.is_terminal()).cloned();
+    let never_ran = was_terminated_before_its_code_ran(&history);
     let mut execution = Execution::recorded(setup, &history, handler);
     execution.verifying = if end.is_some() { Verifying::Yes } else { Verifying::No };
     let sizes = check_events(&history);
@@ -34,7 +35,7 @@ where
     }
     match (execution.mismatch.take(), execution.failure.take()) {
         (Some(mismatch), _) => Err(mismatch),
-        (None, Some(details)) if !explains(end.as_ref(), &details) => Err(Mismatch {
+        (None, Some(details)) if !never_ran && !explains(end.as_ref(), &details) => Err(Mismatch {
             position: execution.last_match.as_ref().map_or(1, |last| last.event_id.saturating_add(1)),
             reason: details.display_message(),
             expected: None,
@@ -141,6 +142,18 @@ fn explains(end: Option<&Event>, details: &ErrorDetails) -> bool {
         Some(_) => true,
         None => false,
     }
+}
+
+/// Was the execution terminated in its first turn? The engine then records the start and the end and runs no
+/// code, so a failure that the code runs into at its start is no difference. A later termination explains no
+/// failure: it records no answers, and the code has run on all that history has.
+fn was_terminated_before_its_code_ran(history: &[Event]) -> bool {
+    let [first, end, ..] = history else { return false };
+    let begins = matches!(first.kind, EventKind::OrchestrationStarted { .. });
+    let terminated = |details: &ErrorDetails| {
+        matches!(details, ErrorDetails::Application { kind: AppErrorKind::Terminated { .. }, .. })
+    };
+    begins && failure_of(end).is_some_and(terminated)
 }
 
 /// The failure in the event that ends a history; `None` if the execution did not fail.

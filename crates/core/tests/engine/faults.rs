@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use steadfast_core::replay::{Effects, Execution, Turn, Verdict, fail_without_code};
+use steadfast_core::replay::{
+    CloseCause, Effects, Execution, SessionChange, Turn, Verdict, fail_without_code,
+};
 use steadfast_core::{
     ErrorDetails, EventKind, MAX_KV_KEYS, OrchestrationContext, PoisonMessageType, WorkItem,
 };
@@ -65,7 +67,7 @@ fn assert_closes_everything(turn: &Turn, how: &str) {
         |message| matches!(message, WorkItem::CancelInstance { instance, .. } if instance == "i::sub::4"),
     );
     assert_eq!(cancels.count(), 1, "{how}");
-    let close = steadfast_core::replay::SessionChange::Close { session_id: "s".into() };
+    let close = SessionChange::Close { session_id: "s".into(), cause: CloseCause::End };
     assert_eq!(sessions.iter().filter(|change| **change == close).count(), 1, "{how}");
     assert_eq!(parent.as_ref().map(|notice| &notice.parent), Some(&crate::support::parent()), "{how}");
     let texts = lines(&turn.events);

@@ -58,6 +58,24 @@ fn an_end_without_code_agrees_with_any_code_that_repeats_the_rest() {
 }
 
 #[test]
+fn a_termination_agrees_with_code_that_panics_only_if_no_code_ran_before_it() {
+    let panics = |_: OrchestrationContext, _: String| -> std::future::Ready<Outcome> { panic!("on purpose") };
+    let terminated = |story: &mut Story| {
+        let details = app_error(AppErrorKind::Terminated { reason: "by hand".into() }, "");
+        let turn = fail_without_code(&identity(1), &story.history, 9_000, details).unwrap();
+        story.history.extend(turn.events);
+        story.verify_changed(panics).map_err(|mismatch| (mismatch.position, mismatch.reason))
+    };
+    let mut begun = story(ends);
+    begun.waits([]);
+    let mut fresh = story(ends);
+    fresh.waits([]);
+    fresh.history.truncate(1);
+    assert_eq!(terminated(&mut fresh), Ok(()), "it has begun and ended in one turn");
+    assert_eq!(terminated(&mut begun), Err((2, "orchestration panicked: on purpose".to_owned())));
+}
+
+#[test]
 fn an_unfinished_history_is_verified_too() {
     let mut story = story(ends);
     story.waits([]);

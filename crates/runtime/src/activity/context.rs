@@ -61,11 +61,6 @@ impl ActivityCancellation {
         self.reason.get_or_init(|| reason);
         self.token.cancel();
     }
-
-    /// Tells whether the orchestration cancelled the activity, in a commit that removed its work.
-    pub(crate) fn is_withdrawn(&self) -> bool {
-        self.reason.get() == Some(&CancelReason::Withdrawn)
-    }
 }
 
 macro_rules! emit {

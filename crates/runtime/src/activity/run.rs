@@ -13,15 +13,14 @@ use tracing::Instrument;
 use super::context::{ActivityCancellation, ActivityContext, ActivityInfo, CancelReason};
 use super::panic::Caught;
 use super::rebuild::Ended;
-use super::running::RunningActivity;
+use super::running::{RunHandle, RunningActivity};
 use super::{Handed, ScheduledActivity};
-use crate::dispatch::in_time;
 use crate::dispatch::lease::{Keeper, LeaseEnd};
 use crate::handler::ActivityHandler;
 use crate::observability::Affinity;
 use crate::observe::span;
 use crate::runtime::RuntimeShared;
-use crate::session::{self, HeadOfLine, Session};
+use crate::session::{self, HeadOfLine, Rises, Session};
 
 /// Leased work whose handler is known.
 pub(super) struct ActivityRun<'a> {
@@ -138,9 +137,11 @@ impl<'a> ActivityRun<'a> {
     /// Starts to renew the lease, and enters the activity among the running ones, where a turn can cancel it.
     fn guard(&self) -> Guards {
         let identity = (self.scheduled.instance.clone(), self.scheduled.execution_id, self.scheduled.id);
-        let running = self.shared.running_activities.enter(identity, self.cancellation.clone());
+        let doubts = Rises::default();
+        let early = self.info.session.iter().map(session::successors).chain([doubts.look()]).collect();
+        let run = RunHandle { token: self.token.clone(), cancellation: self.cancellation.clone(), doubts };
+        let running = self.shared.running_activities.enter(identity, run);
         let (cancellation, lost) = (self.cancellation.clone(), self.lost.clone());
-        let early = self.info.session.as_ref().map(session::successors);
         let keeper =
             Keeper::start(self.shared, self.token.clone(), self.shared.plan.work_lease, early, move |end| {
                 if end.is_word_of_the_store() {
@@ -221,7 +222,8 @@ impl<'a> ActivityRun<'a> {
         }
     }
 
-    /// Lets a cancelled activity stop by itself for `activity_cancellation_grace_period`, then aborts it.
+    /// Lets a cancelled activity stop by itself for `activity_cancellation_grace_period`, then aborts it, and
+    /// gives its work back.
     async fn stop(&self, running: Option<Invocation>) {
         let grace = self.shared.plan.clock.sleep(self.shared.plan.grace);
         let stopped = match running {
@@ -241,14 +243,10 @@ impl<'a> ActivityRun<'a> {
                 "a cancelled activity did not stop in time and is aborted"
             );
         }
-        if !self.cancellation.is_withdrawn() {
-            // The lease may live on in a store that could not be reached: the work is not lost, it runs again
-            // (F7), and that does not count (G38).
-            return self.shared.abandon_uncounted(&self.token, None).await;
-        }
-        let ends = self.shared.store.finish_work(&self.token, Outcome::default());
-        if let Err(error) = in_time(self.shared, "finish_work", ends).await {
-            tracing::debug!(target: "steadfast::runtime", %error, "a cancelled activity was gone already");
-        }
+        // Work that was withdrawn is gone, and the store says so. If it is there, the lease lives on: the
+        // store could not be reached, or this process was told something that is not true. Then the work is
+        // not lost, it runs again (F7), and that does not count (G38). To finish it without a result would
+        // leave its orchestration waiting for ever.
+        self.shared.abandon_uncounted(&self.token, None).await;
     }
 }

@@ -1,6 +1,8 @@
 //! Leases of turns and of work: renewing one while its holder is busy, and abandoning one.
 
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use steadfast_store::{Abandon, Attempt, LeaseToken, ProviderError, ProviderErrorKind};
@@ -42,12 +44,12 @@ impl LeaseEnd {
 impl Keeper {
     /// Starts to renew. `ended` is called when the keeper stops to renew. An error of the store that is not
     /// its word on the lease loses nothing (F7, G8): the renewal is tried again until the lease expires. When
-    /// `early` rises, the lease is renewed at once.
+    /// one of `early` rises, the lease is renewed at once.
     pub(crate) fn start(
         shared: &Arc<RuntimeShared>,
         token: LeaseToken,
         plan: LeasePlan,
-        early: Option<SeenRises>,
+        early: Vec<SeenRises>,
         ended: impl FnOnce(LeaseEnd) + Send + 'static,
     ) -> Self {
         let again = Arc::clone(shared);
@@ -67,7 +69,7 @@ impl Keeper {
     ) -> Self {
         let again = Arc::clone(shared);
         let task = shared.tasks.spawn(async move {
-            let end = keep(&again, &token, plan, None, Some(bound)).await;
+            let end = keep(&again, &token, plan, Vec::new(), Some(bound)).await;
             tracing::debug!(target: "steadfast::runtime", ?end, "the lease of a turn is not renewed");
         });
         Self { task }
@@ -93,7 +95,7 @@ async fn keep(
     shared: &RuntimeShared,
     token: &LeaseToken,
     plan: LeasePlan,
-    mut early: Option<SeenRises>,
+    mut early: Vec<SeenRises>,
     bound: Option<Bound>,
 ) -> LeaseEnd {
     let clock = &shared.plan.clock;
@@ -155,12 +157,14 @@ async fn keep(
     }
 }
 
-/// Waits for the next rise; for ever if there is nothing that rises.
-async fn until_risen(early: &mut Option<SeenRises>) {
-    match early {
-        Some(early) => early.risen().await,
-        None => std::future::pending().await,
-    }
+/// Waits until one of them rises; for ever if there is nothing that rises.
+async fn until_risen(early: &mut [SeenRises]) {
+    let mut rises: Vec<_> = early.iter_mut().map(|early| Box::pin(early.risen())).collect();
+    poll_fn(|task| {
+        let has_risen = rises.iter_mut().any(|rise| rise.as_mut().poll(task).is_ready());
+        if has_risen { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
 }
 
 /// Waits for the answer of the store to a renewal, and notes for how long: tick by tick, because code that

@@ -25,12 +25,14 @@ pub(crate) enum WorkSession {
     Late,
 }
 
-/// Enters leased work and its session into the table. `session_id` is the id that the orchestration wrote.
+/// Enters leased work and its session into the table. `session_id` is the id that the orchestration wrote,
+/// `slept` is how long the machine had slept when the fetch was made.
 pub(crate) fn claim(
     shared: &Arc<RuntimeShared>,
     lease: &WorkLease,
     session_id: Option<&str>,
     ask: SessionAsk,
+    slept: Duration,
 ) -> WorkSession {
     let claimed = lease.session.as_ref().map(|claimed| NewClaim {
         of: SessionRef { key: claimed.key.clone(), epoch: claimed.epoch },
@@ -46,6 +48,9 @@ pub(crate) fn claim(
     // The lease is granted at some moment between the request and the answer, and this process knows only
     // these two. So it counts from the request.
     let proven_until = ask.sent.saturating_add(shared.plan.session_proof());
+    // The monotonic clock stands still while the machine sleeps, and the store of another machine does not.
+    let slept = shared.plan.clock.machine().slept.saturating_sub(slept);
+    let proven_until = proven_until.saturating_sub(slept);
     if proven_until <= now {
         // The store counts this process as the owner already. The next fetch reports the session as held, and
         // such a claim is not logged.

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use steadfast_core::replay::{SessionChange, Turn};
+use steadfast_core::replay::{CloseCause, SessionChange};
 use steadfast_core::{AppErrorKind, ErrorDetails, SessionKey};
 use steadfast_store::rules::SessionEffect;
 use steadfast_store::{SessionRef, TurnCommit};
@@ -17,7 +17,6 @@ use crate::runtime::RuntimeShared;
 /// What a commit changes about the sessions of its instance.
 pub(crate) struct SessionsOfTurn {
     instance: String,
-    opened: Vec<String>,
     /// The sessions that the code closed.
     closed: BTreeSet<String>,
     /// How the instance ends, which closes all its sessions.
@@ -26,40 +25,35 @@ pub(crate) struct SessionsOfTurn {
     held: Vec<SessionRef>,
 }
 
-/// Lists the sessions that a turn closes, also by ending its instance.
-pub(crate) fn closed_by(turn: &Turn) -> Vec<String> {
-    let closes = turn.effects.sessions.iter().filter_map(|change| match change {
-        SessionChange::Close { session_id } => Some(session_id.clone()),
-        SessionChange::Open { .. } | SessionChange::Watch { .. } => None,
-    });
-    closes.collect()
-}
-
 impl SessionsOfTurn {
     /// Looks at a commit before it is handed to the store. `None` if it changes no session.
     pub(crate) fn of(shared: &RuntimeShared, commit: &TurnCommit) -> Option<Self> {
         let instance = commit.events.first()?.instance_id.clone();
-        let (mut opened, mut closed, mut end) = (Vec::new(), BTreeSet::new(), None);
+        let (mut is_any_opened, mut closed, mut end) = (false, BTreeSet::new(), None);
         for effect in SessionEffect::of(&commit.events) {
             match effect {
-                SessionEffect::Open { session_id, .. } => opened.push(session_id.to_owned()),
+                SessionEffect::Open { .. } => is_any_opened = true,
                 SessionEffect::Close { session_id } => {
                     closed.insert(session_id.to_owned());
                 }
                 SessionEffect::CloseAll => end = Some(end_of(commit)),
             }
         }
-        if opened.is_empty() && closed.is_empty() && end.is_none() {
+        if !is_any_opened && closed.is_empty() && end.is_none() {
             return None;
         }
         let held = shared.sessions.held_of(&instance);
-        Some(Self { instance, opened, closed, end, held })
+        Some(Self { instance, closed, end, held })
     }
 
     /// Logs what the store has committed, and detaches the sessions that it closed from this process.
-    /// `closed` lists the sessions that the turn closed, as far as they are known.
-    pub(crate) fn committed(self, shared: &Arc<RuntimeShared>, closed: &[String]) {
-        self.log(closed);
+    /// `changes` lists what the turn changed, as far as that is known.
+    pub(crate) fn committed(self, shared: &Arc<RuntimeShared>, changes: &[SessionChange]) {
+        self.log(changes);
+        let closed = changes.iter().filter_map(|change| match change {
+            SessionChange::Close { session_id, .. } => Some(session_id),
+            SessionChange::Open { .. } | SessionChange::Watch { .. } => None,
+        });
         let keys = self.closed.iter().chain(closed).map(|id| SessionKey::owned(&self.instance, id));
         shared.sessions.note_closed(keys, shared.plan.clock.monotonic());
         let is_closed = |key: &SessionKey| self.end.is_some() || self.closed.contains(&key.session_id);
@@ -77,15 +71,28 @@ impl SessionsOfTurn {
         }
     }
 
-    fn log(&self, closed: &[String]) {
+    fn log(&self, changes: &[SessionChange]) {
         let instance = self.instance.as_str();
-        for session_id in &self.opened {
-            tracing::info!(target: "steadfast::runtime", session_id, instance, "session opened");
-        }
-        let by_end = closed.iter().filter(|id| self.end.is_some() && !self.closed.contains(*id));
-        let by_code = self.closed.iter().map(|id| (id, "close_session"));
-        for (session_id, reason) in by_code.chain(by_end.map(|id| (id, self.end.unwrap_or_default()))) {
-            tracing::info!(target: "steadfast::runtime", session_id, instance, reason, "session closed");
+        for change in changes {
+            match change {
+                SessionChange::Open { session_id, .. } => {
+                    tracing::info!(target: "steadfast::runtime", session_id, instance, "session opened");
+                }
+                SessionChange::Close { session_id, cause } => {
+                    let reason = match cause {
+                        CloseCause::Call => "close_session",
+                        CloseCause::End => self.end.unwrap_or("instance ended"),
+                    };
+                    tracing::info!(
+                        target: "steadfast::runtime",
+                        session_id,
+                        instance,
+                        reason,
+                        "session closed"
+                    );
+                }
+                SessionChange::Watch { .. } => {}
+            }
         }
     }
 }

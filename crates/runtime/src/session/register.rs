@@ -11,13 +11,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use steadfast_clock::Clock;
+use steadfast_clock::{Clock, MachineTime};
 use steadfast_store::{NodeRegistration, NodeStart, Owner, ProviderError, ProviderErrorKind, Store};
 
 use super::detach::node_replaced;
 use super::renew;
 use crate::activity::builtin::simple_guid;
 use crate::dispatch::backoff::Backoff;
+use crate::dispatch::in_time;
 use crate::dispatch::until_stopped;
 use crate::runtime::RuntimeShared;
 
@@ -37,7 +38,33 @@ pub(crate) struct NodeName {
     /// number of this start. `None` if the node could not be registered; [`keep_node`] tries again.
     pub(crate) owner: Option<Owner>,
     /// The start to register; `None` for a process without a node id.
-    pub(crate) start: Option<NodeStart>,
+    pub(crate) start: Option<ThisStart>,
+}
+
+/// The start of this process under the name of its node.
+#[derive(Debug, Clone)]
+pub(crate) struct ThisStart {
+    start: NodeStart,
+    /// The time of the machine at which the process started.
+    began: Duration,
+}
+
+impl ThisStart {
+    fn new(node_id: &str, id: String, clock: &dyn Clock) -> Self {
+        Self { start: NodeStart::new(node_id, id), began: since_boot(clock) }
+    }
+
+    /// Describes the start for a call that is made now.
+    fn now(&mut self, clock: &dyn Clock) -> &NodeStart {
+        self.start.age = since_boot(clock).saturating_sub(self.began);
+        &self.start
+    }
+}
+
+/// The time of the machine, sleep included: a process that slept is not younger for it.
+fn since_boot(clock: &dyn Clock) -> Duration {
+    let MachineTime { awake, slept, .. } = clock.machine();
+    awake.saturating_add(slept)
 }
 
 /// Which processes of its name a start takes the node from.
@@ -45,7 +72,7 @@ pub(crate) struct NodeName {
 enum Replaces {
     /// Any: this process has just started.
     Any,
-    /// Those that started before this one, by the clocks of both. A process that could not be registered when
+    /// Those that started before this one, by the store's clock. A process that could not be registered when
     /// it started may have been replaced since.
     Older,
 }
@@ -59,13 +86,13 @@ pub(crate) async fn name_process(
 ) -> NodeName {
     let id = simple_guid(random);
     let Some(node_id) = node_id else { return NodeName { owner: Some(Owner::unnamed(id)), start: None } };
-    let mut start = NodeStart { started_at_ms: clock.now_ms(), ..NodeStart::new(node_id, id) };
+    let mut start = ThisStart::new(node_id, id, clock);
     let owner = match register(store, clock, &mut start, Replaces::Any, START_PATIENCE).await {
         Ok(owner) => Some(owner),
         Err(error) => {
             tracing::warn!(
                 target: "steadfast::runtime",
-                node_id = start.node_id,
+                node_id,
                 %error,
                 "the node could not be registered; until it is, this process takes no session work"
             );
@@ -99,7 +126,7 @@ async fn register_again(shared: &Arc<RuntimeShared>) {
             Ok(owner) => {
                 tracing::info!(
                     target: "steadfast::runtime",
-                    node_id = start.node_id,
+                    node_id = start.start.node_id,
                     incarnation = owner.incarnation,
                     "the node is registered; this process takes session work"
                 );
@@ -109,7 +136,7 @@ async fn register_again(shared: &Arc<RuntimeShared>) {
             Err(error) => {
                 tracing::debug!(
                     target: "steadfast::runtime",
-                    node_id = start.node_id,
+                    node_id = start.start.node_id,
                     %error,
                     "the node could not be registered; trying again"
                 );
@@ -123,13 +150,13 @@ async fn register_again(shared: &Arc<RuntimeShared>) {
 async fn register(
     store: &dyn Store,
     clock: &dyn Clock,
-    start: &mut NodeStart,
+    start: &mut ThisStart,
     replaces: Replaces,
     patience: Duration,
 ) -> Result<Owner, ProviderError> {
     tokio::select! {
         biased;
-        owner = take_node(store, start, replaces) => owner,
+        owner = take_node(store, clock, start, replaces) => owner,
         () = clock.sleep(patience) => {
             Err(ProviderError::retryable("register_node", "the store does not answer"))
         }
@@ -138,29 +165,46 @@ async fn register(
 
 async fn take_node(
     store: &dyn Store,
-    start: &mut NodeStart,
+    clock: &dyn Clock,
+    this: &mut ThisStart,
     replaces: Replaces,
 ) -> Result<Owner, ProviderError> {
+    let node_id = this.start.node_id.clone();
     for _ in 0..MAX_RIVALS {
-        let (incarnation, started_at_ms) = match store.register_node(start).await {
+        let (incarnation, is_younger) = match store.register_node(this.now(clock)).await {
             Ok(NodeRegistration::Registered(number)) => {
-                return Ok(Owner { id: start.node_id.clone(), incarnation: Some(number) });
+                return Ok(Owner { id: node_id, incarnation: Some(number) });
             }
-            Ok(NodeRegistration::Taken { incarnation, started_at_ms }) => (incarnation, started_at_ms),
+            Ok(NodeRegistration::Taken { incarnation, is_younger }) => (incarnation, is_younger),
             Err(error) if error.kind == ProviderErrorKind::Unsupported => {
-                return Ok(Owner::unnamed(&start.node_id));
+                return Ok(Owner::unnamed(node_id));
             }
             Err(error) => return Err(error),
         };
-        if replaces == Replaces::Older && started_at_ms > start.started_at_ms {
+        if replaces == Replaces::Older && is_younger {
             let text = format!(
-                "a process that started later has the worker_node_id '{}' (incarnation {incarnation})",
-                start.node_id
+                "a process that started later has the worker_node_id '{node_id}' (incarnation {incarnation})"
             );
             return Err(ProviderError::new(ProviderErrorKind::LeaseLost, "register_node", text));
         }
-        start.replaces = Some(incarnation);
+        this.start.replaces = Some(incarnation);
     }
-    let text = format!("other processes start all the time with the worker_node_id '{}'", start.node_id);
+    let text = format!("other processes start all the time with the worker_node_id '{node_id}'");
     Err(ProviderError::retryable("register_node", text))
+}
+
+/// Asks the store whether a newer process has started under this node's name: the registration of this start
+/// is repeated, which changes nothing. A process takes no more work once it was replaced, so one answer that
+/// says so is not enough. False if the store does not answer: then the next call is told again.
+pub(crate) async fn is_replaced(shared: &RuntimeShared) -> bool {
+    let owner = shared.sessions.owner();
+    let (Some(mut this), Some(Some(incarnation))) =
+        (shared.node_start.clone(), owner.map(|owner| owner.incarnation))
+    else {
+        return false;
+    };
+    this.start.replaces = Some(incarnation);
+    let start = this.now(&*shared.plan.clock).clone();
+    let answer = in_time(shared, "register_node", shared.store.register_node(&start)).await;
+    matches!(answer, Ok(NodeRegistration::Taken { .. }))
 }

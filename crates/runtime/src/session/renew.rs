@@ -9,6 +9,7 @@ use steadfast_store::{
 };
 
 use super::local_session::DetachCause;
+use super::register::is_replaced;
 use super::{close, detach};
 use crate::dispatch::lease::RETRY;
 use crate::dispatch::{in_time, until_abandon_deadline};
@@ -143,7 +144,7 @@ async fn renew(shared: &Arc<RuntimeShared>) -> Duration {
         }
         Err(error) => {
             shared.metrics().record_session_renewal_failure();
-            if error.kind == ProviderErrorKind::LeaseLost {
+            if error.kind == ProviderErrorKind::LeaseLost && is_replaced(shared).await {
                 detach::node_replaced(shared, &error);
                 return plan.session_lease.renew_every;
             }
@@ -168,6 +169,7 @@ async fn ask_for_node(shared: &Arc<RuntimeShared>, owner: &Owner) {
     }
     if let Err(error) = in_time(shared, "release_sessions", shared.store.release_sessions(owner, &[])).await
         && error.kind == ProviderErrorKind::LeaseLost
+        && is_replaced(shared).await
     {
         detach::node_replaced(shared, &error);
     }

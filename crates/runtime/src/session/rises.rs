@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 /// A count that only rises. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Rises(Arc<Count>);
+pub(crate) struct Rises(Arc<Count>);
 
 #[derive(Debug, Default)]
 struct Count {
@@ -27,13 +27,13 @@ pub(crate) struct SeenRises {
 
 impl Rises {
     /// Lets the count rise, and wakes the calls that wait for it.
-    pub(super) fn rise(&self) {
+    pub(crate) fn rise(&self) {
         self.0.now.fetch_add(1, Ordering::SeqCst);
         self.0.risen.notify_waiters();
     }
 
     /// Looks at the count now.
-    pub(super) fn look(&self) -> SeenRises {
+    pub(crate) fn look(&self) -> SeenRises {
         SeenRises { count: Arc::clone(&self.0), seen: self.0.now.load(Ordering::SeqCst) }
     }
 }

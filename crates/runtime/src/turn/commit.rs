@@ -14,7 +14,7 @@ use super::step::SteppedTurn;
 use super::warm::WarmExecution;
 use crate::dispatch::{in_time, until_stopped};
 use crate::runtime::RuntimeShared;
-use crate::session::{self, SessionsOfTurn};
+use crate::session::SessionsOfTurn;
 
 /// The waits between the tries of a commit, in milliseconds. After the last one the turn is abandoned and
 /// runs again.
@@ -48,16 +48,16 @@ impl TurnProcess {
     /// Commits a turn, counts it, and keeps the execution in memory if it waits.
     pub(super) async fn commit(mut self, stepped: SteppedTurn) {
         let SteppedTurn { identity, start, mut execution, was_warm, turn, collisions } = stepped;
-        let cancelled = turn.effects.cancelled_activities.clone();
+        let cancelled = self.shared.running_activities.before_commit(&turn.effects.cancelled_activities);
         let verdict = turn.verdict.clone();
         let children = TurnChildren::of(&turn);
         let events = execution.last_event_id();
         let traceparent = self.standing.traceparent();
-        let closed_sessions = session::closed_by(&turn);
+        let sessions = turn.effects.sessions.clone();
         let mut commit = self.shared.commit_of(turn, identity.execution_id, traceparent).await;
         tell_of_collisions(&mut commit, collisions.clone());
         self.standing.turns += 1;
-        match self.hand_in(commit, &closed_sessions).await {
+        match self.hand_in(commit, &sessions).await {
             CommitEnd::Committed(run) => {
                 self.shared.running_activities.cancel(&cancelled);
                 self.count(&identity, &verdict, start.as_ref(), events);
@@ -76,12 +76,12 @@ impl TurnProcess {
         }
     }
 
-    /// Hands a commit in. `closed_sessions` lists the sessions that the turn closes.
-    pub(super) async fn hand_in(&self, commit: TurnCommit, closed_sessions: &[String]) -> CommitEnd {
+    /// Hands a commit in. `changes` lists what the turn changes about sessions.
+    pub(super) async fn hand_in(&self, commit: TurnCommit, changes: &[SessionChange]) -> CommitEnd {
         let sessions = SessionsOfTurn::of(&self.shared, &commit);
         let end = self.shared.try_commit(&self.token, self.deliveries, commit).await;
         if let (CommitEnd::Committed(_), Some(sessions)) = (&end, sessions) {
-            sessions.committed(&self.shared, closed_sessions);
+            sessions.committed(&self.shared, changes);
         }
         end
     }

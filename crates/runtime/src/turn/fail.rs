@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use steadfast_core::replay::{Identity, Start, Turn, Verdict, fail_without_code};
+use steadfast_core::replay::{Identity, SessionChange, Start, Turn, Verdict, fail_without_code};
 use steadfast_core::{ErrorDetails, Event, EventKind, WorkItem};
 use steadfast_store::{ProviderError, TurnCommit};
 use tracing::Instrument;
@@ -13,7 +13,6 @@ use super::process::{KnownExecution, TurnProcess};
 use super::standing::Standing;
 use super::triage::Fail;
 use crate::observe::span;
-use crate::session;
 
 /// How long a turn is delayed whose history the store could not read a moment after it had leased the turn.
 const UNREAD_DELAY: Duration = Duration::from_secs(1);
@@ -60,7 +59,7 @@ impl TurnProcess {
         let turn = history
             .and_then(|history| last_turn(&identity, history, start.as_ref(), self.now_ms, details.clone()));
         let verdict = Verdict::Failed { details: details.clone() };
-        let closed_sessions = turn.as_ref().map(session::closed_by).unwrap_or_default();
+        let sessions = turn.as_ref().map(|turn| turn.effects.sessions.clone()).unwrap_or_default();
         let commit = match turn {
             Some(turn) => {
                 let traceparent = traceparent_of(start.as_ref(), &self.standing);
@@ -73,7 +72,7 @@ impl TurnProcess {
                 commit
             }
         };
-        let last = LastTurn { commit, closed_sessions, verdict };
+        let last = LastTurn { commit, sessions, verdict };
         self.commit_end(&identity, last, start.as_ref(), collisions).await;
     }
 
@@ -110,9 +109,9 @@ impl TurnProcess {
         let Some(turn) = last_turn(identity, history, start.as_ref(), self.now_ms, details) else { return };
         let verdict = turn.verdict.clone();
         let traceparent = traceparent_of(start.as_ref(), &self.standing);
-        let closed_sessions = session::closed_by(&turn);
+        let sessions = turn.effects.sessions.clone();
         let commit = self.shared.commit_of(turn, identity.execution_id, traceparent).await;
-        let last = LastTurn { commit, closed_sessions, verdict };
+        let last = LastTurn { commit, sessions, verdict };
         self.commit_end(identity, last, start.as_ref(), collisions).await;
     }
 
@@ -124,11 +123,11 @@ impl TurnProcess {
         start: Option<&Start>,
         collisions: Vec<WorkItem>,
     ) {
-        let LastTurn { mut commit, closed_sessions, verdict } = last;
+        let LastTurn { mut commit, sessions, verdict } = last;
         tell_of_collisions(&mut commit, collisions);
-        let cancelled = commit.cancelled.clone();
+        let cancelled = self.shared.running_activities.before_commit(&commit.cancelled);
         let events = commit.events.last().map_or(0, Event::event_id);
-        if let CommitEnd::Committed(_) = self.hand_in(commit, &closed_sessions).await {
+        if let CommitEnd::Committed(_) = self.hand_in(commit, &sessions).await {
             self.shared.running_activities.cancel(&cancelled);
             self.count(identity, &verdict, start, events);
         }
@@ -138,8 +137,8 @@ impl TurnProcess {
 /// The last turn of an execution, to be committed.
 struct LastTurn {
     commit: TurnCommit,
-    /// The sessions that it closes, as far as they are known.
-    closed_sessions: Vec<String>,
+    /// What it changes about sessions, as far as that is known.
+    sessions: Vec<SessionChange>,
     verdict: Verdict,
 }
 

@@ -47,21 +47,31 @@ pub struct NewestStart<'a> {
     pub incarnation: u64,
     /// The id of the start; empty if it had none.
     pub start_id: &'a str,
-    /// When its process started, by its own clock.
+    /// When its process started, by the store's clock; 0 if that is not known.
     pub started_at_ms: u64,
+}
+
+/// Returns when the process of a start started, by the store's clock.
+pub fn started_at_ms(start: &NodeStart, now_ms: u64) -> u64 {
+    now_ms.saturating_sub(u64::try_from(start.age.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// Answers the registration of a start that gets no new number: the start is the newest already, or another
 /// one is that its process has not seen. `None` if the store is to number it.
-pub fn answer_to_start(start: &NodeStart, newest: Option<NewestStart<'_>>) -> Option<NodeRegistration> {
+pub fn answer_to_start(
+    start: &NodeStart,
+    newest: Option<NewestStart<'_>>,
+    now_ms: u64,
+) -> Option<NodeRegistration> {
     let seen = newest.map(|newest| newest.incarnation);
     match newest {
         Some(newest) if newest.start_id == start.start_id && !start.start_id.is_empty() => {
             Some(NodeRegistration::Registered(newest.incarnation))
         }
-        Some(NewestStart { incarnation, started_at_ms, .. }) if start.replaces != seen => {
-            Some(NodeRegistration::Taken { incarnation, started_at_ms })
-        }
+        Some(newest) if start.replaces != seen => Some(NodeRegistration::Taken {
+            incarnation: newest.incarnation,
+            is_younger: newest.started_at_ms > started_at_ms(start, now_ms),
+        }),
         _ => None,
     }
 }

@@ -63,17 +63,17 @@ pub struct NodeStart {
     pub node_id: String,
     /// The id of this start, which no other start has.
     pub start_id: String,
-    /// When the process started, in milliseconds since the Unix epoch by its own clock. The store keeps it,
-    /// and compares it with nothing.
-    pub started_at_ms: u64,
+    /// How long ago the process started, when it makes the call. The store takes it off its own time, so that
+    /// two starts are compared by one clock (S16).
+    pub age: Duration,
     /// The newest incarnation of the node that the process has seen; `None` if it has seen none.
     pub replaces: Option<u64>,
 }
 
 impl NodeStart {
-    /// Describes a start whose process has seen no other one of the node.
+    /// Describes a process that starts now and has seen no other start of the node.
     pub fn new(node_id: impl Into<String>, start_id: impl Into<String>) -> Self {
-        Self { node_id: node_id.into(), start_id: start_id.into(), started_at_ms: 0, replaces: None }
+        Self { node_id: node_id.into(), start_id: start_id.into(), age: Duration::ZERO, replaces: None }
     }
 }
 
@@ -86,8 +86,9 @@ pub enum NodeRegistration {
     Taken {
         /// The number of the newest start.
         incarnation: u64,
-        /// When the process of that start started, by its own clock; 0 if that is not known.
-        started_at_ms: u64,
+        /// Whether the process of that start started after the one that asks, by the store's clock. False if
+        /// that is not known.
+        is_younger: bool,
     },
 }
 

@@ -61,7 +61,8 @@ pub(super) fn nothing_is_set_aside(case: &Case) -> Vec<Violation> {
     case.records.set_aside.iter().map(|row| broken("I12", format!("{row:?} is set aside"))).collect()
 }
 
-/// I12: only the application fails an instance; a row is poison only if processes died of it.
+/// I12: only the application fails an instance; a row is poison only if processes died of it. It is poison at
+/// the first delivery after those that are allowed, so as many deaths as deliveries are allowed explain it.
 pub(super) fn no_infrastructure_fails_an_instance(case: &Case) -> Vec<Violation> {
     let deaths = seen::faults(&case.evidence).iter().filter(|seen| kills(seen.fault.kind)).count();
     let mut violations = Vec::new();
@@ -74,7 +75,7 @@ pub(super) fn no_infrastructure_fails_an_instance(case: &Case) -> Vec<Violation>
                 violations.push(broken("I12", text));
                 continue;
             }
-            ErrorDetails::Poison { .. } => deaths > case.terms.max_attempts as usize,
+            ErrorDetails::Poison { .. } => deaths >= case.terms.max_attempts as usize,
             ErrorDetails::Infrastructure { .. } | ErrorDetails::Configuration { .. } => false,
         };
         let may_fail = case.terms.may_fail.as_ref();
@@ -106,7 +107,7 @@ pub(super) fn no_activity_is_poison_for_no_reason(case: &Case) -> Vec<Violation>
                 }
                 _ => false,
             };
-            if attempt_count <= max_attempts || deaths <= case.terms.max_attempts as usize && !is_lacked {
+            if attempt_count <= max_attempts || deaths < case.terms.max_attempts as usize && !is_lacked {
                 violations.push(broken("I12", format!("{id}: {details:?}, and {deaths} deaths")));
             }
         }

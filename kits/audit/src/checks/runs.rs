@@ -101,8 +101,9 @@ fn is_cause(seen: &seen::SeenFault<'_>, former: &seen::SeenRun<'_>, next: &seen:
 const EXCUSE_US: u64 = 10_000_000;
 
 /// I12: a delivery counts if its process died of it, or never learned of it. A process that was paused
-/// excuses its deliveries when it goes on, and one that drains gives them back, if it reaches the store in
-/// time. What a process without the code was given is left out: that counts if no live worker has the code.
+/// excuses its deliveries when it goes on, unless it is killed before it can, and one that drains gives them
+/// back, if it reaches the store in time. What a process without the code was given is left out: that counts
+/// if no live worker has the code.
 pub(super) fn deliveries_count_deaths_only(case: &Case) -> Vec<Violation> {
     let faults = seen::faults(&case.evidence);
     let runs = seen::runs(&case.evidence);
@@ -116,7 +117,10 @@ pub(super) fn deliveries_count_deaths_only(case: &Case) -> Vec<Violation> {
             | FaultKind::Failed
             | FaultKind::Slept => false,
             FaultKind::Drained => is_hindered(fault, &faults),
-            FaultKind::Paused => fault.ended_us().saturating_add(EXCUSE_US) > seen.began_us,
+            FaultKind::Paused => {
+                fault.ended_us().saturating_add(EXCUSE_US) > seen.began_us
+                    || is_killed_before_it_excuses(case, fault, &faults)
+            }
             _ => true,
         };
         let before = faults.iter().filter(|fault| fault.began_us <= seen.began_us).filter(counts);
@@ -126,6 +130,30 @@ pub(super) fn deliveries_count_deaths_only(case: &Case) -> Vec<Violation> {
         seen.run.attempt as usize > 1 + deliveries
     });
     over.map(|seen| broken("I12", seen.run.to_string())).collect()
+}
+
+/// Tells whether a process was killed before it could excuse what it had lost in a pause. Then the pause and
+/// the death can cost a delivery each: one whose lease ended in the pause, and one that the process was given
+/// since. A pause that is much shorter than a lease ends none.
+fn is_killed_before_it_excuses(
+    case: &Case,
+    pause: &seen::SeenFault<'_>,
+    faults: &[seen::SeenFault<'_>],
+) -> bool {
+    let before = pause.began_us..pause.ended_us().saturating_add(EXCUSE_US);
+    let shortest_us = u64::try_from(case.terms.work_lease.as_micros() / 3).unwrap_or(u64::MAX);
+    let is_drained = |process: &str, by_us: u64| {
+        faults.iter().any(|seen| {
+            seen.fault.kind == FaultKind::Drained && seen.fault.concerns(process) && seen.began_us <= by_us
+        })
+    };
+    pause.fault.lasts_us >= shortest_us
+        && case.evidence.entries().iter().any(|entry| {
+            let Fact::Process(process, Life::Dead) = &entry.fact else { return false };
+            pause.fault.concerns(process)
+                && before.contains(&entry.at_us)
+                && !is_drained(process, entry.at_us)
+        })
 }
 
 /// How long a process that drains may take to end.

@@ -151,6 +151,45 @@ fn messages_that_are_early_swapped_or_left_out_are_noticed() {
 }
 
 #[test]
+fn messages_of_one_text_are_told_apart_by_their_order() {
+    let deliver = |messages: &[Message]| {
+        let mut shadow = leased();
+        commit(&mut shadow, "t", NOW);
+        // The first `c` may be gone: a deletion takes it along, unseen.
+        for (data, at) in [("c", NOW + 10), ("b", NOW + 20), ("c", NOW + 30)] {
+            shadow.turns.send(&raised(data), at);
+        }
+        let event = Event::at(NOW, 1, "i", 1, None, EventKind::KeyValuesCleared);
+        let lease = turn("u", NOW + 30, Some(RunId(7)), vec![event], messages);
+        shadow.turns.granted(&lease, LEASE, &mut shadow.found);
+        let Found { violations, unless_deleted } = shadow.found;
+        (violations.len(), unless_deleted.len())
+    };
+    let [b, c] = ["b", "c"].map(raised);
+    assert_eq!(deliver(&[c.clone(), b.clone(), c.clone()]), (0, 0));
+    assert_eq!(deliver(&[b.clone(), c.clone()]), (0, 1), "the first is missing unless it was deleted");
+    assert_eq!(deliver(&[c.clone(), c.clone(), b.clone()]), (1, 0));
+    assert_eq!(deliver(&[b, c.clone(), c]), (1, 0));
+}
+
+#[test]
+fn a_message_that_waits_is_not_taken_for_one_of_its_text_that_is_due() {
+    let mut shadow = leased();
+    commit(&mut shadow, "t", NOW);
+    let given = |token: &str, now| {
+        let event = Event::at(NOW, 1, "i", 1, None, EventKind::KeyValuesCleared);
+        turn(token, now, Some(RunId(7)), vec![event], &[raised("b")])
+    };
+    shadow.turns.send(&raised("b"), NOW);
+    shadow.turns.granted(&given("u", NOW), LEASE, &mut shadow.found);
+    let later = Abandon { retry_after: Some(LEASE), attempt: Attempt::Uncounted };
+    shadow.abandoned(&LeaseToken::Turn("u".to_owned()), later, false, NOW);
+    shadow.turns.send(&raised("b"), NOW + 10);
+    shadow.turns.granted(&given("v", NOW + 10), LEASE, &mut shadow.found);
+    assert!(rules(&shadow).is_empty());
+}
+
+#[test]
 fn a_wrong_count_of_deliveries_is_noticed() {
     let mut shadow = leased();
     let again = turn("u", NOW + 30_000, None, Vec::new(), &[raised("a")]);

@@ -74,6 +74,11 @@ impl Pending {
     fn is_no_stray(&self) -> bool {
         self.is_expected || is_start(&self.item)
     }
+
+    /// Tells whether it may be delivered by now.
+    fn is_due(&self, now: u64) -> bool {
+        self.visible_ms <= now || self.is_refused
+    }
 }
 
 impl TurnShadow {
@@ -195,18 +200,12 @@ impl TurnShadow {
             if self.is_expected_migration(&message.item) {
                 continue;
             }
-            let same =
-                |(place, pending): &(&u64, &Pending)| pending.item == message.item && !taken.contains(*place);
-            // A stray of the same text may have been settled.
-            let is_kept = |found: &(&u64, &Pending)| same(found) && found.1.is_no_stray();
-            let mut all = self.messages.iter();
-            let known = all.find(is_kept).or_else(|| self.messages.iter().find(same));
-            let Some((place, pending)) = known else {
+            let Some((place, pending)) = self.find(&message.item, &taken, last, now) else {
                 found
                     .add("I5", format!("at {now} a turn is given what is not under way: {:?}", message.item));
                 continue;
             };
-            if pending.visible_ms > now && !pending.is_refused {
+            if !pending.is_due(now) {
                 let rule = if fires_at_ms(&message.item).is_some() { "I8" } else { "S9" };
                 let text = format!(
                     "at {now} a turn is given what is due at {}: {:?}",
@@ -214,14 +213,30 @@ impl TurnShadow {
                 );
                 found.add(rule, text);
             }
-            if (pending.due_ms, *place) < last {
+            if (pending.due_ms, place) < last {
                 found
                     .add("I5", format!("at {now} a turn is given {:?} behind a later message", message.item));
             }
-            last = (pending.due_ms, *place);
-            taken.push(*place);
+            last = (pending.due_ms, place);
+            taken.push(place);
         }
         taken
+    }
+
+    /// Finds a message of this text under way that the lease has not taken: the first that may come now,
+    /// behind `last`. If there is none, the first of all, which shows what is wrong.
+    ///
+    /// The first of all need not be the one that came. A deletion takes messages along, unseen, and a new
+    /// instance of the id is sent others of the same text. If nothing was deleted, the one that is passed
+    /// over here is missing from its turn, and `check_left` says so.
+    fn find(&self, item: &WorkItem, taken: &[u64], last: (u64, u64), now: u64) -> Option<(u64, &Pending)> {
+        let all = self.messages.iter().map(|(place, pending)| (*place, pending));
+        let same: Vec<(u64, &Pending)> =
+            all.filter(|(place, pending)| pending.item == *item && !taken.contains(place)).collect();
+        // A stray of the same text may have been settled.
+        let kept = || same.iter().filter(|(_, pending)| pending.is_no_stray());
+        let in_order = kept().find(|(place, pending)| pending.is_due(now) && (pending.due_ms, *place) > last);
+        in_order.or_else(|| kept().next()).or_else(|| same.first()).copied()
     }
 
     fn is_expected_migration(&self, item: &WorkItem) -> bool {

@@ -81,8 +81,8 @@ const SESSION: &[Mutant] = &[
         name: "a_registration_that_comes_late_takes_the_node",
         clause: "S13",
         file: "session.rs",
-        find: "if let Some(answer) = answer_to_start(start, newest) {",
-        replace: "if let Some(answer @ NodeRegistration::Registered(_)) = answer_to_start(start, newest) {",
+        find: "if let Some(answer) = answer {",
+        replace: "if let Some(answer @ NodeRegistration::Registered(_)) = answer {",
     },
     Mutant {
         name: "watchers_are_not_told",

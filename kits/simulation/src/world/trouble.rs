@@ -1,6 +1,6 @@
 //! What happens in a world: the troubles of its story, and their ends.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use steadfast_audit::FaultKind;
 
@@ -9,7 +9,6 @@ use crate::{
     client,
     ground::{DiskTrouble, Machine},
     journal::Noted,
-    process::Process,
     story::Trouble,
     wire::Line,
 };
@@ -57,7 +56,7 @@ impl World<'_> {
                 self.seats.get(number).iter().for_each(|seat| seat.line.slow(Duration::ZERO));
             }
             Act::Instance(number) => match self.client_place() {
-                Ok(place) => self.client.spawn(client::start(&place, number, self.story.input_of(number))),
+                Ok(place) => self.spawn_call(client::start(&place, number, self.story.input_of(number))),
                 Err(error) => self.journal.note(Noted::World(format!("the client has no store: {error}"))),
             },
         }
@@ -130,22 +129,31 @@ impl World<'_> {
             }
         };
         match what {
-            Trouble::Cancel(target) => self.client.spawn(client::cancel(&place, target)),
-            Trouble::Terminate(target) => self.client.spawn(client::terminate(&place, target)),
-            Trouble::Delete(target) => self.client.spawn(client::delete(&place, target)),
+            Trouble::Cancel(target) => self.spawn_call(client::cancel(&place, target)),
+            Trouble::Terminate(target) => self.spawn_call(client::terminate(&place, target)),
+            Trouble::Delete(target) => self.spawn_call(client::delete(&place, target)),
             // A story that was cut down may have fewer instances.
             Trouble::StartAnew(number) if number >= self.story.instances.len() => {}
             Trouble::StartAnew(number) => {
                 let input = self.story.input_of(number);
-                self.client.spawn(client::start_anew(&place, number, input));
+                self.spawn_call(client::start_anew(&place, number, input));
             }
-            Trouble::Raise(target, name) => self.client.spawn(client::raise(&place, target, name)),
-            Trouble::Enqueue(target, name) => self.client.spawn(client::enqueue(&place, target, name)),
-            Trouble::Release(of, session) => self.client.spawn(client::release(&place, of, session)),
-            Trouble::Prune(target) => self.client.spawn(client::prune(&place, target)),
-            Trouble::Inspect(target) => self.client.spawn(client::inspect(&place, target)),
+            Trouble::Raise(target, name) => self.spawn_call(client::raise(&place, target, name)),
+            Trouble::Enqueue(target, name) => self.spawn_call(client::enqueue(&place, target, name)),
+            Trouble::Release(of, session) => self.spawn_call(client::release(&place, of, session)),
+            Trouble::Prune(target) => self.spawn_call(client::prune(&place, target)),
+            Trouble::Inspect(target) => self.spawn_call(client::inspect(&place, target)),
             _ => {}
         }
+    }
+
+    /// Lets the client do something. It is under way until it has ended, or its process is dead.
+    fn spawn_call(&self, call: impl Future<Output = ()> + Send + 'static) {
+        let open = Arc::clone(&self.calls);
+        self.client.spawn(async move {
+            call.await;
+            drop(open);
+        });
     }
 
     /// Returns the lines of all workers and of the client.
@@ -197,9 +205,7 @@ impl World<'_> {
             return Ok(());
         }
         self.journal.note(Noted::World("the power fails".to_owned()));
-        self.client.life().end();
-        self.client_store = None;
-        self.client = Process::new()?;
+        self.replace_client()?;
         self.ghosts.values().for_each(|ghost| ghost.process.life().end());
         for seat in &mut self.seats {
             if let Some(running) = &seat.running {
@@ -207,7 +213,7 @@ impl World<'_> {
                 seat.restart = back;
             }
         }
-        self.bury();
+        self.bury()?;
         self.ground.machine().into_iter().for_each(Machine::restart);
         Ok(())
     }

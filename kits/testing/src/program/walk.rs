@@ -1,6 +1,6 @@
 //! Ways through a program: every statement in reading order, and one of them changed.
 
-use super::ast::{Block, Operation, Own, Program, Step};
+use super::ast::{Block, Name, Operation, Own, Program, Step};
 
 /// A statement: the number of its block in reading order, and its place there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +39,11 @@ impl Program {
     pub fn childless(&self) -> Self {
         Self { body: childless(&self.body) }
     }
+
+    /// Tells whether a statement starts an orchestration of this name, as a child or detached.
+    pub fn starts(&self, name: &str) -> bool {
+        !sites(self, |block, index| started_by(&block[index]) == Some(name)).is_empty()
+    }
 }
 
 fn childless(block: &Block) -> Block {
@@ -50,10 +55,18 @@ fn childless(block: &Block) -> Block {
 }
 
 fn starts_another(step: &Step) -> bool {
-    match step {
-        Step::Await(operation) | Step::Hold { operation, .. } => matches!(operation, Operation::Child { .. }),
-        Step::Detach { .. } => true,
-        _ => false,
+    started_by(step).is_some()
+}
+
+/// Returns the name of the orchestration that a statement starts.
+fn started_by(step: &Step) -> Option<Name> {
+    if let Step::Await(Operation::Child { name, .. })
+    | Step::Hold { operation: Operation::Child { name, .. }, .. }
+    | Step::Detach { name, .. } = step
+    {
+        Some(*name)
+    } else {
+        None
     }
 }
 

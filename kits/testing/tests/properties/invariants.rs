@@ -243,7 +243,7 @@ impl Open {
         let continues = matches!(turn.verdict, Verdict::ContinuedAsNew { .. });
         let mut sessions = self.sessions.clone();
         for change in &turn.effects.sessions {
-            if let SessionChange::Close { session_id } = change {
+            if let SessionChange::Close { session_id, .. } = change {
                 sessions.remove(session_id);
             }
         }

@@ -54,8 +54,9 @@ calls! {
     RegisterStart<'a> => register_start {
         node: Cow<'a, str>,
         start: Cow<'a, str>,
-        started_ms: i64,
+        age_ms: i64,
         replaces: Option<i64>,
+        now_ms: Option<i64>,
     }
 
     /// Renews the leases of a process's sessions, and releases sessions whose work the process does not take.
@@ -112,8 +113,9 @@ impl Backend {
         let call = RegisterStart {
             node: escape(&start.node_id),
             start: escape(&start.start_id),
-            started_ms: time(start.started_at_ms),
+            age_ms: millis(start.age),
             replaces: start.replaces.map(time),
+            now_ms: self.db.now(),
         };
         let row = self.db.one(OPERATION, call.statement()).await?;
         let row = row.ok_or_else(|| ProviderError::permanent(OPERATION, "the node was given no number"))?;
@@ -122,8 +124,8 @@ impl Backend {
             return Ok(NodeRegistration::Registered(unsigned(number)));
         }
         let incarnation = unsigned(column(OPERATION, &row, "newest")?);
-        let started_at_ms = unsigned(column(OPERATION, &row, "newest_started_ms")?);
-        Ok(NodeRegistration::Taken { incarnation, started_at_ms })
+        let is_younger = column(OPERATION, &row, "is_younger")?;
+        Ok(NodeRegistration::Taken { incarnation, is_younger })
     }
 
     /// Renews the leases of a process's sessions, and tells which were renewed, are idle, were released, or

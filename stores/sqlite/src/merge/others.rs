@@ -1,7 +1,7 @@
 //! Noticing the commits of other processes: the data version of the file is read at a modest interval.
 //!
-//! Reading it is the only statement that an idle store runs, and only if the size or the time of the log file
-//! has changed since the last look. The writing connection reads it: its own commits do not change the
+//! Reading it is the only statement that an idle store runs, once a second unless the size or the time of the
+//! log file has changed. The writing connection reads it: its own commits do not change the
 //! version that it sees, so only the commits of other processes are noticed. The writing thread then looks
 //! once for what they made runnable or changed, and wakes the calls that it concerns.
 
@@ -35,6 +35,8 @@ pub(crate) struct OtherProcesses {
     may_sleep: bool,
     due: Duration,
     seen: Option<i64>,
+    /// The monotonic time at which the data version was read last.
+    read_at: Duration,
     /// The monotonic time of the last commit that was noticed, of this process or another.
     stirred: Duration,
     log: PathBuf,
@@ -59,9 +61,13 @@ struct LogTrace {
     since: Duration,
 }
 
-/// How long the size and time of the log must stay the same before they are trusted: file times have steps,
-/// and a second write within one step does not show.
-const QUIET: Duration = Duration::from_millis(100);
+/// How long the size and time of the log must stay the same before they are trusted. File times have steps,
+/// and a second write within one step does not show. A commit is seen only after the log was synced, and that
+/// changes neither.
+const QUIET: Duration = Duration::from_secs(1);
+
+/// How often the data version is read although the log is quiet: a sync may take longer than [`QUIET`].
+const READ_ANYWAY: Duration = Duration::from_secs(1);
 
 impl OtherProcesses {
     pub(crate) fn of(place: &Location, options: &SqliteOptions) -> Self {
@@ -77,7 +83,16 @@ impl OtherProcesses {
         };
         let stirred = options.clock.monotonic();
         let may_sleep = options.clock.machine().boot.is_some();
-        Self { interval, may_sleep, due: Duration::ZERO, seen: None, stirred, log, trace: None }
+        Self {
+            interval,
+            may_sleep,
+            due: Duration::ZERO,
+            seen: None,
+            read_at: Duration::ZERO,
+            stirred,
+            log,
+            trace: None,
+        }
     }
 
     /// Reads the data version for the first time. Later looks notice the commits since then.
@@ -115,9 +130,10 @@ impl OtherProcesses {
         };
         let is_lively = now.saturating_sub(self.stirred) < LIVELY;
         self.due = now.saturating_add(if is_lively { interval } else { interval.saturating_mul(CALM) });
-        if self.is_quiet(now) {
+        if self.is_quiet(now) && now.saturating_sub(self.read_at) < READ_ANYWAY {
             return false;
         }
+        self.read_at = now;
         match data_version(connection) {
             Ok(found) => {
                 let others = self.seen.replace(found) != Some(found);
@@ -210,5 +226,40 @@ impl Db<'_> {
             Ok(InstanceChange { change: row.get(0)?, event: row.get(1)?, has_ended: row.get(2)? })
         })?;
         Ok(found.unwrap_or(InstanceChange { change: None, event: None, has_ended: false }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use steadfast_clock::VirtualClock;
+
+    use super::*;
+
+    #[test]
+    fn g87_a_commit_whose_log_was_written_long_before_it_is_noticed() -> Result<(), Box<dyn std::error::Error>>
+    {
+        let folder = tempfile::tempdir()?;
+        let file = folder.path().join("db");
+        let [own, other] = [Connection::open(&file)?, Connection::open(&file)?];
+        own.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE t (x)")?;
+        let time = Arc::new(VirtualClock::new(0));
+        let clock: Arc<dyn Clock> = Arc::clone(&time) as _;
+        let options = SqliteOptions { clock: Arc::clone(&clock), ..SqliteOptions::default() };
+        // What the process that commits wrote into the log before it synced it.
+        let log = folder.path().join("log");
+        std::fs::write(&log, "frames")?;
+        let others = OtherProcesses::of(&Location::File(file), &options);
+        let mut others = OtherProcesses { log, ..others }.begin(&own)?;
+        let mut looks = |seconds| {
+            (0..seconds * 10).any(|_| {
+                time.advance(Duration::from_millis(100));
+                others.sees_others(&own, &clock)
+            })
+        };
+        assert!(!looks(30), "the sync takes its time");
+        other.execute_batch("INSERT INTO t VALUES (1)")?;
+        assert!(looks(1), "the log is as it was");
+        assert!(!looks(30), "nothing more is committed");
+        Ok(())
     }
 }

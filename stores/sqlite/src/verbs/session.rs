@@ -5,8 +5,8 @@ mod trail;
 use rusqlite::params;
 use steadfast_core::{SessionConcurrency, SessionKey, WorkItem};
 use steadfast_store::rules::{
-    NewestStart, SessionEffect, answer_to_start, is_same_owner, lost_claims, session_key, stored_scope,
-    superseded, tag_of, to_json,
+    NewestStart, SessionEffect, answer_to_start, is_same_owner, lost_claims, session_key, started_at_ms,
+    stored_scope, superseded, tag_of, to_json,
 };
 use steadfast_store::{
     Appetite, Claim, ClaimedSession, MAX_PAGE, NodeRegistration, NodeStart, Owner, ProviderError,
@@ -75,11 +75,12 @@ impl Db<'_> {
             start_id,
             started_at_ms: unsigned(*started_at),
         });
-        if let Some(answer) = answer_to_start(start, newest) {
+        let now = unsigned(self.now);
+        if let Some(answer) = answer_to_start(start, newest, now) {
             return Ok(answer);
         }
         let incarnation = self.next()?;
-        let columns = params![start.node_id, incarnation, start.start_id, time(start.started_at_ms)];
+        let columns = params![start.node_id, incarnation, start.start_id, time(started_at_ms(start, now))];
         self.run(sql!("session/lease/register_node"), columns)?;
         Ok(NodeRegistration::Registered(unsigned(incarnation)))
     }

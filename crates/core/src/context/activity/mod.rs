@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 
 use super::{OrchestrationContext, result};
 use crate::context::future::DurableFuture;
+use crate::replay::ledger::Answer;
 use crate::{Action, decode_named, encode};
 
 /// The arguments of a call that schedules an activity.
@@ -79,10 +80,20 @@ impl OrchestrationContext {
         call: ActivityCall,
         at: &'static Location<'static>,
     ) -> DurableFuture<Result<String, String>> {
+        self.ask_activity_and(call, at, result)
+    }
+
+    /// Schedules an activity, and reads its answer with `read`.
+    pub(super) fn ask_activity_and<T>(
+        &self,
+        call: ActivityCall,
+        at: &'static Location<'static>,
+        read: impl FnOnce(Answer) -> T + Send + 'static,
+    ) -> DurableFuture<T> {
         let ActivityCall { name, input, session_id } = call;
         let action =
             |_: &_| Action::CallActivity { scheduling_event_id: 0, name, input, session_id, tag: None };
-        self.ask("schedule_activity", at, action, result)
+        self.ask("schedule_activity", at, action, read)
     }
 
     fn ask_activity_typed<Out>(

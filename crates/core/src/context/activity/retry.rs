@@ -5,16 +5,39 @@ use std::panic::Location;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::super::OrchestrationContext;
+use super::super::{OrchestrationContext, result};
 use super::ActivityCall;
+use crate::replay::ledger::Answer;
 use crate::{Either2, Retry, RetryPolicy, decode_named, encode};
 
 /// The error of a try that took longer than the policy allows.
 const TIMED_OUT: &str = "timeout: activity timed out";
 
+/// The end of one try.
+enum Tried {
+    Ok(String),
+    Failed(String),
+    /// The session of the activity was closed: another try would fail the orchestration, or run on a session
+    /// that was opened since.
+    Closed(String),
+}
+
+impl Tried {
+    fn of(answer: Answer) -> Self {
+        if let Answer::Closed(error) = answer {
+            return Self::Closed(error);
+        }
+        match result(answer) {
+            Ok(output) => Self::Ok(output),
+            Err(error) => Self::Failed(error),
+        }
+    }
+}
+
 impl OrchestrationContext {
     /// Runs an activity and, when it fails, runs it again as `policy` says. A try that exceeds the timeout of
-    /// the policy is not repeated. Each try is another activity, with another idempotency key.
+    /// the policy is not repeated, and neither is one whose session was closed. Each try is another activity,
+    /// with another idempotency key.
     #[track_caller]
     pub fn schedule_activity_with_retry(
         &self,
@@ -155,8 +178,9 @@ impl OrchestrationContext {
         let mut tries = 1;
         loop {
             let error = match self.try_once(name, input, retry, at).await {
-                Either2::First(Ok(output)) => return Ok(output),
-                Either2::First(Err(error)) => error,
+                Either2::First(Tried::Ok(output)) => return Ok(output),
+                Either2::First(Tried::Failed(error)) => error,
+                Either2::First(Tried::Closed(error)) => return Err(error),
                 Either2::Second(()) => return Err(TIMED_OUT.to_owned()),
             };
             if tries >= max || !retry.is_worth(&error) {
@@ -181,10 +205,10 @@ impl OrchestrationContext {
         input: &str,
         retry: &Retry,
         at: &'static Location<'static>,
-    ) -> Either2<Result<String, String>, ()> {
+    ) -> Either2<Tried, ()> {
         let session_id = retry.session_id.clone();
-        let mut activity = self
-            .ask_activity(ActivityCall { name: name.to_owned(), input: input.to_owned(), session_id }, at);
+        let call = ActivityCall { name: name.to_owned(), input: input.to_owned(), session_id };
+        let mut activity = self.ask_activity_and(call, at, Tried::of);
         if let Some(tag) = &retry.tag {
             activity = activity.with_tag(tag);
         }

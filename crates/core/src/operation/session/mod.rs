@@ -13,7 +13,7 @@ use crate::limits::MAX_SESSION_ID_BYTES;
 use crate::replay::ledger::{Answer, Ledger};
 use crate::replay::outline::Outline;
 use crate::replay::play::Next;
-use crate::replay::{Effects, Identity, Options, SessionChange};
+use crate::replay::{CloseCause, Effects, Identity, Options, SessionChange};
 use crate::vocabulary::error::application_error;
 use crate::{
     Action, CarriedSession, ENGINE_SESSION_PREFIX, ErrorDetails, Event, EventKind, SessionConcurrency,
@@ -56,7 +56,10 @@ impl Operation for SessionRules {
         Some(kind.into())
     }
 
-    fn send(&self, _action: Action, event: &Event, _site: &Site<'_>) -> Option<Effect> {
+    fn send(&self, _action: Action, event: &Event, site: &Site<'_>) -> Option<Effect> {
+        if site.outline.sessions.last_call == LastCall::ChangedNothing {
+            return None;
+        }
         let change =
             if let EventKind::SessionOpened { session_id, idle_timeout_ms, concurrency } = &event.kind {
                 SessionChange::Open {
@@ -65,7 +68,7 @@ impl Operation for SessionRules {
                     concurrency: *concurrency,
                 }
             } else if let EventKind::SessionClosed { session_id } = &event.kind {
-                SessionChange::Close { session_id: session_id.clone() }
+                SessionChange::Close { session_id: session_id.clone(), cause: CloseCause::Call }
             } else {
                 return None;
             };
@@ -107,7 +110,7 @@ impl Operation for SessionRules {
         let mut wakers = vec![ledger.settle(id, Answer::Result(Ok(String::new())))];
         for orphan in recorded.orphans {
             let error = format!("canceled: session '{session_id}' closed");
-            wakers.push(ledger.settle(*orphan, Answer::Result(Err(error))));
+            wakers.push(ledger.settle(*orphan, Answer::Closed(error)));
         }
         Next::Poll(wakers.into_iter().flatten().collect())
     }
@@ -124,7 +127,8 @@ impl Operation for SessionRules {
 
     fn end_instance(&self, _end: &InstanceEnd<'_>, outline: &Outline, effects: &mut Effects) {
         let open = outline.sessions.open.keys().cloned();
-        effects.sessions.extend(open.map(|session_id| SessionChange::Close { session_id }));
+        let close = |session_id| SessionChange::Close { session_id, cause: CloseCause::End };
+        effects.sessions.extend(open.map(close));
     }
 }
 
@@ -137,6 +141,15 @@ pub(crate) struct Sessions {
     opened: u64,
     /// The owned session that each open activity runs on.
     activities: BTreeMap<u64, String>,
+    last_call: LastCall,
+}
+
+/// Whether the last open or close had an effect.
+#[derive(Debug, Default, PartialEq, Eq)]
+enum LastCall {
+    #[default]
+    ChangedNothing,
+    Changed,
 }
 
 #[derive(Debug, Default)]
@@ -182,6 +195,7 @@ impl Sessions {
     fn open(&mut self, id: &str, idle_timeout_ms: Option<u64>, concurrency: Option<SessionConcurrency>) {
         self.closed.remove(id);
         self.opened += 1;
+        self.last_call = if self.is_open(id) { LastCall::ChangedNothing } else { LastCall::Changed };
         let fresh =
             OpenSession { place: self.opened, idle_timeout_ms, concurrency, ..OpenSession::default() };
         self.open.entry(id.to_owned()).or_insert(fresh);
@@ -189,13 +203,13 @@ impl Sessions {
 
     /// Closes a session and returns the activities that were still open on it.
     fn close(&mut self, id: &str) -> BTreeSet<u64> {
-        match self.open.remove(id) {
-            Some(session) => {
-                self.closed.insert(id.to_owned());
-                session.activities
-            }
-            None => BTreeSet::new(),
-        }
+        let Some(session) = self.open.remove(id) else {
+            self.last_call = LastCall::ChangedNothing;
+            return BTreeSet::new();
+        };
+        self.last_call = LastCall::Changed;
+        self.closed.insert(id.to_owned());
+        session.activities
     }
 
     fn is_open(&self, id: &str) -> bool {

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use steadfast_core::replay::{Execution, SessionChange, Turn, Verdict};
+use steadfast_core::replay::{CloseCause, Execution, SessionChange, Turn, Verdict};
 use steadfast_core::{
-    CarriedSession, EventKind, OrchestrationContext, SessionConcurrency, SessionKey, SessionOptions,
-    SessionPool, WorkItem, engine_session_id,
+    BackoffStrategy, CarriedSession, EventKind, OrchestrationContext, RetryPolicy, SessionConcurrency,
+    SessionKey, SessionOptions, SessionPool, WorkItem, engine_session_id,
 };
 
 use crate::support::*;
@@ -15,7 +15,11 @@ fn open(id: &str) -> SessionChange {
 }
 
 fn close(id: &str) -> SessionChange {
-    SessionChange::Close { session_id: id.into() }
+    SessionChange::Close { session_id: id.into(), cause: CloseCause::Call }
+}
+
+fn close_by_end(id: &str) -> SessionChange {
+    SessionChange::Close { session_id: id.into(), cause: CloseCause::End }
 }
 
 /// Runs `act` on a store with owned sessions until its first turn ends.
@@ -258,7 +262,7 @@ fn the_engine_makes_an_id_of_instance_execution_and_event() {
     let turn = story.turn([]);
     let id = engine_session_id("i", 3, 2);
     assert_eq!(turn.verdict, Verdict::Completed { output: id.clone() });
-    assert_eq!(turn.effects.sessions, [open(&id), close(&id)]);
+    assert_eq!(turn.effects.sessions, [open(&id), close_by_end(&id)]);
 }
 
 #[test]
@@ -424,6 +428,43 @@ fn close_then_open_in_one_turn_leaves_the_session_open_with_new_options() {
 }
 
 #[test]
+fn a_call_that_changes_no_session_is_recorded_and_has_no_effect() {
+    let turn = first_turn(|ctx| async move {
+        ctx.close_session("never").await?;
+        ctx.open_session_with_id("x").await?;
+        ctx.open_session_with_id("x").await?;
+        ctx.close_session("x").await?;
+        ctx.close_session("x").await?;
+        ctx.open_session_with_id("x").await?;
+        Ok(ctx.schedule_wait("never").await)
+    });
+    assert_eq!(turn.events.len(), 8, "{:?}", turn.events);
+    assert_eq!(turn.effects.sessions, [open("x"), close("x"), open("x")]);
+}
+
+#[test]
+fn an_activity_whose_session_was_closed_is_not_tried_again() {
+    let mut story = story(|ctx, _| async move {
+        ctx.open_session_with_id("x").await?;
+        let retry = RetryPolicy::new(5).with_backoff(BackoffStrategy::None);
+        let turn = ctx.schedule_activity_with_retry_on_session("turn", "", retry, "x");
+        let closes = async {
+            ctx.schedule_wait("go").await;
+            ctx.close_session("x").await?;
+            ctx.open_session_with_id("x").await
+        };
+        let (turn, closes) = ctx.join2(turn, closes).await;
+        closes?;
+        Ok(turn.unwrap_err())
+    })
+    .owned_sessions();
+    story.waits([]);
+    let turn = story.waits([failed(3, "flaky")]);
+    assert_eq!(sent(&turn), ["work 6 turn() on i/x"], "any other error is tried again");
+    assert_eq!(story.output([raise("go", "")]), "canceled: session 'x' closed");
+}
+
+#[test]
 fn closing_answers_and_withdraws_the_activities_of_the_session_and_of_no_other() {
     let mut story = story(|ctx, _| async move {
         ctx.open_session_with_id("x").await?;
@@ -520,7 +561,7 @@ fn a_terminal_state_closes_owned_sessions_and_a_continuation_carries_them() {
         story.turn([raise("go", "")])
     };
     for how in ["complete", "fail"] {
-        assert_eq!(ends(how).effects.sessions, [close("a"), close("z")], "{how}");
+        assert_eq!(ends(how).effects.sessions, [close_by_end("a"), close_by_end("z")], "{how}");
     }
     let turn = ends("continue");
     assert_eq!(turn.effects.sessions, []);

@@ -75,20 +75,33 @@ fn a_failure_of_the_infrastructure_is_noticed() {
     assert!(found(end::no_infrastructure_fails_an_instance, &well()).is_empty());
 }
 
+/// An instance that failed as poison at a delivery, after so many deaths.
+fn poison(attempt_count: u32, deaths: u64) -> Case {
+    let message_type =
+        steadfast_core::PoisonMessageType::Orchestration { instance: "i".to_owned(), execution_id: 1 };
+    let details =
+        ErrorDetails::Poison { attempt_count, max_attempts: 10, message_type, message: String::new() };
+    let failed = (None, EventKind::OrchestrationFailed { details });
+    let deaths = (0..deaths).map(|second| fault(second, FaultKind::Killed, "p", 0)).collect();
+    with(case(deaths), "i", 1, vec![started(), failed])
+}
+
 #[test]
 fn poison_after_too_few_deliveries_is_noticed() {
-    let poison = |attempt_count| {
-        let message_type =
-            steadfast_core::PoisonMessageType::Orchestration { instance: "i".to_owned(), execution_id: 1 };
-        let details =
-            ErrorDetails::Poison { attempt_count, max_attempts: 10, message_type, message: String::new() };
-        let failed = (None, EventKind::OrchestrationFailed { details });
-        let mut case = with(case(Vec::new()), "i", 1, vec![started(), failed]);
+    let after = |deliveries| {
+        let mut case = poison(deliveries, 0);
         case.terms.may_fail = Some(Arc::new(|_, _| true));
         found(end::no_infrastructure_fails_an_instance, &case)
     };
-    assert!(poison(11).is_empty());
-    assert_eq!(poison(10), ["I12"]);
+    assert!(after(11).is_empty());
+    assert_eq!(after(10), ["I12"]);
+}
+
+#[test]
+fn poison_after_fewer_deaths_than_deliveries_are_allowed_is_noticed() {
+    let after = |deaths| found(end::no_infrastructure_fails_an_instance, &poison(11, deaths));
+    assert!(after(10).is_empty(), "the eleventh delivery is poison");
+    assert_eq!(after(9), ["I12"]);
 }
 
 #[test]

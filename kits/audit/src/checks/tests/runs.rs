@@ -58,6 +58,24 @@ fn a_delivery_that_counts_without_a_death_is_noticed() {
 }
 
 #[test]
+fn a_pause_and_a_death_count_one_delivery_each_if_the_process_dies_before_it_can_excuse() {
+    let third = Run { attempt: 3, ..run(1, "q") };
+    let paused = |lasts: u64, dead_at: u64, other: Vec<Entry>| {
+        let killed = fault(dead_at, FaultKind::Killed, "p", 0);
+        let paused = vec![fault(1, FaultKind::Paused, "p", lasts), killed, dies(dead_at, "p")];
+        let entries = paused.into_iter().chain(other).chain([began(90, &third)]);
+        found(runs::deliveries_count_deaths_only, &case(entries.collect()))
+    };
+    assert!(paused(40, 41, Vec::new()).is_empty(), "it is killed as it wakes");
+    assert!(paused(40, 20, Vec::new()).is_empty(), "it is killed in its pause");
+    assert_eq!(paused(40, 60, Vec::new()), ["I12"], "it had time to excuse");
+    assert_eq!(paused(5, 6, Vec::new()), ["I12"], "no lease ends in so short a pause");
+    let drained = fault(41, FaultKind::Drained, "p", 1);
+    let four = Run { attempt: 4, ..run(2, "q") };
+    assert_eq!(paused(40, 42, vec![drained, began(80, &four)]), ["I12"], "what drains excuses");
+}
+
+#[test]
 fn a_delivery_of_a_process_that_drains_counts_if_it_does_not_reach_the_store_in_time() {
     let second = Run { attempt: 2, ..run(1, "q") };
     let drained = |slow_at: u64, process: &str| {

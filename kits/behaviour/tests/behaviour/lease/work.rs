@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::workbench::{Gate, SECOND, call, handing, pass_calmly, waiting};
-use steadfast::providers::{ProviderError, WorkItem};
+use steadfast::providers::{ProviderError, ProviderErrorKind, WorkItem};
 use steadfast::runtime::RuntimeOptions;
 use steadfast::runtime::registry::ActivityRegistryBuilder;
 use steadfast::{ActivityContext, CancelReason, Either2, OrchestrationContext, TagFilter};
-use steadfast_behaviour::{Lines, Stage, activities, on_every_store, orchestrations};
+use steadfast_behaviour::{Lines, Stage, activities, on_every_full_store, on_every_store, orchestrations};
 use tokio::sync::mpsc;
 
 /// Lets an activity race with an event, and tells which won.
@@ -173,6 +173,23 @@ on_every_store! {
         stage.stop().await;
     }
 
+    async fn f7_work_that_is_called_withdrawn_and_is_not_runs_again(stage) {
+        let (acts, mut handed) = handing();
+        let options =
+            RuntimeOptions { activity_cancellation_grace_period: Duration::ZERO, ..stage.options() };
+        stage.run_with(acts, orchestrations().register("Call", call), options).await;
+        stage.start("a", "Call", "Hand").await;
+        let misled = handed.recv().await.expect("it runs");
+        let untrue = ProviderError::new(ProviderErrorKind::Withdrawn, "renew", "this is not true");
+        stage.faults.refuse("renew", 1, untrue);
+        stage.pass(15 * SECOND);
+        misled.cancelled().await;
+        assert_eq!(misled.cancel_reason(), Some(CancelReason::Withdrawn));
+        let ctx = handed.recv().await.expect("its orchestration waits for it, so it runs again");
+        assert_eq!((ctx.attempt(), ctx.is_cancelled()), (1, false));
+        stage.stop().await;
+    }
+
     async fn f24_a_cancelled_activity_of_the_same_process_is_told_at_once(stage) {
         let (acts, mut handed) = handing();
         stage.run(acts, orchestrations().register("Race", race)).await;
@@ -242,7 +259,7 @@ on_every_store! {
         gate.is_entered().await;
         pass_calmly(&stage, 9 * SECOND, SECOND).await;
         gate.open();
-        stage.until("it has ended", async || stage.faults.calls("finish_work") == 1).await;
+        stage.until("it has ended", async || stage.faults.abandoned() >= 1).await;
         assert_eq!(lines.saying("WARN", "did not stop in time").len(), 0);
         ends_stopped(&stage).await;
         stage.stop().await;
@@ -290,6 +307,80 @@ on_every_store! {
         assert_eq!(waits().await, 1);
         stop_the_race(&stage).await;
         assert_eq!(waits().await, 0);
+        ends_stopped(&stage).await;
+        stage.stop().await;
+        stage.nothing_waits().await;
+    }
+}
+
+on_every_full_store! {
+    async fn f24_the_end_of_a_former_run_hides_no_later_run_of_the_same_activity(stage) {
+        let (acts, mut handed) = handing();
+        let options =
+            RuntimeOptions { activity_cancellation_grace_period: Duration::ZERO, ..stage.options() };
+        stage.run_with(acts, orchestrations().register("Race", race), options).await;
+        let former = racing(&stage, &mut handed).await;
+        stage.client.delete_instance("a", true).await.expect("deletes");
+        let later = racing(&stage, &mut handed).await;
+        pass_calmly(&stage, 20 * SECOND, 5 * SECOND).await;
+        former.cancelled().await;
+        stage.until("the former run has ended", async || stage.faults.abandoned() >= 1).await;
+        stage.settle().await;
+        assert!(!later.is_cancelled());
+        stop_the_race(&stage).await;
+        // No time passes, so no renewal could have told it.
+        later.cancelled().await;
+        assert_eq!(later.cancel_reason(), Some(CancelReason::Withdrawn));
+        ends_stopped(&stage).await;
+        stage.stop().await;
+        stage.nothing_waits().await;
+    }
+
+    async fn f24_a_late_answer_to_a_commit_cancels_no_activity_of_a_later_instance(stage) {
+        let (acts, mut handed) = handing();
+        stage.run(acts, orchestrations().register("Call", call)).await;
+        stage.start("a", "Call", "Hand").await;
+        let former = handed.recv().await.expect("it runs");
+        let answer = stage.faults.hold_answer("commit_turn");
+        stage.client.cancel_instance("a", "enough").await.expect("cancels");
+        assert_eq!(stage.output("a").await, Err("canceled: enough".to_owned()));
+        stage.client.delete_instance("a", true).await.expect("deletes");
+        stage.start("a", "Call", "Hand").await;
+        let later = handed.recv().await.expect("it runs");
+        let renewals = stage.faults.calls("renew");
+        answer.add_permits(1);
+        former.cancelled().await;
+        assert_eq!(former.cancel_reason(), Some(CancelReason::Withdrawn));
+        stage.until("the store is asked", async || stage.faults.calls("renew") > renewals).await;
+        stage.settle().await;
+        assert!(!later.is_cancelled(), "nobody withdrew it");
+        stage.client.cancel_instance("a", "enough").await.expect("cancels");
+        assert_eq!(stage.output("a").await, Err("canceled: enough".to_owned()));
+        later.cancelled().await;
+        stage.stop().await;
+        stage.nothing_waits().await;
+    }
+
+    async fn f24_an_activity_that_begins_while_its_withdrawal_is_under_way_is_told_at_once(stage) {
+        let (acts, mut handed) = handing();
+        let fetched = stage.faults.hold_answer("fetch_work");
+        let options = RuntimeOptions { worker_concurrency: 1, ..stage.options() };
+        stage.run_with(acts, orchestrations().register("Race", race), options).await;
+        stage.start("a", "Race", "Hand").await;
+        stage.has("a", "ExternalSubscribed", 1).await;
+        stage
+            .until("it is leased", async || {
+                stage.observer().get_queue_depths().await.expect("counts").worker_queue == 0
+            })
+            .await;
+        let committed = stage.faults.hold_answer("commit_turn");
+        stop_the_race(&stage).await;
+        fetched.add_permits(1);
+        let ctx = handed.recv().await.expect("it runs");
+        committed.add_permits(1);
+        // No time passes: only a renewal before its time could have told it.
+        ctx.cancelled().await;
+        assert_eq!(ctx.cancel_reason(), Some(CancelReason::Withdrawn));
         ends_stopped(&stage).await;
         stage.stop().await;
         stage.nothing_waits().await;

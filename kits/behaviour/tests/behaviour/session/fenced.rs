@@ -165,6 +165,29 @@ on_every_full_store! {
         stage.stop().await;
     }
 
+    async fn g10_an_answer_that_comes_after_a_sleep_of_the_machine_is_not_served(stage) {
+        let faults = Faults::default();
+        let late = faults.hold_answer("fetch_work");
+        let runtime = troubled(&stage, "A", &Gate::new(), &faults, |options| {
+            options.worker_concurrency = 1;
+        })
+        .await;
+        stage.start("1", "One", "Turn/chat").await;
+        stage
+            .until("it is leased", async || {
+                let chat = steadfast::SessionKey::shared("chat");
+                stage.observer().get_session(&chat).await.expect("reads").is_some()
+            })
+            .await;
+        // The monotonic clock of the process does not count this.
+        stage.clock.suspend(60 * SECOND);
+        late.add_permits(1);
+        stage.until("it is given back", async || faults.calls("abandon") >= 1).await;
+        let turn = stage.ends_as_time_passes("1", SECOND / 4).await.expect("completes");
+        assert!(turn.ends_with("1, attempt 1"), "the delivery does not count: {turn}");
+        runtime.shutdown(Some(0)).await;
+    }
+
     async fn g10_a_claim_that_comes_after_a_long_wait_is_served_and_stays(stage) {
         for (instance, waits) in [("1", 12), ("2", 29)] {
             let faults = Faults::default();

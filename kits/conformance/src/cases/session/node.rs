@@ -1,5 +1,7 @@
 //! Nodes and their incarnations: the newest start of a name is the node (A13).
 
+use std::time::Duration;
+
 use steadfast_store::{Claim, NodeRegistration, NodeStart, Owner, ProviderError, RenewSessions};
 
 use super::{Desk, attachment, desk, renewal, request_as};
@@ -52,6 +54,8 @@ async fn s13_each_start_of_a_node_has_a_higher_number(bench: Bench) -> Verdict {
     Verdict::Kept
 }
 
+const SECOND: Duration = Duration::from_secs(1);
+
 /// Registers a start once, without following the answer.
 async fn register(desk: &Desk<'_>, start: &NodeStart) -> NodeRegistration {
     ok(desk.store.register_node(start).await)
@@ -93,7 +97,7 @@ async fn s13_a_start_that_was_replaced_gets_no_new_number_by_a_late_call(bench: 
     let first = NodeStart::new("n", "first");
     register(&desk, &first).await;
     let newer = start(&desk, "n").await;
-    let taken = NodeRegistration::Taken { incarnation: newer.incarnation.unwrap_or(0), started_at_ms: 0 };
+    let taken = NodeRegistration::Taken { incarnation: newer.incarnation.unwrap_or(0), is_younger: false };
     assert_eq!(register(&desk, &first).await, taken);
     attach(&desk, &newer).await;
     Verdict::Kept
@@ -101,12 +105,16 @@ async fn s13_a_start_that_was_replaced_gets_no_new_number_by_a_late_call(bench: 
 
 async fn s13_a_registration_is_told_of_the_start_that_it_did_not_know(bench: Bench) -> Verdict {
     let desk = need!(desk(&bench), "Store");
-    let first = NodeStart { started_at_ms: 7_000, ..NodeStart::new("n", "first") };
-    let NodeRegistration::Registered(number) = register(&desk, &first).await else { panic!("a new node") };
-    let second = NodeStart { started_at_ms: 5_000, ..NodeStart::new("n", "second") };
-    let taken = NodeRegistration::Taken { incarnation: number, started_at_ms: 7_000 };
-    assert_eq!(register(&desk, &second).await, taken);
-    let second = NodeStart { replaces: Some(number), ..second };
+    let aged = |id: &str, seconds| NodeStart { age: seconds * SECOND, ..NodeStart::new("n", id) };
+    let first = register(&desk, &aged("first", 10)).await;
+    let NodeRegistration::Registered(number) = first else { panic!("a new node") };
+    bench.advance(5 * SECOND);
+    // By the store's clock the first one started 15 s ago.
+    for (age, is_younger) in [(0, false), (14, false), (16, true), (1_000_000_000, true)] {
+        let taken = NodeRegistration::Taken { incarnation: number, is_younger };
+        assert_eq!(register(&desk, &aged("second", age)).await, taken, "started {age} s ago");
+    }
+    let second = NodeStart { replaces: Some(number), ..aged("second", 0) };
     let answer = register(&desk, &second).await;
     let is_newer = |next: u64| next > number;
     assert!(matches!(answer, NodeRegistration::Registered(next) if is_newer(next)), "{answer:?}");

@@ -258,12 +258,12 @@ async fn g5_a_termination_that_an_older_build_writes_ends_the_route_of_its_insta
 async fn g44_a_start_that_an_older_build_has_replaced_is_not_given_its_number() {
     let (_folder, path) = place();
     let store = open(&path, SqliteOptions::default()).await;
-    let start = NodeStart { started_at_ms: 5, ..NodeStart::new("n", "start") };
+    let start = NodeStart::new("n", "start");
     let first = store.register_node(&start).await.expect("it is registered");
     assert!(matches!(first, NodeRegistration::Registered(_)), "{first:?}");
     let register = "INSERT INTO nodes (node, incarnation) VALUES ('n', 1000)
         ON CONFLICT (node) DO UPDATE SET incarnation = excluded.incarnation";
     raw(&path).execute(register, []).expect("the older process is registered");
     let again = store.register_node(&start).await.expect("it answers");
-    assert_eq!(again, NodeRegistration::Taken { incarnation: 1000, started_at_ms: 0 });
+    assert_eq!(again, NodeRegistration::Taken { incarnation: 1000, is_younger: false });
 }
