@@ -236,8 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn g87_a_commit_whose_log_was_written_long_before_it_is_noticed() -> Result<(), Box<dyn std::error::Error>>
-    {
+    fn g87_a_commit_with_a_slow_sync_is_noticed() -> Result<(), Box<dyn std::error::Error>> {
         let folder = tempfile::tempdir()?;
         let file = folder.path().join("db");
         let [own, other] = [Connection::open(&file)?, Connection::open(&file)?];
