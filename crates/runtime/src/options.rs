@@ -162,7 +162,7 @@ pub struct RuntimeOptions {
     /// once a second. Too short names sessions whose orchestration merely waits for long.
     pub session_leak_after: Option<Duration>,
     /// The name of this process across restarts, such as `"worker-3"`. Default: `None`, a new random name at
-    /// each start. Must not be empty.
+    /// each start. Must not be empty, and has at most 1,024 bytes.
     ///
     /// The newest process of a name owns the sessions of that name, and older ones lose them: give a name to
     /// one process at a time.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steadfast_clock::{Clock, Random};
+use steadfast_core::limits::MAX_NAME_BYTES;
 use steadfast_core::replay::Options as ReplayOptions;
 use steadfast_core::{DispatcherCapabilityFilter, SemverRange, TagFilter};
 
@@ -39,6 +40,14 @@ pub enum OptionsError {
     /// `worker_node_id` is the empty text.
     #[error("worker_node_id is empty: give the process a name, or leave the option out")]
     EmptyNodeId,
+    /// `worker_node_id` is longer than a store can keep.
+    #[error(
+        "worker_node_id has {bytes} bytes, and at most {MAX_NAME_BYTES} are possible: give a shorter name"
+    )]
+    LongNodeId {
+        /// The size of the given name.
+        bytes: usize,
+    },
     /// `build_id` is the empty text or contains NUL, which not every store can keep.
     #[error("build_id must not be empty or contain NUL: name the build, or leave the option out")]
     BuildId,
@@ -151,6 +160,14 @@ fn renewal_interval(lasts: Duration, buffer: Duration) -> Duration {
     interval.min(lasts / 2).max(Duration::from_millis(1))
 }
 
+fn check_node_id(id: Option<&str>) -> Result<(), OptionsError> {
+    match id.map(str::len) {
+        Some(0) => Err(OptionsError::EmptyNodeId),
+        Some(bytes) if bytes > MAX_NAME_BYTES => Err(OptionsError::LongNodeId { bytes }),
+        Some(_) | None => Ok(()),
+    }
+}
+
 impl TryFrom<RuntimeOptions> for Plan {
     type Error = OptionsError;
 
@@ -163,9 +180,7 @@ impl TryFrom<RuntimeOptions> for Plan {
         if options.session_idle_timeout <= renewal {
             return Err(OptionsError::SessionIdleTimeout { idle: options.session_idle_timeout, renewal });
         }
-        if options.worker_node_id.as_deref() == Some("") {
-            return Err(OptionsError::EmptyNodeId);
-        }
+        check_node_id(options.worker_node_id.as_deref())?;
         if options.build_id.as_ref().is_some_and(|id| id.is_empty() || id.contains('\0')) {
             return Err(OptionsError::BuildId);
         }

@@ -205,6 +205,10 @@ pub(crate) async fn is_replaced(shared: &RuntimeShared) -> bool {
     };
     this.start.replaces = Some(incarnation);
     let start = this.now(&*shared.plan.clock).clone();
-    let answer = in_time(shared, "register_node", shared.store.register_node(&start)).await;
-    matches!(answer, Ok(NodeRegistration::Taken { .. }))
+    match in_time(shared, "register_node", shared.store.register_node(&start)).await {
+        // Another number: the store has forgotten this start, and judges it by the new one.
+        Ok(NodeRegistration::Registered(number)) => number != incarnation,
+        Ok(NodeRegistration::Taken { .. }) => true,
+        Err(_) => false,
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use steadfast_core::SessionKey;
+use steadfast_core::{EventKind, SessionKey};
 
 use super::{broken, seen};
 use crate::{Case, Fact, FaultKind, Life, SessionRun, Violation};
@@ -87,13 +87,14 @@ pub(super) fn state_is_of_this_attachment(case: &Case) -> Vec<Violation> {
 }
 
 /// A15: an activity is told that the session is new here exactly until one of the attachment has completed.
+/// One that was cancelled has not completed, although its code may have returned a result.
 pub(super) fn the_first_activity_sees_the_move(case: &Case) -> Vec<Violation> {
     let runs = seen::runs(&case.evidence);
     let blur = u64::try_from(case.terms.blur.as_micros()).unwrap_or(u64::MAX);
     let mut violations = Vec::new();
     for (seen, session) in each(&runs) {
-        let has_completed = |by_us: u64| {
-            each(&runs).any(|(other, on)| {
+        let completed_by = |by_us: u64| {
+            each(&runs).filter(move |(other, on)| {
                 on.epoch == session.epoch
                     && on.key() == session.key()
                     && other.run.process == seen.run.process
@@ -101,13 +102,28 @@ pub(super) fn the_first_activity_sees_the_move(case: &Case) -> Vec<Violation> {
                     && other.ended_us < by_us
             })
         };
-        if session.is_first && has_completed(seen.began_us.saturating_sub(blur))
-            || !session.is_first && !has_completed(seen.began_us) && !overlaps(&runs, seen, session)
+        let before = seen.began_us.saturating_sub(blur);
+        if session.is_first && completed_by(before).any(|(other, _)| !may_be_cancelled(case, other))
+            || !session.is_first
+                && completed_by(seen.began_us).next().is_none()
+                && !overlaps(&runs, seen, session)
         {
             violations.push(broken("A15", format!("{} is told is_first = {}", seen.run, session.is_first)));
         }
     }
     violations
+}
+
+/// Tells whether the activity of a run was cancelled, or its history is gone and cannot tell.
+fn may_be_cancelled(case: &Case, seen: &seen::SeenRun<'_>) -> bool {
+    let (id, execution, activity) = seen.run.key();
+    let history = case.records.instances.get(id).and_then(|instance| instance.executions.get(&execution));
+    history.is_none_or(|history| {
+        history.iter().any(|event| {
+            event.source_event_id == Some(activity)
+                && matches!(event.kind, EventKind::ActivityCancelRequested { .. })
+        })
+    })
 }
 
 /// Tells whether another activity of the attachment may have completed at the moment in which a run began.

@@ -39,13 +39,19 @@ fn state_of_another_attachment_is_noticed() {
 
 #[test]
 fn an_activity_that_does_not_see_the_move_is_noticed() {
-    let told = |first: bool, second: bool| {
+    let told_after = |first: bool, second: bool, cancelled: bool| {
         let (mut one, mut two) = (on_session(run(1, "p"), "s", 5), on_session(run(2, "p"), "s", 5));
         one.session.iter_mut().for_each(|session| session.is_first = first);
         two.session.iter_mut().for_each(|session| session.is_first = second);
+        let (instance, execution, id) = one.key();
+        let reason = || EventKind::ActivityCancelRequested { reason: String::new() };
+        let history = if cancelled { vec![(Some(id), reason())] } else { Vec::new() };
         let entries = vec![began(1, &one), ended(2, &one, Ok("r")), began(3, &two)];
-        found(sessions::the_first_activity_sees_the_move, &case(entries))
+        let case = with(case(entries), instance, execution, history);
+        found(sessions::the_first_activity_sees_the_move, &case)
     };
+    let told = |first, second| told_after(first, second, false);
+    assert!(told_after(true, true, true).is_empty(), "the first one was cancelled");
     assert!(told(true, false).is_empty());
     assert_eq!(told(false, false), ["A15"], "the move is not seen");
     assert_eq!(told(true, true), ["A15"], "there was none");

@@ -237,6 +237,17 @@ async fn c1_12_a_node_without_a_name_is_refused() {
 }
 
 #[tokio::test]
+async fn c1_12_a_node_whose_name_is_too_long_for_a_store_is_refused() {
+    let name = Some("n".repeat(1_025));
+    let error = refusal(RuntimeOptions { worker_node_id: name, ..RuntimeOptions::default() }).await;
+    assert_eq!(error, OptionsError::LongNodeId { bytes: 1_025 });
+    assert_eq!(
+        error.to_string(),
+        "worker_node_id has 1025 bytes, and at most 1024 are possible: give a shorter name"
+    );
+}
+
+#[tokio::test]
 async fn r2_17_a_session_must_outlive_the_renewals_of_its_activities() {
     let options = |idle, lock, buffer| RuntimeOptions {
         session_idle_timeout: idle,

@@ -40,6 +40,8 @@ on_every_full_store! {
         assert_eq!(opened.len(), 1, "the second call changes nothing: {opened:?}");
         assert_eq!(opened[0][1..], texts(["chat", "closes"]));
         let fields = ["session_id", "instance", "reason"];
+        // The process logs what it has committed when the commit is answered.
+        stage.until("it is told", async || !said(&lines, "session closed", fields).is_empty()).await;
         assert_eq!(said(&lines, "session closed", fields), [texts(["chat", "closes", "close_session"])]);
         stage.until("it is detached", async || !said(&lines, "session detached", fields).is_empty()).await;
         assert_eq!(said(&lines, "session detached", fields), [texts(["chat", "closes", "closed"])]);
@@ -66,11 +68,13 @@ on_every_full_store! {
         acts(&stage, "A", &Gate::new(), |_| {}).await;
         stage.start("a", "Script", "open chat;close chat;open chat;wait go").await;
         stage.has("a", "ExternalSubscribed", 1).await;
-        let told = |line: &Line| line.says("session opened") || line.says("session closed");
-        let texts: Vec<String> = lines.of("steadfast::runtime").into_iter().filter(told)
-            .map(|line| line.field("message").to_owned())
-            .collect();
-        assert_eq!(texts, ["session opened", "session closed", "session opened"]);
+        let is_told = |line: &Line| line.says("session opened") || line.says("session closed");
+        let told = || -> Vec<String> {
+            let lines = lines.of("steadfast::runtime").into_iter().filter(is_told);
+            lines.map(|line| line.field("message").to_owned()).collect()
+        };
+        stage.until("all are told", async || told().len() == 3).await;
+        assert_eq!(told(), ["session opened", "session closed", "session opened"]);
         stage.stop().await;
     }
 
