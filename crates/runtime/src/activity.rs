@@ -22,6 +22,7 @@ use crate::dispatch::held::LeasedRow;
 use crate::dispatch::lease::Keeper;
 use crate::dispatch::owed::CountedLease;
 use crate::dispatch::{Lane, LaneSlot, fetch_in_time, in_time};
+use crate::plan::Plan;
 use crate::runtime::RuntimeShared;
 use crate::session::{self, Session, SessionAsk, WorkSession};
 use crate::upkeep::worker::Missing;
@@ -43,13 +44,37 @@ pub(crate) struct Activities {
     pub(crate) shared: Arc<RuntimeShared>,
 }
 
-/// Leased work, the request for sessions that the fetch made, and how long the machine had slept and how many
-/// deliveries had been excused then.
+/// Leased work, the request for sessions that the fetch made, when that was, and how many deliveries had been
+/// excused then.
 pub(crate) struct FetchedWork {
     lease: WorkLease,
     ask: SessionAsk,
-    slept: Duration,
+    asked: Asked,
     excused: u64,
+}
+
+/// When the store was asked for a lease, or for more time of one. The lease is granted at some moment between
+/// the request and the answer, and this process knows only these two. So it counts from the request.
+#[derive(Debug, Clone, Copy)]
+struct Asked {
+    /// By the monotonic clock.
+    at: Duration,
+    /// How long the machine had slept by then.
+    slept: Duration,
+}
+
+impl Asked {
+    fn now(plan: &Plan) -> Self {
+        Self { at: plan.clock.monotonic(), slept: plan.clock.machine().slept }
+    }
+
+    /// Tells whether a lease of work that was asked for then cannot have ended yet. The monotonic clock
+    /// stands still while the machine sleeps, and the store of another machine does not.
+    fn proves_lease(self, plan: &Plan) -> bool {
+        let now = Self::now(plan);
+        let slept = now.slept.saturating_sub(self.slept);
+        now.at.saturating_sub(self.at).saturating_add(slept) < plan.work_proof()
+    }
 }
 
 /// The fields of [`WorkItem::ActivityExecute`].
@@ -99,8 +124,8 @@ impl Lane for Activities {
         let plan = &self.shared.plan;
         self.shared.worker_row.until_answered().await;
         loop {
-            let (excused, slept) = (self.shared.owed.excused(), plan.clock.machine().slept);
-            let mut ask = self.shared.sessions.ask(plan.session_lease.lasts, plan.clock.monotonic());
+            let (excused, asked) = (self.shared.owed.excused(), Asked::now(plan));
+            let mut ask = self.shared.sessions.ask(plan.session_lease.lasts, asked.at);
             let poll = if ask.request.is_some() { plan.session_poll() } else { plan.poll };
             let request = WorkRequest {
                 worker_id: self.shared.worker_id(slot.index),
@@ -133,12 +158,12 @@ impl Lane for Activities {
             if lease.is_some() {
                 self.shared.metrics().record_worker_dispatcher_items_fetched(1);
             }
-            return Ok(lease.map(|lease| FetchedWork { lease, ask, slept, excused }));
+            return Ok(lease.map(|lease| FetchedWork { lease, ask, asked, excused }));
         }
     }
 
     async fn process(&self, slot: &LaneSlot, leased: FetchedWork) {
-        let FetchedWork { lease, ask, slept, excused } = leased;
+        let FetchedWork { lease, ask, asked, excused } = leased;
         let _busy = self.shared.worker_row.busy_with_activity();
         let Some(scheduled) = ScheduledActivity::of(lease.item.clone()) else {
             tracing::error!(
@@ -150,7 +175,7 @@ impl Lane for Activities {
         let row = scheduled.row();
         let _held = self.shared.held.enter(&lease.token, row.clone(), self.shared.plan.work_lease.lasts);
         let session_id = scheduled.session_id.as_deref();
-        let on_session = match session::claim(&self.shared, &lease, session_id, ask, slept) {
+        let on_session = match session::claim(&self.shared, &lease, session_id, ask, asked.slept) {
             WorkSession::None => None,
             WorkSession::Here(on_session) => Some(on_session),
             WorkSession::Refused => {
@@ -173,7 +198,8 @@ impl Lane for Activities {
             match self.shared.activities.resolve_handler(&scheduled.name) {
                 Some((_, handler)) => {
                     let worker_id = self.shared.worker_id(slot.index);
-                    ActivityRun::new(&self.shared, lease, scheduled, session, worker_id).run(handler).await;
+                    let run = ActivityRun::new(&self.shared, lease, scheduled, session, worker_id);
+                    run.run(handler, asked).await;
                 }
                 None => self.unregistered(&lease, &scheduled, session.as_ref()).await,
             }

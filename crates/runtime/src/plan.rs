@@ -116,6 +116,12 @@ impl Plan {
         self.session_lease.lasts.saturating_sub(self.session_lease.lasts / 10)
     }
 
+    /// How long after it was asked for a lease of work has not ended: nine tenths of its time, because the
+    /// clock of the store may be the faster one.
+    pub(crate) fn work_proof(&self) -> Duration {
+        self.work_lease.lasts.saturating_sub(self.work_lease.lasts / 10)
+    }
+
     /// How long a fetch that may bring work of sessions waits: half of that time, because the lease of a
     /// session that it brings is counted from the moment at which the fetch was sent.
     pub(crate) fn session_poll(&self) -> Duration {

@@ -102,6 +102,13 @@ pub const MUTANTS: &[Mutant] = &[
         replace: "let _ = session;",
     },
     Mutant {
+        name: "a_late_answer_begins_an_activity",
+        clause: "G85",
+        file: "activity/run.rs",
+        find: "while !asked.proves_lease(plan) {",
+        replace: "while !asked.proves_lease(plan) && plan.work_lease.lasts.is_zero() {",
+    },
+    Mutant {
         name: "a_result_is_handed_in_once",
         clause: "G39",
         file: "activity.rs",

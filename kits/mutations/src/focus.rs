@@ -142,6 +142,7 @@ pub(crate) const FOCUSED: &[(&str, Focus)] = &[
     ("every_lost_lease_counts", Focus::Pauses),
     ("a_claim_counts_from_the_answer", Focus::LateWork),
     ("a_late_claim_is_served", Focus::LateWork),
+    ("a_late_answer_begins_an_activity", Focus::LateWork),
     ("sessions_are_kept_at_the_end", Focus::Drains),
     ("a_process_that_stops_keeps_its_leases", Focus::Drains),
     ("a_process_that_is_not_registered_takes_session_work", Focus::Restarts),

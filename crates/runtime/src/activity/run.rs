@@ -14,7 +14,8 @@ use super::context::{ActivityCancellation, ActivityContext, ActivityInfo, Cancel
 use super::panic::Caught;
 use super::rebuild::Ended;
 use super::running::{RunHandle, RunningActivity};
-use super::{Handed, ScheduledActivity};
+use super::{Asked, Handed, ScheduledActivity};
+use crate::dispatch::in_time;
 use crate::dispatch::lease::{Keeper, LeaseEnd};
 use crate::handler::ActivityHandler;
 use crate::observability::Affinity;
@@ -79,15 +80,17 @@ impl<'a> ActivityRun<'a> {
         Self { shared, token, scheduled, info, cancellation, lost }
     }
 
-    /// Runs the code and records its outcome, in the span of the activity.
-    pub(super) async fn run(self, handler: Arc<dyn ActivityHandler>) {
+    /// Runs the code and records its outcome, in the span of the activity. `asked` is when its lease was
+    /// asked for.
+    pub(super) async fn run(self, handler: Arc<dyn ActivityHandler>, asked: Asked) {
         let span = span::of_activity(&self.info);
-        self.run_in_span(handler).instrument(span).await;
+        self.run_in_span(handler, asked).instrument(span).await;
     }
 
-    async fn run_in_span(self, handler: Arc<dyn ActivityHandler>) {
+    async fn run_in_span(self, handler: Arc<dyn ActivityHandler>, asked: Asked) {
         let guards = self.guard();
-        let Some(head_of_line) = self.until_may_begin().await else {
+        let head_of_line = if self.is_leased(asked).await { self.until_may_begin().await } else { None };
+        let Some(head_of_line) = head_of_line else {
             drop(guards);
             return self.shared.abandon_uncounted(&self.token, None).await;
         };
@@ -117,6 +120,36 @@ impl<'a> ActivityRun<'a> {
         let affinity = Affinity { tag: self.scheduled.tag.as_deref(), session: self.info.session.is_some() };
         metrics.record_activity_run(&self.scheduled.name, outcome, took.as_secs_f64(), retries, affinity);
         metrics.record_worker_dispatcher_execution_duration(took.as_millis() as u64);
+    }
+
+    /// Makes sure that the lease has not ended while the answer to the fetch was on its way. Another process
+    /// may have run the activity since, and one whose result is recorded does not run again (G85). An answer
+    /// in good time proves the lease by itself; after a late one the store is asked. Returns `false` if the
+    /// store does not say that the lease lives on, or the time of a shutdown is up.
+    async fn is_leased(&self, mut asked: Asked) -> bool {
+        let plan = &self.shared.plan;
+        while !asked.proves_lease(plan) {
+            // The answer to this call may be late too.
+            asked = Asked::now(plan);
+            let asked_at = self.shared.held.pulse().lived();
+            let renewal = self.shared.store.renew(&self.token, plan.work_lease.lasts);
+            let renewed = tokio::select! {
+                biased;
+                () = self.shared.abort.cancelled() => return false,
+                renewed = in_time(self.shared, "renew", renewal) => renewed,
+            };
+            if let Err(error) = renewed {
+                tracing::debug!(
+                    target: "steadfast::runtime",
+                    %error,
+                    "the answer to a fetch came late, and its lease is not renewed: the activity does not \
+                     begin here"
+                );
+                return false;
+            }
+            self.shared.held.renewed(&self.token, asked_at);
+        }
+        true
     }
 
     /// Waits until the activity may begin: activities of a serial session that came before have ended, and

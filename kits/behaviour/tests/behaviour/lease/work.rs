@@ -10,7 +10,7 @@ use steadfast::runtime::RuntimeOptions;
 use steadfast::runtime::registry::ActivityRegistryBuilder;
 use steadfast::{ActivityContext, CancelReason, Either2, OrchestrationContext, TagFilter};
 use steadfast_behaviour::{Lines, Stage, activities, on_every_full_store, on_every_store, orchestrations};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 
 /// Lets an activity race with an event, and tells which won.
 async fn race(ctx: OrchestrationContext, activity: String) -> Result<String, String> {
@@ -67,6 +67,23 @@ fn stubborn() -> (ActivityRegistryBuilder, mpsc::UnboundedReceiver<ActivityConte
         }
     });
     (registry, handed, dropped)
+}
+
+/// Starts a process with one slot, which is given an activity and does not get the answer to its fetch until
+/// the returned semaphore has a permit.
+async fn fetched_and_not_answered(stage: &Stage, gate: &Gate) -> Arc<Semaphore> {
+    let late = stage.faults.hold_answer("fetch_work");
+    let options = RuntimeOptions { worker_concurrency: 1, ..stage.options() };
+    stage.run_with(waiting(gate), orchestrations().register("Call", call), options).await;
+    stage.start("a", "Call", "Wait").await;
+    stage.has("a", "ActivityScheduled", 1).await;
+    stage
+        .until("it is leased", async || {
+            stage.observer().get_queue_depths().await.expect("counts").worker_queue == 0
+        })
+        .await;
+    stage.settle().await;
+    late
 }
 
 on_every_store! {
@@ -382,6 +399,55 @@ on_every_full_store! {
         ctx.cancelled().await;
         assert_eq!(ctx.cancel_reason(), Some(CancelReason::Withdrawn));
         ends_stopped(&stage).await;
+        stage.stop().await;
+        stage.nothing_waits().await;
+    }
+
+    async fn g85_an_activity_that_another_process_has_run_meanwhile_does_not_begin(stage) {
+        let gate = Gate::new();
+        let late = fetched_and_not_answered(&stage, &gate).await;
+        // The answer is under way for longer than the lease, and another process has the activity done.
+        stage.pass(31 * SECOND);
+        stage.run(waiting(&gate), orchestrations().register("Call", call)).await;
+        gate.is_entered().await;
+        gate.open();
+        assert_eq!(stage.output("a").await, Ok("attempt 2".to_owned()));
+        late.add_permits(1);
+        stage.until("the late delivery is excused", async || stage.faults.calls("excuse") >= 1).await;
+        stage.settle().await;
+        assert_eq!(gate.waiting(), 0, "its result is recorded");
+        assert_eq!(stage.faults.calls("finish_work"), 1);
+        stage.stop().await;
+        stage.nothing_waits().await;
+    }
+
+    async fn g85_after_a_sleep_of_the_machine_the_store_is_asked_before_an_activity_begins(stage) {
+        let gate = Gate::new();
+        let late = fetched_and_not_answered(&stage, &gate).await;
+        // The monotonic clock of the process does not count this.
+        stage.clock.suspend(60 * SECOND);
+        late.add_permits(1);
+        stage.until("the store is asked", async || stage.faults.calls("renew") >= 1).await;
+        gate.open();
+        assert_eq!(stage.ends_as_time_passes("a", SECOND / 4).await, Ok("attempt 1".to_owned()));
+        stage.stop().await;
+        stage.nothing_waits().await;
+    }
+
+    async fn g85_an_activity_whose_lease_lives_when_the_answer_comes_late_begins(stage) {
+        let gate = Gate::new();
+        let late = fetched_and_not_answered(&stage, &gate).await;
+        let renewals = stage.faults.calls("renew");
+        // So late that the process cannot know whether the lease has ended.
+        stage.pass(28 * SECOND);
+        late.add_permits(1);
+        gate.is_entered().await;
+        assert_eq!(stage.faults.calls("renew"), renewals + 1, "the store is asked");
+        // The lease counts from its renewal.
+        pass_calmly(&stage, 10 * SECOND, SECOND).await;
+        assert_eq!(gate.waiting(), 0, "nobody else began it meanwhile");
+        gate.open();
+        assert_eq!(stage.output("a").await, Ok("attempt 1".to_owned()));
         stage.stop().await;
         stage.nothing_waits().await;
     }
