@@ -125,7 +125,7 @@ impl Lane for Activities {
         self.shared.worker_row.until_answered().await;
         loop {
             let (excused, asked) = (self.shared.owed.excused(), Asked::now(plan));
-            let mut ask = self.shared.sessions.ask(plan.session_lease.lasts, asked.at);
+            let mut ask = self.shared.sessions.ask(plan.session_lease.lasts, plan.session_now());
             let poll = if ask.request.is_some() { plan.session_poll() } else { plan.poll };
             let request = WorkRequest {
                 worker_id: self.shared.worker_id(slot.index),
@@ -141,7 +141,7 @@ impl Lane for Activities {
                 lease = fetch_in_time(&self.shared, "fetch_work", poll, fetch) => lease,
                 // The fetch should ask for other sessions now. Dropping the waiting fetch leaves nothing in
                 // the store.
-                () = ask.is_outdated(&*plan.clock) => continue,
+                () = ask.is_outdated(plan) => continue,
             };
             let lease = match lease {
                 // The store refuses the fetch because a newer process has started under this node's name.
@@ -175,7 +175,7 @@ impl Lane for Activities {
         let row = scheduled.row();
         let _held = self.shared.held.enter(&lease.token, row.clone(), self.shared.plan.work_lease.lasts);
         let session_id = scheduled.session_id.as_deref();
-        let on_session = match session::claim(&self.shared, &lease, session_id, ask, asked.slept) {
+        let on_session = match session::claim(&self.shared, &lease, session_id, ask) {
             WorkSession::None => None,
             WorkSession::Here(on_session) => Some(on_session),
             WorkSession::Refused => {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use steadfast_clock::{Clock, Random};
+use steadfast_clock::{Clock, Random, Sleep};
 use steadfast_core::limits::MAX_NAME_BYTES;
 use steadfast_core::replay::Options as ReplayOptions;
 use steadfast_core::{DispatcherCapabilityFilter, SemverRange, TagFilter};
@@ -114,6 +114,19 @@ impl Plan {
     /// before another process may begin.
     pub(crate) fn session_proof(&self) -> Duration {
         self.session_lease.lasts.saturating_sub(self.session_lease.lasts / 10)
+    }
+
+    /// Tells the time by which the leases of sessions are counted: the monotonic clock, and how long the
+    /// machine has slept. The monotonic clock stands still in a sleep, and the store of another machine does
+    /// not.
+    pub(crate) fn session_now(&self) -> Duration {
+        self.clock.monotonic().saturating_add(self.clock.machine().slept)
+    }
+
+    /// Waits until [`session_now`](Self::session_now) reads `at`, later by as much as the machine sleeps
+    /// meanwhile.
+    pub(crate) fn sleep_until_session(&self, at: Duration) -> Sleep {
+        self.clock.sleep(at.saturating_sub(self.session_now()))
     }
 
     /// How long after it was asked for a lease of work has not ended: nine tenths of its time, because the

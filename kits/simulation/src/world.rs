@@ -62,6 +62,10 @@ const CLOSING: u32 = 8;
 /// How long after its death a process is started again, unless the story says another time.
 const RESTART: Duration = Duration::from_secs(2);
 
+/// How far apart two starts of one worker are. A store knows the older one by the millisecond, and which of
+/// two that start together is fenced (A13) is nobody's promise.
+const BETWEEN_STARTS: Duration = Duration::from_millis(10);
+
 /// Plays a story.
 ///
 /// # Errors
@@ -189,6 +193,7 @@ struct Running {
     name: String,
     /// The number of the worker.
     seat: usize,
+    began: Duration,
     process: Process,
     runtime: Arc<Mutex<Option<Arc<Runtime>>>>,
     is_stopping: bool,
@@ -214,6 +219,7 @@ enum Act {
     MakeRoom,
     ReturnHistories,
     Hasten(usize),
+    Twin(usize, Duration),
     KillGhost(u64),
     Instance(usize),
 }

@@ -5,7 +5,7 @@
 //! former one's activity does not know yet that it was withdrawn. So each run has an entry of its own, and a
 //! commit cancels the runs that were here before it was handed in.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use steadfast_core::ScheduledActivityIdentifier;
@@ -20,8 +20,19 @@ type ActivityKey = (String, u64, u64);
 /// The runs of activities in this process, by activity, in the order in which they began.
 #[derive(Debug, Default)]
 pub(crate) struct RunningActivities {
-    activities: Mutex<HashMap<ActivityKey, Vec<RunHandle>>>,
+    activities: Mutex<Running>,
 }
+
+#[derive(Debug, Default)]
+struct Running {
+    runs: HashMap<ActivityKey, Vec<RunHandle>>,
+    /// The activities that were withdrawn last while they had no run here. The answer to a fetch that was
+    /// under way may bring one of them.
+    withdrawn: VecDeque<ActivityKey>,
+}
+
+/// Bounds how many withdrawn activities are remembered: more than fetches of a process can be under way.
+const MAX_WITHDRAWN: usize = 1_024;
 
 /// Reaches one run of an activity.
 #[derive(Debug)]
@@ -44,7 +55,14 @@ impl RunningActivities {
     /// Enters a run. It can be cancelled until the returned guard is dropped.
     pub(crate) fn enter(self: &Arc<Self>, key: ActivityKey, run: RunHandle) -> RunningActivity {
         let token = run.token.clone();
-        self.lock().entry(key.clone()).or_default().push(run);
+        let mut running = self.lock();
+        if let Some(place) = running.withdrawn.iter().position(|withdrawn| *withdrawn == key) {
+            running.withdrawn.remove(place);
+            // It may be the one that was withdrawn, or one of a later instance: the store knows.
+            run.doubts.rise();
+        }
+        running.runs.entry(key.clone()).or_default().push(run);
+        drop(running);
         RunningActivity { all: Arc::clone(self), key, token }
     }
 
@@ -55,7 +73,7 @@ impl RunningActivities {
         };
         let activities: Vec<ActivityKey> = cancelled.iter().map(key).collect();
         let running = self.lock();
-        let runs = activities.iter().filter_map(|key| running.get(key)).flatten();
+        let runs = activities.iter().filter_map(|key| running.runs.get(key)).flatten();
         let runs = runs.map(|run| run.token.clone()).collect();
         Withdrawal { activities, runs }
     }
@@ -69,17 +87,26 @@ impl RunningActivities {
         if withdrawal.activities.is_empty() {
             return;
         }
-        let running = self.lock();
-        for run in withdrawal.activities.iter().filter_map(|key| running.get(key)).flatten() {
-            if withdrawal.runs.contains(&run.token) {
-                run.cancellation.cancel(CancelReason::Withdrawn);
-            } else {
-                run.doubts.rise();
+        let mut running = self.lock();
+        let Running { runs, withdrawn } = &mut *running;
+        for key in &withdrawal.activities {
+            let Some(runs) = runs.get(key) else {
+                withdrawn.push_back(key.clone());
+                continue;
+            };
+            for run in runs {
+                if withdrawal.runs.contains(&run.token) {
+                    run.cancellation.cancel(CancelReason::Withdrawn);
+                } else {
+                    run.doubts.rise();
+                }
             }
         }
+        let excess = withdrawn.len().saturating_sub(MAX_WITHDRAWN);
+        withdrawn.drain(..excess);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<ActivityKey, Vec<RunHandle>>> {
+    fn lock(&self) -> MutexGuard<'_, Running> {
         self.activities.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -93,11 +120,11 @@ pub(crate) struct RunningActivity {
 
 impl Drop for RunningActivity {
     fn drop(&mut self) {
-        let mut activities = self.all.lock();
-        let Some(runs) = activities.get_mut(&self.key) else { return };
+        let mut running = self.all.lock();
+        let Some(runs) = running.runs.get_mut(&self.key) else { return };
         runs.retain(|run| run.token != self.token);
         if runs.is_empty() {
-            activities.remove(&self.key);
+            running.runs.remove(&self.key);
         }
     }
 }
@@ -152,7 +179,19 @@ mod tests {
         assert!(later.cancellation.token.is_cancelled());
         assert!(!former.cancellation.token.is_cancelled(), "it has ended");
         drop(later.guard);
-        assert!(all.lock().is_empty(), "nothing is left of an activity without runs");
+        assert!(all.lock().runs.is_empty(), "nothing is left of an activity without runs");
+    }
+
+    #[test]
+    fn a_run_that_begins_after_its_withdrawal_asks_the_store() {
+        let all = Arc::new(RunningActivities::default());
+        all.cancel(&all.before_commit(&[activity()]));
+        assert!(Entered::under(&all, "one").has_doubts());
+        assert!(!Entered::under(&all, "two").has_doubts(), "once");
+        let many = |id| ScheduledActivityIdentifier { activity_id: id, ..activity() };
+        let withdrawn: Vec<_> = (0..2_000).map(many).collect();
+        all.cancel(&all.before_commit(&withdrawn));
+        assert_eq!(all.lock().withdrawn.len(), MAX_WITHDRAWN);
     }
 
     #[test]

@@ -6,12 +6,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use steadfast_clock::{Clock, Sleep};
+use steadfast_clock::Sleep;
 use steadfast_core::SessionKey;
 use steadfast_store::{SessionRequest, SessionScope};
 
 use super::rises::SeenRises;
 use super::table::{LocalSessions, SessionTable};
+use crate::plan::Plan;
 
 /// What one fetch asks the store for, and the capacity that it has reserved for a session that it may claim.
 pub(crate) struct SessionAsk {
@@ -22,17 +23,18 @@ pub(crate) struct SessionAsk {
     sessions: Arc<LocalSessions>,
     pub(super) reservation: Option<Reservation>,
     changes: SeenRises,
-    /// When the fetch was sent, by the monotonic clock: a lease that it brings lasts at least from then on.
+    /// When the fetch was sent, by the time of sessions (`Plan::session_now`): a lease that it brings lasts
+    /// at least from then on.
     pub(super) sent: Duration,
 }
 
 impl SessionAsk {
     /// Waits until the fetch should ask for other sessions than this request does. The caller then drops the
     /// waiting fetch and asks anew.
-    pub(crate) async fn is_outdated(&mut self, clock: &dyn Clock) {
+    pub(crate) async fn is_outdated(&mut self, plan: &Plan) {
         let expires = self
             .expires
-            .map_or_else(|| -> Sleep { Box::pin(std::future::pending()) }, |at| clock.sleep_until(at));
+            .map_or_else(|| -> Sleep { Box::pin(std::future::pending()) }, |at| plan.sleep_until_session(at));
         tokio::select! {
             biased;
             () = expires => {}

@@ -25,14 +25,12 @@ pub(crate) enum WorkSession {
     Late,
 }
 
-/// Enters leased work and its session into the table. `session_id` is the id that the orchestration wrote,
-/// `slept` is how long the machine had slept when the fetch was made.
+/// Enters leased work and its session into the table. `session_id` is the id that the orchestration wrote.
 pub(crate) fn claim(
     shared: &Arc<RuntimeShared>,
     lease: &WorkLease,
     session_id: Option<&str>,
     ask: SessionAsk,
-    slept: Duration,
 ) -> WorkSession {
     let claimed = lease.session.as_ref().map(|claimed| NewClaim {
         of: SessionRef { key: claimed.key.clone(), epoch: claimed.epoch },
@@ -44,13 +42,10 @@ pub(crate) fn claim(
         Some(NewClaim { of, is_first: false })
     };
     let Some(claimed) = claimed.or_else(named) else { return WorkSession::None };
-    let now = shared.plan.clock.monotonic();
+    let now = shared.plan.session_now();
     // The lease is granted at some moment between the request and the answer, and this process knows only
     // these two. So it counts from the request.
     let proven_until = ask.sent.saturating_add(shared.plan.session_proof());
-    // The monotonic clock stands still while the machine sleeps, and the store of another machine does not.
-    let slept = shared.plan.clock.machine().slept.saturating_sub(slept);
-    let proven_until = proven_until.saturating_sub(slept);
     if proven_until <= now {
         // The store counts this process as the owner already. The next fetch reports the session as held, and
         // such a claim is not logged.
@@ -85,13 +80,13 @@ pub(crate) async fn attach(shared: &RuntimeShared, session: &Session) -> bool {
 
 /// Tells whether an activity of this attachment may begin here now.
 pub(crate) fn may_serve(shared: &RuntimeShared, session: &Session) -> bool {
-    shared.sessions.may_serve(session, shared.plan.clock.monotonic())
+    shared.sessions.may_serve(session, shared.plan.session_now())
 }
 
 impl OnSession {
     /// Notes that the activity has ended, and detaches sessions that are too many now.
     pub(crate) fn end(self, shared: &Arc<RuntimeShared>) {
-        shared.sessions.used(&self.session, shared.plan.clock.monotonic());
+        shared.sessions.used(&self.session, shared.plan.session_now());
         drop(self.in_flight);
         detach::detach_excess(shared);
     }

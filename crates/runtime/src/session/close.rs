@@ -55,7 +55,7 @@ impl SessionsOfTurn {
             SessionChange::Open { .. } | SessionChange::Watch { .. } => None,
         });
         let keys = self.closed.iter().chain(closed).map(|id| SessionKey::owned(&self.instance, id));
-        shared.sessions.note_closed(keys, shared.plan.clock.monotonic());
+        shared.sessions.note_closed(keys, shared.plan.session_now());
         let is_closed = |key: &SessionKey| self.end.is_some() || self.closed.contains(&key.session_id);
         let of_commit: Vec<SessionRef> =
             self.held.iter().filter(|claim| is_closed(&claim.key)).cloned().collect();

@@ -68,7 +68,7 @@ async fn detach(shared: &Arc<RuntimeShared>, detachments: Vec<Detachment>, cause
         is_released = release(shared, &claims, cause.released_as()).await;
     }
     // An answer that was under way when a claim was released may bring it for as long as a lease lasts.
-    let now = shared.plan.clock.monotonic();
+    let now = shared.plan.session_now();
     let until = now.saturating_add(shared.plan.session_lease.lasts);
     for detachment in &detachments {
         shared.sessions.detached(&detachment.session, now, until, is_released);
@@ -98,7 +98,7 @@ pub(super) async fn release(shared: &RuntimeShared, claims: &[SessionRef], reaso
     if let Err(error) = released {
         // A store without epochs does not name the claims that it renews. Its sessions are excluded until
         // their leases have expired.
-        let until = shared.plan.clock.monotonic().saturating_add(lease);
+        let until = shared.plan.session_now().saturating_add(lease);
         for claim in claims.iter().filter(|claim| claim.epoch == 0) {
             shared.sessions.exclude(&claim.key, until);
         }
@@ -142,7 +142,7 @@ fn log(shared: &RuntimeShared, detachment: &Detachment) {
     }
     match cause {
         DetachCause::Idle => {
-            let idle_duration = shared.plan.clock.monotonic().saturating_sub(*used_at);
+            let idle_duration = shared.plan.session_now().saturating_sub(*used_at);
             let idle_duration = tracing::field::debug(idle_duration);
             line!(info, idle_duration = idle_duration, "idle session released");
         }
@@ -192,7 +192,7 @@ pub(crate) async fn drain(shared: &Arc<RuntimeShared>) {
 /// Releases a session whose activity has no handler here, and excludes it from fetches for
 /// `unregistered_backoff.max_delay`, so that a worker that has the handler can claim it.
 pub(crate) fn release_unregistered(shared: &Arc<RuntimeShared>, session: &Session) {
-    let until = shared.plan.clock.monotonic().saturating_add(shared.plan.unregistered.max_delay);
+    let until = shared.plan.session_now().saturating_add(shared.plan.unregistered.max_delay);
     shared.sessions.exclude(session.key(), until);
     start(shared, &[session.reference()], DetachCause::UnregisteredHandler);
 }

@@ -139,7 +139,7 @@ impl Session {
         SessionRef { key: self.key().clone(), epoch: self.epoch() }
     }
 
-    pub(super) fn line(&self) -> &Line {
+    pub(super) fn line(&self) -> &Arc<Line> {
         &self.inner.line
     }
 

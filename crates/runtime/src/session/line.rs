@@ -11,6 +11,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::Session;
 use super::rises::{Rises, SeenRises};
+use crate::dispatch::backoff::Backoff;
 use crate::dispatch::in_time;
 use crate::runtime::RuntimeShared;
 
@@ -38,11 +39,17 @@ pub(crate) async fn stand_in_line(shared: &RuntimeShared, session: &Session) -> 
     if let Ok(turn) = Arc::clone(&line.turn).try_lock_owned() {
         return HeadOfLine { _turn: Some(turn) };
     }
-    if !is_serial(shared, session).await {
-        return HeadOfLine { _turn: None };
+    let turn = Arc::clone(&line.turn).lock_owned();
+    tokio::pin!(turn);
+    tokio::select! {
+        biased;
+        turn = &mut turn => return HeadOfLine { _turn: Some(turn) },
+        is_serial = is_serial(shared, session) => if !is_serial {
+            return HeadOfLine { _turn: None };
+        },
     }
     line.waits.rise();
-    HeadOfLine { _turn: Some(Arc::clone(&line.turn).lock_owned().await) }
+    HeadOfLine { _turn: Some(turn.await) }
 }
 
 /// Returns what rises when another activity waits for those of the session that run here: then the lease of
@@ -52,14 +59,20 @@ pub(crate) fn successors(session: &Session) -> SeenRises {
 }
 
 /// Tells whether a session is serial. The store is asked once for each attachment, when a second activity
-/// comes while one runs. A session that cannot be read is taken for serial: its activities wait for each
-/// other.
+/// comes while one runs, and again if it does not answer. A session that is gone is taken for serial: its
+/// activities wait for each other.
 async fn is_serial(shared: &RuntimeShared, session: &Session) -> bool {
-    if let Some(known) = session.concurrency().get() {
-        return *known == SessionConcurrency::Serial;
-    }
-    match in_time(shared, "session", shared.store.session(session.key())).await {
-        Ok(Some(row)) => *session.concurrency().get_or_init(|| row.concurrency) == SessionConcurrency::Serial,
-        Ok(None) | Err(_) => true,
+    let mut backoff = Backoff::new(shared.seed);
+    loop {
+        if let Some(known) = session.concurrency().get() {
+            return *known == SessionConcurrency::Serial;
+        }
+        match in_time(shared, "session", shared.store.session(session.key())).await {
+            Ok(Some(row)) => {
+                session.concurrency().get_or_init(|| row.concurrency);
+            }
+            Ok(None) => return true,
+            Err(_) => shared.plan.clock.sleep(backoff.next()).await,
+        }
     }
 }

@@ -26,7 +26,7 @@ pub(super) struct LocalSession {
     pub(super) state: SessionState,
     /// The fencing token of the claim. 0 on a store that counts no epochs.
     pub(super) epoch: u64,
-    /// The process may serve the session until this time of its monotonic clock, a little before the lease
+    /// The process may serve the session until this moment by the time of sessions, a little before the lease
     /// expires.
     pub(super) proven_until: Duration,
 }
@@ -58,7 +58,7 @@ pub(super) enum SessionEvent {
     Begin,
     /// The store has extended the lease.
     Renew { proven_until: Duration },
-    /// The monotonic clock of this process reads `now`. A held session becomes unproven if its `proven_until`
+    /// The time of sessions is `now`. A held session becomes unproven if its `proven_until`
     /// has passed.
     Tick { now: Duration },
     /// The session is to be detached for this cause. `busy`: an activity of the session runs in this process.

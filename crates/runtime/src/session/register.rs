@@ -67,16 +67,6 @@ fn since_boot(clock: &dyn Clock) -> Duration {
     awake.saturating_add(slept)
 }
 
-/// Which processes of its name a start takes the node from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Replaces {
-    /// Any: this process has just started.
-    Any,
-    /// Those that started before this one, by the store's clock. A process that could not be registered when
-    /// it started may have been replaced since.
-    Older,
-}
-
 /// Names this process, and registers its node if it has one.
 pub(crate) async fn name_process(
     store: &dyn Store,
@@ -87,7 +77,7 @@ pub(crate) async fn name_process(
     let id = simple_guid(random);
     let Some(node_id) = node_id else { return NodeName { owner: Some(Owner::unnamed(id)), start: None } };
     let mut start = ThisStart::new(node_id, id, clock);
-    let owner = match register(store, clock, &mut start, Replaces::Any, START_PATIENCE).await {
+    let owner = match register(store, clock, &mut start, START_PATIENCE).await {
         Ok(owner) => Some(owner),
         Err(error) => {
             tracing::warn!(
@@ -122,7 +112,7 @@ async fn register_again(shared: &Arc<RuntimeShared>) {
     loop {
         let clock = &*shared.plan.clock;
         clock.sleep(backoff.next()).await;
-        match register(&*shared.store, clock, &mut start, Replaces::Older, LATER_PATIENCE).await {
+        match register(&*shared.store, clock, &mut start, LATER_PATIENCE).await {
             Ok(owner) => {
                 tracing::info!(
                     target: "steadfast::runtime",
@@ -151,23 +141,22 @@ async fn register(
     store: &dyn Store,
     clock: &dyn Clock,
     start: &mut ThisStart,
-    replaces: Replaces,
     patience: Duration,
 ) -> Result<Owner, ProviderError> {
     tokio::select! {
         biased;
-        owner = take_node(store, clock, start, replaces) => owner,
+        owner = take_node(store, clock, start) => owner,
         () = clock.sleep(patience) => {
             Err(ProviderError::retryable("register_node", "the store does not answer"))
         }
     }
 }
 
+/// Takes the node from the processes that started before this one.
 async fn take_node(
     store: &dyn Store,
     clock: &dyn Clock,
     this: &mut ThisStart,
-    replaces: Replaces,
 ) -> Result<Owner, ProviderError> {
     let node_id = this.start.node_id.clone();
     for _ in 0..MAX_RIVALS {
@@ -181,7 +170,7 @@ async fn take_node(
             }
             Err(error) => return Err(error),
         };
-        if replaces == Replaces::Older && is_younger {
+        if is_younger {
             let text = format!(
                 "a process that started later has the worker_node_id '{node_id}' (incarnation {incarnation})"
             );

@@ -21,7 +21,7 @@ pub(super) struct ReleasedClaims {
 pub(super) struct ReleasedClaim {
     pub(super) epoch: u64,
     pub(super) since: Duration,
-    /// Until when it is remembered by the monotonic clock, if its release is confirmed.
+    /// Until when it is remembered by the time of sessions, if its release is confirmed.
     pub(super) until: Duration,
     /// The store has confirmed that the lease is gone. Until then the claim is remembered, fetches exclude
     /// the session, and a renewal that names the claim releases it again.

@@ -15,6 +15,9 @@ use crate::dispatch::lease::RETRY;
 use crate::dispatch::{in_time, until_abandon_deadline};
 use crate::runtime::RuntimeShared;
 
+/// A shorter sleep of the machine is not heeded: two clocks are never read at exactly one moment.
+const SHORTEST_SLEEP: Duration = Duration::from_millis(100);
+
 /// Renews the leases of this process's sessions and, every `session_cleanup_interval`, removes ended sessions
 /// from the store. When the runtime stops, waits until no activity of a session runs, or until the abandon
 /// deadline; then detaches every session and returns.
@@ -34,28 +37,43 @@ pub(crate) async fn keep_leases(shared: Arc<RuntimeShared>) {
 /// Renews the leases whenever that is due, and detaches the sessions whose leases were not renewed in time.
 /// Never returns.
 async fn renew_when_due(shared: &Arc<RuntimeShared>) {
-    let clock = &shared.plan.clock;
-    let mut due = clock.monotonic().saturating_add(shared.plan.session_lease.renew_every);
+    let (plan, clock) = (&shared.plan, &shared.plan.clock);
+    let mut due = plan.session_now().saturating_add(plan.session_lease.renew_every);
+    let mut slept = plan.clock.machine().slept;
     loop {
         let expiry = shared.sessions.first_expiry();
         let wake = expiry.map_or(due, |expiry| expiry.min(due));
         tokio::select! {
             biased;
-            () = clock.sleep_until(wake) => {}
-            () = shared.sessions.proof_is_short.notified() => due = clock.monotonic(),
+            () = plan.sleep_until_session(wake) => {}
+            () = shared.sessions.proof_is_short.notified() => due = plan.session_now(),
         }
-        detach::start_all(shared, shared.sessions.expire(clock.monotonic()));
-        if clock.monotonic() < due {
+        // The store may have extended the leases by a sleep of the machine, so it is asked before a session
+        // is given up. No activity begins meanwhile on one that cannot be proven.
+        let has_slept = plan.clock.machine().slept > slept.saturating_add(SHORTEST_SLEEP);
+        if has_slept {
+            slept = plan.clock.machine().slept;
+            due = plan.session_now();
+        } else {
+            detach::start_all(shared, shared.sessions.expire(plan.session_now()));
+        }
+        if plan.session_now() < due {
             continue;
         }
+        let given_up = async {
+            match has_slept {
+                true => clock.sleep(RETRY).await,
+                false => until_first_expiry(shared).await,
+            }
+        };
         let wait = tokio::select! {
             biased;
             wait = renew(shared) => wait,
-            () = until_first_expiry(shared) => continue,
+            () = given_up => continue,
             // A process without a session learns from the answer too, that its node was replaced.
             () = clock.sleep(shared.plan.session_lease.lasts) => unanswered(shared),
         };
-        due = clock.monotonic().saturating_add(wait);
+        due = plan.session_now().saturating_add(wait);
     }
 }
 
@@ -83,12 +101,12 @@ async fn until_stopped(shared: &RuntimeShared) {
 
 /// Waits until the first of the held sessions becomes unproven. It may be one that is claimed meanwhile.
 async fn until_first_expiry(shared: &RuntimeShared) {
-    let (clock, sessions) = (&shared.plan.clock, &shared.sessions);
+    let (plan, sessions) = (&shared.plan, &shared.sessions);
     let mut claims = sessions.claims.look();
     loop {
         let expires = sessions
             .first_expiry()
-            .map_or_else(|| -> Sleep { Box::pin(std::future::pending()) }, |at| clock.sleep_until(at));
+            .map_or_else(|| -> Sleep { Box::pin(std::future::pending()) }, |at| plan.sleep_until_session(at));
         tokio::select! {
             biased;
             () = expires => return,
@@ -124,8 +142,8 @@ async fn renew(shared: &Arc<RuntimeShared>) -> Duration {
         return plan.session_lease.renew_every;
     }
     let longest_fetch = plan.session_poll().saturating_add(plan.session_lease.lasts);
-    sessions.forget_released(plan.clock.monotonic(), longest_fetch);
-    let asked = plan.clock.monotonic();
+    sessions.forget_released(plan.session_now(), longest_fetch);
+    let asked = plan.session_now();
     let held = sessions.held();
     let request = RenewSessions {
         owner: owner.clone(),
@@ -241,7 +259,7 @@ fn follow(shared: &Arc<RuntimeShared>, answer: SessionsRenewed, held: &[SessionR
 async fn release_revived(shared: &RuntimeShared, revived: &[SessionRef]) {
     let sessions = &shared.sessions;
     if detach::release(shared, revived, ReleaseReason::Unstated).await {
-        let until = shared.plan.clock.monotonic().saturating_add(shared.plan.session_lease.lasts);
+        let until = shared.plan.session_now().saturating_add(shared.plan.session_lease.lasts);
         sessions.confirm_released(revived, until);
     }
     sessions.settle_unproven(|claim| revived.contains(claim));

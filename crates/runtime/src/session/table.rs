@@ -44,10 +44,10 @@ pub(super) struct SessionTable {
     pub(super) in_flight: BTreeMap<SessionKey, InFlight>,
     /// Counts the fetches that may claim one more session each.
     pub(super) reserved: usize,
-    /// Sessions that fetches exclude, until a time of the monotonic clock.
+    /// Sessions that fetches exclude, until a moment by the time of sessions (`Plan::session_now`).
     pub(super) excluded: BTreeMap<SessionKey, Duration>,
     released: ReleasedClaims,
-    /// Sessions that turns of this process have closed, and when by its monotonic clock. The answer to a
+    /// Sessions that turns of this process have closed, and when by the time of sessions. The answer to a
     /// fetch that was sent before may bring work of the closed session.
     closed: BTreeMap<SessionKey, Duration>,
     /// The process takes no more session work: it drains, it stops, or a newer process has its node's name.
@@ -56,7 +56,7 @@ pub(super) struct SessionTable {
 }
 
 /// The activities of one session that run in this process.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct InFlight {
     pub(super) count: usize,
     line: Arc<Line>,
@@ -210,7 +210,7 @@ impl LocalSessions {
     /// Tells whether an activity of this session may begin here now.
     pub(super) fn may_serve(&self, session: &Session, now: Duration) -> bool {
         let table = self.lock();
-        table.current(session).is_some_and(|tracked| tracked.local.may_serve(now))
+        table.current(session).is_some_and(|tracked| tracked.local.may_serve(now) && !tracked.lease_is_gone)
     }
 
     /// Notes that an activity of a session has ended.
@@ -522,15 +522,20 @@ impl SessionTable {
         let replaced = known.and_then(|known| known.detachment(&effects));
         let same = known.filter(|known| known.local.epoch == *epoch).map(|known| known.handle.clone());
         let former = known.map(|known| known.handle.detached());
-        let in_flight = self.in_flight.entry(key.clone()).or_default();
+        // An attachment has one line, whether its activities follow each other or overlap: an activity of a
+        // later attachment waits for those that still run.
+        let own = || same.as_ref().map(|handle| Arc::clone(handle.line())).unwrap_or_default();
+        let in_flight =
+            self.in_flight.entry(key.clone()).or_insert_with(|| InFlight { count: 0, line: own() });
         in_flight.count += 1;
         let line = Arc::clone(&in_flight.line);
+        let lease_is_gone = known.is_some_and(|known| known.local.epoch == *epoch && known.lease_is_gone);
         let handle = same.unwrap_or_else(|| Session::new(key.clone(), *epoch, former, line));
         let tracked = TrackedSession {
             local,
             handle: handle.clone(),
             last_use: self.next_use(now),
-            lease_is_gone: false,
+            lease_is_gone,
             is_answered: false,
         };
         self.tracked.insert(key.clone(), tracked);

@@ -70,7 +70,8 @@ pub fn answer_to_start(
         }
         Some(newest) if start.replaces != seen => Some(NodeRegistration::Taken {
             incarnation: newest.incarnation,
-            is_younger: newest.started_at_ms > started_at_ms(start, now_ms),
+            // A start that is later than now was noted by a clock that was ahead: when it was is not known.
+            is_younger: (started_at_ms(start, now_ms) + 1..=now_ms).contains(&newest.started_at_ms),
         }),
         _ => None,
     }

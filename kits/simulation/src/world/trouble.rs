@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use steadfast_audit::FaultKind;
 
-use super::{Act, World, worker::Stop};
+use super::{Act, BETWEEN_STARTS, World, worker::Stop};
 use crate::{
     client,
     ground::{DiskTrouble, Machine},
@@ -51,6 +51,7 @@ impl World<'_> {
                 self.ground.machine().into_iter().for_each(Machine::return_histories);
                 self.journal.note(Noted::World("the disk returns histories again".to_owned()));
             }
+            Act::Twin(number, lasts) => self.twin(number, lasts)?,
             Act::KillGhost(id) => self.ghosts.get(&id).iter().for_each(|ghost| ghost.process.life().end()),
             Act::Hasten(number) => {
                 self.seats.get(number).iter().for_each(|seat| seat.line.slow(Duration::ZERO));
@@ -170,8 +171,15 @@ impl World<'_> {
         }
     }
 
-    /// Starts a worker again while its older process runs on for a while.
+    /// Starts a worker again while its older process runs on for a while. That one has started a while ago:
+    /// after a sleep of the machine all that was due happens at one moment.
     fn twin(&mut self, number: usize, lasts: Duration) -> std::io::Result<()> {
+        let running = self.seats.get(number).and_then(|seat| seat.running.as_ref());
+        let soonest = running.map_or(Duration::ZERO, |older| older.began.saturating_add(BETWEEN_STARTS));
+        if soonest > self.time.now() {
+            self.plan(soonest, Act::Twin(number, lasts));
+            return Ok(());
+        }
         if let Some(older) = self.seats.get_mut(number).and_then(|seat| seat.running.take()) {
             self.planned += 1;
             let id = self.planned;

@@ -102,7 +102,7 @@ impl World<'_> {
         self.capacity.insert(name.clone(), seat.worker.sessions);
         let lacks = seat.worker.lacks.iter().copied().chain([INTRUDER]).map(str::to_owned);
         self.lacks.insert(name.clone(), lacks.collect());
-        seat.running = Some(Running { name, seat: number, process, runtime, is_stopping: false });
+        seat.running = Some(Running { name, seat: number, began: now, process, runtime, is_stopping: false });
         Ok(())
     }
 }

@@ -403,6 +403,25 @@ on_every_full_store! {
         stage.nothing_waits().await;
     }
 
+    async fn f24_an_activity_that_was_withdrawn_before_the_answer_to_its_fetch_is_told_at_once(stage) {
+        let (acts, mut handed) = handing();
+        let fetched = stage.faults.hold_answer("fetch_work");
+        let options = RuntimeOptions { worker_concurrency: 1, ..stage.options() };
+        stage.run_with(acts, orchestrations().register("Race", race), options).await;
+        stage.start("a", "Race", "Hand").await;
+        stage.has("a", "ExternalSubscribed", 1).await;
+        stage.settle().await;
+        stop_the_race(&stage).await;
+        stage.settle().await;
+        fetched.add_permits(1);
+        // It may begin, because the store is asked beside it. No time passes.
+        let ctx = handed.recv().await.expect("it runs");
+        ctx.cancelled().await;
+        assert_eq!(ctx.cancel_reason(), Some(CancelReason::Withdrawn));
+        stage.stop().await;
+        stage.nothing_waits().await;
+    }
+
     async fn g85_an_activity_that_another_process_has_run_meanwhile_does_not_begin(stage) {
         let gate = Gate::new();
         let late = fetched_and_not_answered(&stage, &gate).await;

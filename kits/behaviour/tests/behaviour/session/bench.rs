@@ -116,7 +116,7 @@ impl Told {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn add(&self, what: String) {
+    pub(crate) fn add(&self, what: String) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(what);
     }
 

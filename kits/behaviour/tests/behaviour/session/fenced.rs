@@ -74,6 +74,33 @@ on_every_full_store! {
         newer.shutdown(Some(0)).await;
     }
 
+    async fn g44_a_registration_that_is_answered_late_takes_no_node_from_a_newer_process(stage) {
+        let (faults, gate) = (Faults::default(), Gate::new());
+        // Their first calls are told that the node is taken, and their second ones replace it.
+        node(&stage, "n", &gate, |_| {}).await.shutdown(Some(0)).await;
+        let late = faults.hold_answer("register_node");
+        let starts_later = async {
+            stage.until("the older one asks", async || faults.calls("register_node") == 1).await;
+            stage.settle().await;
+            stage.pass(SECOND);
+            let newer = node(&stage, "n", &gate, |_| {}).await;
+            late.add_permits(1);
+            newer
+        };
+        let (older, newer) = tokio::join!(troubled(&stage, "n", &gate, &faults, |_| {}), starts_later);
+        stage
+            .until("the older one learns that it was replaced", async || {
+                stage.pass(SECOND);
+                older.health().await.fenced
+            })
+            .await;
+        stage.pass_slowly(40 * SECOND, SECOND).await;
+        assert!(!newer.health().await.fenced, "the newest start is the node");
+        assert_eq!(takes_turn(&stage, "1", "chat").await, "n first 1, attempt 1");
+        older.shutdown(Some(0)).await;
+        newer.shutdown(Some(0)).await;
+    }
+
     async fn g44_a_registration_whose_answer_is_lost_fences_nobody(stage) {
         let faults = Faults::default();
         faults.lose_answer("register_node", 2, down());

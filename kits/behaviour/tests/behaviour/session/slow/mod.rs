@@ -2,6 +2,7 @@
 
 mod calls;
 mod hooks;
+mod line;
 mod rebuild;
 
 use std::sync::Arc;

@@ -19,7 +19,9 @@ DECLARE
 BEGIN
     -- Two first starts of a node would not see each other without a row to lock.
     INSERT INTO {schema}.nodes (node_id, incarnation) VALUES (p_node, 0) ON CONFLICT DO NOTHING;
-    SELECT n.incarnation, n.started_ms > v_started, n.start_id INTO newest, is_younger, v_start
+    -- A start that is later than now was noted by a clock that was ahead: when it was is not known.
+    SELECT n.incarnation, n.started_ms > v_started AND n.started_ms <= v_now, n.start_id
+    INTO newest, is_younger, v_start
     FROM {schema}.nodes AS n WHERE n.node_id = p_node FOR UPDATE;
     IF v_start = p_start AND p_start <> '' THEN
         registered := newest;
