@@ -16,6 +16,7 @@ const MIGRATIONS: &[&str] = &[
     sql!("migrations/0007_watchers"),
     sql!("migrations/0008_released_claims"),
     sql!("migrations/0009_starts"),
+    sql!("migrations/0010_replaced_claims"),
 ];
 
 /// The form that a schema is to have.

@@ -40,6 +40,8 @@ pub(crate) const FUNCTIONS: &[Function] = functions![
     "session/lease/sweep_sessions",
     "session/lease/touch_sessions",
     "session/lease/let_go",
+    "session/lease/replace_closed",
+    "session/lease/restore_closed",
     "session/lease/unclaim",
     "session/lease/end_closed",
     "session/lease/register_node",

@@ -20,6 +20,7 @@ const MIGRATIONS: &[&str] = &[
     sql!("migrations/0009_closed_sessions"),
     sql!("migrations/0010_released_claims"),
     sql!("migrations/0011_starts"),
+    sql!("migrations/0012_replaced_claims"),
 ];
 
 /// Brings a database to the schema of this build.

@@ -1,5 +1,6 @@
 //! Sessions: claims, renewals and releases (S13). A session has an owner exactly while its lease lasts.
 
+mod closed;
 mod trail;
 
 use rusqlite::params;
@@ -187,11 +188,15 @@ impl Db<'_> {
         Ok(ClaimedSession { key: session.key, epoch: unsigned(epoch), claim })
     }
 
-    /// Takes back that a dropped fetch used a session. A claim that no other fetch has used is released.
+    /// Takes back that a dropped fetch used a session. A claim that no other fetch has used is released; a
+    /// closed claim that it replaced keeps other processes out again while its lease lasts (G41).
     pub(crate) fn undo_use(&self, key: &SessionKey, epoch: u64) -> DbResult<()> {
         let Some(id) = self.known_session(key)? else { return Ok(()) };
         match self.maybe(sql!("session/lease/unuse"), params![id, time(epoch)])? {
-            Some(0) => self.end_claim(id, ReleaseReason::Unused),
+            Some(0) => {
+                self.end_claim(id, ReleaseReason::Unused)?;
+                self.restore_closed(id)
+            }
             _ => Ok(()),
         }
     }
@@ -365,6 +370,7 @@ impl Db<'_> {
         let mut released = Vec::new();
         for claim in sessions {
             let Some(id) = self.known_session(&claim.key)? else { continue };
+            self.end_replaced(id, owner, claim)?;
             let Some(session) = self.session_row(id)? else { continue };
             if !session.is_leased_to(owner, self.now) {
                 continue;

@@ -16,6 +16,7 @@ cases![
     s13_a_reopened_session_waits_until_the_lease_of_its_former_owner_has_ended,
     s13_a_renewal_does_not_extend_the_lease_of_a_closed_session,
     s13_the_former_owner_claims_a_reopened_session_at_once,
+    s13_a_claim_of_its_former_owner_ends_the_wait_for_the_closed_claim,
     s13_a_full_former_owner_is_not_given_a_reopened_session,
     s13_a_new_start_of_the_former_owners_node_claims_a_reopened_session_at_once,
     s13_a_reopened_session_does_not_wait_for_an_owner_whose_lease_has_ended,
@@ -102,6 +103,19 @@ async fn s13_the_former_owner_claims_a_reopened_session_at_once(bench: Bench) ->
     assert_eq!(lease.session.as_ref().map(|session| &session.claim), Some(&Claim::New));
     assert_eq!(desk.release("A", &[closed]).await, [], "which the detach of the former one leaves alone");
     assert_eq!(desk.renew(renewal("A")).await.renewed, [claimed]);
+    Verdict::Kept
+}
+
+async fn s13_a_claim_of_its_former_owner_ends_the_wait_for_the_closed_claim(bench: Bench) -> Verdict {
+    let desk = need!(owning(&bench), "owned sessions");
+    reopened(&desk, "A").await;
+    let claimed = attachment(&desk.fetched("A").await);
+    desk.turn("a", |turn| turn.work("X")).await;
+    assert!(desk.fetch("B").await.is_none(), "A holds it");
+    assert_eq!(desk.release("A", std::slice::from_ref(&claimed)).await, [claimed]);
+    let lease = desk.fetched("B").await;
+    let taken = Claim::Taken { from: "A".to_owned() };
+    assert_eq!(lease.session.map(|session| session.claim), Some(taken), "its claim is the only one left");
     Verdict::Kept
 }
 

@@ -15,9 +15,11 @@ DECLARE
 BEGIN
     PERFORM {schema}.lock_lines(ARRAY[p_instance], ARRAY[p_session]);
     DELETE FROM {schema}.closed_sessions AS c
-    WHERE c.instance_id = p_instance AND c.session_id = p_session
+    WHERE c.instance_id = p_instance AND c.session_id = p_session AND (
+        SELECT 1 FROM {schema}.sessions AS s WHERE s.instance_id = p_instance AND s.session_id = p_session
+    ) IS NULL
     RETURNING c.* INTO v_former;
-    v_is_kept := coalesce(v_former.locked_until > p_now, false);
+    v_is_kept := coalesce(v_former.locked_until > p_now AND v_former.replaced_by IS NULL, false);
     INSERT INTO {schema}.sessions
         (instance_id, session_id, worker_id, incarnation, held, locked_until, last_activity_at, epoch,
             idle_timeout, serial, closed_epoch)

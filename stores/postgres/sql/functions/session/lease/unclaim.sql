@@ -1,8 +1,8 @@
 -- Releases claims that were made for a fetch whose result was not used (S5). A claim is released only if it
 -- is still the current one and no work is leased under it. p_leased_by is, for each claim, the transaction
 -- that leased the work and claimed the session: if another transaction has written the session row since, the
--- claim is in use and stays.
--- Locks: `lines`, then `sessions`, both in the order of keys.
+-- claim is in use and stays. A closed claim that a released one had replaced counts again (S13).
+-- Locks: `lines`, then `sessions`, both in the order of keys; then those of restore_closed.
 CREATE OR REPLACE FUNCTION {schema}.unclaim(
     p_scopes TEXT[], p_sessions TEXT[], p_epochs BIGINT[], p_now BIGINT, p_leased_by XID[] DEFAULT NULL
 ) RETURNS VOID
@@ -13,6 +13,7 @@ DECLARE
     v_scopes TEXT[];
     v_sessions TEXT[];
     v_epochs BIGINT[];
+    v_places BIGINT[];
 BEGIN
     PERFORM {schema}.lock_lines(p_scopes, p_sessions);
     SELECT array_agg(claim.scope), array_agg(claim.session), array_agg(claim.epoch) INTO v_scopes, v_sessions,
@@ -31,7 +32,11 @@ BEGIN
           LIMIT 1
       ) IS NULL;
     IF v_sessions IS NOT NULL THEN
-        PERFORM {schema}.let_go(v_scopes, v_sessions, v_epochs, p_now, 'unused');
+        v_places := {schema}.let_go(v_scopes, v_sessions, v_epochs, p_now, 'unused');
+        PERFORM {schema}.restore_closed(array_agg(v_scopes[p.place]), array_agg(v_sessions[p.place]),
+            array_agg(v_epochs[p.place]), p_now)
+        FROM unnest(v_places) AS p (place)
+        HAVING count(*) > 0;
     END IF;
 END
 $function$

@@ -43,7 +43,7 @@ BEGIN
     FROM gone AS s WHERE s.held AND s.locked_until > {schema}.now_ms(p_now)
     ON CONFLICT (instance_id, session_id) DO UPDATE
     SET worker_id = excluded.worker_id, incarnation = excluded.incarnation, epoch = excluded.epoch,
-        locked_until = excluded.locked_until;
+        locked_until = excluded.locked_until, replaced_by = NULL;
     DELETE FROM {schema}.lines AS l USING unnest(p_scopes, p_sessions) AS line (scope, session)
     WHERE l.instance_id = line.scope AND l.session_id = line.session;
 END

@@ -4,7 +4,7 @@
 -- counted from p_before. p_limit: the most leases; then more sessions are locked than are served. `told` is,
 -- in the first row, the number of messages that were sent to watchers.
 -- Locks: `instance_locks` of watchers, `lines`, `sessions`, `worker_queue`, in this order, each in the order
--- of its keys, all skipping locked rows.
+-- of its keys, all skipping locked rows; then those of replace_closed, which waits for none.
 CREATE OR REPLACE FUNCTION {schema}.lease_session_work(
     p_ids BIGINT[], p_scopes TEXT[], p_sessions TEXT[], p_worker_ids TEXT[], p_before INTEGER, p_until BIGINT,
     p_owner TEXT, p_incarnation BIGINT, p_session_until BIGINT, p_claim BOOLEAN, p_now BIGINT,
@@ -34,6 +34,8 @@ DECLARE
     v_of_claims TEXT[];
     v_of_from TEXT[];
     v_tags TEXT[];
+    -- Whether a session is claimed that was closed and opened again, and whose former owner is waited for.
+    v_is_reopened BOOLEAN;
     v_messages INTEGER := 0;
 BEGIN
     IF EXISTS (
@@ -111,10 +113,10 @@ BEGIN
     SELECT array_agg(taken.scope), array_agg(taken.session),
         array_agg(CASE WHEN taken.is_held THEN taken.epoch ELSE nextval('{schema}.numbers') END),
         array_agg(CASE WHEN taken.is_held THEN 'held' WHEN taken.was IS NULL THEN 'new' ELSE 'taken' END),
-        array_agg(CASE WHEN NOT taken.is_held THEN taken.was END)
-    INTO v_of_scopes, v_of_sessions, v_of_epochs, v_of_claims, v_of_from
+        array_agg(CASE WHEN NOT taken.is_held THEN taken.was END), bool_or(taken.closed_epoch IS NOT NULL)
+    INTO v_of_scopes, v_of_sessions, v_of_epochs, v_of_claims, v_of_from, v_is_reopened
     FROM (
-        SELECT c.scope, c.session, s.epoch,
+        SELECT c.scope, c.session, s.epoch, s.closed_epoch,
             CASE WHEN s.closed_epoch IS NULL THEN nullif(s.worker_id, '') END AS was,
             coalesce(s.held AND s.locked_until > p_now AND s.worker_id = p_owner AND s.closed_epoch IS NULL
                 AND (p_incarnation IS NULL OR s.incarnation IS NOT DISTINCT FROM p_incarnation),
@@ -140,6 +142,9 @@ BEGIN
             FROM unnest(v_of_scopes, v_of_sessions, v_of_epochs, v_of_claims)
                 AS o (scope, session, epoch, claim)
             WHERE o.claim <> 'held';
+        END IF;
+        IF v_is_reopened THEN
+            PERFORM {schema}.replace_closed(v_of_scopes, v_of_sessions, v_of_epochs, p_now);
         END IF;
         INSERT INTO {schema}.sessions AS s
             (instance_id, session_id, worker_id, incarnation, held, locked_until, last_activity_at, epoch)
