@@ -54,7 +54,10 @@ impl TurnProcess {
         let events = execution.last_event_id();
         let traceparent = self.standing.traceparent();
         let sessions = turn.effects.sessions.clone();
-        let mut commit = self.shared.commit_of(turn, identity.execution_id, traceparent).await;
+        let mut commit = match self.shared.commit_of(turn, identity.execution_id, traceparent).await {
+            Ok(commit) => commit,
+            Err(error) => return self.abandon_unread(&error).await,
+        };
         tell_of_collisions(&mut commit, collisions.clone());
         self.standing.turns += 1;
         match self.hand_in(commit, &sessions).await {
@@ -113,12 +116,15 @@ fn answered_call(item: &WorkItem) -> Option<(&str, u64, u64)> {
 impl RuntimeShared {
     /// Makes a commit of a turn. The messages and the work carry the trace context that the execution started
     /// with.
+    ///
+    /// # Errors
+    /// The store is in trouble, and cannot tell now whom to answer.
     pub(super) async fn commit_of(
         &self,
         turn: Turn,
         execution_id: u64,
         traceparent: Option<&str>,
-    ) -> TurnCommit {
+    ) -> Result<TurnCommit, ProviderError> {
         let traceparent = || traceparent.map(str::to_owned);
         let traced = |item| Message { item, traceparent: traceparent() };
         let metadata = turn.metadata();
@@ -131,9 +137,9 @@ impl RuntimeShared {
         let work = effects.work.into_iter();
         let mut messages: Vec<Message> = effects.messages.into_iter().map(traced).collect();
         if let Some(notice) = effects.parent {
-            messages.push(traced(self.addressed(notice).await));
+            messages.push(traced(self.addressed(notice).await?));
         }
-        TurnCommit {
+        Ok(TurnCommit {
             execution_id,
             events: turn.events,
             work: work
@@ -144,19 +150,18 @@ impl RuntimeShared {
             cancelled: effects.cancelled_activities,
             watched,
             dropped_timers: effects.dropped_timers,
-        }
+        })
     }
 
     /// Addresses the notice for a parent. A link that an older engine recorded does not name the parent's
-    /// execution: then it is the parent's current one.
-    async fn addressed(&self, notice: ParentNotice) -> WorkItem {
-        let mut execution_id = 1;
-        if notice.parent.execution_id.is_none()
-            && let Ok(Some(parent)) = in_time(self, "state", self.store.state(&notice.parent.instance)).await
-        {
-            execution_id = parent.execution_id;
-        }
-        notice.into_message(execution_id)
+    /// execution: then it is the parent's current one. A guess could be wrong, and the parent would wait for
+    /// ever, so trouble of the store is returned.
+    async fn addressed(&self, notice: ParentNotice) -> Result<WorkItem, ProviderError> {
+        let execution_id = match notice.parent.execution_id {
+            Some(execution_id) => execution_id,
+            None => self.row_of(&notice.parent.instance).await?.map_or(1, |parent| parent.execution_id),
+        };
+        Ok(notice.into_message(execution_id))
     }
 
     /// Commits a turn, which is the given delivery. An error of the store that is not final never becomes a

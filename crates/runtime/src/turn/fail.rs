@@ -12,9 +12,10 @@ use super::commit::{CommitEnd, tell_of_collisions};
 use super::process::{KnownExecution, TurnProcess};
 use super::standing::Standing;
 use super::triage::Fail;
+use super::unreadable::refusals;
 use crate::observe::span;
 
-/// How long a turn is delayed whose history the store could not read a moment after it had leased the turn.
+/// How long a turn is delayed if the store cannot be read a moment after it has leased the turn.
 const UNREAD_DELAY: Duration = Duration::from_secs(1);
 
 impl TurnProcess {
@@ -28,11 +29,30 @@ impl TurnProcess {
     }
 
     async fn end_without_code(&self, identity: Identity, fail: Fail, known: KnownExecution) {
-        let Fail { execution_id, start, details, collisions, .. } = fail;
+        if let Err(error) = self.try_to_end(identity, fail, known).await {
+            self.abandon_unread(&error).await;
+        }
+    }
+
+    /// Returns the trouble of a store that cannot tell now what the end needs. A guess in its place could end
+    /// an instance twice (I9), or leave one waiting that should be told (I7).
+    async fn try_to_end(
+        &self,
+        identity: Identity,
+        fail: Fail,
+        known: KnownExecution,
+    ) -> Result<(), ProviderError> {
+        let Fail { execution_id, start, details, mut collisions, callers, .. } = fail;
         let instance = &identity.instance;
-        if matches!(known, KnownExecution::Unreadable(_)) && self.shared.has_ended(instance).await {
-            self.hand_in(TurnCommit::empty(execution_id), &[]).await;
-            return;
+        if matches!(known, KnownExecution::Unreadable(_)) {
+            let row = self.shared.row_of(instance).await?;
+            collisions.extend(refusals(callers, row.as_ref(), instance));
+            if row.is_some_and(|row| row.status.is_ended()) {
+                let mut commit = TurnCommit::empty(execution_id);
+                tell_of_collisions(&mut commit, collisions);
+                self.hand_in(commit, &[]).await;
+                return Ok(());
+            }
         }
         log_end(instance, &details);
         let history = match (&start, known) {
@@ -42,18 +62,7 @@ impl TurnProcess {
             // An execution in memory keeps the state of the code and no events, so the events are read from
             // the store.
             (None, KnownExecution::Warm(_)) => {
-                match self.shared.history_of(&identity.instance, Some(execution_id)).await {
-                    Ok(events) => Some(events),
-                    Err(error) => {
-                        tracing::warn!(
-                            target: "steadfast::runtime",
-                            instance = %identity.instance,
-                            %error,
-                            "its history cannot be read now; the turn is given back"
-                        );
-                        return self.shared.abandon_uncounted(&self.token, Some(UNREAD_DELAY)).await;
-                    }
-                }
+                Some(self.shared.history_of(instance, Some(execution_id)).await?)
             }
         };
         let turn = history
@@ -63,17 +72,30 @@ impl TurnProcess {
         let commit = match turn {
             Some(turn) => {
                 let traceparent = traceparent_of(start.as_ref(), &self.standing);
-                self.shared.commit_of(turn, execution_id, traceparent).await
+                self.shared.commit_of(turn, execution_id, traceparent).await?
             }
             None => {
                 let last = self.last_event_id;
                 let mut commit = end_of_unreadable(&identity, details.clone(), last, self.now_ms);
-                self.shared.close_unreadable(&identity, last, &details, &mut commit).await;
+                self.shared.close_unreadable(&identity, last, &details, &mut commit).await?;
                 commit
             }
         };
         let last = LastTurn { commit, sessions, verdict };
         self.commit_end(&identity, last, start.as_ref(), collisions).await;
+        Ok(())
+    }
+
+    /// Abandons a turn whose end needs what the store cannot tell now. It does not count: the instance has
+    /// no part in that.
+    pub(super) async fn abandon_unread(&self, error: &ProviderError) {
+        tracing::warn!(
+            target: "steadfast::runtime",
+            instance = %self.instance,
+            %error,
+            "the store cannot be read now; the turn is given back"
+        );
+        self.shared.abandon_uncounted(&self.token, Some(UNREAD_DELAY)).await;
     }
 
     /// Ends an execution whose commit the store refuses for good (2.10, F11).
@@ -94,15 +116,7 @@ impl TurnProcess {
             Some(_) => Vec::new(),
             None => match self.shared.history_of(&identity.instance, Some(identity.execution_id)).await {
                 Ok(history) => history,
-                Err(error) => {
-                    tracing::error!(
-                        target: "steadfast::runtime",
-                        instance = %identity.instance,
-                        %error,
-                        "its history cannot be read now; the turn is given back"
-                    );
-                    return self.shared.abandon_uncounted(&self.token, Some(UNREAD_DELAY)).await;
-                }
+                Err(error) => return self.abandon_unread(&error).await,
             },
         };
         let details = error.to_infrastructure_error();
@@ -110,7 +124,10 @@ impl TurnProcess {
         let verdict = turn.verdict.clone();
         let traceparent = traceparent_of(start.as_ref(), &self.standing);
         let sessions = turn.effects.sessions.clone();
-        let commit = self.shared.commit_of(turn, identity.execution_id, traceparent).await;
+        let commit = match self.shared.commit_of(turn, identity.execution_id, traceparent).await {
+            Ok(commit) => commit,
+            Err(error) => return self.abandon_unread(&error).await,
+        };
         let last = LastTurn { commit, sessions, verdict };
         self.commit_end(identity, last, start.as_ref(), collisions).await;
     }

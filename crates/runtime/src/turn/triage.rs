@@ -76,6 +76,17 @@ pub(super) struct Fail {
     pub(super) details: ErrorDetails,
     /// Messages to parents whose child could not be started.
     pub(super) collisions: Vec<WorkItem>,
+    /// Parents that ask for a child of this id. Empty if the history can be read: then `collisions` has them.
+    pub(super) callers: Vec<Caller>,
+}
+
+/// A parent that asks for a child whose id an instance has that cannot be read. The row of the instance tells
+/// whether the parent is its own.
+#[derive(Debug)]
+pub(super) struct Caller {
+    pub(super) parent: ParentLink,
+    /// The parent asks for another instance of this id (S17).
+    pub(super) is_rival: bool,
 }
 
 /// Decides what to do with a leased turn. `standing` is an error if the history cannot be read.
@@ -127,7 +138,8 @@ pub(super) fn triage(
             None if between => (name, Some(start_of_next(standing))),
             _ => (name, None),
         };
-        return Triage::Fail(Fail { execution_id, name, version, start, details, collisions });
+        let callers = Vec::new();
+        return Triage::Fail(Fail { execution_id, name, version, start, details, collisions, callers });
     }
     let recorded = standing.started.as_ref().filter(|_| begun);
     let (name, version, start) = match (opening, recorded) {
@@ -142,6 +154,7 @@ pub(super) fn triage(
 fn triage_unreadable(input: TurnInput, error: &str, max_deliveries: u32) -> Triage {
     let poison = Poison::of(&input, max_deliveries);
     let terminated = termination(&input.messages);
+    let callers = callers(&input);
     let TurnInput { instance, name, version, execution_id, .. } = input;
     let error = error.to_owned();
     let details = match (terminated, poison) {
@@ -152,7 +165,21 @@ fn triage_unreadable(input: TurnInput, error: &str, max_deliveries: u32) -> Tria
         }
     };
     let (start, collisions) = (None, Vec::new());
-    Triage::Fail(Fail { execution_id, name, version, start, details, collisions })
+    Triage::Fail(Fail { execution_id, name, version, start, details, collisions, callers })
+}
+
+/// The parents that ask for a child of this id.
+fn callers(input: &TurnInput) -> Vec<Caller> {
+    let caller = |(place, message): (usize, &Message)| {
+        let WorkItem::StartOrchestration { parent_instance, parent_id, parent_execution_id, .. } =
+            &message.item
+        else {
+            return None;
+        };
+        let parent = ParentLink::of(parent_instance.as_deref(), *parent_id, *parent_execution_id)?;
+        Some(Caller { parent, is_rival: input.rival_starts.contains(&place) })
+    };
+    input.messages.iter().enumerate().filter_map(caller).collect()
 }
 
 /// Messages that were leased more often than `max_attempts` allows.
@@ -203,6 +230,7 @@ struct Sorted {
 /// parent sent it, the parent is told.
 fn sort(messages: Vec<Message>, rivals: &[usize], standing: &Standing, instance: &str) -> Sorted {
     let terminated = termination(&messages);
+    let has_ended = standing.ending == RecordedEnding::Ended;
     let mut sorted = Sorted { opening: None, arrivals: Vec::new(), collisions: Vec::new(), terminated };
     for (place, Message { item, traceparent }) in messages.into_iter().enumerate() {
         match item {
@@ -214,7 +242,7 @@ fn sort(messages: Vec<Message>, rivals: &[usize], standing: &Standing, instance:
             {
                 let parent = ParentLink::of(parent_instance.as_deref(), parent_id, parent_execution_id);
                 let is_told = |parent: &ParentLink| rivals.contains(&place) || !is_own(parent, standing);
-                let told = parent.filter(is_told).map(|parent| collision(parent, standing, instance));
+                let told = parent.filter(is_told).map(|parent| collision(parent, has_ended, instance));
                 sorted.collisions.extend(told);
             }
             item => match (StartMessage::read(item), &sorted.opening) {
@@ -226,7 +254,7 @@ fn sort(messages: Vec<Message>, rivals: &[usize], standing: &Standing, instance:
                 // would wait for ever (I7).
                 (Ok(second), Some(first)) if second.start.parent != first.start.parent => {
                     let parent = second.start.parent;
-                    sorted.collisions.extend(parent.map(|parent| collision(parent, standing, instance)));
+                    sorted.collisions.extend(parent.map(|parent| collision(parent, has_ended, instance)));
                 }
                 (Ok(_), Some(_)) => {}
                 (Err(arrival), _) => sorted.arrivals.push(*arrival),
@@ -255,8 +283,8 @@ fn is_own(parent: &ParentLink, standing: &Standing) -> bool {
 }
 
 /// The message that tells a parent that the id of its child is taken.
-fn collision(parent: ParentLink, standing: &Standing, instance: &str) -> WorkItem {
-    let state = if standing.ending == RecordedEnding::Ended { " and is terminal" } else { "" };
+pub(super) fn collision(parent: ParentLink, has_ended: bool, instance: &str) -> WorkItem {
+    let state = if has_ended { " and is terminal" } else { "" };
     let message = format!("sub-orchestration instance id '{instance}' already exists{state}");
     WorkItem::SubOrchFailed {
         parent_instance: parent.instance,

@@ -9,8 +9,9 @@ use steadfast::{
     RuntimeOptions,
 };
 use steadfast_behaviour::{Stage, activities, on_every_full_store, on_every_store, orchestrations};
+use steadfast_memory::Damage;
 
-use crate::workbench::HandlerResult;
+use crate::workbench::{HandlerResult, SECOND};
 
 /// Starts the child that its input names, under the id `kid`, and says how that went.
 async fn has_kid(ctx: OrchestrationContext, child: String) -> HandlerResult {
@@ -81,6 +82,30 @@ async fn is_abandoned(stage: &Stage, before: u64) {
 async fn queue_is_empty(stage: &Stage) {
     let empty = async || stage.observer().get_queue_depths().await.expect("counts").orchestrator_queue == 0;
     stage.until("no message waits", empty).await;
+}
+
+/// Overwrites an event of `kid`, so that its history cannot be read.
+async fn damage(stage: &Stage) {
+    let event = Damage::Event { instance: "kid", execution_id: 1, event_id: 1 };
+    assert_eq!(stage.damage(event, "{rubbish").await, 1, "there is an event to damage");
+}
+
+/// Leaves `kid` waiting with a history that cannot be read, and a runtime that tries a turn `max_attempts`
+/// times.
+async fn unreadable_kid(stage: &Stage, max_attempts: u32) {
+    stage.run(activities(), family()).await;
+    stage.start("kid", "Waits", "").await;
+    stage.has("kid", "ExternalSubscribed", 1).await;
+    stage.stop().await;
+    damage(stage).await;
+    let options = RuntimeOptions { max_attempts, ..stage.options() };
+    stage.run_with(activities(), family(), options).await;
+}
+
+/// Terminates `kid`, and lets time pass so that the termination and a start that waits are for one turn.
+async fn terminated_together(stage: &Stage) {
+    stage.observer().terminate_instance("kid", "nobody can read it").await.expect("is sent");
+    stage.pass(2 * SECOND);
 }
 
 on_every_store! {
@@ -247,6 +272,28 @@ on_every_store! {
         stage.stop().await;
         stage.nothing_waits().await;
     }
+
+    async fn i7_a_refused_parent_is_told_also_when_the_target_cannot_be_read(stage) {
+        unreadable_kid(&stage, 1).await;
+        stage.start("a", "Parent", "Waits").await;
+        let told = stage.ends_as_time_passes("a", SECOND / 4).await;
+        assert_eq!(told, Ok(taken("already exists")));
+        stage.stop().await;
+        stage.nothing_waits().await;
+    }
+
+    async fn i7_a_refused_parent_is_told_also_when_an_unreadable_target_is_terminated(stage) {
+        unreadable_kid(&stage, 10).await;
+        let before = stage.faults.abandoned();
+        stage.start("a", "Parent", "Waits").await;
+        is_abandoned(&stage, before).await;
+        stage.stop().await;
+        terminated_together(&stage).await;
+        stage.run(activities(), family()).await;
+        assert_eq!(stage.ends("a").await, Ok(taken("already exists")));
+        stage.stop().await;
+        stage.nothing_waits().await;
+    }
 }
 
 /// Makes a child that outlives its parent: `kid` waits, and the parent `a` that asked for it was deleted.
@@ -262,6 +309,47 @@ async fn outlives_its_parent(stage: &Stage) {
 }
 
 on_every_full_store! {
+    // Through the required methods alone nothing tells whether an instance has ended that cannot be read.
+    async fn i7_a_refused_parent_is_told_also_when_the_target_has_ended_and_cannot_be_read(stage) {
+        stage.run(activities(), family()).await;
+        assert_eq!(stage.ends_after("kid", "Answers", "").await, Ok("answered".to_owned()));
+        stage.stop().await;
+        damage(&stage).await;
+        let options = RuntimeOptions { max_attempts: 1, ..stage.options() };
+        stage.run_with(activities(), family(), options).await;
+        stage.start("a", "Parent", "Waits").await;
+        let told = stage.ends_as_time_passes("a", SECOND / 4).await;
+        assert_eq!(told, Ok(taken("already exists and is terminal")));
+        stage.stop().await;
+        stage.nothing_waits().await;
+    }
+
+    async fn i7_each_call_of_the_own_parent_is_answered_when_the_child_cannot_be_read(stage) {
+        let twice = |ctx: OrchestrationContext, _: String| async move {
+            let first = ctx.schedule_sub_orchestration_with_id("Waits", "kid", "");
+            ctx.schedule_wait("again").await;
+            let second = ctx.schedule_sub_orchestration_with_id("Waits", "kid", "");
+            let ends = ctx.join(vec![first, second]).await;
+            Ok(ends.iter().filter(|end| end.is_err()).count().to_string())
+        };
+        let flow = || family().register("Twice", twice);
+        stage.run(activities(), flow()).await;
+        stage.start("a", "Twice", "").await;
+        stage.has("kid", "ExternalSubscribed", 1).await;
+        stage.stop().await;
+        damage(&stage).await;
+        stage.client.raise_event("a", "again", "").await.expect("raises");
+        let before = stage.faults.abandoned();
+        stage.run(activities(), flow()).await;
+        is_abandoned(&stage, before).await;
+        stage.stop().await;
+        terminated_together(&stage).await;
+        stage.run(activities(), flow()).await;
+        assert_eq!(stage.ends("a").await, Ok("2".to_owned()));
+        stage.stop().await;
+        stage.nothing_waits().await;
+    }
+
     async fn i7_a_new_parent_is_told_that_the_child_of_a_former_one_has_the_id(stage) {
         outlives_its_parent(&stage).await;
         stage.start("a", "Parent", "Waits").await;

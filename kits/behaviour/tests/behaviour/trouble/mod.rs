@@ -10,3 +10,4 @@ mod outlived;
 mod set_aside;
 mod unanswered;
 mod unnamed;
+mod unread;
