@@ -30,6 +30,7 @@ pub(crate) const ALL: &[&[Case]] = &[
     durable::CASES,
     admin::look::CASES,
     admin::delete::CASES,
+    admin::asked_for::CASES,
     admin::bulk::CASES,
     admin::age::CASES,
     admin::gauge::CASES,

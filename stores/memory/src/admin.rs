@@ -244,11 +244,16 @@ impl State {
             result.events_deleted += if deleted { events.len() as u64 } else { 0 };
             !deleted
         });
-        self.messages.retain(|_, row| {
-            let deleted = named.contains(row.instance.as_str());
+        let kept = self.starts_of_others(&named);
+        self.messages.retain(|place, row| {
+            let deleted = named.contains(row.instance.as_str()) && !kept.contains_key(place);
             result.queue_messages_deleted += u64::from(deleted);
             !deleted
         });
+        for instance in kept.values() {
+            self.note_expired_turn(instance);
+            self.end_route(instance, now);
+        }
         result.queue_messages_deleted +=
             self.withdraw(|row| named.contains(row.identity.instance.as_str()), now);
         self.instances.retain(|id, _| !named.contains(id.as_str()));
@@ -263,6 +268,7 @@ impl State {
         for watchers in self.watchers.values_mut() {
             watchers.retain(|watcher| !named.contains(watcher.instance.as_str()));
         }
+        self.freed.extend(kept.into_values().map(|instance| (instance, now)));
         result
     }
 

@@ -1,6 +1,7 @@
 //! Management: looking at instances, deleting them, pruning them.
 
 pub(super) mod age;
+pub(super) mod asked_for;
 pub(super) mod bulk;
 pub(super) mod delete;
 pub(super) mod gauge;

@@ -8,6 +8,13 @@ const ADMIN: &[Mutant] = &[
         replace: "",
     },
     Mutant {
+        name: "a_start_that_outlives_a_deletion_is_not_excused",
+        clause: "S5",
+        file: "admin.rs",
+        find: "self.note_expired_turn(instance);",
+        replace: "",
+    },
+    Mutant {
         name: "a_parent_is_deleted_without_its_children",
         clause: "Api",
         file: "admin.rs",

@@ -11,8 +11,8 @@ const WORKER: &[Mutant] = &[
         name: "a_termination_waits_for_the_delay_of_a_refused_start",
         clause: "S21",
         file: "worker/route.rs",
-        find: "if message.instance == *instance && message.is_refused {",
-        replace: "if message.instance == *instance && message.is_refused && false {",
+        find: "if message.instance == instance && message.is_refused {",
+        replace: "if message.instance == instance && message.is_refused && false {",
     },
     Mutant {
         name: "refused_work_is_counted_although_a_live_worker_lists_it",

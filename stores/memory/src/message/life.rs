@@ -1,6 +1,8 @@
 //! Lives: starts and answers of children belong to the parent that they were made for, not to a later
 //! instance of the same id (S17).
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use steadfast_core::WorkItem;
 use steadfast_store::rules::{
     CarriedLife, answers_start, bearer_of_life, carried_life, tell_of_former_lives,
@@ -63,6 +65,22 @@ impl State {
             Some(bearer) => bearer.order == life,
             None => row.starts && !self.has_history(bearer) && !self.has_queued_start(bearer),
         }
+    }
+
+    /// Returns the starts of these instances that outlive their deletion, each with its instance: those of
+    /// parents that wait for them, and are not deleted themselves.
+    pub(crate) fn starts_of_others(&self, deleted: &BTreeSet<&str>) -> BTreeMap<u64, String> {
+        let has_ended = |id| self.instance_state(id).is_none_or(|state| state.status.is_ended());
+        let others = self.instances.iter().filter(|(id, _)| !deleted.contains(id.as_str()));
+        let lives: BTreeSet<u64> =
+            others.filter(|(id, _)| !has_ended(id.as_str())).map(|(_, row)| row.order).collect();
+        let is_kept = |row: &MessageRow| {
+            deleted.contains(row.instance.as_str())
+                && row.starts
+                && row.life.is_some_and(|life| lives.contains(&life))
+        };
+        let kept = self.messages.iter().filter(|(_, row)| is_kept(row));
+        kept.map(|(place, row)| (*place, row.instance.clone())).collect()
     }
 
     /// Tells whether a turn would begin a child for a former life of its parent: the start that made the

@@ -52,8 +52,7 @@ impl State {
         Ok(if is_listed { Refused::Routed } else { Refused::Unlisted })
     }
 
-    /// Ends the routes of instances whose termination is visible. Messages that a refusal delays become
-    /// visible: one of them may be the start that the termination waits for.
+    /// Ends the routes of instances whose termination is visible.
     pub(crate) fn open_terminated(&mut self, now: u64) {
         let terminated: BTreeSet<String> = self
             .messages
@@ -62,12 +61,18 @@ impl State {
             .map(|message| message.instance.clone())
             .collect();
         for instance in &terminated {
-            self.routes.remove(instance);
-            for message in self.messages.values_mut() {
-                if message.instance == *instance && message.is_refused {
-                    message.is_refused = false;
-                    message.visible_at_ms = message.visible_at_ms.min(now);
-                }
+            self.end_route(instance, now);
+        }
+    }
+
+    /// Ends the route of an instance. Messages that a refusal delays become visible: one of them may be the
+    /// start that a termination waits for.
+    pub(crate) fn end_route(&mut self, instance: &str, now: u64) {
+        self.routes.remove(instance);
+        for message in self.messages.values_mut() {
+            if message.instance == instance && message.is_refused {
+                message.is_refused = false;
+                message.visible_at_ms = message.visible_at_ms.min(now);
             }
         }
     }

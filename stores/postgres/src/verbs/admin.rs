@@ -243,7 +243,8 @@ impl ProviderAdmin for PostgresProvider {
         force: bool,
     ) -> Result<DeleteInstanceResult, ProviderError> {
         const OPERATION: &str = "delete_instances";
-        let woken = Woken { ended: ids.to_vec(), ..Woken::default() };
+        // A start of another parent that stays makes its instance ready (S17).
+        let woken = Woken { turns: ids.len(), ended: ids.to_vec(), ..Woken::default() };
         let notify = self.backend.payload(&woken);
         let (me, now_ms) = (&self.backend.me, self.db().now());
         let call = DeleteInstances { instance_ids: escaped(ids), force, notify, me, now_ms };

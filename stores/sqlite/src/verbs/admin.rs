@@ -17,11 +17,7 @@ use steadfast_store::{
 use crate::link::db::{Db, sql, time, unsigned};
 use crate::link::error::DbResult;
 use crate::store::SqliteProvider;
-use crate::verbs::torn::Removal;
-
-/// The messages to an instance that is deleted.
-const OF_DELETED: Removal =
-    Removal { remove: sql!("admin/delete/messages"), give_up: sql!("torn/message/instead/of_instance") };
+use crate::verbs::message::ONE_MESSAGE;
 
 #[async_trait]
 impl ProviderAdmin for SqliteProvider {
@@ -248,7 +244,8 @@ impl Db<'_> {
             result.events_deleted += self.run_for_each(sql!("admin/delete/history"), &key)?;
             self.check_messages(key[0])?;
             self.give_up_torn_messages(key[0])?;
-            result.queue_messages_deleted += self.remove_rows(&OF_DELETED, key)? as u64;
+            let kept = self.starts_of_others(key[0], ids)?;
+            result.queue_messages_deleted += self.delete_messages(key[0], &kept)?;
             for seq in self.all(sql!("admin/delete/work"), key, |row| row.get::<_, i64>(0))? {
                 self.withdraw_work(seq)?;
                 result.queue_messages_deleted += 1;
@@ -258,10 +255,35 @@ impl Db<'_> {
             self.close_sessions_of(id)?;
             self.forget_trails_of(id)?;
             self.run(sql!("admin/delete/set_aside"), [id])?;
-            self.run_for_each(sql!("admin/delete/instance"), &key)?;
+            if kept.is_empty() {
+                self.run_for_each(sql!("admin/delete/instance"), &key)?;
+            } else {
+                self.make_anew(key[0], id)?;
+            }
             self.woken.borrow_mut().ended.push(id.clone());
         }
         Ok(result)
+    }
+
+    /// Removes the messages to an instance, but for those at some places. Returns how many it removed.
+    fn delete_messages(&self, key: i64, kept: &[i64]) -> DbResult<u64> {
+        let mut removed = 0;
+        for seq in self.all(sql!("torn/message/of_instance"), [key], |row| row.get::<_, i64>(0))? {
+            if !kept.contains(&seq) {
+                removed += self.remove_rows(&ONE_MESSAGE, [seq])? as u64;
+            }
+        }
+        Ok(removed)
+    }
+
+    /// Deletes the row of an instance whose queue has starts that stay, and inserts a new one of the same key
+    /// for them. The lease of the starts ends as if it had expired, and their route ends.
+    fn make_anew(&self, key: i64, id: &str) -> DbResult<()> {
+        self.remember_expired_turn(key)?;
+        self.end_route(key)?;
+        self.run_for_each(sql!("admin/delete/instance"), &[key])?;
+        self.run(sql!("admin/delete/anew"), params![key, id])?;
+        self.free_turn(key, self.now)
     }
 
     fn prune(&self, key: i64, options: &PruneOptions) -> DbResult<PruneResult> {

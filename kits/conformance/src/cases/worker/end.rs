@@ -5,7 +5,7 @@ use steadfast_store::Refused;
 
 use super::{capable, counting, eager, fleet, parking, the_orchestration, worker};
 use crate::Verdict;
-use crate::bench::{Bench, Commit, LEASE, TICK, ok, raise};
+use crate::bench::{Bench, Commit, LEASE, TICK, ok, raise, start_of};
 use crate::case::{cases, need};
 
 cases![
@@ -13,6 +13,7 @@ cases![
     s21_the_route_ends_with_the_instance,
     s21_the_route_ends_when_the_execution_continues_as_new,
     s21_the_route_ends_with_the_deletion_of_the_instance,
+    s21_a_start_that_outlives_a_deletion_goes_to_any_worker,
     s21_a_termination_goes_to_any_worker,
     s21_a_termination_that_is_committed_by_another_instance_goes_to_any_worker,
     s21_a_termination_that_arrives_during_the_refused_lease_goes_to_any_worker,
@@ -91,6 +92,24 @@ async fn s21_the_route_ends_with_the_deletion_of_the_instance(bench: Bench) -> V
     ok(admin.delete_instance("a", true).await);
     bench.start("a").await;
     assert!(fleet.turn("old").await.is_some(), "the new instance was not refused");
+    Verdict::Kept
+}
+
+async fn s21_a_start_that_outlives_a_deletion_goes_to_any_worker(bench: Bench) -> Verdict {
+    let fleet = need!(fleet(&bench), "Store");
+    let admin = need!(bench.admin(), "ProviderAdmin");
+    let mut start = start_of("child");
+    if let WorkItem::StartOrchestration { parent_instance, parent_id, .. } = &mut start {
+        (*parent_instance, *parent_id) = (Some("parent".to_owned()), Some(2));
+    }
+    fleet.report(worker("old")).await;
+    bench.begin("parent", Commit::default().message(start.clone())).await;
+    assert_eq!(fleet.refuse_turn("old").await, Refused::Unlisted);
+    assert!(fleet.turn("old").await.is_none(), "the refusal delays the start");
+    ok(admin.delete_instances_atomic(&["child".to_owned()], true).await);
+    let lease = fleet.turned("old").await;
+    let messages: Vec<_> = lease.messages.into_iter().map(|message| message.item).collect();
+    assert_eq!(messages, [start], "the new instance was not refused");
     Verdict::Kept
 }
 

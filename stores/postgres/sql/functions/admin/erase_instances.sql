@@ -3,6 +3,8 @@
 -- sessions. Shared sessions that lose work get new heads (the rows by which fetches find a session's oldest
 -- ready work). A holder whose lease is deleted learns it from its next call: the token is unknown (S4), or
 -- its work was withdrawn (S12). p_now_ms NULL: the time of the database.
+-- The starts stay of parents that wait for them and are not among the given instances (S17): their leases end
+-- as if they had expired, their routes end, and they make their instances anew.
 -- Locks: the caller has locked `instance_locks` of all given instances. Then `lines` in the order of their
 -- keys, then `worker_queue` in the order of id, then `instances` in the order of instance_id.
 CREATE OR REPLACE FUNCTION {schema}.erase_instances(p_instances TEXT[], p_now_ms BIGINT DEFAULT NULL)
@@ -16,6 +18,8 @@ DECLARE
     v_sessions TEXT[];
     v_tags     TEXT[];  -- NULL for a session that an instance owns
     v_count    BIGINT;
+    v_kept     BIGINT[];  -- the starts that stay
+    v_anew     TEXT[];    -- their instances
     v_now      BIGINT := {schema}.now_ms(p_now_ms);
 BEGIN
     SELECT count(DISTINCT id) INTO instances FROM unnest(p_instances) AS given (id);
@@ -45,7 +49,14 @@ BEGIN
         WHERE shared.tag IS NOT NULL HAVING count(*) > 0;
     END IF;
 
-    DELETE FROM {schema}.orchestrator_queue AS q WHERE q.id IN (
+    SELECT coalesce(array_agg(q.id), '{}'), coalesce(array_agg(DISTINCT q.instance_id), '{}')
+    INTO v_kept, v_anew
+    FROM {schema}.orchestrator_queue AS q
+    WHERE q.instance_id = ANY (p_instances) AND q.starts AND (
+        SELECT parent.instance_id FROM {schema}.instances AS parent
+        WHERE parent.ord = q.parent_life AND parent.status NOT IN ('Completed', 'Failed')
+    ) <> ALL (p_instances);
+    DELETE FROM {schema}.orchestrator_queue AS q WHERE q.id <> ALL (v_kept) AND q.id IN (
         SELECT delayed.id FROM {schema}.orchestrator_queue AS delayed
         WHERE delayed.instance_id = ANY (p_instances) AND delayed.state = 0
         UNION ALL
@@ -62,7 +73,8 @@ BEGIN
     DELETE FROM {schema}.watchers AS w WHERE w.instance_id = ANY (p_instances);
     DELETE FROM {schema}.session_trail AS t WHERE t.instance_id = ANY (p_instances) AND t.instance_id <> '';
     DELETE FROM {schema}.set_aside AS s WHERE s.instance_id = ANY (p_instances);
-    DELETE FROM {schema}.ended_leases AS e WHERE e.instance_id = ANY (p_instances);
+    DELETE FROM {schema}.ended_leases AS e
+    WHERE e.instance_id = ANY (p_instances) AND (e.messages && v_kept) IS NOT TRUE;
     -- The first commit of a child has locked the row of its parent, or finds it gone (see record_commits): a
     -- child that is not among the given instances is seen when the rows are locked.
     PERFORM 1 FROM {schema}.instances AS i WHERE i.instance_id = ANY (p_instances) ORDER BY i.instance_id
@@ -70,7 +82,15 @@ BEGIN
     DELETE FROM {schema}.instances AS i WHERE i.instance_id = ANY (p_instances);
     UPDATE {schema}.instances AS i SET is_orphan = true
     WHERE i.parent_instance_id = ANY (p_instances) AND NOT i.is_orphan;
-    DELETE FROM {schema}.instance_locks AS l WHERE l.instance_id = ANY (p_instances);
+    DELETE FROM {schema}.instance_locks AS l
+    WHERE l.instance_id = ANY (p_instances) AND l.instance_id <> ALL (v_anew);
+    IF cardinality(v_anew) > 0 THEN
+        PERFORM {schema}.open_instances(v_anew, v_now);
+        PERFORM {schema}.give_up_turns(v_anew, v_now);
+        UPDATE {schema}.instance_locks AS l
+        SET pin = -1, since = CASE WHEN l.head IS NULL THEN 0 ELSE v_now END
+        WHERE l.instance_id = ANY (v_anew);
+    END IF;
     RETURN NEXT;
 END
 $function$

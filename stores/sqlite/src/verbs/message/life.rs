@@ -1,6 +1,8 @@
 //! Lives: starts and answers of children belong to the parent that they were made for, not to a later
 //! instance of the same id (S17).
 
+use std::collections::BTreeSet;
+
 use rusqlite::params;
 use steadfast_core::WorkItem;
 use steadfast_store::TurnCommit;
@@ -128,6 +130,16 @@ impl Db<'_> {
             }
         }
         Ok(false)
+    }
+
+    /// Returns the places of the starts of an instance that outlive its deletion: those of parents that wait
+    /// for them, and are not deleted themselves.
+    pub(crate) fn starts_of_others(&self, key: i64, deleted: &BTreeSet<String>) -> DbResult<Vec<i64>> {
+        let asked = self.all(sql!("instance/life/waiting_parents"), [key], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
+        })?;
+        let kept = asked.into_iter().filter(|(_, parent)| !deleted.contains(parent));
+        Ok(kept.map(|(seq, _)| seq).collect())
     }
 
     /// Tells whether a turn would begin a child for a former life of its parent: the start that made the
