@@ -3,11 +3,16 @@
 
 use std::sync::Arc;
 
-use steadfast_behaviour::on_every_store;
+use steadfast_behaviour::{Stage, on_every_store};
 use tokio::sync::Notify;
 
 use super::bench::{Runs, flows, noted};
 use crate::workbench::SECOND;
+
+/// Stops the runtimes as time passes: a call may wait to be made again.
+async fn stop(stage: &Stage) {
+    tokio::join!(stage.stop(), stage.pass_slowly(130 * SECOND, SECOND));
+}
 
 on_every_store! {
     async fn g39_a_result_whose_hand_in_is_not_answered_is_handed_in_again(stage) {
@@ -18,7 +23,7 @@ on_every_store! {
         let ended = stage.ends_as_time_passes("a", SECOND).await;
         let runs = ran.lock().expect("nobody panicked").len();
         assert_eq!((ended, runs, stage.faults.calls("finish_work")), (Ok("x".to_owned()), 1, 3));
-        stage.stop().await;
+        stop(&stage).await;
         stage.nothing_waits().await;
     }
 
@@ -33,7 +38,7 @@ on_every_store! {
         assert_eq!(stage.faults.calls("finish_work"), 1);
         let runs = ran.lock().expect("nobody panicked").len();
         assert_eq!((runs, runtime.metrics_snapshot().expect("counts").activity_poison), (1, 0));
-        stage.stop().await;
+        stop(&stage).await;
         stage.nothing_waits().await;
     }
 
@@ -43,7 +48,7 @@ on_every_store! {
         stage.faults.hang("commit_turn", 1);
         stage.start("a", "Plain", "x").await;
         assert_eq!(stage.ends_as_time_passes("a", SECOND).await, Ok("x".to_owned()));
-        stage.stop().await;
+        stop(&stage).await;
         stage.nothing_waits().await;
     }
 
@@ -63,7 +68,7 @@ on_every_store! {
         let kinds = stage.kinds("a").await;
         let scheduled = kinds.iter().filter(|kind| *kind == "ActivityScheduled").count();
         assert_eq!((scheduled, ran.lock().expect("nobody panicked").len()), (1, 1), "{kinds:?}");
-        stage.stop().await;
+        stop(&stage).await;
         stage.nothing_waits().await;
     }
 
@@ -80,7 +85,7 @@ on_every_store! {
         stage.run_with(noted(&ran, &go), flows(), options).await;
         stage.start("a", "Plain", "x").await;
         assert_eq!(stage.ends_as_time_passes("a", SECOND).await, Ok("x".to_owned()));
-        stage.stop().await;
+        stop(&stage).await;
         stage.nothing_waits().await;
     }
 }
