@@ -68,8 +68,10 @@ async fn turn(
     let mut said = said.lock().await;
     // A turn that runs again, because its answer was not recorded, finds its own line in the checkpoint. Its
     // number tells that apart from a message that was sent twice.
-    if said.len() == number {
-        said.push(message);
+    match said.len() {
+        lines if lines == number => said.push(message),
+        lines if lines == number + 1 => {}
+        lines => return Err(format!("the checkpoint has {lines} lines before turn {number}: whose is it?")),
     }
     save(&checkpoints, session, &said).await.map_err(|reason| ctx.session_lost(reason))?;
     Ok(format!("{origin}, knows {}", said.join(" ")))
