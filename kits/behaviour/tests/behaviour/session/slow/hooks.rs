@@ -14,7 +14,7 @@ use steadfast_store::ProviderError;
 
 /// Keeps `on_attach` at a gate.
 #[derive(Debug)]
-struct SlowToAttach(Gate);
+pub(super) struct SlowToAttach(pub(super) Gate);
 
 #[async_trait::async_trait]
 impl SessionHooks for SlowToAttach {

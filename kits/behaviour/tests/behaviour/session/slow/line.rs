@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use super::super::bench::Told;
+use super::hooks::SlowToAttach;
 use crate::workbench::{Gate, SECOND};
 use steadfast::providers::ProviderError;
 use steadfast::runtime::registry::{ActivityRegistryBuilder, OrchestrationRegistryBuilder};
-use steadfast::runtime::{Runtime, RuntimeOptions, Session, SessionHooks};
+use steadfast::runtime::{Runtime, RuntimeOptions, SessionHooks};
 use steadfast::{ActivityContext, OrchestrationContext, SessionConcurrency, SessionKey, SessionOptions};
 use steadfast_behaviour::{Faults, Faulty, Stage, activities, on_every_full_store, orchestrations};
 use steadfast_store::store_of;
@@ -80,17 +81,6 @@ fn flows() -> OrchestrationRegistryBuilder {
 
 fn runs_of_the_stubborn(told: &Told) -> usize {
     told.all().iter().filter(|line| *line == "stubborn runs").count()
-}
-
-/// Keeps `on_attach` at a gate.
-#[derive(Debug)]
-struct SlowToAttach(Gate);
-
-#[async_trait::async_trait]
-impl SessionHooks for SlowToAttach {
-    async fn on_attach(&self, _: &Session) {
-        self.0.pass().await;
-    }
 }
 
 /// Starts a worker that takes no turns, through faults of its own.
