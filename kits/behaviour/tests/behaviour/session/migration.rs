@@ -160,6 +160,7 @@ on_every_full_store! {
         keeper(&stage, "B", |options| options.orchestration_concurrency = 0).await;
         assert_eq!(takes_turn(&stage, "1", "chat").await, "B first 1, attempt 1");
         stage.has("told", "SessionMigrated", 1).await;
+        stage.has("told", "ExternalSubscribed", 2).await;
         stage.client.raise_event("told", "message", "").await.expect("raises");
         let output = stage.output("told").await.expect("completes");
         assert!(output.starts_with("A first 1, attempt 1; chat from A to B"), "{output}");

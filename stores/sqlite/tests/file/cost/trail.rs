@@ -85,7 +85,12 @@ async fn s20_a_claim_costs_the_same_however_long_the_trails_are() {
     let cost_behind = async |others: u64| {
         let (_folder, path) = place();
         let steps = Arc::new(AtomicU64::new(0));
-        let options = SqliteOptions { count_steps: Some(Arc::clone(&steps)), ..SqliteOptions::default() };
+        // A look for commits of other processes would be counted with the fetch that it meets.
+        let options = SqliteOptions {
+            count_steps: Some(Arc::clone(&steps)),
+            other_processes: None,
+            ..SqliteOptions::default()
+        };
         let store = open(&path, options).await;
         let others = i64::try_from(others).expect("a small number");
         raw(&path).execute(OTHERS, [others, 0]).expect("others have trails");

@@ -18,7 +18,12 @@ const LEASED: &str = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FR
 async fn cost_beside(leased: u32, commit: &TurnCommit) -> u64 {
     let (_folder, path) = place();
     let steps = Arc::new(AtomicU64::new(0));
-    let options = SqliteOptions { count_steps: Some(Arc::clone(&steps)), ..SqliteOptions::default() };
+    // A look for commits of other processes would be counted too.
+    let options = SqliteOptions {
+        count_steps: Some(Arc::clone(&steps)),
+        other_processes: None,
+        ..SqliteOptions::default()
+    };
     let store = open(&path, options).await;
     let fetch = async || {
         let fetched = store.fetch_turn(turn_request(LONG, Duration::ZERO)).await.expect("a fetch");
