@@ -29,10 +29,10 @@ const AHEAD: &str = "STEADFAST_TEST_CLOCK_AHEAD_MS";
 /// Bounds everything that is waited for.
 const LONG: Duration = Duration::from_secs(60);
 
-const LEASE: Duration = Duration::from_secs(1);
+const LEASE: Duration = Duration::from_secs(2);
 
 /// Longer than a lease, so that it must be renewed.
-const STEP: Duration = Duration::from_millis(1_500);
+const STEP: Duration = Duration::from_millis(2_500);
 
 const TIMER: Duration = Duration::from_millis(700);
 
