@@ -223,13 +223,6 @@ pub const CODE: &[Mutant] = &[
         replace: "let run = execution;",
     },
     Mutant {
-        name: "a_child_begins_for_a_former_life_of_its_parent",
-        clause: "G7",
-        file: "verbs/turn/commit.rs",
-        find: "if self.begins_for_former_life(key, parent, &starts)? {",
-        replace: "if false {",
-    },
-    Mutant {
         name: "a_sleep_of_the_machine_extends_no_lease",
         clause: "G2",
         file: "link/clock.rs",

@@ -39,21 +39,6 @@ pub const MUTANTS: &[Mutant] = &[
         replace: "let Some(lived) = self.lived else { return Loss::Counts };",
     },
     Mutant {
-        name: "a_claim_counts_from_the_answer",
-        clause: "G10",
-        file: "session/attach.rs",
-        find: "let proven_until = ask.sent.saturating_add(shared.plan.session_proof());",
-        replace: "let proven_until = now.saturating_add(shared.plan.session_proof());",
-    },
-    Mutant {
-        name: "a_late_claim_is_served",
-        clause: "G10",
-        file: "session/attach.rs",
-        find: "if proven_until <= now {",
-        replace: "let proven_until = proven_until.max(now.saturating_add(shared.plan.session_proof() / 2));\n\
-                  if proven_until <= now {",
-    },
-    Mutant {
         name: "sessions_are_not_renewed",
         clause: "D17",
         file: "session/renew.rs",
@@ -100,13 +85,6 @@ pub const MUTANTS: &[Mutant] = &[
         file: "activity/run.rs",
         find: "session.completed();",
         replace: "let _ = session;",
-    },
-    Mutant {
-        name: "a_late_answer_begins_an_activity",
-        clause: "G85",
-        file: "activity/run.rs",
-        find: "while !asked.proves_lease(plan) {",
-        replace: "while !asked.proves_lease(plan) && plan.work_lease.lasts.is_zero() {",
     },
     Mutant {
         name: "a_result_is_handed_in_once",

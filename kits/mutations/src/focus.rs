@@ -18,8 +18,6 @@ pub(crate) enum Focus {
     Alone,
     /// Only pauses, of more than a lease.
     Pauses,
-    /// The answers to fetches of work are late, and the process is paused meanwhile.
-    LateWork,
     /// The calls of workers take longer than the lease of a turn.
     Slows,
     /// Calls of this method fail.
@@ -106,11 +104,6 @@ impl Focus {
             Self::Dies(method) => planned(method, Disturbance::DiesBefore),
             Self::Pauses => Trouble::Freeze(worker, long),
             Self::Slows => Trouble::Slow(worker, Duration::from_secs(6), long),
-            Self::LateWork => {
-                let pause = Trouble::Freeze(worker, long.saturating_add(Duration::from_secs(15)));
-                also = Some(Happening { at: at.saturating_add(Duration::from_secs(14)), what: pause });
-                planned("fetch_work", Disturbance::Late(long))
-            }
             Self::Fails(method) => planned(method, fails),
             Self::Restarts => {
                 let before = at.saturating_sub(Duration::from_millis(100));
@@ -140,9 +133,6 @@ pub(crate) const FOCUSED: &[(&str, Focus)] = &[
     ("what_is_owed_is_forgotten", Focus::Fails("abandon")),
     ("a_delivery_that_was_outlived_is_not_excused", Focus::Pauses),
     ("every_lost_lease_counts", Focus::Pauses),
-    ("a_claim_counts_from_the_answer", Focus::LateWork),
-    ("a_late_claim_is_served", Focus::LateWork),
-    ("a_late_answer_begins_an_activity", Focus::LateWork),
     ("sessions_are_kept_at_the_end", Focus::Drains),
     ("a_process_that_stops_keeps_its_leases", Focus::Drains),
     ("a_process_that_is_not_registered_takes_session_work", Focus::Restarts),
@@ -174,8 +164,6 @@ pub(crate) const FOCUSED: &[(&str, Focus)] = &[
     ("a_takeover_keeps_the_epoch", Focus::Crowd),
     ("retention_goes_by_the_clock_of_the_worker", Focus::On(Theme::Retention)),
     ("the_life_of_a_parent_does_not_matter", Focus::On(Theme::Heirs)),
-    ("a_parent_that_is_about_to_start_gets_the_children_of_the_former", Focus::On(Theme::Heirs)),
-    ("a_child_begins_for_a_former_life_of_its_parent", Focus::On(Theme::Heirs)),
     ("a_dropped_fetch_releases_a_session_that_is_served", Focus::On(Theme::Drops)),
     ("a_sleep_of_the_machine_extends_no_lease", Focus::On(Theme::Clocks)),
     ("a_newcomer_goes_by_its_wall_clock", Focus::On(Theme::Clocks)),
@@ -211,8 +199,6 @@ pub(crate) const OBSERVED: &[&str] = &[
     "work_is_not_excused_after_the_next_fetch",
     "attempts_of_messages_are_not_counted",
     "the_life_of_a_parent_does_not_matter",
-    "a_parent_that_is_about_to_start_gets_the_children_of_the_former",
-    "a_child_begins_for_a_former_life_of_its_parent",
 ];
 
 /// Tells whether stories observe a mutant of the memory store.
