@@ -28,7 +28,7 @@ async fn travel(ctx: ActivityContext, city: String) -> Result<String, String> {
     println!(
         "{} to {city}, attempt {}",
         if doomed { "first process" } else { "second process" },
-        ctx.attempt()
+        ctx.delivery()
     );
     if doomed && city == "Paris" {
         // Runs neither destructors nor a shutdown, like a power failure.

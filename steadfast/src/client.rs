@@ -7,6 +7,6 @@ pub use steadfast_client::{
 pub use steadfast_store::{
     Cursor, Envelope, ExecutionState, InstancePage, InstanceQuery, InstanceState, ListedHandler,
     MAX_SESSION_TRAIL, Message, NeededHandler, Outbox, Owner, Queue, ReleaseReason, SessionChange,
-    SessionInfo, SessionTrailEntry, SetAside, Started, TurnState, WaitingStart, WorkPhase, WorkState,
+    SessionInfo, SessionTrailEntry, SetAside, Started, Tries, TurnState, WaitingStart, WorkPhase, WorkState,
     WorkerId, WorkerInfo, WorkerProcess, WorkerReport, WorkerSlots,
 };

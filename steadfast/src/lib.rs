@@ -40,9 +40,8 @@
 //!
 //! A completed step is never repeated, but an activity whose worker dies before its result is recorded runs
 //! again. An effect that must happen once goes to a service that accepts a key:
-//! [`ActivityContext::idempotency_key`] is the same for every run of one activity and differs for every other
-//! activity. Each try of a retry policy is an activity of its own: with retries, make the key in the
-//! orchestration and pass it in the input.
+//! [`ActivityContext::idempotency_key`] is the same for every delivery and every try of one call and differs
+//! for every other call.
 //!
 //! # Features
 //!
@@ -77,13 +76,14 @@ pub use runtime::{
     OrchestrationStatus, RuntimeOptions,
 };
 pub use steadfast_core::{
-    Action, AppErrorKind, BackoffStrategy, ConfigErrorKind, DurableFuture, Either2, Either3, ErrorDetails,
-    Event, EventKind, INITIAL_EVENT_ID, INITIAL_EXECUTION_ID, InvalidRetryPolicy, OrchestrationContext,
-    PoisonMessageType, Retry, RetryPolicy, SUB_ORCH_AUTO_PREFIX, ScheduleKind, Select2, Select3,
-    SessionConcurrency, SessionKey, SessionMigration, SessionOptions, SystemStats, TypedDequeue,
-    WithTagError, build_child_instance_id, is_auto_generated_sub_orch_id, is_session_lost,
+    Action, AppErrorKind, BackoffStrategy, CallFailure, CallTerms, ConfigErrorKind, DurableFuture, Either2,
+    Either3, ErrorDetails, Event, EventKind, Failure, FailureKind, INITIAL_EVENT_ID, INITIAL_EXECUTION_ID,
+    InvalidRetryPolicy, OrchestrationContext, PoisonMessageType, Policy, Retry, RetryPolicy,
+    SUB_ORCH_AUTO_PREFIX, ScheduleKind, Select2, Select3, SessionConcurrency, SessionKey, SessionMigration,
+    SessionOptions, SystemStats, TypedDequeue, WithTagError, build_child_instance_id,
+    is_auto_generated_sub_orch_id, is_session_lost,
 };
-pub use steadfast_runtime::{ActivityContext, CancelReason};
+pub use steadfast_runtime::{ActivityContext, ActivityError, CancelReason, MAX_ERROR_DATA_BYTES};
 
 /// The code blocks of the README, under test.
 #[cfg(all(doctest, feature = "postgres"))]
@@ -103,7 +103,8 @@ mod guide {
         "orchestrations" Orchestrations,
         "activities" Activities,
         "timers-and-events" TimersAndEvents,
-        "errors-and-retries" ErrorsAndRetries,
+        "errors" Errors,
+        "retries" Retries,
         "children" Children,
         "sessions" Sessions,
         "continue-as-new" ContinueAsNew,

@@ -32,8 +32,8 @@ pub mod management {
 /// An application does not need these names: they are for a crate that implements or wraps a store.
 pub mod store {
     pub use steadfast_store::{
-        Abandon, Appetite, Attempt, Claim, ClaimedSession, Cold, Committed, Envelope, Gauges, Held, History,
-        LeaseToken, ListedHandler, Message, NeededHandler, NewWork, NodeRegistration, NodeStart,
+        Abandon, Appetite, Attempt, Claim, ClaimedSession, Cold, Committed, EndedTry, Envelope, Gauges, Held,
+        History, LeaseToken, ListedHandler, Message, NeededHandler, NewWork, NodeRegistration, NodeStart,
         OldestWaiting, Outcome, Owner, Queue, Refusal, Refused, RenewSessions, RunId, SessionRef,
         SessionRequest, SessionScope, SessionsRenewed, SetAside, Store, TurnCommit, TurnLease, TurnRequest,
         WITHDRAWN_KNOWN_FOR, WORKER_KEPT_FOR, WORKER_LIVE_FOR, WaitFor, Waited, Warm, WorkLease, WorkRequest,

@@ -89,7 +89,7 @@ impl Sender<'_> {
 
     fn envelope(self, item: WorkItem) -> Envelope {
         let traceparent = self.traceparent.map(str::to_owned);
-        Envelope { message: Message { item, traceparent }, delay: None }
+        Envelope { message: Message { traceparent, ..item.into() }, delay: None }
     }
 }
 

@@ -19,6 +19,7 @@ pub use context::{OrchestrationContext, TypedDequeue};
 pub use replay::mismatch::{CallSite, LastMatch, Mismatch};
 pub use replay::open_operations::{OpenKind, OpenOperation, open_operations};
 pub use vocabulary::action::Action;
+pub use vocabulary::call::{CallFailure, CallTerms, Failure, FailureKind, unrecorded_key};
 pub use vocabulary::codec::{decode, decode_json, decode_named, encode, encode_json, encode_named};
 #[doc(hidden)]
 pub use vocabulary::compat::CompletionResult;
@@ -41,6 +42,7 @@ pub use vocabulary::limits::{
     MAX_KV_VALUE_BYTES, MAX_NAME_BYTES, MAX_PAYLOAD_BYTES, MAX_POLLS_PER_POINT, MAX_SESSION_ID_BYTES,
     MAX_SESSIONS_PER_ORCHESTRATION, MAX_TAG_NAME_BYTES, MAX_WORKER_TAGS, WARN_HISTORY_EVENTS,
 };
+pub use vocabulary::policy::Policy;
 pub use vocabulary::retry::{BackoffStrategy, InvalidRetryPolicy, Retry, RetryPolicy};
 pub use vocabulary::session::{
     CarriedSession, ENGINE_SESSION_PREFIX, SESSION_LOST, SessionConcurrency, SessionKey, SessionMigration,

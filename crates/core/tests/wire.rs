@@ -219,6 +219,28 @@ fn the_late_fields_of_an_event_are_written_after_its_kind() {
 }
 
 #[test]
+fn the_number_the_terms_and_the_failure_of_an_event_are_written_last() {
+    let policy = Policy::tries(3).timeout(std::time::Duration::from_secs(5));
+    let terms = CallTerms { key: s("order-1/00ab/Charge/1/0c"), policy: Some(policy), tried_before: 1 };
+    let failure =
+        Failure { kind: FailureKind::Timeout, data: Some(s("{\"code\":7}")), tries: 3, elapsed_ms: 9_000 };
+    let event = Event {
+        random: Some(171),
+        call: Some(Box::new(terms)),
+        failure: Some(Box::new(failure)),
+        ..event(EventKind::KeyValuesCleared)
+    };
+    assert_text(
+        &event,
+        "{\"event_id\":3,\"source_event_id\":null,\"instance_id\":\"order-1\",\"execution_id\":2,\
+         \"timestamp_ms\":1000,\"duroxide_version\":\"0.1.32\",\"type\":\"KeyValuesCleared\",\
+         \"random\":171,\"call\":{\"key\":\"order-1/00ab/Charge/1/0c\",\"policy\":{\"max\":3,\
+         \"first_ms\":1000,\"longest_ms\":60000,\"timeout_ms\":5000},\"tried_before\":1},\
+         \"failure\":{\"kind\":\"timeout\",\"data\":\"{\\\"code\\\":7}\",\"tries\":3,\"elapsed_ms\":9000}}",
+    );
+}
+
+#[test]
 fn an_event_without_its_version_is_refused_by_name() {
     let text = r#"{"event_id":1,"source_event_id":null,"instance_id":"a","execution_id":1,"timestamp_ms":0,
                    "type":"KeyValuesCleared"}"#;

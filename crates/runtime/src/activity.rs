@@ -2,20 +2,26 @@
 
 pub(crate) mod builtin;
 mod context;
+mod error;
 pub(crate) mod panic;
 mod rebuild;
 mod run;
 pub(crate) mod running;
+mod timeout;
+mod tries;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use steadfast_core::{ErrorDetails, PoisonMessageType, WorkItem};
-use steadfast_store::{LeaseToken, Outcome, ProviderError, ProviderErrorKind, WorkLease, WorkRequest};
+use steadfast_store::{
+    EndedTry, LeaseToken, Outcome, ProviderError, ProviderErrorKind, WorkLease, WorkRequest,
+};
 
 pub(crate) use context::{ActivityCancellation, ActivityInfo};
 pub use context::{ActivityContext, CancelReason};
+pub use error::{ActivityError, MAX_ERROR_DATA_BYTES};
 
 use crate::dispatch::backoff::Backoff;
 use crate::dispatch::held::LeasedRow;
@@ -71,9 +77,14 @@ impl Asked {
     /// Tells whether a lease of work that was asked for then cannot have ended yet. The monotonic clock
     /// stands still while the machine sleeps, and the store of another machine does not.
     fn proves_lease(self, plan: &Plan) -> bool {
+        self.elapsed(plan) < plan.work_proof()
+    }
+
+    /// Returns the time since then, with that for which the machine slept.
+    fn elapsed(self, plan: &Plan) -> Duration {
         let now = Self::now(plan);
         let slept = now.slept.saturating_sub(self.slept);
-        now.at.saturating_sub(self.at).saturating_add(slept) < plan.work_proof()
+        now.at.saturating_sub(self.at).saturating_add(slept)
     }
 }
 
@@ -192,14 +203,14 @@ impl Lane for Activities {
         let counted = CountedLease { token: &lease.token, row: &row, deliveries: lease.attempt, excused };
         if self.shared.abandons_miscounted(counted).await {
             // The next fetch is told the right count.
-        } else if lease.attempt > self.shared.plan.max_attempts {
+        } else if lease.attempt > self.most_deliveries(&lease) {
             self.poison(&lease, &scheduled).await;
         } else {
             match self.shared.activities.resolve_handler(&scheduled.name) {
                 Some((_, handler)) => {
                     let worker_id = self.shared.worker_id(slot.index);
-                    let run = ActivityRun::new(&self.shared, lease, scheduled, session, worker_id);
-                    run.run(handler, asked).await;
+                    let run = ActivityRun::new(&self.shared, lease, scheduled, session, worker_id, asked);
+                    run.run(handler).await;
                 }
                 None => self.unregistered(&lease, &scheduled, session.as_ref()).await,
             }
@@ -211,6 +222,17 @@ impl Lane for Activities {
 }
 
 impl Activities {
+    /// Returns how often work may be delivered until it is poison. A store that does not keep tries counts
+    /// each of them as a delivery, so there it may be delivered as often as its policy allows.
+    fn most_deliveries(&self, lease: &WorkLease) -> u32 {
+        let most = self.shared.plan.max_attempts;
+        let policy = lease.call.as_ref().and_then(|call| call.policy.as_ref());
+        match policy {
+            Some(policy) if !self.shared.store.keeps_tries() => most.max(policy.max().unwrap_or(u32::MAX)),
+            _ => most,
+        }
+    }
+
     /// Fails an activity that was delivered too often.
     async fn poison(&self, lease: &WorkLease, scheduled: &ScheduledActivity) {
         let details = ErrorDetails::Poison {
@@ -243,7 +265,8 @@ impl Activities {
                 }
             },
         );
-        if self.shared.record_outcome(&lease.token, outcome, &lost).await == Handed::Taken {
+        let word = Word::Finish(Box::new(outcome));
+        if self.shared.hand_in(&lease.token, word, &lost).await == Handed::Taken {
             self.shared.metrics().record_activity_poison();
         }
         drop(keeper);
@@ -284,7 +307,26 @@ impl Activities {
     }
 }
 
-/// What became of the outcome of an activity.
+/// What the holder of a lease has to tell the store at the end of its run.
+#[derive(Debug, Clone)]
+enum Word {
+    /// The outcome of the activity.
+    Finish(Box<Outcome>),
+    /// A try has failed, and another one follows.
+    EndTry(EndedTry),
+}
+
+impl Word {
+    /// The name of the call that tells it.
+    fn call(&self) -> &'static str {
+        match self {
+            Self::Finish(_) => "finish_work",
+            Self::EndTry(_) => "end_try",
+        }
+    }
+}
+
+/// What became of the word of a holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Handed {
     /// The store has taken it.
@@ -296,19 +338,23 @@ enum Handed {
 }
 
 impl RuntimeShared {
-    /// Hands in the outcome of an activity, and tries again for as long as the lease can be renewed (G39):
-    /// until the store takes the outcome, or says that the lease is lost, here or to the keeper, which then
-    /// cancels `lost`. A call that is not answered is made again: of two calls the store takes one.
-    async fn record_outcome(&self, token: &LeaseToken, outcome: Outcome, lost: &CancellationToken) -> Handed {
+    /// Hands in the outcome of an activity or of a try, and tries again for as long as the lease can be
+    /// renewed (G39): until the store takes the outcome, or says that the lease is lost, here or to the
+    /// keeper, which then cancels `lost`. A call that is not answered is made again: of two calls the store
+    /// takes one.
+    async fn hand_in(&self, token: &LeaseToken, word: Word, lost: &CancellationToken) -> Handed {
         let clock = &self.plan.clock;
         let began = clock.monotonic();
         let mut backoff = Backoff::new(self.seed);
         loop {
-            let error =
-                match in_time(self, "finish_work", self.store.finish_work(token, outcome.clone())).await {
-                    Ok(()) => return Handed::Taken,
-                    Err(error) => error,
-                };
+            let call = match word.clone() {
+                Word::Finish(outcome) => self.store.finish_work(token, *outcome),
+                Word::EndTry(ended) => self.store.end_try(token, ended),
+            };
+            let error = match in_time(self, word.call(), call).await {
+                Ok(()) => return Handed::Taken,
+                Err(error) => error,
+            };
             if error.kind == ProviderErrorKind::Withdrawn {
                 tracing::debug!(target: "steadfast::runtime", %error, "the activity was cancelled meanwhile");
                 return Handed::Withdrawn;

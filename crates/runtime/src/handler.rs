@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use steadfast_core::OrchestrationContext;
 
-use crate::ActivityContext;
+use crate::{ActivityContext, ActivityError};
 
 /// Runs the code of an orchestration.
 ///
@@ -26,6 +26,12 @@ pub trait ActivityHandler: Send + Sync {
     /// Runs the activity. After a crash it runs again, so make it repeatable, or use
     /// [`idempotency_key`](ActivityContext::idempotency_key).
     async fn invoke(&self, ctx: ActivityContext, input: String) -> Result<String, String>;
+
+    /// Runs the activity like [`invoke`](Self::invoke), and says of an error whether it is worth another try.
+    /// The runtime calls this method. By default every error is.
+    async fn try_invoke(&self, ctx: ActivityContext, input: String) -> Result<String, ActivityError> {
+        self.invoke(ctx, input).await.map_err(ActivityError::from)
+    }
 }
 
 /// Makes an [`OrchestrationHandler`] of an `async` function or closure.
@@ -57,5 +63,25 @@ where
 {
     async fn invoke(&self, ctx: ActivityContext, input: String) -> Result<String, String> {
         (self.0)(ctx, input).await
+    }
+}
+
+/// Makes an [`ActivityHandler`] of an `async` function or closure that says of its errors whether they are
+/// worth another try.
+pub(crate) struct FnActivityWithErrors<F>(pub(crate) F);
+
+#[async_trait]
+impl<F, Fut, E> ActivityHandler for FnActivityWithErrors<F>
+where
+    F: Fn(ActivityContext, String) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<String, E>> + Send + 'static,
+    E: Into<ActivityError> + 'static,
+{
+    async fn invoke(&self, ctx: ActivityContext, input: String) -> Result<String, String> {
+        self.try_invoke(ctx, input).await.map_err(|error| error.message().to_owned())
+    }
+
+    async fn try_invoke(&self, ctx: ActivityContext, input: String) -> Result<String, ActivityError> {
+        (self.0)(ctx, input).await.map_err(Into::into)
     }
 }

@@ -19,7 +19,7 @@ mod shutdown;
 mod turn;
 mod upkeep;
 
-pub use activity::{ActivityContext, CancelReason};
+pub use activity::{ActivityContext, ActivityError, CancelReason, MAX_ERROR_DATA_BYTES};
 pub use handler::{ActivityHandler, FnActivity, FnOrchestration, OrchestrationHandler};
 pub use observability::{LogFormat, ObservabilityConfig};
 pub use observe::{instrumented, observability};

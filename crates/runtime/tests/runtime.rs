@@ -314,14 +314,14 @@ async fn tags_find_their_worker() {
     let options =
         RuntimeOptions { worker_tag_filter: TagFilter::default_and(["gpu"]), ..RuntimeOptions::default() };
     let acts = activities().register("Tag", |ctx: ActivityContext, _| async move {
-        Ok(format!("{:?} {}", ctx.tag(), ctx.idempotency_key()))
+        Ok(format!("{:?} {}", ctx.tag(), ctx.activity_id()))
     });
     let flow = orchestrations().register("Tagged", |ctx: OrchestrationContext, _| async move {
         ctx.schedule_activity("Tag", "").with_tag("gpu").await
     });
     let world = World::with(acts, flow, options).await;
     world.start("a", "Tagged", "").await;
-    assert_eq!(world.output("a").await, Ok("Some(\"gpu\") a/1/2".to_owned()));
+    assert_eq!(world.output("a").await, Ok("Some(\"gpu\") 2".to_owned()));
     world.runtime.shutdown(None).await;
 }
 
@@ -343,8 +343,8 @@ async fn a_shutdown_gives_back_what_it_stops_and_lets_go_of_the_store() {
     runtime.shutdown(Some(0)).await;
     drop(client);
     assert_eq!(Arc::strong_count(&store), 1, "no task of the runtime holds the store");
-    let acts =
-        activities().register("Slow", |ctx: ActivityContext, _| async move { Ok(ctx.attempt().to_string()) });
+    let acts = activities()
+        .register("Slow", |ctx: ActivityContext, _| async move { Ok(ctx.counted_deliveries().to_string()) });
     let flow = orchestrations().register("Flow", |ctx: OrchestrationContext, _| async move {
         ctx.schedule_activity("Slow", "").await
     });
@@ -412,7 +412,7 @@ async fn activities_of_a_session_stay_with_their_runtime() {
 async fn a_full_worker_serves_its_sessions_one_after_the_other() {
     let acts = activities().register("Turn", |ctx: ActivityContext, _| async move {
         tokio::task::yield_now().await;
-        Ok(ctx.attempt().to_string())
+        Ok(ctx.counted_deliveries().to_string())
     });
     let flow = orchestrations().register("Chat", |ctx: OrchestrationContext, session: String| async move {
         let mut attempts = Vec::new();

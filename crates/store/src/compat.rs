@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use steadfast_core::{
-    DispatcherCapabilityFilter, Event, ExecutionMetadata, ScheduledActivityIdentifier, SystemStats,
-    TagFilter, WorkItem,
+    CallTerms, DispatcherCapabilityFilter, Event, ExecutionMetadata, ScheduledActivityIdentifier,
+    SystemStats, TagFilter, WorkItem,
 };
 
 use crate::{
-    Abandon, Appetite, Attempt, Cold, Envelope, History, LeaseToken, OrchestrationItem, Outcome, Owner,
-    Provider, ProviderAdmin, ProviderError, ProviderErrorKind, RenewSessions, SessionFetchConfig,
+    Abandon, Appetite, Attempt, Cold, Envelope, History, LeaseToken, NewWork, OrchestrationItem, Outcome,
+    Owner, Provider, ProviderAdmin, ProviderError, ProviderErrorKind, RenewSessions, SessionFetchConfig,
     SessionRequest, SessionScope, Store, TRAIL_KEPT_FOR, TurnCommit, TurnLease, TurnRequest, WorkRequest,
 };
 
@@ -63,10 +63,15 @@ impl<S: Store> Provider for S {
         metadata: ExecutionMetadata,
         cancelled_activities: Vec<ScheduledActivityIdentifier>,
     ) -> Result<(), ProviderError> {
+        // The terms of a call are beside its work here, and the compatible form has them in its event only.
+        let work = worker_items
+            .into_iter()
+            .map(|item| NewWork { call: terms_of(&item, &history_delta), ..item.into() });
+        let work = work.collect();
         let commit = TurnCommit {
             execution_id,
             events: history_delta,
-            work: worker_items.into_iter().map(Into::into).collect(),
+            work,
             messages: orchestrator_items.into_iter().map(Into::into).collect(),
             metadata,
             cancelled: cancelled_activities,
@@ -258,4 +263,10 @@ fn compatible_item(lease: TurnLease) -> (OrchestrationItem, String, u32) {
 fn abandon(delay: Option<Duration>, ignore_attempt: bool) -> Abandon {
     let attempt = if ignore_attempt { Attempt::Uncounted } else { Attempt::Counts };
     Abandon { retry_after: delay, attempt }
+}
+
+/// Returns the terms of the call that an activity belongs to, from the event that schedules it.
+fn terms_of(item: &WorkItem, events: &[Event]) -> Option<Box<CallTerms>> {
+    let WorkItem::ActivityExecute { id, .. } = item else { return None };
+    events.iter().find(|event| event.event_id == *id)?.call.clone()
 }

@@ -15,6 +15,7 @@ pub enum StoreCall<'a> {
     Renew(&'a crate::LeaseToken),
     /// Carries the token, as [`Renew`](Self::Renew) does.
     Abandon(&'a crate::LeaseToken),
+    EndTry,
     Excuse,
     Refuse,
     ReportWorker,
@@ -60,6 +61,7 @@ impl StoreCall<'_> {
             Self::FinishWork => "finish_work",
             Self::Renew(_) => "renew",
             Self::Abandon(_) => "abandon",
+            Self::EndTry => "end_try",
             Self::Excuse => "excuse",
             Self::Refuse => "refuse",
             Self::ReportWorker => "report_worker",
@@ -101,8 +103,8 @@ impl StoreCall<'_> {
 /// `inner` names the field with the store that is decorated, an `Arc<dyn Store>`. `around` names a method of
 /// the decorator that is given the [`StoreCall`] and the future of the call on the inner store. The future
 /// does nothing until it is awaited: a decorator that does not await it suppresses the call. The methods that
-/// are not asynchronous (`name`, `version`, `admin`, `supports_owned_sessions`) answer what the inner store
-/// answers.
+/// are not asynchronous (`name`, `version`, `admin`, `supports_owned_sessions`, `keeps_tries`) answer what
+/// the inner store answers.
 ///
 /// ```
 /// use std::future::Future;
@@ -151,6 +153,7 @@ macro_rules! forward_store {
             FinishWork finish_work(lease: &$crate::LeaseToken, outcome: $crate::Outcome) -> ();
             Renew(lease) renew(lease: &$crate::LeaseToken, extend_for: ::std::time::Duration) -> ();
             Abandon(lease) abandon(lease: &$crate::LeaseToken, how: $crate::Abandon) -> ();
+            EndTry end_try(lease: &$crate::LeaseToken, ended: $crate::EndedTry) -> ();
             Excuse excuse(lease: &$crate::LeaseToken) -> bool;
             Refuse refuse(lease: &$crate::LeaseToken, refusal: $crate::Refusal) -> $crate::Refused;
             ReportWorker report_worker(report: &$crate::WorkerReport) -> ();
@@ -214,6 +217,10 @@ macro_rules! forward_store {
 
             fn supports_owned_sessions(&self) -> bool {
                 $crate::Store::supports_owned_sessions(&*self.$inner)
+            }
+
+            fn keeps_tries(&self) -> bool {
+                $crate::Store::keeps_tries(&*self.$inner)
             }
 
             $(async fn $method(&self $(, $argument: $type)*) -> Result<$answer, $crate::ProviderError> {

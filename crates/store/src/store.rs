@@ -7,12 +7,12 @@ use async_trait::async_trait;
 use steadfast_core::{Event, SessionKey, SystemStats};
 
 use crate::{
-    Abandon, Committed, DeleteInstanceResult, Envelope, Gauges, InstancePage, InstanceQuery, InstanceState,
-    LeaseToken, NewWork, NodeRegistration, NodeStart, OldestWaiting, Outcome, Owner, ProviderAdmin,
-    ProviderError, ProviderErrorKind, Refusal, Refused, ReleaseReason, RenewSessions, SessionInfo,
-    SessionRef, SessionTrailEntry, SessionsRenewed, SetAside, Started, TurnCommit, TurnLease, TurnRequest,
-    TurnState, WaitFor, Waited, WaitingStart, WorkLease, WorkRequest, WorkState, WorkerId, WorkerInfo,
-    WorkerReport,
+    Abandon, Attempt, Committed, DeleteInstanceResult, EndedTry, Envelope, Gauges, InstancePage,
+    InstanceQuery, InstanceState, LeaseToken, NewWork, NodeRegistration, NodeStart, OldestWaiting, Outcome,
+    Owner, ProviderAdmin, ProviderError, ProviderErrorKind, Refusal, Refused, ReleaseReason, RenewSessions,
+    SessionInfo, SessionRef, SessionTrailEntry, SessionsRenewed, SetAside, Started, TurnCommit, TurnLease,
+    TurnRequest, TurnState, WaitFor, Waited, WaitingStart, WorkLease, WorkRequest, WorkState, WorkerId,
+    WorkerInfo, WorkerReport,
 };
 
 /// Keeps histories, queues, leases, sessions and key-value state.
@@ -63,6 +63,22 @@ pub trait Store: Send + Sync + 'static {
 
     /// Abandons a lease, so that the instance or the activity can be fetched again (S4, S6).
     async fn abandon(&self, lease: &LeaseToken, how: Abandon) -> Result<(), ProviderError>;
+
+    /// Ends a try of an activity that is to be tried again: the lease ends, the error is kept with the
+    /// activity, and the activity can be fetched again when `retry_after` has passed (S4, S22). The count
+    /// that finds poison begins anew, and no delivery of a try that has ended can be excused.
+    ///
+    /// The default knows no tries: it abandons the lease, and the delivery counts.
+    async fn end_try(&self, lease: &LeaseToken, ended: EndedTry) -> Result<(), ProviderError> {
+        let how = Abandon { retry_after: Some(ended.retry_after), attempt: Attempt::Counts };
+        self.abandon(lease, how).await
+    }
+
+    /// Tells whether the store keeps the terms and the tries of calls (S22). If not, the default, deliveries
+    /// count as tries.
+    fn keeps_tries(&self) -> bool {
+        false
+    }
 
     /// Takes the delivery of a lease that has expired off the count again, and does nothing else: the process
     /// of the holder did not die, it was paused, or the store was away (S5). Works once for a token, as long

@@ -26,8 +26,8 @@ pub use turn::{
     TurnCommit, TurnLease, TurnRequest, Warm,
 };
 pub use work::{
-    Claim, ClaimedSession, NodeRegistration, NodeStart, Outcome, Owner, SessionFetchConfig, SessionRequest,
-    SessionScope, WorkLease, WorkRequest,
+    Claim, ClaimedSession, EndedTry, NodeRegistration, NodeStart, Outcome, Owner, SessionFetchConfig,
+    SessionRequest, SessionScope, Tries, WorkLease, WorkRequest,
 };
 pub use worker::{
     Gauges, ListedHandler, NeededHandler, Refusal, Refused, WORKER_KEPT_FOR, WORKER_LIVE_FOR, WorkerId,

@@ -28,12 +28,12 @@ use async_trait::async_trait;
 use steadfast_clock::{Clock, MachineTime};
 use steadfast_core::{Event, SessionKey, SystemStats};
 use steadfast_store::{
-    Abandon, Attempt, Claim, ClaimedSession, Committed, DeleteInstanceResult, Envelope, Gauges, InstancePage,
-    InstanceQuery, InstanceState, LeaseToken, MAX_PAGE, NewWork, NodeRegistration, NodeStart, OldestWaiting,
-    Outcome, Owner, ProviderAdmin, ProviderError, ProviderErrorKind, Refusal, Refused, ReleaseReason,
-    RenewSessions, SessionInfo, SessionRef, SessionTrailEntry, SessionsRenewed, SetAside, Started, Store,
-    TurnCommit, TurnLease, TurnRequest, TurnState, WaitFor, Waited, WaitingStart, WorkLease, WorkRequest,
-    WorkState, WorkerId, WorkerInfo, WorkerReport,
+    Abandon, Attempt, Claim, ClaimedSession, Committed, DeleteInstanceResult, EndedTry, Envelope, Gauges,
+    InstancePage, InstanceQuery, InstanceState, LeaseToken, MAX_PAGE, NewWork, NodeRegistration, NodeStart,
+    OldestWaiting, Outcome, Owner, ProviderAdmin, ProviderError, ProviderErrorKind, Refusal, Refused,
+    ReleaseReason, RenewSessions, SessionInfo, SessionRef, SessionTrailEntry, SessionsRenewed, SetAside,
+    Started, Store, TurnCommit, TurnLease, TurnRequest, TurnState, WaitFor, Waited, WaitingStart, WorkLease,
+    WorkRequest, WorkState, WorkerId, WorkerInfo, WorkerReport,
 };
 
 use crate::{Evidence, Fact, Records, Told, Violation};
@@ -499,6 +499,23 @@ impl Store for WatchedStore {
                 work.lost(lease, error.kind == ProviderErrorKind::Withdrawn, now, found);
             }
             (LeaseToken::Turn(_) | LeaseToken::Work(_), Err(_)) => {}
+        });
+        answer
+    }
+
+    fn keeps_tries(&self) -> bool {
+        self.inner.keeps_tries()
+    }
+
+    async fn end_try(&self, lease: &LeaseToken, ended: EndedTry) -> Result<(), ProviderError> {
+        let delay = ended.retry_after;
+        let answer = self.change(self.inner.end_try(lease, ended)).await;
+        self.see(|Shadow { work, found, .. }, now| match &answer {
+            Ok(()) => work.ended_try(lease, delay, now, found),
+            Err(error) if error.is_lease_lost() => {
+                work.lost(lease, error.kind == ProviderErrorKind::Withdrawn, now, found)
+            }
+            Err(_) => {}
         });
         answer
     }

@@ -97,7 +97,7 @@ pub const MUTANTS: &[Mutant] = &[
         name: "two_deliveries_are_poison_for_an_activity",
         clause: "I12",
         file: "activity.rs",
-        find: "lease.attempt > self.shared.plan.max_attempts",
+        find: "lease.attempt > self.most_deliveries(&lease)",
         replace: "lease.attempt > 1",
     },
     Mutant {
@@ -188,8 +188,9 @@ pub const MUTANTS: &[Mutant] = &[
         name: "messages_of_a_turn_arrive_in_reverse",
         clause: "I5",
         file: "turn/triage.rs",
-        find: "for (place, Message { item, traceparent }) in messages.into_iter().enumerate() {",
-        replace: "for (place, Message { item, traceparent }) in messages.into_iter().enumerate().rev() {",
+        find: "for (place, Message { item, traceparent, failure }) in messages.into_iter().enumerate() {",
+        replace: "for (place, Message { item, traceparent, failure }) in \
+                  messages.into_iter().enumerate().rev() {",
     },
     Mutant {
         name: "a_refused_activity_counts",
@@ -227,8 +228,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "a_turn_reads_the_time_of_the_process",
         clause: "I8",
         file: "turn/step.rs",
-        find: "let turn = execution.turn(self.now_ms, arrivals);",
-        replace: "let turn = execution.turn(self.shared.plan.clock.now_ms(), arrivals);",
+        find: "let turn = execution.turn_of(self.now_ms, arrivals);",
+        replace: "let turn = execution.turn_of(self.shared.plan.clock.now_ms(), arrivals);",
     },
     Mutant {
         name: "a_process_that_stops_keeps_its_leases",

@@ -51,6 +51,7 @@ pub(crate) const ALL: &[&[Case]] = &[
     turn::traceparent::CASES,
     work::CASES,
     work::withdrawn::CASES,
+    work::tries::CASES,
     excuse::CASES,
     worker::row::CASES,
     worker::refuse::CASES,

@@ -27,13 +27,14 @@ pub enum Clause {
     S19,
     S20,
     S21,
+    S22,
     /// What the compatible API and its management interface promise beyond the clauses.
     Api,
 }
 
 impl Clause {
     /// Lists all clauses in order.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::S1,
         Self::S2,
         Self::S3,
@@ -55,6 +56,7 @@ impl Clause {
         Self::S19,
         Self::S20,
         Self::S21,
+        Self::S22,
         Self::Api,
     ];
 
@@ -82,6 +84,7 @@ impl Clause {
             Self::S19 => "Acknowledged",
             Self::S20 => "Bounded cost",
             Self::S21 => "Routes",
+            Self::S22 => "Tries",
             Self::Api => "Compatible API",
         }
     }

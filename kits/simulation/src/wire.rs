@@ -516,6 +516,7 @@ fn writes(call: StoreCall<'_>) -> bool {
         | StoreCall::FinishWork
         | StoreCall::Renew(_)
         | StoreCall::Abandon(_)
+        | StoreCall::EndTry
         | StoreCall::Excuse
         | StoreCall::Refuse
         | StoreCall::ReportWorker

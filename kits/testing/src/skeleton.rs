@@ -238,7 +238,7 @@ fn commit_of(turn: Turn, execution_id: u64) -> TurnCommit {
         work: effects
             .work
             .into_iter()
-            .map(|work| NewWork { item: work.item, session: work.session, traceparent: None })
+            .map(|work| NewWork { session: work.session, call: work.call, ..work.item.into() })
             .collect(),
         messages: effects
             .messages

@@ -122,6 +122,9 @@ impl WorkRow {
             tag: self.tag.clone(),
             session: self.session.clone(),
             attempts: self.attempts,
+            deliveries: self.deliveries,
+            call: self.call.clone(),
+            tries: self.tries.clone(),
             phase,
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use steadfast_core::{ScheduledActivityIdentifier, WorkItem};
 use steadfast_store::rules::{check_message, check_start, is_start};
-use steadfast_store::{Envelope, Message, NewWork, ProviderError, Started};
+use steadfast_store::{Envelope, Message, NewWork, ProviderError, Started, Tries};
 
 use crate::millis;
 use crate::state::{MessageRow, State, Stored, WorkRow};
@@ -48,6 +48,7 @@ impl State {
             starts: is_start(&message.item),
             item: Stored::Readable(message.item),
             traceparent: message.traceparent,
+            failure: message.failure,
             life,
             due_ms,
             visible_at_ms: due_ms,
@@ -76,8 +77,11 @@ impl State {
             session,
             tag,
             traceparent: work.traceparent,
+            call: work.call,
             visible_at_ms: now,
             attempts: 0,
+            deliveries: 0,
+            tries: Tries::default(),
             lock: None,
             expired: Vec::new(),
             route: None,

@@ -231,7 +231,8 @@ impl State {
     /// given the work because it lacks the handler.
     fn is_untaken(&self, key: &SessionKey, request: &RenewSessions, now: u64) -> bool {
         let patience = millis(request.untaken_after);
-        let waits = self.work.values().filter(|row| row.session.as_ref() == Some(key)).any(|row| {
+        let own = self.work.iter().filter(|(_, row)| row.session.as_ref() == Some(key));
+        let waits = own.filter(|(place, row)| self.is_its_turn(**place, row, now)).any(|(_, row)| {
             let refused = request.appetite == Appetite::Full
                 || !request.tags.matches(row.tag.as_deref())
                 || !self.may_take_work(request.worker.as_ref(), row, now);

@@ -22,8 +22,8 @@ pub(crate) struct Aside {
 
 #[derive(Debug)]
 enum AsideRow {
-    Message(MessageRow),
-    Work(WorkRow),
+    Message(Box<MessageRow>),
+    Work(Box<WorkRow>),
 }
 
 impl State {
@@ -45,7 +45,7 @@ impl State {
             if row.attempts < MAX_UNREADABLE_ATTEMPTS {
                 self.messages.insert(place, row);
             } else {
-                self.put_aside(AsideRow::Message(row), now);
+                self.put_aside(AsideRow::Message(Box::new(row)), now);
             }
         }
     }
@@ -65,7 +65,7 @@ impl State {
             if row.attempts < MAX_UNREADABLE_ATTEMPTS {
                 self.work.insert(place, row);
             } else {
-                self.put_aside(AsideRow::Work(row), now);
+                self.put_aside(AsideRow::Work(Box::new(row)), now);
             }
         }
     }
@@ -99,13 +99,19 @@ impl State {
                     attempts: 0,
                     token: None,
                     expired: Vec::new(),
-                    ..row
+                    ..*row
                 };
                 self.messages.insert(place, row);
             }
             AsideRow::Work(row) => {
-                let row =
-                    WorkRow { item, visible_at_ms: now, attempts: 0, lock: None, expired: Vec::new(), ..row };
+                let row = WorkRow {
+                    item,
+                    visible_at_ms: now,
+                    attempts: 0,
+                    lock: None,
+                    expired: Vec::new(),
+                    ..*row
+                };
                 self.work.insert(place, row);
             }
         }

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use steadfast_core::{Event, ScheduledActivityIdentifier, SessionKey, WorkItem};
-use steadfast_store::{NeededHandler, RunId, WorkerId};
+use steadfast_core::{CallTerms, Event, Failure, ScheduledActivityIdentifier, SessionKey, WorkItem};
+use steadfast_store::{NeededHandler, RunId, Tries, WorkerId};
 
 use crate::execution::ExecutionRow;
 use crate::instance::InstanceRow;
@@ -63,6 +63,8 @@ pub(crate) struct MessageRow {
     /// Whether it is a start or a continue-as-new: known even if `item` cannot be read.
     pub(crate) starts: bool,
     pub(crate) traceparent: Option<String>,
+    /// How an activity failed, beside its error.
+    pub(crate) failure: Option<Box<Failure>>,
     /// The life of the parent that started the child, or that the child answers; `None` if no turn sent the
     /// message, or if it needs none.
     pub(crate) life: Option<u64>,
@@ -91,8 +93,14 @@ pub(crate) struct WorkRow {
     pub(crate) session: Option<SessionKey>,
     pub(crate) tag: Option<String>,
     pub(crate) traceparent: Option<String>,
+    /// The key and the policy of the call (S22).
+    pub(crate) call: Option<Box<CallTerms>>,
     pub(crate) visible_at_ms: u64,
+    /// How many deliveries count since the last try ended.
     pub(crate) attempts: u32,
+    /// How often the activity was leased.
+    pub(crate) deliveries: u32,
+    pub(crate) tries: Tries,
     pub(crate) lock: Option<WorkLock>,
     /// The tokens of expired leases of this activity, whose delivery is still counted (S5).
     pub(crate) expired: Vec<String>,

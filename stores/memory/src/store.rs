@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use steadfast_core::{Event, SessionKey, SystemStats, TagFilter};
-use steadfast_store::rules::{InstanceWait, check_work};
+use steadfast_store::rules::{InstanceWait, check_work, no_such_lease};
 use steadfast_store::{
-    Abandon, Committed, DeleteInstanceResult, Envelope, Gauges, InstancePage, InstanceQuery, InstanceState,
-    LeaseToken, MAX_PAGE, NewWork, NodeRegistration, NodeStart, OldestWaiting, Outcome, Owner, ProviderAdmin,
-    ProviderError, Refusal, Refused, ReleaseReason, RenewSessions, SessionInfo, SessionRef,
+    Abandon, Committed, DeleteInstanceResult, EndedTry, Envelope, Gauges, InstancePage, InstanceQuery,
+    InstanceState, LeaseToken, MAX_PAGE, NewWork, NodeRegistration, NodeStart, OldestWaiting, Outcome, Owner,
+    ProviderAdmin, ProviderError, Refusal, Refused, ReleaseReason, RenewSessions, SessionInfo, SessionRef,
     SessionTrailEntry, SessionsRenewed, SetAside, Started, Store, TurnCommit, TurnLease, TurnRequest,
     TurnState, WaitFor, Waited, WaitingStart, WorkLease, WorkRequest, WorkState, WorkerId, WorkerInfo,
     WorkerReport,
@@ -67,6 +67,17 @@ impl Store for MemoryStore {
         self.change(|state, now| match lease {
             LeaseToken::Turn(token) => state.abandon_turn(token, how, now),
             LeaseToken::Work(token) => state.abandon_work(token, how, now),
+        })
+    }
+
+    fn keeps_tries(&self) -> bool {
+        true
+    }
+
+    async fn end_try(&self, lease: &LeaseToken, ended: EndedTry) -> Result<(), ProviderError> {
+        self.change(|state, now| match lease {
+            LeaseToken::Turn(token) => Err(no_such_lease("end_try", token)),
+            LeaseToken::Work(token) => state.end_try(token, ended, now),
         })
     }
 

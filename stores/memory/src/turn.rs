@@ -167,7 +167,8 @@ impl State {
             if row.starts && is_rival(own, row.life) {
                 stamped.rival_starts.push(stamped.messages.len());
             }
-            stamped.messages.push(Message { item: item.clone(), traceparent: row.traceparent.clone() });
+            let (traceparent, failure) = (row.traceparent.clone(), row.failure.clone());
+            stamped.messages.push(Message { item: item.clone(), traceparent, failure });
         }
         stamped
     }

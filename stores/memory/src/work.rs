@@ -5,7 +5,7 @@ use std::time::Duration;
 use steadfast_core::{SessionConcurrency, TagFilter};
 use steadfast_store::rules::{UNKNOWN, check_completion, ended_work_lease, no_such_lease, withdrawn_work};
 use steadfast_store::{
-    Abandon, Attempt, ClaimedSession, LeaseToken, Outcome, ProviderError, WorkLease, WorkRequest,
+    Abandon, Attempt, ClaimedSession, EndedTry, LeaseToken, Outcome, ProviderError, WorkLease, WorkRequest,
 };
 
 use crate::message::after;
@@ -84,8 +84,11 @@ impl State {
         let (worker, epoch) = (request.worker_id.clone(), session.as_ref().map(|session| session.epoch));
         row.lock = Some(WorkLock { lock, worker, epoch, is_settled: false });
         row.attempts += 1;
+        row.deliveries = row.deliveries.saturating_add(1);
+        row.tries.first_fetched_ms.get_or_insert(now);
         row.is_refused = false;
         let (item, attempt, traceparent) = (item.clone(), row.attempts, row.traceparent.clone());
+        let (delivery, call, tries) = (row.deliveries, row.call.clone(), row.tries.clone());
         let scheduler = self.instances.get(item.instance());
         let unknown = || UNKNOWN.to_owned();
         Some(WorkLease {
@@ -94,6 +97,9 @@ impl State {
             orchestration_version: scheduler.map_or_else(unknown, |row| row.version.clone()),
             item,
             attempt,
+            delivery,
+            call,
+            tries,
             traceparent,
             session,
             waiting_since_ms: Some(waiting_since),
@@ -135,17 +141,28 @@ impl State {
     pub(crate) fn abandon_work(&mut self, token: &str, how: Abandon, now: u64) -> Result<(), ProviderError> {
         let place = self.leased_work("abandon", token, now)?;
         if let Some(row) = self.work.get_mut(&place) {
-            if let Some(held) = &mut row.lock {
-                // The row keeps the ended lease: the activity can be leased since the end of it.
-                held.lock.until_ms = now;
-                held.is_settled = true;
-            }
+            row.end_lease(now);
             if how.attempt == Attempt::Uncounted {
                 row.attempts = row.attempts.saturating_sub(1);
             }
             if let Some(delay) = how.retry_after {
                 row.visible_at_ms = after(now, Some(delay));
             }
+        }
+        Ok(())
+    }
+
+    /// Ends a try that failed: its activity is tried again after a delay (S22).
+    pub(crate) fn end_try(&mut self, token: &str, ended: EndedTry, now: u64) -> Result<(), ProviderError> {
+        let place = self.leased_work("end_try", token, now)?;
+        self.touch_session(place, now);
+        if let Some(row) = self.work.get_mut(&place) {
+            row.end_lease(now);
+            row.tries.ended = row.tries.ended.saturating_add(1);
+            row.tries.last_error = Some(ended.error);
+            row.attempts = 0;
+            row.expired.clear();
+            row.visible_at_ms = after(now, Some(ended.retry_after));
         }
         Ok(())
     }
@@ -171,6 +188,17 @@ impl State {
             && held.epoch == Some(session.epoch)
         {
             session.last_activity_at_ms = now;
+        }
+    }
+}
+
+impl WorkRow {
+    /// Ends the lease by a call of its holder.
+    fn end_lease(&mut self, now: u64) {
+        if let Some(held) = &mut self.lock {
+            // The row keeps the ended lease: the activity can be leased since the end of it.
+            held.lock.until_ms = now;
+            held.is_settled = true;
         }
     }
 }

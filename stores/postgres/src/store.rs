@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use steadfast_core::{Event, SessionKey, SystemStats, TagFilter};
+use steadfast_store::rules::no_such_lease;
 use steadfast_store::{
-    Abandon, Committed, DeleteInstanceResult, Envelope, Gauges, InstancePage, InstanceQuery, InstanceState,
-    InstanceWait, Interest, LeaseToken, NewWork, NodeRegistration, NodeStart, OldestWaiting, Outcome, Owner,
-    ProviderAdmin, ProviderError, Refusal, Refused, ReleaseReason, RenewSessions, SessionInfo, SessionRef,
-    SessionTrailEntry, SessionsRenewed, SetAside, Started, Store, TurnCommit, TurnLease, TurnRequest,
-    TurnState, WaitFor, Waited, WaitingStart, WorkLease, WorkRequest, WorkState, WorkerId, WorkerInfo,
-    WorkerReport,
+    Abandon, Committed, DeleteInstanceResult, EndedTry, Envelope, Gauges, InstancePage, InstanceQuery,
+    InstanceState, InstanceWait, Interest, LeaseToken, NewWork, NodeRegistration, NodeStart, OldestWaiting,
+    Outcome, Owner, ProviderAdmin, ProviderError, Refusal, Refused, ReleaseReason, RenewSessions,
+    SessionInfo, SessionRef, SessionTrailEntry, SessionsRenewed, SetAside, Started, Store, TurnCommit,
+    TurnLease, TurnRequest, TurnState, WaitFor, Waited, WaitingStart, WorkLease, WorkRequest, WorkState,
+    WorkerId, WorkerInfo, WorkerReport,
 };
 
 use crate::merge::calls::{LeaseAbandon, LeaseRenewal};
@@ -22,6 +23,7 @@ use crate::verbs::turn::TurnFetch;
 use crate::verbs::turn::commit::PreparedCommit;
 use crate::verbs::work::WorkFetch;
 use crate::verbs::work::finish::WorkEnd;
+use crate::verbs::work::tries::TryEnd;
 
 #[async_trait]
 impl Store for PostgresProvider {
@@ -94,6 +96,17 @@ impl Store for PostgresProvider {
         match lease {
             LeaseToken::Turn(_) => self.merged.turn_abandons.ask(abandon).await,
             LeaseToken::Work(_) => self.merged.work_abandons.ask(abandon).await,
+        }
+    }
+
+    fn keeps_tries(&self) -> bool {
+        true
+    }
+
+    async fn end_try(&self, lease: &LeaseToken, ended: EndedTry) -> Result<(), ProviderError> {
+        match lease {
+            LeaseToken::Turn(token) => Err(no_such_lease("end_try", token)),
+            LeaseToken::Work(token) => self.merged.tries.ask(TryEnd::new(token, ended)).await,
         }
     }
 

@@ -12,12 +12,12 @@ use steadfast_store::rules::{
     started_by, to_json, unreadable_history,
 };
 use steadfast_store::{
-    Abandon, Committed, DeleteInstanceResult, Envelope, Gauges, History, InstancePage, InstanceQuery,
-    InstanceState, Interest, LeaseToken, NewWork, NodeRegistration, NodeStart, OldestWaiting, Outcome, Owner,
-    ProviderAdmin, ProviderError, Refusal, Refused, ReleaseReason, RenewSessions, SessionInfo, SessionRef,
-    SessionTrailEntry, SessionsRenewed, SetAside, Started, Store, TurnCommit, TurnLease, TurnRequest,
-    TurnState, WaitFor, Waited, Waiters, WaitingStart, WorkLease, WorkRequest, WorkState, WorkerId,
-    WorkerInfo, WorkerReport,
+    Abandon, Committed, DeleteInstanceResult, EndedTry, Envelope, Gauges, History, InstancePage,
+    InstanceQuery, InstanceState, Interest, LeaseToken, NewWork, NodeRegistration, NodeStart, OldestWaiting,
+    Outcome, Owner, ProviderAdmin, ProviderError, Refusal, Refused, ReleaseReason, RenewSessions,
+    SessionInfo, SessionRef, SessionTrailEntry, SessionsRenewed, SetAside, Started, Store, TurnCommit,
+    TurnLease, TurnRequest, TurnState, WaitFor, Waited, Waiters, WaitingStart, WorkLease, WorkRequest,
+    WorkState, WorkerId, WorkerInfo, WorkerReport,
 };
 
 use crate::link::clock::FileClock;
@@ -32,7 +32,7 @@ use crate::merge::alarm::Alarms;
 use crate::merge::writer::{OpenFile, Wakes, Writer};
 use crate::schema::migrate::migrate;
 use crate::verbs::admin::retention::RetentionCursor;
-use crate::verbs::message::NewMessage;
+use crate::verbs::message::{NewMessage, WorkTexts};
 use crate::verbs::torn::mend::Mends;
 use crate::verbs::turn::LeasedTurn;
 use crate::verbs::turn::commit::PreparedCommit;
@@ -309,6 +309,15 @@ impl Store for SqliteProvider {
         self.write_past_torn("abandon", abandon).await
     }
 
+    fn keeps_tries(&self) -> bool {
+        true
+    }
+
+    async fn end_try(&self, lease: &LeaseToken, ended: EndedTry) -> Result<(), ProviderError> {
+        let ended = Arc::new((lease.clone(), ended));
+        self.write_past_torn("end_try", move |db| db.end_try(&ended.0, &ended.1)).await
+    }
+
     async fn excuse(&self, lease: &LeaseToken) -> Result<bool, ProviderError> {
         let lease = lease.clone();
         self.write_past_torn("excuse", move |db| db.excuse(&lease)).await
@@ -406,7 +415,7 @@ impl Store for SqliteProvider {
 
     async fn enqueue_work(&self, work: NewWork) -> Result<(), ProviderError> {
         check_work("enqueue_work", &work.item)?;
-        let queued = Arc::new((to_json("enqueue_work", &work.item)?, work));
+        let queued = Arc::new((WorkTexts::of("enqueue_work", &work)?, work));
         self.write_past_torn("enqueue_work", move |db| db.insert_work(&queued.1, &queued.0)).await
     }
 
@@ -568,6 +577,9 @@ fn work_lease(leased: LeasedWork) -> WorkLease {
         token: LeaseToken::Work(leased.token),
         item: leased.item,
         attempt: leased.attempt,
+        delivery: leased.delivery,
+        call: leased.call,
+        tries: leased.tries,
         orchestration,
         orchestration_version,
         traceparent: leased.traceparent,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use steadfast_core::SessionKey;
+use steadfast_core::{Policy, SessionKey};
 use steadfast_store::{
     ExecutionState, InstanceState, SessionInfo, TurnState, WaitingStart, WorkPhase, WorkState,
 };
@@ -152,11 +152,14 @@ fn place_text(f: &mut fmt::Formatter<'_>, place: &Place, tag: Option<&str>, now:
         }
         Place::Queued(work) => work,
     };
-    let deliveries = counted(u64::from(work.attempts), "attempt");
+    let deliveries = match work.deliveries {
+        1 => "1 delivery".to_owned(),
+        deliveries => format!("{deliveries} deliveries"),
+    };
     match &work.phase {
         WorkPhase::Leased { worker_id, until_ms } => {
             let worker = if worker_id.is_empty() { "a worker without a name" } else { worker_id };
-            write!(f, "; run by {worker} (attempt {}), leased {}", work.attempts, now.until(*until_ms))?;
+            write!(f, "; run by {worker} (delivery {}), leased {}", work.deliveries, now.until(*until_ms))?;
         }
         WorkPhase::Delayed { until_ms } => {
             write!(f, "; held back after {deliveries}, {}", now.until(*until_ms))?;
@@ -169,7 +172,26 @@ fn place_text(f: &mut fmt::Formatter<'_>, place: &Place, tag: Option<&str>, now:
             }
         }
     }
+    tries_text(f, work)?;
     if work.name.is_none() { write!(f, "; what is stored of it cannot be read") } else { Ok(()) }
+}
+
+/// Tells which try of a call is under way or comes next, and how the last one failed.
+fn tries_text(f: &mut fmt::Formatter<'_>, work: &WorkState) -> fmt::Result {
+    let call = work.call.as_deref();
+    let policy = call.and_then(|call| call.policy.as_ref());
+    let ended = work.tries.ended.saturating_add(call.map_or(0, |call| call.tried_before));
+    if policy.is_none() && ended == 0 {
+        return Ok(());
+    }
+    write!(f, "; try {}", ended.saturating_add(1))?;
+    if let Some(max) = policy.and_then(Policy::max) {
+        write!(f, " of {max}")?;
+    }
+    match &work.tries.last_error {
+        Some(error) => write!(f, ", the last one failed: {error}"),
+        None => Ok(()),
+    }
 }
 
 fn session_text(
@@ -281,6 +303,8 @@ fn span(ms: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use steadfast_store::Tries;
+
     use super::*;
 
     fn told(phase: WorkPhase) -> Explanation {
@@ -290,6 +314,9 @@ mod tests {
             tag: None,
             session: None,
             attempts: 0,
+            deliveries: 0,
+            call: None,
+            tries: Tries::default(),
             phase,
         };
         let activity = WaitingActivity {
@@ -324,7 +351,7 @@ mod tests {
         assert_eq!(
             told.to_string(),
             "a: not begun\nno worker is live\nwaits for activity 'Pay' (event 2), queued 5 s ago; \
-             nobody has taken it, for 5 s (0 attempts); a worker that takes untagged work may"
+             nobody has taken it, for 5 s (0 deliveries); a worker that takes untagged work may"
         );
     }
 

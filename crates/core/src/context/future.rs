@@ -6,11 +6,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use crate::Action;
 use crate::context::misuse::Misuse;
 use crate::context::poll_scope::{PollScope, guarded};
 use crate::operation::Kind;
-use crate::replay::ledger::{Answer, Polled, Released, Token};
+use crate::replay::ledger::{Answer, Call, Polled, Released, Token};
+use crate::{Action, CallFailure, CallTerms, Policy};
 
 /// Waits for something that history records: an activity, a timer, an event, a child.
 ///
@@ -25,6 +25,8 @@ use crate::replay::ledger::{Answer, Polled, Released, Token};
 #[must_use = "dropping a durable future cancels what it waits for"]
 pub struct DurableFuture<T> {
     stage: Stage<T>,
+    /// The idempotency key, of a call of an activity.
+    key: Option<Arc<str>>,
 }
 
 enum Stage<T> {
@@ -55,31 +57,69 @@ impl<T> DurableFuture<T> {
         read: impl FnOnce(Answer) -> T + Send + 'static,
     ) -> Self {
         let handle = Handle { scope: Arc::clone(scope), token, kind, answered: false };
-        Self { stage: Stage::Waiting { handle, read: Box::new(read) } }
+        Self { stage: Stage::Waiting { handle, read: Box::new(read) }, key: None }
     }
 
     pub(crate) fn ready(value: T) -> Self {
-        Self { stage: Stage::Ready(value) }
+        Self { stage: Stage::Ready(value), key: None }
     }
 
     /// Makes a future that never resolves, for a call that was refused: the refusal fails the orchestration.
     pub(crate) fn never() -> Self {
-        Self { stage: Stage::Answered }
+        Self { stage: Stage::Answered, key: None }
+    }
+
+    pub(crate) fn with_key(mut self, key: Arc<str>) -> Self {
+        self.key = Some(key);
+        self
+    }
+
+    /// Returns the key of a call of an activity; `None` for any other future.
+    pub(crate) fn own_key(&self) -> Option<Arc<str>> {
+        self.key.clone()
+    }
+
+    /// Returns the idempotency key of the activity that the future waits for: the text that
+    /// `ActivityContext::idempotency_key` returns in every delivery and every try of this call. It is known
+    /// before the activity is scheduled, so what undoes the call can be prepared first.
+    ///
+    /// If the future does not wait for an activity, the orchestration fails, and the text is empty. It is
+    /// also empty if the call was not made because its input could not be encoded: the future is an error
+    /// then.
+    #[track_caller]
+    pub fn key(&self) -> String {
+        if let Some(key) = &self.key {
+            return key.to_string();
+        }
+        if let Stage::Waiting { handle, .. } = &self.stage {
+            handle.report(Misuse::Change { call: "key", why: NO_ACTIVITY, at: Location::caller() });
+        }
+        String::new()
     }
 }
 
 impl<T: Send + 'static> DurableFuture<T> {
     /// Applies a function to the value that the future resolves to. Dropping the result cancels the
     /// operation, and [`with_tag`](Self::with_tag) works on it, as on this future.
-    pub fn map<U: Send + 'static>(mut self, f: impl FnOnce(T) -> U + Send + 'static) -> DurableFuture<U> {
-        match std::mem::replace(&mut self.stage, Stage::Answered) {
+    pub fn map<U: Send + 'static>(self, f: impl FnOnce(T) -> U + Send + 'static) -> DurableFuture<U> {
+        self.read_as(|answer, read| f(read(answer)))
+    }
+
+    /// Replaces the function that reads the answer; the new one is given the former one.
+    fn read_as<U: Send + 'static>(
+        mut self,
+        f: impl FnOnce(Answer, Read<T>) -> U + Send + 'static,
+    ) -> DurableFuture<U> {
+        let stage = match std::mem::replace(&mut self.stage, Stage::Answered) {
             Stage::Waiting { handle, read } => {
-                let read: Read<U> = Box::new(move |answer| f(read(answer)));
-                DurableFuture { stage: Stage::Waiting { handle, read } }
+                let read: Read<U> = Box::new(move |answer| f(answer, read));
+                Stage::Waiting { handle, read }
             }
-            Stage::Ready(value) => DurableFuture::ready(f(value)),
-            Stage::Answered => DurableFuture::never(),
-        }
+            // The value was not made from an answer of the engine, so any answer does.
+            Stage::Ready(value) => Stage::Ready(f(Answer::Fired, Box::new(|_| value))),
+            Stage::Answered => Stage::Answered,
+        };
+        DurableFuture { stage, key: self.key.take() }
     }
 
     /// Runs the activity on a worker that serves `tag`.
@@ -102,7 +142,12 @@ impl<T: Send + 'static> DurableFuture<T> {
     /// which cancels its operation.
     pub fn try_with_tag(self, tag: impl Into<String>) -> Result<Self, WithTagError> {
         let wanted = Some(tag.into());
-        self.change_activity(|_, tag| *tag = wanted).map_err(|refusal| match refusal {
+        let change = |call: &mut Call| {
+            if let Action::CallActivity { tag, .. } = &mut call.action {
+                *tag = wanted;
+            }
+        };
+        self.change_activity(change).map_err(|refusal| match refusal {
             Refusal::NoActivity(kind) => WithTagError::NotAnActivity { kind },
             Refusal::TooLate => WithTagError::TooLate,
         })
@@ -114,28 +159,63 @@ impl<T: Send + 'static> DurableFuture<T> {
     /// the orchestration fails.
     #[track_caller]
     pub fn on_session(self, session_id: impl Into<String>) -> Self {
-        let at = Location::caller();
         let wanted = Some(session_id.into());
+        self.change_or_fail("on_session", Location::caller(), |call| {
+            if let Action::CallActivity { session_id, .. } = &mut call.action {
+                *session_id = wanted;
+            }
+        })
+    }
+
+    /// Tries the activity again when it fails, as `policy` says. The policy is recorded with the call and
+    /// travels with its work: workers make the tries, and history gets one outcome. All tries share one
+    /// idempotency key.
+    ///
+    /// Replay does not compare policies: a deployment may change one while instances run, and calls that are
+    /// made afterwards have the new one.
+    ///
+    /// A second call replaces the first. If the future does not wait for an activity, or was polled before,
+    /// the orchestration fails.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use steadfast_core::{OrchestrationContext, Policy};
+    /// # async fn charge(ctx: OrchestrationContext) -> Result<String, String> {
+    /// let policy = Policy::tries(5).timeout(Duration::from_secs(30));
+    /// ctx.schedule_activity("Charge", "order-42").retry(policy).await
+    /// # }
+    /// ```
+    #[track_caller]
+    pub fn retry(self, policy: Policy) -> Self {
+        self.change_or_fail("retry", Location::caller(), |call| {
+            let terms = call.terms.get_or_insert_with(|| Box::new(CallTerms::of_key("")));
+            terms.policy = Some(policy);
+        })
+    }
+
+    fn change_or_fail(
+        self,
+        name: &'static str,
+        at: &'static Location<'static>,
+        change: impl FnOnce(&mut Call),
+    ) -> Self {
         let scope = self.handle().map(|handle| Arc::clone(&handle.scope));
-        match self.change_activity(|session, _| *session = wanted) {
+        match self.change_activity(change) {
             Ok(changed) => changed,
             Err(refusal) => {
                 let why = match refusal {
-                    Refusal::NoActivity(_) => "can only be called on activity futures",
+                    Refusal::NoActivity(_) => NO_ACTIVITY,
                     Refusal::TooLate => "must be called before the activity future is first polled",
                 };
-                if let Some(mut ledger) = scope.as_ref().and_then(|scope| scope.enter("on_session", at)) {
-                    ledger.report(Misuse::OnSession { why, at });
+                if let Some(mut ledger) = scope.as_ref().and_then(|scope| scope.enter(name, at)) {
+                    ledger.report(Misuse::Change { call: name, why, at });
                 }
                 Self::never()
             }
         }
     }
 
-    fn change_activity(
-        self,
-        change: impl FnOnce(&mut Option<String>, &mut Option<String>),
-    ) -> Result<Self, Refusal> {
+    fn change_activity(self, change: impl FnOnce(&mut Call)) -> Result<Self, Refusal> {
         let Some(handle) = self.handle() else {
             // The call was refused, which fails the orchestration.
             return Ok(self);
@@ -145,9 +225,9 @@ impl<T: Send + 'static> DurableFuture<T> {
         }
         let mut ledger = handle.scope.lock();
         match ledger.fresh_call(handle.token) {
-            Some(Action::CallActivity { session_id, tag, .. }) => change(session_id, tag),
-            _ if handle.scope.has_ended() => {}
-            _ => return Err(Refusal::TooLate),
+            Some(call) => change(call),
+            None if handle.scope.has_ended() => {}
+            None => return Err(Refusal::TooLate),
         }
         drop(ledger);
         Ok(self)
@@ -160,6 +240,38 @@ impl<T: Send + 'static> DurableFuture<T> {
         }
     }
 }
+
+impl<T: Send + 'static> DurableFuture<Result<T, String>> {
+    /// Resolves to an error that tells, beside its text, how the activity failed, after how many tries and
+    /// how much time.
+    ///
+    /// ```
+    /// # use steadfast_core::{OrchestrationContext, Policy};
+    /// # async fn charge(ctx: OrchestrationContext) -> Result<String, String> {
+    /// let call = ctx.schedule_activity("Charge", "order-42").retry(Policy::tries(5)).detailed();
+    /// call.await.map_err(|failed| {
+    ///     let tries = failed.failure.as_ref().map_or(1, |failure| failure.tries);
+    ///     format!("given up after {tries} tries: {failed}")
+    /// })
+    /// # }
+    /// ```
+    pub fn detailed(self) -> DurableFuture<Result<T, CallFailure>> {
+        self.read_as(|answer, read| {
+            let failure = match &answer {
+                Answer::Failed(failed) => failed.failure.clone(),
+                Answer::Result(_)
+                | Answer::Data(_)
+                | Answer::Fired
+                | Answer::Migration(_)
+                | Answer::Closed(_) => None,
+            };
+            read(answer).map_err(|message| CallFailure { message, failure })
+        })
+    }
+}
+
+/// Why a method that changes a call of an activity is refused on another future.
+const NO_ACTIVITY: &str = "can only be called on activity futures";
 
 enum Refusal {
     NoActivity(&'static str),
@@ -216,6 +328,12 @@ impl<T> Future for DurableFuture<T> {
 impl<T> Unpin for DurableFuture<T> {}
 
 impl Handle {
+    fn report(&self, misuse: Misuse) {
+        if let Some(mut ledger) = self.scope.enter("a durable future's key", Location::caller()) {
+            ledger.report(misuse);
+        }
+    }
+
     #[track_caller]
     fn poll(&mut self, cx: &Context<'_>) -> Option<Answer> {
         let mut ledger = self.scope.enter("a durable future's poll", Location::caller())?;

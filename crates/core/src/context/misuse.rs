@@ -10,7 +10,7 @@ use crate::{CallSite, ErrorDetails};
 pub(crate) enum Misuse {
     OutsidePoll { call: &'static str, at: &'static Location<'static> },
     TooManyCalls { limit: usize, at: &'static Location<'static> },
-    OnSession { why: &'static str, at: &'static Location<'static> },
+    Change { call: &'static str, why: &'static str, at: &'static Location<'static> },
     Encode { what: &'static str, error: String, at: &'static Location<'static> },
     SessionId { details: ErrorDetails },
     WakerPanicked { text: String },
@@ -29,8 +29,8 @@ impl Misuse {
                 "the number of calls in one turn exceeds limit ({limit}); the first beyond it is at {}",
                 CallSite::from(*at)
             )),
-            Self::OnSession { why, at } => {
-                application_error(format!("on_session() at {} {why}", CallSite::from(*at)))
+            Self::Change { call, why, at } => {
+                application_error(format!("{call}() at {} {why}", CallSite::from(*at)))
             }
             Self::Encode { what, error, at } => {
                 application_error(format!("{what} at {} cannot be encoded: {error}", CallSite::from(*at)))

@@ -1,6 +1,6 @@
 //! The methods and futures that the code of an orchestration uses, one file for each kind of operation.
 
-mod activity;
+pub(crate) mod activity;
 mod child;
 pub(crate) mod combine;
 mod continue_as_new;
@@ -135,6 +135,7 @@ fn result(answer: Answer) -> Result<String, String> {
     match answer {
         Answer::Result(result) => result,
         Answer::Data(data) => Ok(data),
+        Answer::Failed(failed) => Err(failed.message),
         Answer::Closed(error) => Err(error),
         Answer::Fired | Answer::Migration(_) => Ok(String::new()),
     }

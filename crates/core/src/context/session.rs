@@ -60,7 +60,9 @@ impl OrchestrationContext {
         let fallback = SessionMigration { id: id.to_owned(), epoch, from: None, to: String::new() };
         DurableFuture::waiting(&self.scope, token, Kind::Migration, move |answer| match answer {
             Answer::Migration(migration) => migration,
-            Answer::Result(_) | Answer::Data(_) | Answer::Fired | Answer::Closed(_) => fallback,
+            Answer::Result(_) | Answer::Failed(_) | Answer::Data(_) | Answer::Fired | Answer::Closed(_) => {
+                fallback
+            }
         })
     }
 

@@ -10,7 +10,7 @@ use crate::replay::outline::Outline;
 use crate::replay::play::Next;
 use crate::replay::{Identity, QueuedWork};
 use crate::vocabulary::error::application_error;
-use crate::{Action, ErrorDetails, Event, EventKind, OpenKind, SessionKey, WorkItem};
+use crate::{Action, CallFailure, ErrorDetails, Event, EventKind, OpenKind, SessionKey, WorkItem};
 
 pub(crate) struct ActivityRules;
 
@@ -56,7 +56,7 @@ impl Operation for ActivityRules {
             session_id,
             tag,
         };
-        Some(Effect::Work(QueuedWork { item, session }))
+        Some(Effect::Work(QueuedWork { item, session, call: event.call.clone() }))
     }
 
     fn check_events(&self, events: &[Event]) -> Result<(), ErrorDetails> {
@@ -108,14 +108,15 @@ impl Operation for ActivityRules {
     }
 
     fn settle(&self, event: Event, ledger: &mut Ledger) -> Next {
-        let result = if let EventKind::ActivityCompleted { result } = event.kind {
-            Ok(result)
+        let answer = if let EventKind::ActivityCompleted { result } = event.kind {
+            Answer::Result(Ok(result))
         } else if let Some(details) = self.failure(&event.kind) {
-            Err(details.display_message())
+            let (message, failure) = (details.display_message(), event.failure.map(|failure| *failure));
+            Answer::Failed(Box::new(CallFailure { message, failure }))
         } else {
             return Next::Go;
         };
-        Next::settle(event.source_event_id, Answer::Result(result), ledger)
+        Next::settle(event.source_event_id, answer, ledger)
     }
 
     fn close(&self, event: &Event, outline: &mut Outline) {

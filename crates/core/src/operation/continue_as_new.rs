@@ -56,6 +56,7 @@ impl Continuation {
             custom_status: ledger.custom_status.clone(),
             sessions: site.outline.sessions.carry_out(),
             traceparent: None,
+            random: None,
         };
         let orchestration = site.identity.name.clone();
         let opening = StartMessage { orchestration, version: self.version.clone(), start, continues: true };
@@ -138,7 +139,8 @@ impl StartMessage {
             return Err(Box::new(message));
         };
         let parent = ParentLink::of(parent_instance.as_deref(), parent_id, parent_execution_id);
-        let start = Start { input, parent, carry_forward, custom_status, sessions, traceparent: None };
+        let start =
+            Start { input, parent, carry_forward, custom_status, sessions, traceparent: None, random: None };
         Ok(Self { orchestration, version, start, continues: true })
     }
 

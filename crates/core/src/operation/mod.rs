@@ -28,6 +28,7 @@
 
 pub(crate) mod activity;
 pub(crate) mod bounds;
+pub(crate) mod call_keys;
 pub(crate) mod child;
 pub(crate) mod continue_as_new;
 pub(crate) mod custom_status;

@@ -2,7 +2,7 @@
 
 use super::decide::Draft;
 use super::execution::Phase;
-use super::{Execution, Notice, ParentLink, Start};
+use super::{Arrival, Execution, Notice, ParentLink, Start};
 use crate::operation::{Addressee, Kind, Role, Site, child};
 use crate::vocabulary::error::nondeterminism;
 use crate::{ErrorDetails, Event, EventKind, WorkItem, kind_of};
@@ -11,7 +11,7 @@ impl Execution {
     /// Records the start of a new execution. Returns the messages that its predecessor left unread.
     pub(super) fn begin(&mut self, draft: &mut Draft) -> Vec<WorkItem> {
         let Phase::Fresh(start) = std::mem::replace(&mut self.phase, Phase::Live) else { return Vec::new() };
-        let Start { input, parent, carry_forward, custom_status, sessions, traceparent } = start;
+        let Start { input, parent, carry_forward, custom_status, sessions, traceparent, random } = start;
         let (parent_instance, parent_id, parent_execution_id) = ParentLink::fields(parent);
         let started = EventKind::OrchestrationStarted {
             name: self.identity.name.clone(),
@@ -25,6 +25,8 @@ impl Execution {
         };
         let mut started = draft.event(&self.identity, None, started);
         started.traceparent = traceparent;
+        started.random = random;
+        self.scope.lock().keys.begin(&started);
         self.record_arrival(started, draft);
         if !sessions.is_empty() {
             let carried = draft.event(&self.identity, None, EventKind::SessionsCarried { sessions });
@@ -39,16 +41,17 @@ impl Execution {
     /// without running its code; `None` if the code is to run.
     pub(super) fn admit(
         &mut self,
-        messages: impl Iterator<Item = WorkItem>,
+        arrivals: impl Iterator<Item = Arrival>,
         draft: &mut Draft,
     ) -> Option<ErrorDetails> {
         let mut aborted = None;
-        for message in messages {
+        for Arrival { item: message, failure } in arrivals {
             let name = kind_of(&message);
             match self.judge(message) {
                 Judgement::Record { source, event } => {
                     aborted = aborted.or_else(|| fatal(&event).cloned());
-                    let event = draft.event(&self.identity, source, event);
+                    let mut event = draft.event(&self.identity, source, event);
+                    event.failure = failure;
                     self.record_arrival(event, draft);
                 }
                 Judgement::Ignore(why) => draft.notices.push(Notice::Ignored { message: name, why }),

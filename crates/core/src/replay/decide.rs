@@ -130,7 +130,7 @@ impl Execution {
     }
 
     fn record_call(&mut self, call: Call, draft: &mut Draft) {
-        let Call { token, action, .. } = call;
+        let Call { token, action, terms, .. } = call;
         let kind = action.kind();
         if let Err(refused) = kind.rules().refuse(&action, draft.next_event_id, &self.site()) {
             self.failure = Some(refused);
@@ -145,6 +145,7 @@ impl Execution {
         let Identity { instance, execution_id, .. } = &self.identity;
         let mut event = Event::at(draft.now_ms, event_id, instance.clone(), *execution_id, None, record.kind);
         event.child_version = record.child_version;
+        event.call = terms;
         let orphans = self.orphans_of(&event, Role::Records(kind));
         let is_running = |orphan: &u64| !self.outline.is_cancel_requested(*orphan);
         let running: Vec<u64> = orphans.iter().copied().filter(is_running).collect();

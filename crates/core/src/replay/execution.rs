@@ -22,9 +22,10 @@ use super::decide::Draft;
 use super::ledger::Ledger;
 use super::mismatch::{LastMatch, Mismatch};
 use super::outline::{Outline, is_closing};
-use super::{Identity, Notice, Options, Start, Turn};
+use super::{Arrival, Identity, Notice, Options, Start, Turn};
 use crate::context::misuse::Misuse;
 use crate::context::poll_scope::{PollScope, guarded};
+use crate::operation::call_keys::CallKeys;
 use crate::operation::continue_as_new::Continuation;
 use crate::operation::kv::Kv;
 use crate::operation::timer;
@@ -195,12 +196,17 @@ impl Execution {
     /// nothing. An execution that has ended decides nothing and says so with
     /// [`Verdict::Ended`](super::Verdict::Ended).
     pub fn turn(&mut self, now_ms: u64, arrivals: Vec<WorkItem>) -> Turn {
+        self.turn_of(now_ms, arrivals.into_iter().map(Arrival::from).collect())
+    }
+
+    /// Runs one turn like [`turn`](Self::turn), with messages that tell how activities failed.
+    pub fn turn_of(&mut self, now_ms: u64, arrivals: Vec<Arrival>) -> Turn {
         if matches!(self.phase, Phase::Ended) || self.outline.has_ended() {
             return Turn::ended();
         }
         let mut draft = self.draft(now_ms, &arrivals);
         let carried = self.begin(&mut draft);
-        let aborted = self.admit(carried.into_iter().chain(arrivals), &mut draft);
+        let aborted = self.admit(carried.into_iter().map(Arrival::from).chain(arrivals), &mut draft);
         self.note_foreign_wake();
         match aborted {
             // The failure of an activity or a child that is not the application's own: no user code sees it.
@@ -258,6 +264,7 @@ impl Execution {
             None => execution.part(Mismatch::corrupted(1, "empty")),
             Some(first) => execution.invalid_stamp = check_stamp(&first.duroxide_version),
         }
+        execution.scope.lock().keys = CallKeys::of(history);
         execution
     }
 
@@ -293,8 +300,9 @@ impl Execution {
         }
     }
 
-    fn draft(&self, now_ms: u64, arrivals: &[WorkItem]) -> Draft {
-        let now_ms = arrivals.iter().filter_map(timer::due_ms).fold(now_ms, u64::max);
+    fn draft(&self, now_ms: u64, arrivals: &[Arrival]) -> Draft {
+        let now_ms =
+            arrivals.iter().filter_map(|arrival| timer::due_ms(&arrival.item)).fold(now_ms, u64::max);
         let mut draft = Draft::new(now_ms, self.outline.next_event_id());
         let mut ledger = self.scope.lock();
         draft.was_stuck = matches!(self.phase, Phase::Live) && !ledger.can_be_answered();

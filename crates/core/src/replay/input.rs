@@ -1,7 +1,7 @@
 //! The inputs of an execution: its identity, its start and its options.
 
-use crate::CarriedSession;
 use crate::limits::{MAX_PAYLOAD_BYTES, MAX_SESSIONS_PER_ORCHESTRATION};
+use crate::{CarriedSession, Failure, WorkItem};
 
 /// Identifies one execution of one orchestration.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +33,24 @@ pub struct Start {
     pub sessions: Vec<CarriedSession>,
     /// The W3C trace context that the start came with; the first event records it.
     pub traceparent: Option<String>,
+    /// The random number of the execution, which the keys of its calls hold; the first event records it.
+    /// With `None` the number is made of that event.
+    pub random: Option<u64>,
+}
+
+/// A message that arrived for an execution.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Arrival {
+    /// The message.
+    pub item: WorkItem,
+    /// How an activity failed, beside the error in the message; `None` if there is nothing to tell.
+    pub failure: Option<Box<Failure>>,
+}
+
+impl From<WorkItem> for Arrival {
+    fn from(item: WorkItem) -> Self {
+        Self { item, failure: None }
+    }
 }
 
 /// Identifies the schedule of a parent that waits for this orchestration.

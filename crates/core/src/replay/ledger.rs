@@ -6,17 +6,20 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::panic::Location;
+use std::sync::Arc;
 use std::task::Waker;
 
 use super::Identity;
+use crate::context::activity::ActivityCall;
 use crate::context::misuse::Misuse;
 use crate::limits::MAX_ACTIONS_PER_TURN;
 use crate::operation::Kind;
+use crate::operation::call_keys::CallKeys;
 use crate::operation::kv::Kv;
 use crate::operation::queue::Queues;
 use crate::operation::session::migration::Migrations;
 use crate::operation::signal::Signals;
-use crate::{Action, SessionMigration};
+use crate::{Action, CallFailure, CallTerms, SessionMigration};
 
 /// The position of a call among all calls of an execution, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,6 +30,8 @@ pub(crate) struct Token(pub(crate) u64);
 pub(crate) struct Call {
     pub(crate) token: Token,
     pub(crate) action: Action,
+    /// The key and the policy, of a call of an activity.
+    pub(crate) terms: Option<Box<CallTerms>>,
     pub(crate) at: &'static Location<'static>,
 }
 
@@ -34,6 +39,8 @@ pub(crate) struct Call {
 #[derive(Debug)]
 pub(crate) enum Answer {
     Result(Result<String, String>),
+    /// The failure of an activity.
+    Failed(Box<CallFailure>),
     Data(String),
     Fired,
     Migration(SessionMigration),
@@ -108,6 +115,7 @@ pub(crate) struct Ledger {
     /// the current poll.
     pub(crate) now_ms: u64,
     pub(crate) replaying: bool,
+    pub(crate) keys: CallKeys,
     pub(crate) kv: Kv,
     pub(crate) custom_status: Option<String>,
     pub(crate) traceparent: Option<String>,
@@ -142,6 +150,7 @@ impl Ledger {
             identity,
             now_ms: 0,
             replaying: false,
+            keys: CallKeys::default(),
             kv: Kv::default(),
             custom_status: None,
             traceparent: None,
@@ -191,7 +200,7 @@ impl Ledger {
         if self.calls_this_turn > MAX_ACTIONS_PER_TURN {
             self.report(Misuse::TooManyCalls { limit: MAX_ACTIONS_PER_TURN, at });
         } else {
-            self.calls.push_back(Call { token, action, at });
+            self.calls.push_back(Call { token, action, terms: None, at });
         }
         token
     }
@@ -204,6 +213,24 @@ impl Ledger {
         token
     }
 
+    /// Adds a call of an activity, and returns its key.
+    pub(crate) fn ask_activity(
+        &mut self,
+        at: &'static Location<'static>,
+        call: ActivityCall,
+    ) -> (Token, Arc<str>) {
+        let ActivityCall { name, input, session_id, first_try } = call;
+        let own = self.keys.next(&self.identity, &name, &input);
+        let (key, tried_before) = first_try.unwrap_or_else(|| (own.into(), 0));
+        let action = Action::CallActivity { scheduling_event_id: 0, name, input, session_id, tag: None };
+        let token = self.ask(at, action);
+        if let Some(call) = self.calls.back_mut().filter(|call| call.token == token) {
+            let key = key.to_string();
+            call.terms = Some(Box::new(CallTerms { key, policy: None, tried_before }));
+        }
+        (token, key)
+    }
+
     /// Adds the entry of a future whose wait no event records, such as a wait for a session migration.
     pub(crate) fn watch(&mut self, token: Token, kind: Kind) {
         self.entries.insert(token, Entry { kind, progress: Progress::Watching, waker: None });
@@ -211,12 +238,12 @@ impl Ledger {
 
     /// The call of `token`, so that its options can be changed; `None` once the poll that made the call has
     /// ended.
-    pub(crate) fn fresh_call(&mut self, token: Token) -> Option<&mut Action> {
+    pub(crate) fn fresh_call(&mut self, token: Token) -> Option<&mut Call> {
         let index = self.calls.binary_search_by_key(&token, |call| call.token).ok()?;
         if index < self.sealed {
             return None;
         }
-        self.calls.get_mut(index).map(|call| &mut call.action)
+        self.calls.get_mut(index)
     }
 
     pub(crate) fn poll(&mut self, token: Token, waker: &Waker) -> Polled {

@@ -20,7 +20,7 @@ mod verify;
 
 pub use close::fail_without_code;
 pub use execution::{Effort, Execution, Setup};
-pub use input::{CarryForwardOverflow, Identity, Options, ParentLink, Start};
+pub use input::{Arrival, CarryForwardOverflow, Identity, Options, ParentLink, Start};
 pub use turn::{
     AnsweredChild, CloseCause, Effects, Notice, ParentNotice, QueuedWork, SessionChange, Turn, Verdict,
 };

@@ -2,8 +2,8 @@
 
 use crate::replay::ParentLink;
 use crate::{
-    ErrorDetails, Event, EventKind, ExecutionMetadata, ScheduledActivityIdentifier, SessionConcurrency,
-    SessionKey, WorkItem,
+    CallTerms, ErrorDetails, Event, EventKind, ExecutionMetadata, ScheduledActivityIdentifier,
+    SessionConcurrency, SessionKey, WorkItem,
 };
 
 /// Everything that one turn decided. It takes effect as a whole, when a store commits it.
@@ -59,6 +59,8 @@ pub struct QueuedWork {
     pub item: WorkItem,
     /// The key of the session that the activity runs on; `None` for an activity without a session.
     pub session: Option<SessionKey>,
+    /// The key and the policy of the call; `None` for an activity of the engine itself.
+    pub call: Option<Box<CallTerms>>,
 }
 
 /// A change of a session that a turn asks the store for.
@@ -219,7 +221,12 @@ impl Turn {
                 metadata.orchestration_version = Some(version.clone());
                 metadata.parent_instance_id.clone_from(parent_instance);
                 metadata.pinned_duroxide_version = event.duroxide_version.parse().ok();
-            } else if let EventKind::OrchestrationCompleted { output } = &event.kind {
+            }
+            if event.needs_newer_engine() {
+                // Older engines would lose what the event says, so they may not run the execution from here.
+                metadata.pinned_duroxide_version = event.duroxide_version.parse().ok();
+            }
+            if let EventKind::OrchestrationCompleted { output } = &event.kind {
                 end(&mut metadata, "Completed", output.clone());
             } else if let EventKind::OrchestrationFailed { details } = &event.kind {
                 end(&mut metadata, "Failed", details.display_message());

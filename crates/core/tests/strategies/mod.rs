@@ -45,8 +45,9 @@ pub(crate) fn event() -> BoxedStrategy<Event> {
         (number(), optional_number(), text(), number(), number(), text()),
         event_kind(),
         (optional_text(), optional_text()),
+        (optional_number(), call_terms(), failure()),
     )
-        .prop_map(|(place, kind, (child_version, traceparent))| {
+        .prop_map(|(place, kind, (child_version, traceparent), (random, call, failure))| {
             let (event_id, source_event_id, instance_id, execution_id, timestamp_ms, duroxide_version) =
                 place;
             Event {
@@ -59,9 +60,47 @@ pub(crate) fn event() -> BoxedStrategy<Event> {
                 kind,
                 child_version,
                 traceparent,
+                random,
+                call,
+                failure,
             }
         })
         .boxed()
+}
+
+fn call_terms() -> BoxedStrategy<Option<Box<CallTerms>>> {
+    let terms = (text(), proptest::option::of(policy()), any::<u32>());
+    let terms = terms.prop_map(|(key, policy, tried_before)| CallTerms { key, policy, tried_before });
+    proptest::option::of(terms.prop_map(Box::new)).boxed()
+}
+
+fn policy() -> BoxedStrategy<Policy> {
+    let time = || any::<u64>().prop_map(std::time::Duration::from_millis);
+    let parts = (1_u32.., time(), time(), 1_u32..9, any::<bool>(), proptest::option::of(time()));
+    parts
+        .prop_map(|(max, first, longest, factor, jitter, timeout)| {
+            let policy = Policy::tries(max).backoff(first..longest).factor(factor.into()).jitter(jitter);
+            match timeout {
+                Some(timeout) => policy.timeout(timeout),
+                None => Policy::unlimited().total(first),
+            }
+        })
+        .boxed()
+}
+
+fn failure() -> BoxedStrategy<Option<Box<Failure>>> {
+    let kind = prop_oneof![
+        Just(FailureKind::Error),
+        Just(FailureKind::Final),
+        Just(FailureKind::Timeout),
+        Just(FailureKind::Panic),
+        Just(FailureKind::SessionLost),
+    ];
+    let data = proptest::option::of(text());
+    let failure = (kind, data, any::<u32>(), any::<u64>());
+    let failure =
+        failure.prop_map(|(kind, data, tries, elapsed_ms)| Failure { kind, data, tries, elapsed_ms });
+    proptest::option::of(failure.prop_map(Box::new)).boxed()
 }
 
 /// Draws any kind of event.

@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use steadfast_client::Client;
+use steadfast_core::unrecorded_key;
 use tokio_util::sync::CancellationToken;
 
 use crate::session::Session;
@@ -28,8 +29,14 @@ pub(crate) struct ActivityInfo {
     pub(crate) session_id: Option<String>,
     pub(crate) session: Option<Session>,
     pub(crate) tag: Option<String>,
+    /// The number of the try, from 1.
+    pub(crate) attempt: u32,
     /// How often the work has been leased, from 1.
-    pub(crate) deliveries: u32,
+    pub(crate) delivery: u32,
+    /// How many deliveries of this try count towards poison.
+    pub(crate) counted_deliveries: u32,
+    /// The recorded key of the call; `None` if an engine recorded it that recorded no keys.
+    pub(crate) key: Option<String>,
     pub(crate) traceparent: Option<String>,
     /// Whether this is the rebuild of the session's state for the activity, and not the activity itself.
     pub(crate) is_rebuild: bool,
@@ -46,6 +53,9 @@ pub enum CancelReason {
     LeaseLost,
     /// The runtime shuts down and its time is up. The activity runs again elsewhere.
     Shutdown,
+    /// The try took longer than the policy of the call allows. If the policy allows another try, it begins
+    /// when this one has ended.
+    TimedOut,
 }
 
 /// The cancellation of one activity, with its reason.
@@ -60,6 +70,11 @@ impl ActivityCancellation {
     pub(crate) fn cancel(&self, reason: CancelReason) {
         self.reason.get_or_init(|| reason);
         self.token.cancel();
+    }
+
+    /// Returns the reason; `None` while the activity is not cancelled.
+    pub(crate) fn reason(&self) -> Option<CancelReason> {
+        self.reason.get().copied()
     }
 }
 
@@ -118,22 +133,38 @@ impl ActivityContext {
         self.info.activity_id
     }
 
-    /// Returns how often this activity has been delivered to (leased by) a worker, from 1. It does not count
-    /// the tries of a retry policy: each try is another activity, whose deliveries count from 1.
+    /// Returns the number of this try, from 1. A try ends with a result, an error or a timeout: an activity
+    /// that is delivered again after a crash of its worker is still in the same try.
     pub fn attempt(&self) -> u32 {
-        self.info.deliveries
+        self.info.attempt
     }
 
-    /// Returns a text that is the same for every delivery of this activity and different for every other
-    /// activity. Pass it to a service that does a thing once for each key. The rebuild of a session's state
-    /// ([`SessionRecoveryPolicy`](crate::SessionRecoveryPolicy)) has a key of its own.
+    /// Returns how often this activity has been delivered to a worker, from 1. It only rises, with each try
+    /// and with each delivery of a try.
+    pub fn delivery(&self) -> u32 {
+        self.info.delivery
+    }
+
+    /// Returns how many deliveries of this try count towards poison, this one included. Deliveries that did
+    /// not run the code, or whose process was paused and came back, do not count; when the number is above
+    /// `max_attempts`, the activity fails instead of running.
+    pub fn counted_deliveries(&self) -> u32 {
+        self.info.counted_deliveries
+    }
+
+    /// Returns a text that is the same for every delivery and every try of this call, and different for every
+    /// other call. Pass it to a service that does a thing once for each key. The orchestration knows it too
+    /// ([`key`](steadfast_core::DurableFuture::key)).
     ///
-    /// Each try of a retry policy is another activity with another key. With retries, make the key in the
-    /// orchestration (`ctx.new_guid()`, or from the order's id) and pass it in the input.
+    /// It holds the id of the instance, a random number of its execution, the name of the activity, the
+    /// number of the call and a hash of the input: an instance that was deleted and started again has other
+    /// keys. The rebuild of a session's state ([`SessionRecoveryPolicy`](crate::SessionRecoveryPolicy)) has a
+    /// key of its own.
     pub fn idempotency_key(&self) -> String {
-        let ActivityInfo { instance, execution_id, activity_id, is_rebuild, .. } = &*self.info;
-        let rebuild = if *is_rebuild { "/rebuild" } else { "" };
-        format!("{instance}/{execution_id}/{activity_id}{rebuild}")
+        let ActivityInfo { instance, execution_id, activity_id, is_rebuild, key, .. } = &*self.info;
+        let unrecorded = || unrecorded_key(instance, *execution_id, *activity_id);
+        let key = key.clone().unwrap_or_else(unrecorded);
+        if *is_rebuild { format!("{key}/rebuild") } else { key }
     }
 
     /// Returns the name of the worker slot that runs the activity: `work-<slot>-<node>`.
@@ -208,7 +239,7 @@ impl ActivityContext {
 
     /// Tells why the activity should stop. `None` while it should not.
     pub fn cancel_reason(&self) -> Option<CancelReason> {
-        self.cancellation.reason.get().copied()
+        self.cancellation.reason()
     }
 
     /// Returns a client of the store that the activity came from. Its messages carry the trace context of the

@@ -6,6 +6,7 @@ use std::time::Duration;
 use steadfast_core::is_session_lost;
 
 use super::context::ActivityInfo;
+use super::error::ActivityError;
 use super::run::{ActivityRun, Invocation, RunEnd};
 use crate::dispatch::backoff::Backoff;
 use crate::handler::ActivityHandler;
@@ -18,8 +19,8 @@ pub(super) struct Ended {
 }
 
 impl Ended {
-    fn failed(text: String) -> Self {
-        Self { end: RunEnd::Returned(Err(text)), running: None }
+    fn failed(error: ActivityError) -> Self {
+        Self { end: RunEnd::Returned(Err(error)), running: None }
     }
 }
 
@@ -43,7 +44,11 @@ impl ActivityRun<'_> {
         loop {
             let seen = self.info.session.as_ref().map_or(0, Session::rebuilds);
             let lost = match self.call(handler, &self.info).await {
-                Ended { end: RunEnd::Returned(Err(lost)), .. } if is_session_lost(&lost) => lost,
+                Ended { end: RunEnd::Returned(Err(lost)), .. }
+                    if is_session_lost(lost.message()) && !lost.is_terminal() =>
+                {
+                    lost
+                }
                 ended => return ended,
             };
             let Some((session, policy)) = self.recovery() else { return Ended::failed(lost) };
@@ -64,7 +69,7 @@ impl ActivityRun<'_> {
         session: &Session,
         policy: &SessionRecoveryPolicy,
         seen: u64,
-        lost: &str,
+        lost: &ActivityError,
         left: &mut u32,
     ) -> Result<(), Ended> {
         let name = policy.rebuild_activity.as_str();
@@ -97,7 +102,7 @@ impl ActivityRun<'_> {
             why,
             "the state of a session is not restored; the activity fails"
         );
-        Err(Ended::failed(format!("{lost} ({why})")))
+        Err(Ended::failed(lost.clone().because(&why)))
     }
 
     /// Waits between two rebuilds: what a rebuild needs may be away for a moment.
@@ -150,7 +155,7 @@ impl ActivityRun<'_> {
             RunEnd::Returned(Err(error)) => {
                 self.shared.metrics().record_session_rebuild("failed");
                 let is_here = session::may_serve(self.shared, session);
-                if is_here { Rebuild::Failed(error) } else { Rebuild::Detached }
+                if is_here { Rebuild::Failed(error.into_message()) } else { Rebuild::Detached }
             }
             RunEnd::Cancelled | RunEnd::Aborted => Rebuild::Stopped(ended),
         }

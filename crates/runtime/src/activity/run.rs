@@ -5,16 +5,18 @@ use std::sync::Arc;
 
 use steadfast_client::Client;
 use steadfast_core::{AppErrorKind, ErrorDetails, is_session_lost};
-use steadfast_store::{LeaseToken, Outcome, WorkLease};
+use steadfast_store::{EndedTry, LeaseToken, Message, Outcome, WorkLease};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
 
 use super::context::{ActivityCancellation, ActivityContext, ActivityInfo, CancelReason};
+use super::error::ActivityError;
 use super::panic::Caught;
 use super::rebuild::Ended;
 use super::running::{RunHandle, RunningActivity};
-use super::{Asked, Handed, ScheduledActivity};
+use super::tries::{CallTries, OnFailedTry, kept_error};
+use super::{Asked, Handed, ScheduledActivity, Word};
 use crate::dispatch::in_time;
 use crate::dispatch::lease::{Keeper, LeaseEnd};
 use crate::handler::ActivityHandler;
@@ -26,12 +28,15 @@ use crate::session::{self, HeadOfLine, Rises, Session};
 /// Leased work whose handler is known.
 pub(super) struct ActivityRun<'a> {
     pub(super) shared: &'a Arc<RuntimeShared>,
-    token: LeaseToken,
+    pub(super) token: LeaseToken,
     scheduled: ScheduledActivity,
+    pub(super) tries: CallTries,
+    /// When the lease was asked for.
+    asked: Asked,
     pub(super) info: Arc<ActivityInfo>,
     pub(super) cancellation: ActivityCancellation,
     /// Cancelled when the store says that the lease is lost.
-    lost: CancellationToken,
+    pub(super) lost: CancellationToken,
 }
 
 /// Held while the activity may run: the renewal of its lease, and its entry among the running activities. The
@@ -42,12 +47,12 @@ struct Guards {
 }
 
 /// The task that runs the code. A panic is the outer error, with its text.
-pub(super) type Invocation = AbortOnDropHandle<Result<Result<String, String>, String>>;
+pub(super) type Invocation = AbortOnDropHandle<Result<Result<String, ActivityError>, String>>;
 
 /// Why the wait for the code ended.
 pub(super) enum RunEnd {
-    /// The code returned, or panicked with this text as its error.
-    Returned(Result<String, String>),
+    /// The code returned, or panicked.
+    Returned(Result<String, ActivityError>),
     Cancelled,
     Aborted,
 }
@@ -59,7 +64,9 @@ impl<'a> ActivityRun<'a> {
         scheduled: ScheduledActivity,
         session: Option<Session>,
         worker_id: String,
+        asked: Asked,
     ) -> Self {
+        let tries = CallTries::of(&lease, &shared.plan);
         let info = ActivityInfo {
             instance: scheduled.instance.clone(),
             execution_id: scheduled.execution_id,
@@ -71,34 +78,41 @@ impl<'a> ActivityRun<'a> {
             session_id: scheduled.session_id.clone(),
             session,
             tag: scheduled.tag.clone(),
-            deliveries: lease.attempt,
+            attempt: tries.attempt(),
+            delivery: lease.delivery,
+            counted_deliveries: lease.attempt,
+            key: lease.call.map(|call| call.key),
             traceparent: lease.traceparent,
             is_rebuild: false,
         };
         let (token, info) = (lease.token, Arc::new(info));
         let (cancellation, lost) = (ActivityCancellation::default(), CancellationToken::new());
-        Self { shared, token, scheduled, info, cancellation, lost }
+        Self { shared, token, scheduled, tries, asked, info, cancellation, lost }
     }
 
-    /// Runs the code and records its outcome, in the span of the activity. `asked` is when its lease was
-    /// asked for.
-    pub(super) async fn run(self, handler: Arc<dyn ActivityHandler>, asked: Asked) {
+    /// Runs the code and records its outcome, in the span of the activity.
+    pub(super) async fn run(self, handler: Arc<dyn ActivityHandler>) {
         let span = span::of_activity(&self.info);
-        self.run_in_span(handler, asked).instrument(span).await;
+        self.run_in_span(handler).instrument(span).await;
     }
 
-    async fn run_in_span(self, handler: Arc<dyn ActivityHandler>, asked: Asked) {
+    async fn run_in_span(self, handler: Arc<dyn ActivityHandler>) {
         let guards = self.guard();
-        let head_of_line = if self.is_leased(asked).await { self.until_may_begin().await } else { None };
+        if let Some(error) = self.tries.overdue() {
+            self.give_up(error).await;
+            return;
+        }
+        let head_of_line = if self.is_leased().await { self.until_may_begin().await } else { None };
         let Some(head_of_line) = head_of_line else {
             drop(guards);
             return self.shared.abandon_uncounted(&self.token, None).await;
         };
         let clock = Arc::clone(&self.shared.plan.clock);
         let began = clock.monotonic();
-        let Ended { end, running } = self.run_code(&handler).await;
+        let Ended { end, running } = self.run_in_time(&handler).await;
         let outcome = match end {
             RunEnd::Returned(result) => self.complete(result).await,
+            RunEnd::Cancelled if self.has_timed_out() => self.end_timed_out(running).await,
             RunEnd::Cancelled => {
                 self.stop(running).await;
                 "cancelled"
@@ -116,7 +130,7 @@ impl<'a> ActivityRun<'a> {
         drop(head_of_line);
         let took = clock.monotonic().saturating_sub(began);
         let metrics = self.shared.metrics();
-        let retries = self.info.deliveries.saturating_sub(1);
+        let retries = self.info.delivery.saturating_sub(1);
         let affinity = Affinity { tag: self.scheduled.tag.as_deref(), session: self.info.session.is_some() };
         metrics.record_activity_run(&self.scheduled.name, outcome, took.as_secs_f64(), retries, affinity);
         metrics.record_worker_dispatcher_execution_duration(took.as_millis() as u64);
@@ -126,8 +140,8 @@ impl<'a> ActivityRun<'a> {
     /// may have run the activity since, and one whose result is recorded does not run again (G85). An answer
     /// in good time proves the lease by itself; after a late one the store is asked. Returns `false` if the
     /// store does not say that the lease lives on, or the time of a shutdown is up.
-    async fn is_leased(&self, mut asked: Asked) -> bool {
-        let plan = &self.shared.plan;
+    async fn is_leased(&self) -> bool {
+        let (plan, mut asked) = (&self.shared.plan, self.asked);
         while !asked.proves_lease(plan) {
             // The answer to this call may be late too.
             asked = Asked::now(plan);
@@ -200,7 +214,7 @@ impl<'a> ActivityRun<'a> {
         let name = format!("{} ({})", info.activity_name, info.instance);
         let context = ActivityContext::new(info, self.cancellation.clone(), self.client());
         let input = self.scheduled.input.clone();
-        let mut call = Box::pin(Caught::new(async move { handler.invoke(context, input).await }));
+        let mut call = Box::pin(Caught::new(async move { handler.try_invoke(context, input).await }));
         let (held, token) = (Arc::clone(&self.shared.held), self.token.clone());
         let call = poll_fn(move |task| {
             let _running = held.run_code(&token);
@@ -222,7 +236,9 @@ impl<'a> ActivityRun<'a> {
         tokio::select! {
             biased;
             joined = invocation => match joined {
-                Ok(caught) => RunEnd::Returned(caught.unwrap_or_else(Err)),
+                Ok(caught) => {
+                    RunEnd::Returned(caught.unwrap_or_else(|panic| Err(ActivityError::panicked(panic))))
+                }
                 // The task was aborted with the whole tokio runtime.
                 Err(_) => RunEnd::Aborted,
             },
@@ -232,24 +248,68 @@ impl<'a> ActivityRun<'a> {
     }
 
     /// Records the result, and returns the outcome under which the metrics count the run.
-    async fn complete(&self, result: Result<String, String>) -> &'static str {
-        if let (Ok(_), Some(session)) = (&result, &self.info.session) {
+    async fn complete(&self, result: Result<String, ActivityError>) -> &'static str {
+        let output = match result {
+            Ok(output) => output,
+            Err(error) => return self.fail(error).await,
+        };
+        if let Some(session) = &self.info.session {
             // Before the outcome is recorded: the orchestration may schedule the next activity at once.
             session.completed();
         }
-        let succeeded = result.is_ok();
-        let result = result.map_err(|message| {
-            let kind = if is_session_lost(&message) {
-                AppErrorKind::SessionLost
-            } else {
-                AppErrorKind::ActivityFailed
-            };
-            ErrorDetails::Application { kind, message, retryable: false }
-        });
-        let outcome = Outcome::from(self.scheduled.answer(result));
-        match self.shared.record_outcome(&self.token, outcome, &self.lost).await {
-            Handed::Taken if succeeded => "success",
-            Handed::Taken => "app_error",
+        let word = Word::Finish(Box::new(Outcome::from(self.scheduled.answer(Ok(output)))));
+        self.hand_in(word, "success").await
+    }
+
+    /// Fails the activity with its last error: its time was up before this try could begin.
+    async fn give_up(&self, error: &str) {
+        let (kind, message) = (AppErrorKind::ActivityFailed, error.to_owned());
+        let details = ErrorDetails::Application { kind, message, retryable: true };
+        let failure = Some(Box::new(self.tries.failed_before_this_try()));
+        let answer = Message { failure, ..self.scheduled.answer(Err(details)).into() };
+        let outcome = Box::new(Outcome { completion: Some(answer) });
+        self.hand_in(Word::Finish(outcome), "app_error").await;
+    }
+
+    /// Records that this try failed: another one follows, or the error is the outcome of the activity.
+    pub(super) async fn fail(&self, error: ActivityError) -> &'static str {
+        match self.tries.after(&error, &self.shared.plan) {
+            OnFailedTry::TryAgain(wait) => {
+                tracing::warn!(
+                    target: "steadfast::runtime",
+                    instance = %self.scheduled.instance,
+                    activity = %self.scheduled.name,
+                    attempt = self.tries.attempt(),
+                    max = self.tries.max(),
+                    next_in_ms = wait.as_millis() as u64,
+                    error = %kept_error(error.message()),
+                    "a try of an activity failed; another one follows"
+                );
+                let ended = EndedTry { error: kept_error(error.message()), retry_after: wait };
+                self.hand_in(Word::EndTry(ended), "retry").await
+            }
+            OnFailedTry::Fail(failure) => {
+                // The wire says whether another try is worth it only for those who asked for tries.
+                let retryable = self.tries.has_policy() && !error.is_terminal();
+                let message = error.into_message();
+                let kind = if is_session_lost(&message) {
+                    AppErrorKind::SessionLost
+                } else {
+                    AppErrorKind::ActivityFailed
+                };
+                let details = ErrorDetails::Application { kind, message, retryable };
+                let answer = Message { failure, ..self.scheduled.answer(Err(details)).into() };
+                let outcome = Box::new(Outcome { completion: Some(answer) });
+                self.hand_in(Word::Finish(outcome), "app_error").await
+            }
+        }
+    }
+
+    /// Hands in what the run led to, and returns the outcome under which the metrics count it: `taken` if the
+    /// store has taken it.
+    async fn hand_in(&self, word: Word, taken: &'static str) -> &'static str {
+        match self.shared.hand_in(&self.token, word, &self.lost).await {
+            Handed::Taken => taken,
             Handed::Withdrawn => "cancelled",
             Handed::Lost => "infra_error",
         }

@@ -34,7 +34,7 @@ pub(crate) fn of_activity(info: &ActivityInfo) -> Span {
         activity_name = %info.activity_name,
         activity_id = info.activity_id,
         worker_id = %info.worker_id,
-        attempt = info.deliveries,
+        attempt = info.attempt,
         session_id = info.session_id.as_deref(),
         tag = info.tag.as_deref(),
         traceparent = info.traceparent.as_deref(),

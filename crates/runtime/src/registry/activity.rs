@@ -8,8 +8,8 @@ use steadfast_core::{SYSCALL_PREFIX, decode_named, encode_named};
 use steadfast_store::ListedHandler;
 
 use super::{ActivityRegistry, ActivityRegistryBuilder, FIRST_VERSION};
-use crate::ActivityContext;
-use crate::handler::{ActivityHandler, FnActivity};
+use crate::handler::{ActivityHandler, FnActivity, FnActivityWithErrors};
+use crate::{ActivityContext, ActivityError};
 
 impl ActivityRegistry {
     /// Lists the registered names as the row of a worker has them: activities have no versions.
@@ -28,6 +28,31 @@ impl ActivityRegistryBuilder {
         Fut: Future<Output = Result<String, String>> + Send + 'static,
     {
         self.add(name.into(), Arc::new(FnActivity(f)))
+    }
+
+    /// Registers an activity that says of its errors whether they are worth another try: see
+    /// [`ActivityError`].
+    ///
+    /// ```
+    /// # use steadfast_runtime::registry::ActivityRegistry;
+    /// # use steadfast_runtime::{ActivityContext, ActivityError};
+    /// let charge = |_ctx: ActivityContext, order: String| async move {
+    ///     if order.is_empty() {
+    ///         return Err(ActivityError::terminal("there is no order"));
+    ///     }
+    ///     Ok(format!("receipt of {order}"))
+    /// };
+    /// let activities = ActivityRegistry::builder().register_with_errors("Charge", charge).build();
+    /// # drop(activities);
+    /// ```
+    #[must_use]
+    pub fn register_with_errors<F, Fut, E>(self, name: impl Into<String>, f: F) -> Self
+    where
+        F: Fn(ActivityContext, String) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<String, E>> + Send + 'static,
+        E: Into<ActivityError> + 'static,
+    {
+        self.add(name.into(), Arc::new(FnActivityWithErrors(f)))
     }
 
     /// Registers an activity whose input and output are encoded as JSON. An input that cannot be decoded

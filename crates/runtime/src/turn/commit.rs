@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use steadfast_core::WorkItem;
-use steadfast_core::replay::{ParentNotice, SessionChange, Turn, Verdict};
+use steadfast_core::replay::{ParentNotice, QueuedWork, SessionChange, Turn, Verdict};
 use steadfast_store::{LeaseToken, Message, NewWork, ProviderError, ProviderErrorKind, RunId, TurnCommit};
 
 use super::alarm;
@@ -126,7 +126,7 @@ impl RuntimeShared {
         traceparent: Option<&str>,
     ) -> Result<TurnCommit, ProviderError> {
         let traceparent = || traceparent.map(str::to_owned);
-        let traced = |item| Message { item, traceparent: traceparent() };
+        let traced = |item: WorkItem| Message { traceparent: traceparent(), ..item.into() };
         let metadata = turn.metadata();
         let effects = turn.effects;
         let watched = effects.sessions.iter().filter_map(|change| match change {
@@ -143,7 +143,10 @@ impl RuntimeShared {
             execution_id,
             events: turn.events,
             work: work
-                .map(|work| NewWork { item: work.item, session: work.session, traceparent: traceparent() })
+                .map(|work| {
+                    let QueuedWork { item, session, call } = work;
+                    NewWork { item, session, traceparent: traceparent(), call }
+                })
                 .collect(),
             messages,
             metadata,

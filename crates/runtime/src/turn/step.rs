@@ -33,14 +33,15 @@ pub(super) struct SteppedTurn {
 
 impl TurnProcess {
     /// Runs the code and commits what it decided, in the span of the turn.
-    pub(super) async fn run(mut self, run: Run, known: KnownExecution) {
+    pub(super) async fn run(mut self, mut run: Run, known: KnownExecution) {
         let Some((version, handler)) = self.resolve(&run) else {
             return self.unregistered(&run).await;
         };
         let (instance, name) = (self.instance.clone(), run.name.clone());
         let identity =
             Identity { instance, execution_id: run.execution_id, name, version: version.to_string() };
-        if let Some(start) = &run.start {
+        if let Some(start) = &mut run.start {
+            start.random = Some(self.shared.plan.random.draw() as u64);
             self.standing = begun(&identity, start, self.now_ms);
         }
         let span = span::of_turn(&identity, self.standing.traceparent());
@@ -95,7 +96,7 @@ impl TurnProcess {
                     (Execution::replay(self.set_up(&identity), Vec::new(), handler), 0)
                 }
             };
-            let turn = execution.turn(self.now_ms, arrivals);
+            let turn = execution.turn_of(self.now_ms, arrivals);
             let visited = execution.effort().events_visited.saturating_sub(visited);
             self.shared.events_visited.add(visited);
             SteppedTurn { identity, start, execution, was_warm, turn, collisions }

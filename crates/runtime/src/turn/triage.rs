@@ -2,7 +2,7 @@
 //! read.
 
 use semver::Version;
-use steadfast_core::replay::{ParentLink, Start, StartMessage};
+use steadfast_core::replay::{Arrival, ParentLink, Start, StartMessage};
 use steadfast_core::{AppErrorKind, ErrorDetails, PoisonMessageType, WorkItem};
 use steadfast_store::Message;
 
@@ -60,7 +60,7 @@ pub(super) struct Run {
     pub(super) version: Option<String>,
     /// How the execution begins, if this is its first turn.
     pub(super) start: Option<Start>,
-    pub(super) arrivals: Vec<WorkItem>,
+    pub(super) arrivals: Vec<Arrival>,
     /// Messages to parents whose child could not be started.
     pub(super) collisions: Vec<WorkItem>,
 }
@@ -221,7 +221,7 @@ fn start_of_next(standing: &Standing) -> Start {
 /// The messages of a turn, by their purpose.
 struct Sorted {
     opening: Option<StartMessage>,
-    arrivals: Vec<WorkItem>,
+    arrivals: Vec<Arrival>,
     collisions: Vec<WorkItem>,
     terminated: Option<ErrorDetails>,
 }
@@ -232,7 +232,7 @@ fn sort(messages: Vec<Message>, rivals: &[usize], standing: &Standing, instance:
     let terminated = termination(&messages);
     let has_ended = standing.ending == RecordedEnding::Ended;
     let mut sorted = Sorted { opening: None, arrivals: Vec::new(), collisions: Vec::new(), terminated };
-    for (place, Message { item, traceparent }) in messages.into_iter().enumerate() {
+    for (place, Message { item, traceparent, failure }) in messages.into_iter().enumerate() {
         match item {
             WorkItem::ActivityExecute { .. }
             | WorkItem::TerminateInstance { .. }
@@ -257,7 +257,7 @@ fn sort(messages: Vec<Message>, rivals: &[usize], standing: &Standing, instance:
                     sorted.collisions.extend(parent.map(|parent| collision(parent, has_ended, instance)));
                 }
                 (Ok(_), Some(_)) => {}
-                (Err(arrival), _) => sorted.arrivals.push(*arrival),
+                (Err(item), _) => sorted.arrivals.push(Arrival { item: *item, failure }),
             },
         }
     }

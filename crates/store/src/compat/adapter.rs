@@ -9,14 +9,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use steadfast_clock::Clock;
-use steadfast_core::{Event, EventKind, SessionKey, SystemStats, WorkItem};
+use steadfast_core::{CallTerms, Event, EventKind, SessionKey, SystemStats, WorkItem};
 
+use crate::rules::UNKNOWN;
 use crate::{
     Abandon, Attempt, Committed, Cursor, DeleteInstanceResult, Envelope, ExecutionState, Gauges, History,
     InstanceFilter, InstancePage, InstanceQuery, InstanceState, InstanceWait, LeaseToken, Message, NewWork,
     NodeRegistration, NodeStart, Outcome, Owner, Provider, ProviderAdmin, ProviderError, ProviderErrorKind,
     RenewSessions, SessionFetchConfig, SessionInfo, SessionRef, SessionScope, SessionTrailEntry,
-    SessionsRenewed, SetAside, Started, Store, TurnCommit, TurnLease, TurnRequest, WaitFor, Waited,
+    SessionsRenewed, SetAside, Started, Store, Tries, TurnCommit, TurnLease, TurnRequest, WaitFor, Waited,
     WorkLease, WorkRequest,
 };
 
@@ -27,6 +28,15 @@ use crate::{
 pub struct Adapter {
     provider: Arc<dyn Provider>,
     clock: Arc<dyn Clock>,
+}
+
+/// What a history says about one of its activities.
+#[derive(Default)]
+struct Scheduled {
+    /// The name and the version of the orchestration that scheduled it.
+    orchestration: Option<(String, String)>,
+    /// The key and the policy of its call.
+    call: Option<Box<CallTerms>>,
 }
 
 /// Bounds the pause between two looks at an instance; pauses double from [`FIRST_PAUSE`] up to it.
@@ -41,15 +51,26 @@ impl Adapter {
         Self { provider, clock }
     }
 
-    /// Returns the name and version of the orchestration that scheduled an activity, from its instance's
-    /// history.
-    async fn orchestration_of(&self, item: &WorkItem) -> Result<(String, String), ProviderError> {
-        let events = self.provider.read(item.instance()).await?;
-        let started = events.into_iter().rev().find_map(|event| match event.kind {
-            EventKind::OrchestrationStarted { name, version, .. } => Some((name, version)),
-            _ => None,
-        });
-        Ok(started.unwrap_or_else(|| ("unknown".to_owned(), "unknown".to_owned())))
+    /// Returns what the history of its instance says about an activity.
+    async fn scheduled(&self, item: &WorkItem) -> Result<Scheduled, ProviderError> {
+        let WorkItem::ActivityExecute { instance, execution_id, id, .. } = item else {
+            return Ok(Scheduled::default());
+        };
+        let mut events = self.provider.read(instance).await?;
+        if events.first().is_some_and(|event| event.execution_id != *execution_id) {
+            events = self.provider.read_with_execution(instance, *execution_id).await?;
+        }
+        let mut scheduled = Scheduled::default();
+        for event in events {
+            match event.kind {
+                EventKind::OrchestrationStarted { name, version, .. } => {
+                    scheduled.orchestration = Some((name, version));
+                }
+                EventKind::ActivityScheduled { .. } if event.event_id == *id => scheduled.call = event.call,
+                _ => {}
+            }
+        }
+        Ok(scheduled)
     }
 
     fn unsupported(&self, operation: &str) -> ProviderError {
@@ -142,11 +163,19 @@ impl Store for Adapter {
         let fetched =
             self.provider.fetch_work_item(lock_timeout, poll_timeout, config.as_ref(), &tags).await?;
         let Some((item, token, attempt)) = fetched else { return Ok(None) };
-        let (orchestration, orchestration_version) = self.orchestration_of(&item).await?;
+        let Scheduled { orchestration, call } = self.scheduled(&item).await?;
+        let unknown = || (UNKNOWN.to_owned(), UNKNOWN.to_owned());
+        let (orchestration, orchestration_version) = orchestration.unwrap_or_else(unknown);
+        // Without a count of tries, each delivery is one.
+        let has_policy = call.as_ref().is_some_and(|call| call.policy.is_some());
+        let ended = if has_policy { attempt.saturating_sub(1) } else { 0 };
         Ok(Some(WorkLease {
             token: LeaseToken::Work(token),
             item,
             attempt,
+            delivery: attempt,
+            call,
+            tries: Tries { ended, ..Tries::default() },
             orchestration,
             orchestration_version,
             traceparent: None,

@@ -1,7 +1,9 @@
 //! Inspection: the messages that wait for an instance, the state of its activities, and how long the oldest
 //! message and the oldest activity have waited.
 
-use steadfast_core::{SessionKey, WorkItem};
+use steadfast_core::{CallTerms, SessionKey, WorkItem};
+
+use crate::Tries;
 
 /// The messages that wait for the turns of an instance, and its lease.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -62,8 +64,14 @@ pub struct WorkState {
     pub tag: Option<String>,
     /// The session that the activity runs on.
     pub session: Option<SessionKey>,
-    /// How often the activity was fetched.
+    /// How often the activity was fetched since its last try ended, without deliveries that do not count.
     pub attempts: u32,
+    /// How often the activity was fetched.
+    pub deliveries: u32,
+    /// The key and the policy of the call; `None` if the work was queued without them.
+    pub call: Option<Box<CallTerms>>,
+    /// The tries of the call that have ended.
+    pub tries: Tries,
     /// Whether the activity is held back, waits, or is leased.
     pub phase: WorkPhase,
 }

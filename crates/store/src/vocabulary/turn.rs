@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use steadfast_core::{
-    DispatcherCapabilityFilter, Event, ExecutionMetadata, KvEntry, ScheduledActivityIdentifier, SessionKey,
-    WorkItem,
+    CallTerms, DispatcherCapabilityFilter, Event, ExecutionMetadata, Failure, KvEntry,
+    ScheduledActivityIdentifier, SessionKey, WorkItem,
 };
 
 use crate::{LeaseToken, WorkerId};
@@ -117,7 +117,7 @@ pub enum History {
     Damaged(String),
 }
 
-/// A message to an instance, with the trace context, for which the JSON form has no field.
+/// A message to an instance, with the trace context and the failure, for which the JSON form has no fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
     /// The content of the message: any item but an `ActivityExecute`.
@@ -125,11 +125,14 @@ pub struct Message {
     /// The W3C trace context of the sender; `None` if the sender gave none. The store keeps it beside the
     /// message and returns it with the lease.
     pub traceparent: Option<String>,
+    /// How an activity failed, beside the error in the item; `None` for any other message, and if there is
+    /// nothing to tell. The store keeps it beside the message and returns it with the lease.
+    pub failure: Option<Box<Failure>>,
 }
 
 impl From<WorkItem> for Message {
     fn from(item: WorkItem) -> Self {
-        Self { item, traceparent: None }
+        Self { item, traceparent: None, failure: None }
     }
 }
 
@@ -166,7 +169,7 @@ impl TurnCommit {
     }
 }
 
-/// An activity to queue, with its session and trace context, for which the JSON form has no field.
+/// An activity to queue, with its session, trace context and terms, for which the JSON form has no fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewWork {
     /// The activity: an `ActivityExecute`.
@@ -177,6 +180,9 @@ pub struct NewWork {
     /// The W3C trace context of the orchestration, which the lease of the activity brings; `None` if the
     /// orchestration has none.
     pub traceparent: Option<String>,
+    /// The key and the policy of the call, which the lease of the activity brings (S22). `None` for work that
+    /// older builds may run too.
+    pub call: Option<Box<CallTerms>>,
 }
 
 impl NewWork {
@@ -191,7 +197,7 @@ impl NewWork {
 
 impl From<WorkItem> for NewWork {
     fn from(item: WorkItem) -> Self {
-        Self { item, session: None, traceparent: None }
+        Self { item, session: None, traceparent: None, call: None }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use steadfast_core::{SessionKey, TagFilter, WorkItem};
+use steadfast_core::{CallTerms, SessionKey, TagFilter, WorkItem};
 
 use crate::{LeaseToken, Message, WorkerId};
 
@@ -108,8 +108,15 @@ pub struct WorkLease {
     pub token: LeaseToken,
     /// The activity: an `ActivityExecute`.
     pub item: WorkItem,
-    /// How often the activity was fetched, this time included.
+    /// How often the activity was fetched since its last try ended, this time included and without the
+    /// deliveries that do not count: the count that finds poison.
     pub attempt: u32,
+    /// How often the activity was fetched, this time included. It only rises (S22).
+    pub delivery: u32,
+    /// The key and the policy of the call; `None` if the work was queued without them.
+    pub call: Option<Box<CallTerms>>,
+    /// The tries of the call that have ended (S22).
+    pub tries: Tries,
     /// The name of the orchestration that scheduled the activity; `unknown` if its instance has no row.
     pub orchestration: String,
     /// The version of that orchestration's handler; `unknown` if its instance has no row.
@@ -123,6 +130,27 @@ pub struct WorkLease {
     pub waiting_since_ms: Option<u64>,
     /// The store's time at which the lease was taken, in milliseconds since the Unix epoch.
     pub now_ms: u64,
+}
+
+/// The tries of an activity that have ended with an error, so far.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tries {
+    /// The number of tries that have ended on this work.
+    pub ended: u32,
+    /// The error of the last one; `None` if there was none.
+    pub last_error: Option<String>,
+    /// When the activity was first fetched, in milliseconds since the Unix epoch by the store's clock; `None`
+    /// if the store cannot tell, and before the first fetch.
+    pub first_fetched_ms: Option<u64>,
+}
+
+/// A try that ended with an error, after which the activity is tried again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndedTry {
+    /// The text of the error, for people.
+    pub error: String,
+    /// How long the activity is held back.
+    pub retry_after: Duration,
 }
 
 /// The session that a leased activity runs on, as the fetch that leased it found or claimed it.

@@ -57,6 +57,13 @@ impl<R: std::fmt::Debug> Leases<R> {
         self.by_token.get_mut(token.as_str())
     }
 
+    /// Settles the leases of some rows, expired ones included.
+    pub(super) fn settle(&mut self, is_settled: impl Fn(&R) -> bool) {
+        for granted in self.by_token.values_mut().filter(|granted| is_settled(&granted.row)) {
+            granted.is_settled = true;
+        }
+    }
+
     /// Returns a lease that a call used with success. The lease must be live.
     pub(super) fn used(
         &mut self,

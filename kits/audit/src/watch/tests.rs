@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use steadfast_clock::VirtualClock;
 use steadfast_core::{EventKind, ScheduledActivityIdentifier, TagFilter, WorkItem};
-use steadfast_store::{Claim, ClaimedSession, History, Message, RunId, SessionRequest, SessionScope};
+use steadfast_store::{Claim, ClaimedSession, History, Message, RunId, SessionRequest, SessionScope, Tries};
 
 use super::*;
 
@@ -45,6 +45,9 @@ fn work(token: &str, now_ms: u64) -> WorkLease {
         token: LeaseToken::Work(token.to_owned()),
         item: activity(),
         attempt: 1,
+        delivery: 1,
+        call: None,
+        tries: Tries::default(),
         orchestration: "Main".to_owned(),
         orchestration_version: "1.0.0".to_owned(),
         traceparent: None,
@@ -209,11 +212,11 @@ fn working() -> Shadow {
 #[test]
 fn an_activity_that_is_leased_twice_or_after_its_end_is_noticed() {
     let mut shadow = working();
-    shadow.granted_work(&request(), &WorkLease { attempt: 2, ..work("v", NOW + 1) });
+    shadow.granted_work(&request(), &WorkLease { attempt: 2, delivery: 2, ..work("v", NOW + 1) });
     assert_eq!(rules(&shadow), ["S5"]);
     let mut shadow = working();
     shadow.work.finished(&LeaseToken::Work("w".to_owned()), NOW, &mut shadow.found);
-    shadow.granted_work(&request(), &WorkLease { attempt: 2, ..work("v", NOW + 1) });
+    shadow.granted_work(&request(), &WorkLease { attempt: 2, delivery: 2, ..work("v", NOW + 1) });
     assert_eq!(rules(&shadow), ["I6"]);
 }
 
@@ -472,7 +475,7 @@ fn a_serial_session_is_passed_over_while_an_activity_of_it_runs() {
     shadow.sessions.committed("i", &TurnCommit { events: vec![opened], ..TurnCommit::empty(1) });
     for id in [4, 5] {
         let item = activity_on(id, true);
-        shadow.work.queue(&NewWork { item, session: Some(key.clone()), traceparent: None }, NOW);
+        shadow.work.queue(&NewWork { session: Some(key.clone()), ..item.into() }, NOW);
     }
     let runnable = |shadow: &Shadow| {
         let mine = shadow.work.waiting(&TagFilter::Any, NOW).filter(|waiting| waiting.session == Some(&key));

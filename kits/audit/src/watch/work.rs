@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use steadfast_core::{ScheduledActivityIdentifier, SessionKey, TagFilter, WorkItem};
+use steadfast_core::{CallTerms, ScheduledActivityIdentifier, SessionKey, TagFilter, WorkItem};
 use steadfast_store::{Abandon, Attempt, LeaseToken, NewWork, WorkLease, WorkRequest};
 
 use super::{
@@ -27,7 +27,13 @@ struct Queued {
     life: u64,
     tag: Option<String>,
     session: Option<SessionKey>,
+    call: Option<Box<CallTerms>>,
+    /// The deliveries that count since the last try ended.
     deliveries: u32,
+    /// The number of its last delivery, of all tries.
+    last_delivery: u32,
+    /// The number of tries that have ended.
+    tries: u32,
     visible_ms: u64,
     /// The end of its last lease.
     free_ms: u64,
@@ -78,7 +84,10 @@ impl WorkShadow {
             life: self.lives,
             tag: tag.clone(),
             session: work.session_key(),
+            call: work.call.clone(),
             deliveries: 0,
+            last_delivery: 0,
+            tries: 0,
             visible_ms: now,
             free_ms: now,
             is_refused: false,
@@ -166,6 +175,18 @@ impl WorkShadow {
             let (told, known) = (lease.attempt, row.deliveries);
             found.add("I12", format!("{key:?} is told delivery {told} at {now}, it is {known}"));
         }
+        if (row.tries, &row.call) != (lease.tries.ended, &lease.call) || lease.delivery <= row.last_delivery {
+            let Queued { tries, call, last_delivery, .. } = row;
+            found.add(
+                "S22",
+                format!(
+                    "{key:?} is told {:?}, {:?} and delivery {} at {now}, after {tries} tries of {call:?} \
+                     and delivery {last_delivery}",
+                    lease.tries, lease.call, lease.delivery
+                ),
+            );
+        }
+        row.last_delivery = lease.delivery;
         row.free_ms = after(now, request.lock_timeout);
         let session = lease.session.as_ref().map(|claimed| claimed.key.clone());
         let leased = Leased { key, life: row.life, session };
@@ -229,6 +250,22 @@ impl WorkShadow {
         if let Some(delay) = how.retry_after {
             row.visible_ms = after(now, delay);
         }
+    }
+
+    pub(super) fn ended_try(&mut self, token: &LeaseToken, by: Duration, now: u64, found: &mut Found) {
+        let Some(granted) = self.leases.used(token, "the end of a try", "S4", now, found) else { return };
+        granted.is_settled = true;
+        let leased = granted.row.clone();
+        // What expired in this try is settled with it: nothing of it can be excused.
+        self.leases.settle(|row| row.key == leased.key && row.life == leased.life);
+        let Some(row) = self.rows.get_mut(&leased.key).filter(|row| row.life == leased.life) else { return };
+        if let Some(end) = row.end {
+            found.add("I6", format!("a try of {:?} ends at {now} after its end: {end:?}", leased.key));
+        }
+        row.deliveries = 0;
+        row.tries += 1;
+        row.free_ms = now;
+        row.visible_ms = after(now, by);
     }
 
     /// Returns what was leased by a holder that let the lease expire and said nothing about it.

@@ -69,7 +69,7 @@ pub(crate) fn waiting(gate: &Gate) -> ActivityRegistryBuilder {
         let gate = gate.clone();
         async move {
             gate.pass().await;
-            Ok(format!("attempt {}", ctx.attempt()))
+            Ok(format!("attempt {}", ctx.counted_deliveries()))
         }
     })
 }

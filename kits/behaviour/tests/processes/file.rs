@@ -164,7 +164,8 @@ fn activities(file: &Path) -> ActivityRegistry {
 }
 
 fn note(ledger: &Path, ctx: &ActivityContext) -> String {
-    let line = format!("{} {} {}", ctx.idempotency_key(), std::process::id(), ctx.attempt());
+    let activity = format!("{}/{}/{}", ctx.instance_id(), ctx.execution_id(), ctx.activity_id());
+    let line = format!("{activity} {} {}", std::process::id(), ctx.counted_deliveries());
     let mut file = OpenOptions::new().append(true).create(true).open(ledger).expect("the ledger opens");
     file.write_all(format!("{line}\n").as_bytes()).expect("the ledger can be written");
     file.sync_all().expect("the ledger is synced");

@@ -154,7 +154,7 @@ fn code(role: &str) -> (ActivityRegistry, OrchestrationRegistry) {
         let other = |_: OrchestrationContext, input: String| async move { Ok(input) };
         return (activities.build(), orchestrations.register("Other", other).build());
     }
-    let work = |ctx: ActivityContext, _: String| async move { Ok(ctx.attempt().to_string()) };
+    let work = |ctx: ActivityContext, _: String| async move { Ok(ctx.counted_deliveries().to_string()) };
     let flow = |ctx: OrchestrationContext, _: String| async move { ctx.schedule_activity("Work", "").await };
     (activities.register("Work", work).build(), orchestrations.register("Flow", flow).build())
 }

@@ -192,13 +192,13 @@ async fn work(store: Arc<dyn Provider>, folder: &Path, options: RuntimeOptions) 
 
 /// Leaves a line in the ledger, and waits until the test lets it go.
 async fn long(folder: &Path, ctx: &ActivityContext) -> Result<String, String> {
-    let line = format!("{} {}\n", ctx.instance_id(), ctx.attempt());
+    let line = format!("{} {}\n", ctx.instance_id(), ctx.counted_deliveries());
     let ledger = OpenOptions::new().append(true).create(true).open(folder.join("ledger"));
     ledger.and_then(|mut file| file.write_all(line.as_bytes())).map_err(|error| error.to_string())?;
     while !folder.join("go").exists() {
         SystemClock.sleep(Duration::from_millis(10)).await;
     }
-    Ok(ctx.attempt().to_string())
+    Ok(ctx.counted_deliveries().to_string())
 }
 
 async fn until(what: &str, holds: impl AsyncFn() -> bool) {

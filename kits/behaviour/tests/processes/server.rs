@@ -297,7 +297,7 @@ async fn a12_clocks_that_are_ten_minutes_wrong_steal_nothing_and_lose_nothing() 
             count.fetch_add(1, Ordering::Relaxed);
             async move {
                 SystemClock.sleep(Duration::from_secs(6)).await;
-                Ok(ctx.attempt().to_string())
+                Ok(ctx.counted_deliveries().to_string())
             }
         });
         let orchestrations = OrchestrationRegistry::builder()

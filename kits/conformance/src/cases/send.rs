@@ -85,7 +85,7 @@ async fn api_a_completion_of_a_child_goes_to_its_parent(bench: Bench) {
 async fn api_the_trace_context_of_a_message_rides_with_it(bench: Bench) -> Verdict {
     let store = need!(bench.store(), "Store");
     let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".to_owned();
-    let message = Message { item: start_of("a"), traceparent: Some(trace.clone()) };
+    let message = Message { traceparent: Some(trace.clone()), ..start_of("a").into() };
     ok(store.send(vec![Envelope { message, delay: None }]).await);
     let request = TurnRequest {
         lock_timeout: LEASE,

@@ -156,7 +156,7 @@ async fn s2_every_kind_of_message_arrives_as_it_was_sent(bench: Bench) {
 async fn s2_a_message_brings_its_trace_context(bench: Bench) -> Verdict {
     let store = need!(bench.store(), "Store");
     let traceparent = Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned());
-    let traced = Message { item: start_of("a"), traceparent: traceparent.clone() };
+    let traced = Message { traceparent: traceparent.clone(), ..start_of("a").into() };
     ok(store.send(vec![Envelope { message: traced, delay: None }, raise("a", "untraced").into()]).await);
     let lease = leased(store).await;
     let found: Vec<_> = lease.messages.iter().map(|message| message.traceparent.clone()).collect();

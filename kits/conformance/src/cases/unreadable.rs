@@ -2,7 +2,7 @@
 
 use semver::Version;
 use steadfast_core::{
-    DispatcherCapabilityFilter, EventKind, SemverRange, SessionConcurrency, SessionKey, TagFilter,
+    DispatcherCapabilityFilter, EventKind, SemverRange, SessionConcurrency, SessionKey, TagFilter, WorkItem,
 };
 use steadfast_store::{
     Cold, Envelope, ExecutionState, MAX_UNREADABLE_ATTEMPTS, Message, NewWork, Owner, ProviderErrorKind,
@@ -246,7 +246,7 @@ async fn s15_unreadable_work_does_not_block_its_serial_session(bench: Bench) -> 
         concurrency: Some(SessionConcurrency::Serial),
     };
     bench.begin("a", Commit::default().event(event("a", 2, opened))).await;
-    let on_session = |item| NewWork { item, session: Some(SessionKey::owned("a", "s")), traceparent: None };
+    let on_session = |item: WorkItem| NewWork { session: Some(SessionKey::owned("a", "s")), ..item.into() };
     ok(store.enqueue_work(on_session(activity("a", 3))).await);
     need!(bench.damage(Damage::Work { instance: "a" }).await, "damage");
     ok(store.enqueue_work(on_session(activity("a", 4))).await);
@@ -467,7 +467,7 @@ const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 /// G20: also while it cannot be read, an instance that is about to start exists.
 async fn s15_a_start_that_was_set_aside_comes_back_as_a_start(bench: Bench) -> Verdict {
     let store = need!(bench.store(), "Store");
-    let message = Message { item: start_of("a"), traceparent: Some(TRACE.to_owned()) };
+    let message = Message { traceparent: Some(TRACE.to_owned()), ..start_of("a").into() };
     ok(store.send(vec![Envelope { message, delay: None }]).await);
     need!(bench.damage(Damage::Messages { instance: "a" }).await, "damage");
     met(&bench, MAX_UNREADABLE_ATTEMPTS).await;

@@ -1,5 +1,6 @@
 //! Work: leases of activities, what they cost an attempt, their completions and their withdrawal.
 
+pub(super) mod tries;
 pub(super) mod withdrawn;
 
 use std::time::Duration;

@@ -74,11 +74,14 @@ impl Labels {
     pub(super) fn work(&mut self, lease: &WorkLease) -> String {
         let session = lease.session.as_ref().map(|attachment| self.claim(attachment));
         format!(
-            "{:?} of {} {}, attempt {}, at {}, session {session:?}, trace {:?}",
+            "{:?} of {} {}, attempt {}, delivery {}, {:?}, {:?}, at {}, session {session:?}, trace {:?}",
             lease.item,
             lease.orchestration,
             lease.orchestration_version,
             lease.attempt,
+            lease.delivery,
+            lease.call,
+            lease.tries,
             lease.now_ms,
             lease.traceparent,
         )

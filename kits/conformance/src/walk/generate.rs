@@ -94,9 +94,10 @@ impl Dice {
             },
             69..74 => Step::FinishWork { lease: self.held(), outcome: self.finish() },
             74..77 => Step::RenewWork { lease: self.held(), time: self.pick(&LEASES) },
-            77..79 => {
-                Step::AbandonWork { lease: self.held(), delay: self.delay(), uncounted: self.percent(50) }
-            }
+            77..79 => match (self.held(), self.delay(), self.percent(50)) {
+                (lease, Some(delay), false) => Step::EndTry { lease, delay },
+                (lease, delay, uncounted) => Step::AbandonWork { lease, delay, uncounted },
+            },
             79..84 => Step::Worker(self.duty()),
             84..86 => Step::Register { node: self.pick(&NODES) },
             86..90 => Step::RenewSessions {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use steadfast_clock::{Clock, VirtualClock};
 use steadfast_core::{SessionKey, WorkItem};
 use steadfast_store::{
-    Envelope, Held as Warm, LeaseToken, NewWork, Owner, Provider, RunId, SessionRef, Store, TurnLease,
-    WorkLease,
+    EndedTry, Envelope, Held as Warm, LeaseToken, NewWork, Owner, Provider, RunId, SessionRef, Store,
+    TurnLease, WorkLease,
 };
 
 use super::answer::{Labels, done, plain, said};
@@ -131,6 +131,11 @@ impl Side {
             Step::AbandonWork { lease, delay, uncounted } => {
                 let token = token_of(&self.works, *lease, |lease| &lease.token);
                 done(store.abandon(&token.unwrap_or_else(no_work), abandon(*delay, *uncounted)).await)
+            }
+            Step::EndTry { lease, delay } => {
+                let token = token_of(&self.works, *lease, |lease| &lease.token);
+                let ended = EndedTry { error: "failed".to_owned(), retry_after: *delay };
+                done(store.end_try(&token.unwrap_or_else(no_work), ended).await)
             }
             Step::Register { node } => self.register(store, node).await,
             Step::RenewSessions { .. } | Step::RenewCompatible { .. } | Step::Release { .. } => {

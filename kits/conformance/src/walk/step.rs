@@ -64,6 +64,10 @@ pub(crate) enum Step {
         delay: Option<Duration>,
         uncounted: bool,
     },
+    EndTry {
+        lease: Held,
+        delay: Duration,
+    },
     Register {
         node: &'static str,
     },
@@ -261,6 +265,7 @@ impl fmt::Display for Step {
             Self::AbandonWork { lease, delay, uncounted } => {
                 write!(f, "{lease} abandons its work{}{}", later(*delay), count(*uncounted))
             }
+            Self::EndTry { lease, delay } => write!(f, "{lease} ends its try{}", later(Some(*delay))),
             Self::Register { node } => write!(f, "node '{node}' starts"),
             Self::RenewSessions { owner, time, idle, patience, full, tags, worker } => {
                 let appetite = if *full { "full" } else { "hungry" };

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use steadfast_core::{
-    CarriedSession, ErrorDetails, Event, EventKind, ScheduledActivityIdentifier, SessionConcurrency,
-    SessionKey, WorkItem, current_build_version,
+    CallTerms, CarriedSession, ErrorDetails, Event, EventKind, ScheduledActivityIdentifier,
+    SessionConcurrency, SessionKey, WorkItem, current_build_version,
 };
 use steadfast_store::{NewWork, Store, TurnCommit, TurnLease, TurnRequest, WorkerId};
 
@@ -202,7 +202,10 @@ impl Draft {
             *execution_id = self.commit.execution_id;
         }
         let traceparent = Some(format!("trace {}", self.last_event_id));
-        self.commit.work.push(NewWork { item, session: key, traceparent });
+        // Of some calls the terms are known, of others not, as of those that an older build has queued.
+        let is_known = self.last_event_id.is_multiple_of(2);
+        let call = is_known.then(|| Box::new(CallTerms::of_key(format!("key {}", self.last_event_id))));
+        self.commit.work.push(NewWork { item, session: key, traceparent, call });
         self.scheduled.push(self.last_event_id);
     }
 

@@ -28,14 +28,14 @@ const SET_ASIDE: &[Mutant] = &[
         name: "an_unreadable_message_vanishes_in_the_end",
         clause: "S15",
         file: "set_aside.rs",
-        find: "self.put_aside(AsideRow::Message(row), now);",
+        find: "self.put_aside(AsideRow::Message(Box::new(row)), now);",
         replace: "drop(row);",
     },
     Mutant {
         name: "unreadable_work_is_never_set_aside",
         clause: "S15",
         file: "set_aside.rs",
-        find: "self.put_aside(AsideRow::Work(row), now);",
+        find: "self.put_aside(AsideRow::Work(Box::new(row)), now);",
         replace: "self.work.insert(place, row);",
     },
     Mutant {

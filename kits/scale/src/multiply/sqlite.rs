@@ -184,7 +184,9 @@ fn value(
         if *numbers == Numbers::ParentLife && !round.moves_parents {
             return format!("t.{column}");
         }
-        return spans[numbers].raised(column);
+        let raised = spans[numbers].raised(column);
+        // Work without a session has none, or 0 in its place.
+        return if column == "session" { format!("iif(t.session = 0, 0, {raised})") } else { raised };
     }
     if rule.tokens.contains(&column) {
         return format!("t.{column} || '~' || n.i");

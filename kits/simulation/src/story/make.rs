@@ -160,6 +160,7 @@ const METHODS: &[Name] = &[
     "renew",
     "abandon",
     "excuse",
+    "end_try",
     "refuse",
     "report_worker",
     "register_node",

@@ -15,6 +15,7 @@ use crate::verbs::turn::commit::PreparedCommit;
 use crate::verbs::turn::{LeasedTurn, TurnFetch};
 use crate::verbs::work::WorkFetch;
 use crate::verbs::work::finish::WorkEnd;
+use crate::verbs::work::tries::TryEnd;
 
 /// The queues of all requests that are merged.
 #[derive(Debug)]
@@ -27,6 +28,7 @@ pub(crate) struct MergedCalls {
     pub(crate) work_ends: MergeQueue<WorkEnd, ()>,
     pub(crate) work_renewals: MergeQueue<LeaseRenewal, ()>,
     pub(crate) work_abandons: MergeQueue<LeaseAbandon, ()>,
+    pub(crate) tries: MergeQueue<TryEnd, ()>,
     pub(crate) sends: MergeQueue<Vec<StoredMessage>, ()>,
     pub(crate) starts: MergeQueue<StoredStart, Started>,
 }
@@ -67,6 +69,7 @@ impl MergedCalls {
             work_ends: merged!("finish_work", finish_work, writes(plan, WorkEnd::bytes)),
             work_renewals: merged!("renew", renew_work, writes(plan, |_| 0)),
             work_abandons: merged!("abandon", abandon_work, writes(plan, |_| 0)),
+            tries: merged!("end_try", end_tries, writes(plan, TryEnd::bytes)),
             sends: merged!("send", send, writes(plan, |sent| sent.iter().map(StoredMessage::bytes).sum())),
             starts: merged!("start", start, writes(plan, StoredStart::bytes)),
         }

@@ -17,6 +17,7 @@ const MIGRATIONS: &[&str] = &[
     sql!("migrations/0008_released_claims"),
     sql!("migrations/0009_starts"),
     sql!("migrations/0010_replaced_claims"),
+    sql!("migrations/0011_tries"),
 ];
 
 /// The form that a schema is to have.

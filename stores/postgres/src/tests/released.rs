@@ -115,6 +115,20 @@ async fn a_database_of_the_released_version_is_migrated_with_its_rows() {
 }
 
 #[tokio::test]
+async fn processes_of_the_released_version_are_given_the_work_that_they_had_queued() {
+    let schema = server().schema("released_work");
+    bring(server().url(), schema.name(), &released()).await.unwrap();
+    let client = connect(server().url()).await;
+    execute(&client, ROWS, schema.name()).await;
+    PostgresProvider::new_with_schema(server().url(), Some(schema.name())).await.unwrap();
+    let call = CALLS[1].replace("p_count => 1", "p_count => 2").replace("'{w}'", "'{w,w}'");
+    let call = call.replace("'{\"\"}'", "'{:gpu}'").replace("{name}", schema.name());
+    let rows = client.query(&call, &[]).await.unwrap();
+    let kinds: Vec<&str> = rows.iter().map(|row| row.get("kind")).collect();
+    assert_eq!(kinds, ["lease", "lease"], "one on a session, and one without");
+}
+
+#[tokio::test]
 async fn processes_of_the_released_version_call_the_functions_of_this_one() {
     let schema = server().schema("released_calls");
     bring(server().url(), schema.name(), &released()).await.unwrap();

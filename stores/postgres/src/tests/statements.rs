@@ -19,6 +19,7 @@ const CALLS: &[&[DeclaredCall]] = &[
     verbs::turn::columns::CALLS,
     verbs::work::CALLS,
     verbs::work::finish::CALLS,
+    verbs::work::tries::CALLS,
     verbs::worker::CALLS,
     verbs::worker::excuse::CALLS,
     verbs::worker::refuse::CALLS,

@@ -13,7 +13,9 @@ use crate::link::statement::{Statement, calls, params, sql};
 use crate::schema::functions::{Function, functions};
 use crate::verbs::poll::{NextPoll, PollResult};
 use crate::verbs::session::read_key;
+use crate::verbs::turn::read_beside;
 use crate::verbs::work::read_tag;
+use crate::verbs::work::tries::{read_count, read_tries};
 
 pub(crate) const FUNCTIONS: &[Function] =
     functions!["waiting/has_work", "waiting/oldest_waiting", "waiting/turn_of"];
@@ -150,6 +152,9 @@ fn read_work(operation: &'static str, row: &Row) -> Result<WorkState, ProviderEr
         tag: read_tag(column(operation, row, "tag")?),
         session: session.map(|id| read_key(scope, id)),
         attempts: u32::try_from(attempts).unwrap_or(0),
+        deliveries: read_count(operation, row, "deliveries")?,
+        call: read_beside(column(operation, row, "call")?).ok().flatten(),
+        tries: read_tries(operation, row)?,
         phase: times.phase(worker_id.map(unescape), number("now_ms")?),
     })
 }

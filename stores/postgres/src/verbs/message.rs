@@ -35,6 +35,8 @@ calls! {
         now_ms: Option<i64>,
         notify: Option<String>,
         me: Option<&'a str>,
+        /// The failures beside the messages, as JSON.
+        failures: Vec<Option<String>>,
     }
 
     /// Starts instances that do not exist. The arrays that begin with `also` hold the messages that are sent
@@ -54,6 +56,9 @@ calls! {
         now_ms: Option<i64>,
         notify: Option<String>,
         me: Option<&'a str>,
+        /// The failures beside the starts, as JSON.
+        failures: Vec<Option<String>>,
+        also_failures: Vec<Option<String>>,
     }
 }
 
@@ -65,6 +70,7 @@ pub(crate) struct StoredMessage {
     delay: Option<i64>,
     starts: bool,
     traceparent: Option<String>,
+    failure: Option<String>,
 }
 
 impl StoredMessage {
@@ -85,12 +91,21 @@ impl StoredMessage {
             delay: delay.map(millis),
             starts: is_start(&message.item),
             traceparent: message.traceparent.as_deref().map(|text| escape(text).into_owned()),
+            failure: stored_failure(operation, message)?,
         })
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.item.len()
+        self.item.len() + self.failure.as_ref().map_or(0, String::len)
     }
+}
+
+/// Returns the stored form of the failure beside a message.
+pub(crate) fn stored_failure(
+    operation: &'static str,
+    message: &Message,
+) -> Result<Option<String>, ProviderError> {
+    message.failure.as_ref().map(|failure| to_json(operation, failure)).transpose()
 }
 
 /// A start, and the messages that are sent after it in the same transaction.
@@ -155,6 +170,7 @@ pub(crate) async fn send_messages(
         call.delay_ms.push(message.delay);
         call.starts.push(message.starts);
         call.traceparents.push(message.traceparent);
+        call.failures.push(message.failure);
     }
     if !call.items.is_empty() {
         asker.ask("send", call.statement()).await?;
@@ -176,6 +192,7 @@ pub(crate) async fn start_instances(
         call.items.push(start.item);
         call.delay_ms.push(start.delay);
         call.traceparents.push(start.traceparent);
+        call.failures.push(start.failure);
         for message in also {
             call.also_of.push(of);
             call.also_instances.push(message.instance);
@@ -183,6 +200,7 @@ pub(crate) async fn start_instances(
             call.also_delay_ms.push(message.delay);
             call.also_starts.push(message.starts);
             call.also_traceparents.push(message.traceparent);
+            call.also_failures.push(message.failure);
         }
     }
     let rows = asker.ask(OPERATION, call.statement()).await?;

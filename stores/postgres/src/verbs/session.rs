@@ -23,6 +23,7 @@ pub(crate) const FUNCTIONS: &[Function] = functions![
     "session/trail/note_ends",
     "session/trail/cleanup_session_trails",
     "session/line/lock_lines",
+    "session/head/find_bare_heads",
     "session/head/refresh_heads",
     "session/head/refresh_serial_heads",
     "session/open_session",
@@ -76,6 +77,8 @@ calls! {
         me: &'a str,
         /// The worker that asks; `None` takes work of any route.
         worker: Option<Cow<'a, str>>,
+        /// Whether the process knows the terms of calls, as this build does.
+        terms: bool,
     }
 
     /// Releases sessions of a process.
@@ -151,6 +154,7 @@ impl Backend {
             notify: self.payload(&any_work()),
             me: &self.me,
             worker: request.worker.as_ref().map(|worker| escape(&worker.0)),
+            terms: true,
         };
         let rows = self.db.rows(OPERATION, call.statement()).await?;
         let mut outcome = SessionsRenewed::default();

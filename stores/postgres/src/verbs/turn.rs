@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use semver::Version;
+use serde::de::DeserializeOwned;
 use steadfast_clock::{Clock, SystemClock};
 use steadfast_core::{DispatcherCapabilityFilter, EventKind, KvEntry, WorkItem};
 use steadfast_store::rules::{
@@ -48,7 +49,8 @@ pub(crate) const FUNCTIONS: &[Function] = functions![
     "turn/fetch/lock_strays",
     "turn/fetch/settle_orphans",
     "turn/fetch/settle_strays",
-    "turn/fetch/text_or_null",
+    "turn/text/text_or_null",
+    "turn/text/whole_or_null",
     "turn/fetch/lease_crowd",
     "turn/fetch/lease_turns",
     "turn/fetch/fetch_turns",
@@ -554,18 +556,19 @@ impl LeasedTurn {
         let items: Vec<Option<&str>> = column(FETCH, row, "items")?;
         let attempts: Vec<i32> = column(FETCH, row, "attempts")?;
         let traceparents: Vec<Option<String>> = column(FETCH, row, "traceparents")?;
+        let failures: Vec<Option<&str>> = column(FETCH, row, "failures")?;
         let rivals = column::<Option<Vec<i64>>>(FETCH, row, "rivals")?.unwrap_or_default();
         let mut unreadable = Vec::new();
-        for (((id, item), attempts), traceparent) in
-            ids.into_iter().zip(items).zip(attempts).zip(traceparents)
+        for ((((id, item), attempts), traceparent), failure) in
+            ids.into_iter().zip(items).zip(attempts).zip(traceparents).zip(failures)
         {
-            match read_item(item) {
-                Ok(item) => {
+            match read_item(item).and_then(|item| Ok((item, read_beside(failure)?))) {
+                Ok((item, failure)) => {
                     leased.attempt = leased.attempt.max(u32::try_from(attempts).unwrap_or(0));
                     if rivals.contains(&id) {
                         leased.rival_starts.push(leased.messages.len());
                     }
-                    leased.messages.push(Message { item, traceparent: traceparent.map(unescape) });
+                    leased.messages.push(Message { item, traceparent: traceparent.map(unescape), failure });
                 }
                 Err(reason) => {
                     unreadable.push(UnreadableMessage { id, reason, is_lost: item.is_none() });
@@ -595,6 +598,14 @@ fn lacks_texts(row: &Row) -> Result<bool, ProviderError> {
 pub(crate) fn read_item(item: Option<&str>) -> Result<WorkItem, String> {
     let item = item.ok_or_else(|| "the database cannot read its text: it is damaged".to_owned())?;
     read_text(item).map_err(|error| error.to_string())
+}
+
+/// Reads the text that stands beside an item: the terms of work, or the failure of a message.
+///
+/// # Errors
+/// Why it cannot be read, without any part of it: the text goes into logs.
+pub(crate) fn read_beside<T: DeserializeOwned>(text: Option<&str>) -> Result<Option<Box<T>>, String> {
+    text.map(|text| read_text(text).map(Box::new).map_err(|error| error.to_string())).transpose()
 }
 
 /// Returns the ranges of pins that a filter accepts: the lowest pins, and the highest.

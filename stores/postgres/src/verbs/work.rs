@@ -1,7 +1,8 @@
 //! Work: leasing activities to the workers that may run them. Each call serves many requests. [`finish`]
-//! takes the outcome of an activity.
+//! takes the outcome of an activity, [`tries`] the end of a try that is repeated.
 
 pub(crate) mod finish;
+pub(crate) mod tries;
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -29,8 +30,9 @@ use crate::schema::functions::{Function, functions};
 use crate::verbs::backend::Backend;
 use crate::verbs::poll::{NextPoll, PollResult};
 use crate::verbs::session::{fenced, keys, read_key};
-use crate::verbs::turn::read_item;
 use crate::verbs::turn::unread::{PassOver, SlowRead};
+use crate::verbs::turn::{read_beside, read_item};
+use crate::verbs::work::tries::{read_count, read_tries};
 
 pub(crate) const FUNCTIONS: &[Function] = functions![
     "work/enqueue_work",
@@ -39,6 +41,7 @@ pub(crate) const FUNCTIONS: &[Function] = functions![
     "work/withdraw_work",
     "work/fetch/sweep_work",
     "work/fetch/next_work_moment",
+    "work/fetch/find_bare_work",
     "work/fetch/find_free_work",
     "work/fetch/lease_free_work",
     "work/fetch/find_session_work",
@@ -48,6 +51,7 @@ pub(crate) const FUNCTIONS: &[Function] = functions![
     "work/renew_work_items",
     "work/give_work_back",
     "work/abandon_work_items",
+    "work/end_tries",
     "work/unlease_work_items",
     "work/fetch/pass_over_work",
 ];
@@ -77,6 +81,8 @@ calls! {
         careful: bool,
         /// The worker that asks; `None` takes work of any route.
         worker: Option<Cow<'a, str>>,
+        /// Whether work with terms is taken, as this build does.
+        terms: bool,
     }
 
     /// Counts and delays a leased activity that cannot be read, or sets it aside (S15).
@@ -105,6 +111,8 @@ calls! {
         now_ms: Option<i64>,
         notify: Option<String>,
         me: &'a str,
+        /// The terms of its call, as JSON.
+        call: Option<String>,
     }
 
     /// Extends the leases of activities (S4).
@@ -219,6 +227,7 @@ impl WorkGroup {
             unsynced: true,
             careful: false,
             worker: self.worker.as_ref().map(|worker| escape(&worker.0)),
+            terms: true,
         }
     }
 }
@@ -322,6 +331,7 @@ impl Backend {
             now_ms: self.db.now(),
             notify: self.payload(&woken),
             me: &self.me,
+            call: work.call.as_ref().map(|call| to_json(OPERATION, call)).transpose()?,
         };
         self.db.rows(OPERATION, call.statement()).await?;
         self.waiters.wake(&woken);
@@ -542,8 +552,9 @@ fn read_lease(row: &Row) -> Result<LeasedWork, ProviderError> {
     let token: String = column(FETCH, row, "token")?;
     let session = read_claim(row)?;
     let text: Option<&str> = column(FETCH, row, "item")?;
-    let item = match read_item(text) {
-        Ok(item) => item,
+    let terms: Option<&str> = column(FETCH, row, "call")?;
+    let (item, call) = match read_item(text).and_then(|item| Ok((item, read_beside(terms)?))) {
+        Ok(read) => read,
         Err(reason) => {
             let instance: Option<String> = column(FETCH, row, "instance_id")?;
             return Ok(LeasedWork::Unreadable(UnreadableWork {
@@ -565,6 +576,9 @@ fn read_lease(row: &Row) -> Result<LeasedWork, ProviderError> {
         token: LeaseToken::Work(token),
         item,
         attempt: u32::try_from(attempt).unwrap_or(0),
+        delivery: read_count(FETCH, row, "delivery")?,
+        call,
+        tries: read_tries(FETCH, row)?,
         orchestration: name("orchestration")?,
         orchestration_version: name("version")?,
         traceparent: traceparent.map(unescape),

@@ -26,7 +26,7 @@ const FETCH_TURN_COST: &str =
 /// Leases an activity if one is ready, and reports the blocks that were read.
 const FETCH_WORK_COST: &str = r#"
     EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, SUMMARY OFF) SELECT * FROM {name}.fetch_work_items(1,
-        '{""}', '{w}', 2000)"#;
+        '{""}', '{w}', 2000, p_terms => true)"#;
 
 /// The blocks that four fetches read: of a ready turn, of no turn, of a ready activity, of no activity. The
 /// least of several counts, because now and then a fetch also tends the floors.

@@ -103,7 +103,7 @@ impl Scene {
                 &with(
                     "SELECT item, token, claim FROM {name}.fetch_work_items({count}, {tags},
                          array_fill('w'::text, ARRAY[{count}]), {lock}, {owner},
-                         {start}, {lock}, {owner} IS NOT NULL, p_now_ms => {now})
+                         {start}, {lock}, {owner} IS NOT NULL, p_now_ms => {now}, p_terms => true)
                      WHERE kind = 'lease' ORDER BY place",
                     &values,
                 ),

@@ -1,2 +1,2 @@
--- Lists the routes of turns (0) or of work (1).
-SELECT id, name, version, pin, tag FROM routes WHERE kind = ?1
+-- Lists the routes of kinds from ?1 to ?2: 0 of turns, 1 of work, 2 of work with terms.
+SELECT id, kind, name, version, pin, tag FROM routes WHERE kind BETWEEN ?1 AND ?2

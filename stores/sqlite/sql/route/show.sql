@@ -1,2 +1,2 @@
 -- Reads a route by its number.
-SELECT id, name, version, pin, tag FROM routes WHERE id = ?1
+SELECT id, kind, name, version, pin, tag FROM routes WHERE id = ?1

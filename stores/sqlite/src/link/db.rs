@@ -3,6 +3,7 @@
 
 use std::cell::{Cell, OnceCell, RefCell};
 
+use rusqlite::types::ValueRef;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row};
 use steadfast_store::Woken;
 
@@ -204,6 +205,14 @@ pub(crate) fn text_of(row: &Row<'_>, column: usize) -> rusqlite::Result<String> 
 pub(crate) fn text_or_none(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<String>> {
     let bytes = row.get_ref(column)?.as_bytes_or_null()?;
     Ok(bytes.and_then(|bytes| std::str::from_utf8(bytes).ok()).map(str::to_owned))
+}
+
+/// Reads a stored text that may be missing, as [`text_of`] reads one.
+pub(crate) fn text_if_any(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<String>> {
+    match row.get_ref(column)? {
+        ValueRef::Null => Ok(None),
+        _ => text_of(row, column).map(Some),
+    }
 }
 
 /// Returns a time or a number as SQLite stores it, at most `i64::MAX`.

@@ -21,6 +21,7 @@ const MIGRATIONS: &[&str] = &[
     sql!("migrations/0010_released_claims"),
     sql!("migrations/0011_starts"),
     sql!("migrations/0012_replaced_claims"),
+    sql!("migrations/0013_tries"),
 ];
 
 /// Brings a database to the schema of this build.

@@ -125,6 +125,19 @@ fn the_oldest_free_activity_is_one_look_at_its_index() {
 }
 
 #[test]
+fn the_oldest_activity_with_terms_is_one_look_at_an_index() {
+    let (database, statements) = (database(), statements());
+    let torn = "USING ROWID SEARCH ON TABLE torn_work FOR IN-OPERATOR";
+    let any = plan(&database, &statements["work/ready/oldest_called_of_any"]);
+    assert_eq!(any, ["SEARCH work USING COVERING INDEX work_called_any", torn]);
+    let of_tag = plan(&database, &statements["session/head/first_of_tag"]);
+    let look = "SEARCH work USING COVERING INDEX work_session (session=? AND state=? AND tag=?)";
+    assert_eq!(of_tag, [look, torn]);
+    let ended = plan(&database, &statements["ended_lease/forget_work"]);
+    assert_eq!(ended, ["SEARCH ended_leases USING INDEX ended_leases_work (row=?)"]);
+}
+
+#[test]
 fn the_oldest_activity_of_a_session_is_one_look_at_its_index() {
     let steps = plan(&database(), &statements()["work/ready/heads"]);
     assert_eq!(steps, ["SEARCH heads USING COVERING INDEX heads_by_tag (owner=? AND tag=?)"]);
@@ -136,7 +149,11 @@ fn the_longest_wait_is_one_look_at_an_index_for_each_kind() {
     let turns = plan(&database, &statements["turn/ready/waiting_since"]);
     assert_eq!(turns, ["SCAN instances USING COVERING INDEX instances_since"]);
     let work = plan(&database, &statements["work/ready/waiting_since"]);
-    for look in ["SEARCH work USING INDEX work_since", "SEARCH heads USING COVERING INDEX heads_since"] {
+    for look in [
+        "SEARCH work USING INDEX work_since",
+        "SEARCH work USING COVERING INDEX work_called_since",
+        "SEARCH heads USING COVERING INDEX heads_since",
+    ] {
         assert!(work.iter().any(|step| step == look), "{look}: {work:?}");
     }
 }

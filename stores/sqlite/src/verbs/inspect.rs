@@ -7,6 +7,8 @@ use steadfast_store::{MAX_PAGE, OldestWaiting, TurnState, WaitingStart, WorkStat
 
 use crate::link::db::{Db, sql, text_of, time, unsigned};
 use crate::link::error::DbResult;
+use crate::verbs::work::call::uncalled_tag;
+use crate::verbs::work::tries::StoredCall;
 
 impl Db<'_> {
     pub(crate) fn turn_of(&self, instance: &str) -> DbResult<Option<TurnState>> {
@@ -71,12 +73,16 @@ impl Db<'_> {
             visible_at_ms: unsigned(row.get(7)?),
             locked_until_ms: row.get::<_, Option<i64>>(8)?.map_or(0, unsigned),
         };
+        let stored = StoredCall::read(row, 11)?;
         Ok(WorkState {
             activity_id: unsigned(row.get(0)?),
             name,
-            tag: tag_of(&row.get::<_, String>(2)?).map(str::to_owned),
+            tag: tag_of(uncalled_tag(&row.get::<_, String>(2)?)).map(str::to_owned),
             session: session.map(|(instance, id)| session_key(instance, id)),
             attempts: row.get(5)?,
+            deliveries: stored.deliveries,
+            call: stored.terms().ok().flatten(),
+            tries: stored.tries(),
             phase: times.phase(row.get(10)?, unsigned(self.now)),
         })
     }

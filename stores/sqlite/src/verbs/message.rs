@@ -4,15 +4,18 @@
 pub(crate) mod life;
 
 use rusqlite::params;
-use steadfast_core::WorkItem;
-use steadfast_store::rules::{check_message, is_start, needs_no_code, read_text, stored_tag, to_json};
+use steadfast_core::{Failure, WorkItem};
+use steadfast_store::rules::{
+    UnreadableText, check_message, is_start, needs_no_code, read_text, stored_tag, to_json,
+};
 use steadfast_store::{
     Envelope, MAX_UNREADABLE_ATTEMPTS, Message, NewWork, ProviderError, Started, UNREADABLE_RETRY,
 };
 
-use crate::link::db::{Db, sql, text_of, text_or_none};
+use crate::link::db::{Db, sql, text_if_any, text_of, text_or_none, time};
 use crate::link::error::{DbResult, Fault};
 use crate::verbs::torn::Removal;
+use crate::verbs::work::call::place_of;
 
 /// One message that is not delivered.
 pub(crate) const ONE_MESSAGE: Removal =
@@ -29,6 +32,8 @@ pub(crate) struct MessageRow {
     pub(crate) due: i64,
     /// The life of the parent that started the child, or that the child answers.
     pub(crate) life: Option<i64>,
+    /// How an activity failed, as JSON.
+    pub(crate) failure: Option<String>,
 }
 
 impl MessageRow {
@@ -41,7 +46,20 @@ impl MessageRow {
             starts: row.get(4)?,
             due: row.get(5)?,
             life: row.get(6)?,
+            failure: text_if_any(row, 7)?,
         })
+    }
+
+    /// Returns how an activity failed.
+    pub(crate) fn failure(&self) -> Result<Option<Box<Failure>>, UnreadableText> {
+        self.failure.as_deref().map(read_text).transpose()
+    }
+
+    /// Returns the content of the message, if what stands beside it can be read too.
+    pub(crate) fn content(&self) -> Result<WorkItem, UnreadableText> {
+        let item = read_text(&self.item)?;
+        self.failure()?;
+        Ok(item)
     }
 }
 
@@ -63,6 +81,19 @@ impl NewMessage {
     /// Prepares several messages; one that cannot be sent refuses all.
     pub(crate) fn all(operation: &'static str, envelopes: Vec<Envelope>) -> Result<Vec<Self>, ProviderError> {
         envelopes.into_iter().map(|envelope| Self::new(operation, envelope)).collect()
+    }
+}
+
+/// The texts of an activity to store, made by the caller, so that the writer only stores them.
+pub(crate) struct WorkTexts {
+    item: String,
+    call: Option<String>,
+}
+
+impl WorkTexts {
+    pub(crate) fn of(operation: &'static str, work: &NewWork) -> Result<Self, ProviderError> {
+        let call = work.call.as_ref().map(|call| to_json(operation, call)).transpose()?;
+        Ok(Self { item: to_json(operation, &work.item)?, call })
     }
 }
 
@@ -118,7 +149,9 @@ impl Db<'_> {
         let key = self.key_of(message.item.instance())?;
         let ready = due <= self.now;
         let starts = is_start(&message.item);
-        let columns = params![key, i64::from(ready), due, starts, text, message.traceparent, life];
+        let failure = message.failure.as_ref().map(|failure| to_json("send", failure)).transpose()?;
+        let ready_now = i64::from(ready);
+        let columns = params![key, ready_now, due, starts, text, message.traceparent, life, failure];
         self.run(sql!("message/insert"), columns)?;
         let needs_no_code = needs_no_code(&message.item);
         if needs_no_code {
@@ -135,22 +168,23 @@ impl Db<'_> {
         Ok(())
     }
 
-    pub(crate) fn insert_work(&self, work: &NewWork, text: &str) -> DbResult<()> {
+    pub(crate) fn insert_work(&self, work: &NewWork, texts: &WorkTexts) -> DbResult<()> {
         let WorkItem::ActivityExecute { instance, execution_id, id, tag, .. } = &work.item else {
             return Err(Fault::invalid("enqueue_work", "only activities are work"));
         };
         let key = self.key_of(instance)?;
         let session = work.session_key().map(|session| self.session_number(&session)).transpose()?;
-        let (execution, activity) = (crate::link::db::time(*execution_id), crate::link::db::time(*id));
+        let (place, stored) = place_of(session, stored_tag(tag.as_deref()), texts.call.is_some());
         let columns = params![
             key,
-            execution,
-            activity,
-            stored_tag(tag.as_deref()),
-            session,
+            time(*execution_id),
+            time(*id),
+            stored,
+            place,
             self.now,
-            text,
-            work.traceparent
+            texts.item,
+            work.traceparent,
+            texts.call
         ];
         self.run(sql!("work/insert"), columns)?;
         self.woken.borrow_mut().work.push((tag.clone(), session.is_some()));
@@ -169,7 +203,7 @@ impl Db<'_> {
     ) -> DbResult<Vec<(MessageRow, WorkItem)>> {
         let mut readable = Vec::with_capacity(rows.len());
         for row in rows {
-            let read = match read_text::<WorkItem>(&row.item) {
+            let read = match row.content() {
                 Ok(item) => Ok(item),
                 Err(error) => match self.restored_message(instance, &row)? {
                     Some(restored) => {

@@ -19,6 +19,8 @@ use crate::link::db::{Db, sql, text_of, time, unsigned};
 use crate::link::error::DbResult;
 use crate::verbs::torn::Removal;
 use crate::verbs::turn::SWEEP;
+use crate::verbs::work::call::{CALLED, CALLED_HEADS};
+use crate::verbs::worker::route::{ROUTED, is_routed_tag};
 
 /// The work of a session that is closed (S13).
 const OF_CLOSED: Removal =
@@ -273,9 +275,14 @@ impl Db<'_> {
     }
 
     fn put_head(&self, session: &SessionRow, tag: &str, head: Option<i64>) -> DbResult<()> {
+        let mark = match tag {
+            _ if is_routed_tag(tag) => ROUTED,
+            _ if tag.starts_with(CALLED) => CALLED_HEADS,
+            _ => "",
+        };
         let owner = match &session.owner {
-            Some(owner) if session.held => format!(":{}", owner.id),
-            _ => String::new(),
+            Some(owner) if session.held => format!("{mark}:{}", owner.id),
+            _ => mark.to_owned(),
         };
         match head {
             Some(head) => {
@@ -335,13 +342,13 @@ impl Db<'_> {
     fn is_untaken(&self, session: &SessionRow, request: &RenewSessions) -> DbResult<bool> {
         let patience = i64::try_from(request.untaken_after.as_millis()).unwrap_or(i64::MAX);
         let before = self.now.saturating_sub(patience);
-        for (tag, _) in self.all(sql!("work/ready/heads_of_session"), [session.id], |row| {
+        for (tag, head) in self.all(sql!("work/ready/heads_of_session"), [session.id], |row| {
             Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?))
         })? {
             let refused = request.appetite == Appetite::Full || !self.owner_takes(&tag, request)?;
-            if refused
-                && self.number(sql!("session/lease/waits_since"), params![session.id, tag, before])? == 1
-            {
+            let only = session.serial.then_some(head);
+            let waits = params![session.id, tag, before, only];
+            if refused && self.number(sql!("session/lease/waits_since"), waits)? == 1 {
                 return Ok(!self.is_running(session.id)?);
             }
         }

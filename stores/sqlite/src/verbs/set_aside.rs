@@ -3,14 +3,16 @@
 use rusqlite::params;
 use steadfast_core::{SessionKey, WorkItem};
 use steadfast_store::rules::{
-    UnreadableText, is_start, needs_no_code, no_such_row, read_text, session_key, stored_tag, tag_of,
+    UnreadableText, is_start, needs_no_code, no_such_row, read_text, session_key, stored_tag,
 };
 use steadfast_store::{MAX_PAGE, NewWork, Queue, SetAside};
 
-use crate::link::db::{Db, sql, time, unsigned};
+use crate::link::db::{Db, sql, text_if_any, time, unsigned};
 use crate::link::error::DbResult;
-use crate::verbs::message::MessageRow;
+use crate::verbs::message::{MessageRow, WorkTexts};
 use crate::verbs::torn::source::TornSource;
+use crate::verbs::work::call::{CALLED, place_of, uncalled_tag};
+use crate::verbs::work::tries::StoredCall;
 
 /// A row that was set aside, with all that it had. What an older build did not keep is `None`.
 struct Aside {
@@ -27,6 +29,9 @@ struct Aside {
     session: Option<SessionKey>,
     /// The row itself, if it could not be removed because it is torn.
     torn: Option<i64>,
+    /// How an activity failed, as JSON.
+    failure: Option<String>,
+    call: StoredCall,
 }
 
 impl Db<'_> {
@@ -49,7 +54,8 @@ impl Db<'_> {
             row.traceparent,
             row.starts,
             row.due,
-            row.life
+            row.life,
+            row.seq
         ];
         self.run(sql!("set_aside/message"), columns)?;
         Ok(())
@@ -95,7 +101,8 @@ impl Db<'_> {
         let item = read_text::<WorkItem>(&row.payload).ok();
         let starts = row.starts.unwrap_or_else(|| item.as_ref().is_some_and(is_start));
         let key = self.key_of(instance_of(row, item.as_ref()))?;
-        let columns = params![key, self.now, starts, row.payload, row.traceparent, row.due, row.life];
+        let (due, life, failure) = (row.due, row.life, &row.failure);
+        let columns = params![key, self.now, starts, row.payload, row.traceparent, due, life, failure];
         self.run(sql!("set_aside/return_message"), columns)?;
         self.touch_turn(key, self.now)?;
         if item.as_ref().is_some_and(needs_no_code) {
@@ -108,15 +115,33 @@ impl Db<'_> {
     fn return_work(&self, row: &Aside) -> DbResult<()> {
         let item = read_text::<WorkItem>(&row.payload).ok();
         if let (None, Some(item @ WorkItem::ActivityExecute { .. })) = (row.identity, &item) {
-            return self.insert_work(&NewWork::from(item.clone()), &row.payload);
+            let work = NewWork::from(item.clone());
+            return self.insert_work(&work, &WorkTexts::of("retry_set_aside", &work)?);
         }
         let key = self.key_of(instance_of(row, item.as_ref()))?;
         let (execution, activity) = row.identity.unwrap_or((0, 0));
-        let tag = row.tag.clone().unwrap_or_else(|| stored_tag(None));
+        let kept = row.tag.clone().unwrap_or_else(|| stored_tag(None));
         let session = row.session.as_ref().map(|session| self.session_number(session)).transpose()?;
-        let columns = params![key, execution, activity, tag, session, self.now, row.payload, row.traceparent];
-        self.run(sql!("work/insert"), columns)?;
-        self.woken.borrow_mut().work.push((tag_of(&tag).map(str::to_owned), session.is_some()));
+        // The terms of a torn row are not known, and its tag tells that it had some.
+        let has_terms = row.call.terms.is_some() || kept.starts_with(CALLED);
+        let (place, tag) = place_of(session, uncalled_tag(&kept).to_owned(), has_terms);
+        let columns = params![
+            key,
+            execution,
+            activity,
+            tag,
+            place,
+            self.now,
+            row.payload,
+            row.traceparent,
+            row.call.terms,
+            row.call.deliveries,
+            row.call.tries,
+            row.call.last_error,
+            row.call.first_fetched
+        ];
+        self.run(sql!("set_aside/return_work"), columns)?;
+        self.wake_work(place, &tag);
         session.map_or(Ok(()), |session| self.refresh_heads(session))
     }
 
@@ -168,6 +193,8 @@ impl Aside {
             tag: row.get(9)?,
             session: session.zip(row.get(11)?).map(|(scope, id)| session_key(scope, id)),
             torn: row.get(12)?,
+            failure: text_if_any(row, 13)?,
+            call: StoredCall::read(row, 14)?,
         })
     }
 }

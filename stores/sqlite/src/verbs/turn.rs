@@ -405,7 +405,8 @@ impl Db<'_> {
         for (row, item) in readable {
             self.run(sql!("turn/lease/stamp"), params![row.seq, token])?;
             attempt = attempt.max(row.attempts + 1);
-            messages.push(Message { item, traceparent: row.traceparent });
+            let failure = row.failure().unwrap_or_default();
+            messages.push(Message { item, traceparent: row.traceparent, failure });
         }
         let run = self.maybe(sql!("execution/run"), [key, execution])?;
         let last = self.maybe(sql!("history/last_event"), [key, execution])?;

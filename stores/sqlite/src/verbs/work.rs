@@ -1,13 +1,16 @@
 //! Work: leasing activities to workers, and accepting their outcomes.
 
+pub(crate) mod call;
+pub(crate) mod tries;
+
 use rusqlite::params;
-use steadfast_core::{ScheduledActivityIdentifier, SessionKey, WorkItem};
+use steadfast_core::{CallTerms, ScheduledActivityIdentifier, SessionKey, WorkItem};
 use steadfast_store::rules::{
     UnreadableText, ended_work_lease, no_such_lease, read_text, stored_tags, tag_of, withdrawn_work,
 };
 use steadfast_store::{
     Abandon, Attempt, ClaimedSession, MAX_UNREADABLE_ATTEMPTS, ProviderError, Queue, SessionRequest,
-    SessionScope, UNREADABLE_RETRY, WorkRequest,
+    SessionScope, Tries, UNREADABLE_RETRY, WorkRequest,
 };
 
 use crate::link::db::{Db, sql, text_of, text_or_none, time};
@@ -17,7 +20,10 @@ use crate::verbs::message::NewMessage;
 use crate::verbs::torn::Removal;
 use crate::verbs::torn::lost::Visits;
 use crate::verbs::turn::{Fetched, SWEEP};
-use crate::verbs::worker::route::{ROUTED, is_routed, session_of};
+use crate::verbs::worker::route::{ROUTED, is_routed, is_routed_tag, session_of};
+
+use self::call::{CALLED_HEADS, WITHOUT_SESSION, called_tag, uncalled_tag};
+use self::tries::StoredCall;
 
 /// An activity that a fetch has leased, before it is handed to the caller.
 #[derive(Debug)]
@@ -25,6 +31,11 @@ pub(crate) struct LeasedWork {
     pub(crate) token: String,
     pub(crate) item: WorkItem,
     pub(crate) attempt: u32,
+    pub(crate) delivery: u32,
+    pub(crate) call: Option<Box<CallTerms>>,
+    pub(crate) tries: Tries,
+    /// Whether the activity was never leased before.
+    is_first: bool,
     pub(crate) orchestration: Option<(String, String)>,
     pub(crate) traceparent: Option<String>,
     pub(crate) session: Option<ClaimedSession>,
@@ -39,6 +50,7 @@ impl Undo for LeasedWork {
         let how = Abandon { retry_after: None, attempt: Attempt::Uncounted };
         if let Some(place) = db.maybe(sql!("work/lease/holder"), [&self.token])? {
             db.make_work_available(place, how)?;
+            db.undo_delivery(place, self.is_first)?;
         }
         self.session.as_ref().map_or(Ok(()), |session| db.undo_use(&session.key, session.epoch))
     }
@@ -56,9 +68,43 @@ struct WorkRow {
     /// The time since which the activity can be leased.
     since: i64,
     is_ready: bool,
+    call: StoredCall,
 }
 
 const REMOVED: Removal = Removal { remove: sql!("work/delete"), give_up: sql!("torn/work/instead/of_one") };
+
+/// The heads of sessions that a fetch looks at.
+pub(crate) enum Heads<'a> {
+    /// Those of work that is not routed, of these plain stored tags or of all.
+    Unrouted(Option<&'a [String]>),
+    /// Those of work on one route, by its stored tag.
+    Routed(String),
+}
+
+impl Heads<'_> {
+    /// Returns the marks in front of the stored owners of the heads, each with the stored tags; `None` for
+    /// all.
+    fn looks(&self) -> Vec<(&'static str, Option<Vec<String>>)> {
+        match self {
+            Self::Routed(tag) => vec![(ROUTED, Some(vec![tag.clone()]))],
+            Self::Unrouted(tags) => {
+                let called = tags.map(|tags| tags.iter().map(|tag| called_tag(tag)).collect());
+                vec![("", tags.map(<[String]>::to_vec)), (CALLED_HEADS, called)]
+            }
+        }
+    }
+
+    /// Tells whether a head of this stored tag is among them.
+    fn accepts(&self, stored: &str) -> bool {
+        match self {
+            Self::Routed(tag) => tag == stored,
+            Self::Unrouted(tags) => {
+                let plain = uncalled_tag(stored);
+                !is_routed_tag(stored) && tags.is_none_or(|tags| tags.iter().any(|tag| tag == plain))
+            }
+        }
+    }
+}
 
 /// The activity that a token holds.
 enum HeldWork {
@@ -175,7 +221,8 @@ impl Db<'_> {
         if is_routed(session, tag) {
             woken.any_work = true;
         } else {
-            woken.work.push((tag_of(tag).map(str::to_owned), session.is_some()));
+            let tag = tag_of(uncalled_tag(tag)).map(str::to_owned);
+            woken.work.push((tag, session_of(session).is_some()));
         }
     }
 
@@ -183,26 +230,33 @@ impl Db<'_> {
     /// however much is queued (S18, S20).
     fn oldest_work(&self, request: &WorkRequest) -> DbResult<Option<i64>> {
         let tags = stored_tags(&request.tags);
-        let mut oldest = match &tags {
-            None => self.maybe(sql!("work/ready/oldest_free_of_any"), [])?,
-            Some(tags) => {
-                let free = tags.iter().map(|tag| self.maybe(sql!("work/ready/oldest_free"), [tag]));
-                min_of(free)?
-            }
-        };
+        let mut oldest = self.oldest_free(tags.as_deref())?;
         if let Some(session) = &request.session {
-            oldest = earlier(oldest, self.oldest_of_sessions(session, tags.as_deref(), "")?);
+            let found = self.oldest_of_sessions(session, &Heads::Unrouted(tags.as_deref()))?;
+            oldest = earlier(oldest, found);
         }
         self.oldest_routed_work(request, oldest)
     }
 
-    /// Returns the oldest activity of the sessions that a request may serve. `heads` is the beginning of the
-    /// stored owners of the heads to look at: routed work has other ones.
+    /// Returns the oldest activity without a session of some tags, or of all, with terms or without.
+    fn oldest_free(&self, tags: Option<&[String]>) -> DbResult<Option<i64>> {
+        let Some(tags) = tags else {
+            let free = self.maybe(sql!("work/ready/oldest_free_of_any"), [])?;
+            return Ok(earlier(free, self.maybe(sql!("work/ready/oldest_called_of_any"), [])?));
+        };
+        let free = tags.iter().map(|tag| {
+            let free = self.maybe(sql!("work/ready/oldest_free"), [tag])?;
+            let called = self.maybe(sql!("session/head/first_of_tag"), params![WITHOUT_SESSION, tag])?;
+            Ok(earlier(free, called))
+        });
+        min_of(free)
+    }
+
+    /// Returns the oldest activity of the sessions that a request may serve.
     pub(crate) fn oldest_of_sessions(
         &self,
         request: &SessionRequest,
-        tags: Option<&[String]>,
-        heads: &str,
+        heads: &Heads<'_>,
     ) -> DbResult<Option<i64>> {
         let left_out = self.known_sessions(&request.leave_out)?;
         match &request.scope {
@@ -210,15 +264,19 @@ impl Db<'_> {
                 let mut oldest = None;
                 for session in self.known_sessions(serving)? {
                     if !left_out.contains(&session) && self.is_held_by(session, &request.owner)? {
-                        oldest = earlier(oldest, self.head_of(session, tags)?);
+                        oldest = earlier(oldest, self.head_of(session, heads)?);
                     }
                 }
                 Ok(oldest)
             }
             SessionScope::Claim => {
-                let owners = [heads.to_owned(), format!("{heads}:{}", request.owner.id)];
-                let heads = owners.iter().map(|owner| self.oldest_head(owner, tags, &left_out));
-                min_of(heads)
+                let mut oldest = None;
+                for (mark, tags) in heads.looks() {
+                    for owner in [mark.to_owned(), format!("{mark}:{}", request.owner.id)] {
+                        oldest = earlier(oldest, self.oldest_head(&owner, tags.as_deref(), &left_out)?);
+                    }
+                }
+                Ok(oldest)
             }
         }
     }
@@ -250,13 +308,11 @@ impl Db<'_> {
         }
     }
 
-    fn head_of(&self, session: i64, tags: Option<&[String]>) -> DbResult<Option<i64>> {
+    fn head_of(&self, session: i64, looked_for: &Heads<'_>) -> DbResult<Option<i64>> {
         let heads = self.all(sql!("work/ready/heads_of_session"), [session], |row| {
             Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?))
         })?;
-        let accepted = heads
-            .into_iter()
-            .filter(|(tag, _)| tags.map_or(!tag.starts_with(ROUTED), |tags| tags.contains(tag)));
+        let accepted = heads.into_iter().filter(|(tag, _)| looked_for.accepts(tag));
         Ok(accepted.map(|(_, head)| head).min())
     }
 
@@ -283,10 +339,27 @@ impl Db<'_> {
                     self.work_is_ready(restored.session, &restored.tag)?;
                     return Ok(None);
                 }
-                (row.attempts, row.traceparent) = (restored.attempts, restored.traceparent);
+                (row.attempts, row.traceparent, row.call) =
+                    (restored.attempts, restored.traceparent, restored.call);
                 restored.item
             }
         };
+        match row.call.terms() {
+            Ok(call) => self.lease_work(row, item, call, request).map(Some),
+            Err(error) => {
+                self.pass_over_unreadable_work(&row, &error)?;
+                Ok(None)
+            }
+        }
+    }
+
+    fn lease_work(
+        &self,
+        row: WorkRow,
+        item: WorkItem,
+        call: Option<Box<CallTerms>>,
+        request: &WorkRequest,
+    ) -> DbResult<LeasedWork> {
         let session = session_of(row.session);
         let claimed = match (session, &request.session) {
             (Some(session), Some(request)) => Some(self.claim(session, request)?),
@@ -295,26 +368,33 @@ impl Db<'_> {
         let token = format!("work-{}", self.next()?);
         let epoch = claimed.as_ref().map(|claimed| time(claimed.epoch));
         let until = self.lease_until(request.lock_timeout)?;
-        self.run(sql!("work/lease/grant"), params![seq, token, until, epoch, request.worker_id])?;
+        let columns = params![row.seq, token, until, epoch, request.worker_id, self.now];
+        self.run(sql!("work/lease/grant"), columns)?;
         self.moments.borrow_mut().work.add(until);
         if is_routed(row.session, &row.tag) {
-            self.run(sql!("route/work/taken"), [seq])?;
+            self.run(sql!("route/work/taken"), [row.seq])?;
         }
         if let Some(session) = session {
             self.refresh_head(session, &row.tag)?;
         }
         let orchestration =
             self.one(sql!("work/scheduler"), [row.key], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        Ok(Some(LeasedWork {
+        let is_first = row.call.first_fetched.is_none();
+        let first_fetched = row.call.first_fetched.or(Some(self.now));
+        Ok(LeasedWork {
             token,
             item,
             attempt: row.attempts + 1,
+            delivery: row.call.deliveries.saturating_add(1),
+            call,
+            tries: StoredCall { first_fetched, ..row.call }.tries(),
+            is_first,
             orchestration,
             traceparent: row.traceparent,
             session: claimed,
             since: row.since,
             now: self.now,
-        }))
+        })
     }
 
     fn pass_over_unreadable_work(&self, row: &WorkRow, error: &UnreadableText) -> DbResult<()> {
@@ -329,7 +409,7 @@ impl Db<'_> {
             self.put_work_aside(row.seq, instance.as_deref(), text, error, attempts)?;
             self.remove_rows(&REMOVED, [row.seq])?;
         }
-        row.session.map_or(Ok(()), |session| self.refresh_head(session, &row.tag))
+        session_of(row.session).map_or(Ok(()), |session| self.refresh_head(session, &row.tag))
     }
 
     /// Removes an activity and sends its completion (S11). A lease that is gone is told before a completion
@@ -371,6 +451,11 @@ impl Db<'_> {
         if let Some(at) = visible_at {
             self.moments.borrow_mut().work.add(at);
         }
+        self.work_is_available(seq)
+    }
+
+    /// Wakes waiting fetches for an activity whose lease has ended, and updates its head.
+    fn work_is_available(&self, seq: i64) -> DbResult<()> {
         let place = self.one(sql!("work/place"), [seq], |row| Ok((row.get(0)?, row.get::<_, String>(1)?)))?;
         place.map_or(Ok(()), |(session, tag)| self.work_is_ready(session, &tag))
     }
@@ -398,7 +483,8 @@ impl Db<'_> {
     }
 
     pub(crate) fn remove_work(&self, seq: i64) -> DbResult<()> {
-        let place = self.one(sql!("work/place"), [seq], |row| Ok((row.get(0)?, row.get::<_, String>(1)?)));
+        let place = self
+            .one(sql!("work/place"), [seq], |row| Ok((session_of(row.get(0)?), row.get::<_, String>(1)?)));
         let place = match place {
             Err(fault) => return Err(self.torn_fault(Queue::Worker, &[seq], None, fault)),
             Ok(place) => place,
@@ -456,6 +542,7 @@ fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<WorkRow> {
         traceparent: text_or_none(row, 6)?,
         since: row.get(7)?,
         is_ready: row.get::<_, i64>(8)? == 1,
+        call: StoredCall::read(row, 9)?,
     })
 }
 

@@ -11,11 +11,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use steadfast_core::{DispatcherCapabilityFilter, SessionKey, TagFilter};
+use steadfast_core::{CallTerms, DispatcherCapabilityFilter, SessionKey, TagFilter};
 use steadfast_sqlite::{SqliteOptions, SqliteProvider};
 use steadfast_store::{
-    Abandon, Attempt, LeaseToken, Owner, SessionRef, SessionRequest, SessionScope, Store, TurnRequest,
-    WorkRequest,
+    Abandon, Attempt, LeaseToken, NewWork, Owner, SessionRef, SessionRequest, SessionScope, Store,
+    TurnRequest, WorkRequest,
 };
 
 use crate::stage::{LONG, activity, asked, open, place, raw, start, turn_request, work_request};
@@ -83,6 +83,31 @@ const NOISE: &[(&str, &str)] = &[
          SELECT 3000000, 4, i, 1, ':other', 500000 + i, 0, 0, '{}' FROM n",
     ),
     (
+        "work with terms of another tag",
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
+         INSERT INTO work (key, execution, activity, state, tag, session, visible_at, since, item, call)
+         SELECT 3000000, 5, i, 1, ':other', 0, 0, 0, '{}', '{}' FROM n",
+    ),
+    (
+        "leased work with terms",
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
+         INSERT INTO work (key, execution, activity, state, tag, session, visible_at, since, token,
+             locked_until, item, call)
+         SELECT 3000000, 6, i, 2, '', 0, 0, 0, 'noise-called-' || i, 9000000000000 + i, '{}', '{}' FROM n",
+    ),
+    (
+        "work with terms that waits for its next try",
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
+         INSERT INTO work (key, execution, activity, state, tag, session, visible_at, since, item, call)
+         SELECT 3000000, 7, i, 0, ':called', 0, 9000000000000 + i, 0, '{}', '{}' FROM n",
+    ),
+    (
+        "work with terms pinned to another owner",
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
+         INSERT INTO work (key, execution, activity, state, tag, session, visible_at, since, item, call)
+         SELECT 3000000, 8, i, 1, '>+', 100001 + i % (?1 / 10), 0, 0, '{}', '{}' FROM n",
+    ),
+    (
         "the heads of all sessions",
         "INSERT INTO heads (session, tag, head, owner)
          SELECT session, tag, min(seq), ':' || sessions.owner
@@ -108,6 +133,7 @@ enum Fetch {
     Turn,
     Work,
     WorkOfSessions,
+    WorkWithTerms,
 }
 
 struct Bench {
@@ -126,6 +152,9 @@ impl Bench {
         store.start(start("mine").into(), Vec::new()).await.expect("it is started");
         store.enqueue_work(activity("mine", 2, Some("mine"), None)).await.expect("it is queued");
         store.enqueue_work(activity("mine", 3, None, None)).await.expect("it is queued");
+        let call = Some(Box::new(CallTerms::of_key("key")));
+        let called = NewWork { call, ..activity("mine", 4, None, Some("called")) };
+        store.enqueue_work(called).await.expect("it is queued");
         Self { _folder: folder, path, store, steps }
     }
 
@@ -135,6 +164,7 @@ impl Bench {
         let token = match fetch {
             Fetch::Turn => self.turn().await,
             Fetch::Work => self.work(None).await,
+            Fetch::WorkWithTerms => self.work_of(None, only("called")).await,
             Fetch::WorkOfSessions => {
                 let session = SessionRequest {
                     owner: Owner::unnamed("me"),
@@ -160,7 +190,10 @@ impl Bench {
     }
 
     async fn work(&self, session: Option<SessionRequest>) -> LeaseToken {
-        let tags = TagFilter::DefaultAnd(HashSet::from(["gpu".to_owned()]));
+        self.work_of(session, TagFilter::DefaultAnd(HashSet::from(["gpu".to_owned()]))).await
+    }
+
+    async fn work_of(&self, session: Option<SessionRequest>, tags: TagFilter) -> LeaseToken {
         let request = WorkRequest { session, ..work_request(Duration::ZERO, tags) };
         let lease = self.store.fetch_work(request).await.expect("it fetches").expect("an activity");
         assert_eq!(lease.item.instance(), "mine");
@@ -172,7 +205,7 @@ impl Bench {
 async fn a_fetch_costs_the_same_whatever_else_is_stored() {
     let rows = asked("STEADFAST_NOISE", 100_000);
     let bench = Bench::open().await;
-    let fetches = [Fetch::Turn, Fetch::Work, Fetch::WorkOfSessions];
+    let fetches = [Fetch::Turn, Fetch::Work, Fetch::WorkOfSessions, Fetch::WorkWithTerms];
     let mut quiet = Vec::new();
     for fetch in fetches {
         // The first fetch prepares statements and claims the session.

@@ -166,6 +166,7 @@ const BANS: &[BannedWords] = &[
 /// Names that keep a word, each with its reason.
 const EXCEPTIONS: &[(&str, &str)] = &[
     ("is_terminal", "compatible name: a status, an error"),
+    ("terminal", "an error that is not tried again: `ActivityError::terminal`"),
     ("item", "compatible field: a `WorkItem` and what a lease holds"),
     ("attempt", "compatible call of an activity's context"),
 ];

@@ -4,20 +4,31 @@ mod retry;
 mod syscall;
 
 use std::panic::Location;
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{OrchestrationContext, result};
 use crate::context::future::DurableFuture;
+use crate::operation::Kind;
 use crate::replay::ledger::Answer;
-use crate::{Action, decode_named, encode};
+use crate::{decode_named, encode};
 
 /// The arguments of a call that schedules an activity.
-pub(super) struct ActivityCall {
-    pub(super) name: String,
-    pub(super) input: String,
-    pub(super) session_id: Option<String>,
+pub(crate) struct ActivityCall {
+    pub(crate) name: String,
+    pub(crate) input: String,
+    pub(crate) session_id: Option<String>,
+    /// The key of the first try, and the number of tries so far, if the orchestration calls the activity
+    /// again because it failed.
+    pub(crate) first_try: Option<(Arc<str>, u32)>,
+}
+
+impl ActivityCall {
+    fn new(name: String, input: String, session_id: Option<String>) -> Self {
+        Self { name, input, session_id, first_try: None }
+    }
 }
 
 impl OrchestrationContext {
@@ -28,7 +39,7 @@ impl OrchestrationContext {
         name: impl Into<String>,
         input: impl Into<String>,
     ) -> DurableFuture<Result<String, String>> {
-        let call = ActivityCall { name: name.into(), input: input.into(), session_id: None };
+        let call = ActivityCall::new(name.into(), input.into(), None);
         self.ask_activity(call, Location::caller())
     }
 
@@ -55,8 +66,7 @@ impl OrchestrationContext {
         input: impl Into<String>,
         session_id: impl Into<String>,
     ) -> DurableFuture<Result<String, String>> {
-        let call =
-            ActivityCall { name: name.into(), input: input.into(), session_id: Some(session_id.into()) };
+        let call = ActivityCall::new(name.into(), input.into(), Some(session_id.into()));
         self.ask_activity(call, Location::caller())
     }
 
@@ -90,10 +100,12 @@ impl OrchestrationContext {
         at: &'static Location<'static>,
         read: impl FnOnce(Answer) -> T + Send + 'static,
     ) -> DurableFuture<T> {
-        let ActivityCall { name, input, session_id } = call;
-        let action =
-            |_: &_| Action::CallActivity { scheduling_event_id: 0, name, input, session_id, tag: None };
-        self.ask("schedule_activity", at, action, read)
+        let Some(mut ledger) = self.scope.enter("schedule_activity", at) else {
+            return DurableFuture::never();
+        };
+        let (token, key) = ledger.ask_activity(at, call);
+        drop(ledger);
+        DurableFuture::waiting(&self.scope, token, Kind::Activity, read).with_key(key)
     }
 
     fn ask_activity_typed<Out>(
@@ -109,7 +121,7 @@ impl OrchestrationContext {
         match input {
             Ok(input) => {
                 let what = format!("output of activity '{name}'");
-                self.ask_activity(ActivityCall { name, input, session_id }, at)
+                self.ask_activity(ActivityCall::new(name, input, session_id), at)
                     .map(move |result| result.and_then(|output| decode_named(what, &output)))
             }
             Err(error) => DurableFuture::ready(Err(error)),

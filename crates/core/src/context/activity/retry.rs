@@ -1,14 +1,16 @@
 //! Activities that are tried again when they fail.
 
 use std::panic::Location;
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::super::{OrchestrationContext, result};
 use super::ActivityCall;
+use crate::context::future::DurableFuture;
 use crate::replay::ledger::Answer;
-use crate::{Either2, Retry, RetryPolicy, decode_named, encode};
+use crate::{Either2, FailureKind, Retry, RetryPolicy, decode_named, encode};
 
 /// The error of a try that took longer than the policy allows.
 const TIMED_OUT: &str = "timeout: activity timed out";
@@ -20,12 +22,19 @@ enum Tried {
     /// The session of the activity was closed: another try would fail the orchestration, or run on a session
     /// that was opened since.
     Closed(String),
+    /// The activity said that its error is final.
+    Final(String),
 }
 
 impl Tried {
     fn of(answer: Answer) -> Self {
         if let Answer::Closed(error) = answer {
             return Self::Closed(error);
+        }
+        if let Answer::Failed(failed) = &answer
+            && failed.failure.as_ref().is_some_and(|failure| failure.kind == FailureKind::Final)
+        {
+            return Self::Final(failed.message.clone());
         }
         match result(answer) {
             Ok(output) => Self::Ok(output),
@@ -36,8 +45,11 @@ impl Tried {
 
 impl OrchestrationContext {
     /// Runs an activity and, when it fails, runs it again as `policy` says. A try that exceeds the timeout of
-    /// the policy is not repeated, and neither is one whose session was closed. Each try is another activity,
-    /// with another idempotency key.
+    /// the policy is not repeated, and neither is one whose session was closed.
+    ///
+    /// The orchestration makes the tries: each is an activity of its own in its history. They share one
+    /// idempotency key, that of the first. [`retry`](crate::DurableFuture::retry) leaves the tries to the
+    /// workers, which is shorter in history and goes on across deployments.
     #[track_caller]
     pub fn schedule_activity_with_retry(
         &self,
@@ -50,8 +62,8 @@ impl OrchestrationContext {
     }
 
     /// Runs an activity and, when it fails, runs it again as `retry` says: which errors are worth it, on
-    /// which session and tag, and how long all tries may take together. Each try is another activity, with
-    /// another idempotency key: pass a key that all tries share in the input.
+    /// which session and tag, and how long all tries may take together. Each try is another activity in
+    /// history; all of them share one idempotency key, that of the first.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -176,11 +188,15 @@ impl OrchestrationContext {
         let Retry { policy, session_id, .. } = retry;
         let max = policy.max_attempts;
         let mut tries = 1;
+        let mut first_key = None;
         loop {
-            let error = match self.try_once(name, input, retry, at).await {
+            let first_try = first_key.clone().map(|key| (key, tries - 1));
+            let activity = self.ask_try(name, input, retry, first_try, at);
+            first_key = first_key.or_else(|| activity.own_key());
+            let error = match self.try_once(activity, retry, at).await {
                 Either2::First(Tried::Ok(output)) => return Ok(output),
                 Either2::First(Tried::Failed(error)) => error,
-                Either2::First(Tried::Closed(error)) => return Err(error),
+                Either2::First(Tried::Closed(error) | Tried::Final(error)) => return Err(error),
                 Either2::Second(()) => return Err(TIMED_OUT.to_owned()),
             };
             if tries >= max || !retry.is_worth(&error) {
@@ -198,20 +214,31 @@ impl OrchestrationContext {
         }
     }
 
-    /// Runs the activity once. Its timer is created after the activity, when the select is first polled.
-    async fn try_once(
+    /// Asks for a try. `first_try` is the key of the first one, and the number of tries so far.
+    fn ask_try(
         &self,
         name: &str,
         input: &str,
         retry: &Retry,
+        first_try: Option<(Arc<str>, u32)>,
+        at: &'static Location<'static>,
+    ) -> DurableFuture<Tried> {
+        let session_id = retry.session_id.clone();
+        let call = ActivityCall { name: name.to_owned(), input: input.to_owned(), session_id, first_try };
+        let activity = self.ask_activity_and(call, at, Tried::of);
+        match &retry.tag {
+            Some(tag) => activity.with_tag(tag),
+            None => activity,
+        }
+    }
+
+    /// Waits for one try. Its timer is created after the activity, when the select is first polled.
+    async fn try_once(
+        &self,
+        activity: DurableFuture<Tried>,
+        retry: &Retry,
         at: &'static Location<'static>,
     ) -> Either2<Tried, ()> {
-        let session_id = retry.session_id.clone();
-        let call = ActivityCall { name: name.to_owned(), input: input.to_owned(), session_id };
-        let mut activity = self.ask_activity_and(call, at, Tried::of);
-        if let Some(tag) = &retry.tag {
-            activity = activity.with_tag(tag);
-        }
         match retry.policy.timeout {
             Some(timeout) => self.select2(activity, async { self.ask_timer(timeout, at).await }).await,
             None => Either2::First(activity.await),

@@ -3,10 +3,9 @@
 use std::panic::Location;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::super::OrchestrationContext;
-use super::ActivityCall;
+use super::super::{OrchestrationContext, result};
 use crate::context::future::DurableFuture;
-use crate::{SYSCALL_NEW_GUID, SYSCALL_UTC_NOW_MS};
+use crate::{Action, SYSCALL_NEW_GUID, SYSCALL_UTC_NOW_MS};
 
 impl OrchestrationContext {
     /// Makes a random UUID. It is recorded, so every replay sees the same one.
@@ -33,6 +32,9 @@ impl OrchestrationContext {
         name: &str,
         at: &'static Location<'static>,
     ) -> DurableFuture<Result<String, String>> {
-        self.ask_activity(ActivityCall { name: name.to_owned(), input: String::new(), session_id: None }, at)
+        let (name, input) = (name.to_owned(), String::new());
+        let action =
+            |_: &_| Action::CallActivity { scheduling_event_id: 0, name, input, session_id: None, tag: None };
+        self.ask("schedule_activity", at, action, result)
     }
 }

@@ -8,6 +8,7 @@ mod stamp;
 
 use serde::{Deserialize, Serialize};
 
+use crate::vocabulary::call::{CallTerms, Failure};
 use crate::vocabulary::error::ErrorDetails;
 use crate::vocabulary::session::{CarriedSession, SessionConcurrency};
 use crate::vocabulary::version::BUILD_VERSION;
@@ -40,6 +41,18 @@ pub struct Event {
     /// has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<String>,
+    /// The random number of the execution, which the keys of its calls hold. Only the first event of an
+    /// execution has one; engines before 0.3.0 did not write it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub random: Option<u64>,
+    /// The key and the policy of a call. Only the event that schedules an activity has them; engines before
+    /// 0.3.0 did not write them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<Box<CallTerms>>,
+    /// How an activity failed, beside its error. Only an event that records the failure of a call with a
+    /// policy, or of an error with data, has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Box<Failure>>,
 }
 
 impl Event {
@@ -62,6 +75,9 @@ impl Event {
             kind,
             child_version: None,
             traceparent: None,
+            random: None,
+            call: None,
+            failure: None,
         }
     }
 
@@ -73,6 +89,12 @@ impl Event {
     /// Returns the id of the scheduling event that this one answers or cancels; `None` if there is none.
     pub fn source_event_id(&self) -> Option<u64> {
         self.source_event_id
+    }
+
+    /// Tells whether engines before 0.3.0 would lose a part of this event: it has a field that they do not
+    /// know.
+    pub fn needs_newer_engine(&self) -> bool {
+        self.random.is_some() || self.call.is_some() || self.failure.is_some()
     }
 
     /// Tells whether this event ends its execution: completed, failed or continued as new.

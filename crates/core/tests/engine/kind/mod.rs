@@ -1,5 +1,6 @@
 //! The rules of one kind of operation each.
 
+mod call;
 mod child;
 mod kv;
 mod queue;

@@ -41,6 +41,7 @@ fn measured(call: StoreCall<'_>) -> Measured {
         StoreCall::Renew(LeaseToken::Work(_)) => Measured::Counted("renew_work_item_lock"),
         StoreCall::Abandon(LeaseToken::Turn(_)) => Measured::Counted("abandon_orchestration_item"),
         StoreCall::Abandon(LeaseToken::Work(_)) => Measured::Counted("abandon_work_item"),
+        StoreCall::EndTry => Measured::Counted("end_try"),
         StoreCall::Refuse => Measured::Counted("refuse"),
         StoreCall::RenewSessions => Measured::Timed("renew_session_lock"),
         StoreCall::CleanupSessions => Measured::Timed("cleanup_orphaned_sessions"),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use steadfast::client::{
-    ClientError, ExecutionState, Explanation, Place, Waiting, WaitingActivity, WorkPhase, WorkState,
+    ClientError, ExecutionState, Explanation, Place, Tries, Waiting, WaitingActivity, WorkPhase, WorkState,
 };
 use steadfast::runtime::RuntimeOptions;
 use steadfast::runtime::registry::OrchestrationRegistryBuilder;
@@ -349,6 +349,9 @@ on_every_full_store! {
                 tag: Some("gpu".to_owned()),
                 session: None,
                 attempts: 0,
+                deliveries: 0,
+                call: stage.history("a").await[1].call.clone(),
+                tries: Tries::default(),
                 phase: WorkPhase::Waiting { since_ms: queued_at_ms },
             }),
             is_unregistered: true,
@@ -359,9 +362,9 @@ on_every_full_store! {
         assert_eq!(
             told.to_string(),
             "a: running (Work 1.0.0, execution 1)\n\
-             waits for activity 'Work' (event 2), queued 5 s ago; nobody has taken it, for 5 s (0 attempts); \
-             only a worker with tag 'gpu' may; not registered: no live worker has activity 'Work' \
-             for tag 'gpu'"
+             waits for activity 'Work' (event 2), queued 5 s ago; nobody has taken it, for 5 s \
+             (0 deliveries); only a worker with tag 'gpu' may; not registered: no live worker has \
+             activity 'Work' for tag 'gpu'"
         );
         stage.stop().await;
     }
@@ -376,7 +379,7 @@ on_every_full_store! {
         assert_eq!(work.phase, WorkPhase::Leased { worker_id: "work-0-n1".to_owned(), until_ms });
         assert_eq!(work.attempts, 1);
         let text = explain(&stage, "a").await.to_string();
-        assert!(text.ends_with("run by work-0-n1 (attempt 1), leased for another 30 s"), "{text}");
+        assert!(text.ends_with("run by work-0-n1 (delivery 1), leased for another 30 s"), "{text}");
         stage.stop().await;
     }
 

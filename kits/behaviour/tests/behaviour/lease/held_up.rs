@@ -130,7 +130,7 @@ async fn g38_a_store_that_is_away_for_longer_than_the_lease_is_no_fault_of_the_c
     let attempts = Arc::new(std::sync::Mutex::new(Vec::new()));
     let seen = Arc::clone(&attempts);
     let acts = activities().register("Wait", move |ctx: ActivityContext, _: String| {
-        seen.lock().expect("no holder panics").push(ctx.attempt());
+        seen.lock().expect("no holder panics").push(ctx.counted_deliveries());
         std::future::pending()
     });
     let flow = orchestrations().register("Flow", |ctx: OrchestrationContext, _: String| async move {

@@ -126,7 +126,7 @@ on_every_store! {
             let gate = passing.clone();
             async move {
                 gate.pass().await;
-                Ok(format!("attempt {}, cancelled {}", ctx.attempt(), ctx.is_cancelled()))
+                Ok(format!("attempt {}, cancelled {}", ctx.counted_deliveries(), ctx.is_cancelled()))
             }
         });
         stage.run(acts, orchestrations().register("Call", call)).await;
@@ -203,7 +203,7 @@ on_every_store! {
         misled.cancelled().await;
         assert_eq!(misled.cancel_reason(), Some(CancelReason::Withdrawn));
         let ctx = handed.recv().await.expect("its orchestration waits for it, so it runs again");
-        assert_eq!((ctx.attempt(), ctx.is_cancelled()), (1, false));
+        assert_eq!((ctx.counted_deliveries(), ctx.is_cancelled()), (1, false));
         stage.stop().await;
     }
 

@@ -21,7 +21,8 @@ fn flow() -> OrchestrationRegistryBuilder {
 }
 
 fn work() -> ActivityRegistryBuilder {
-    activities().register("Work", |ctx: ActivityContext, _| async move { Ok(ctx.attempt().to_string()) })
+    activities()
+        .register("Work", |ctx: ActivityContext, _| async move { Ok(ctx.counted_deliveries().to_string()) })
 }
 
 /// A registry of another deployment.

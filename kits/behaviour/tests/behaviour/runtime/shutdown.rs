@@ -84,7 +84,9 @@ on_every_store! {
         assert_eq!((ctx.is_cancelled(), ctx.cancel_reason()), (true, Some(CancelReason::Shutdown)));
         assert_eq!(lines.saying("WARN", "shutdown took too long").len(), 0);
         let acts = activities()
-            .register("Hand", |ctx: ActivityContext, _| async move { Ok(ctx.attempt().to_string()) });
+            .register("Hand", |ctx: ActivityContext, _| async move {
+                Ok(ctx.counted_deliveries().to_string())
+            });
         stage.run(acts, orchestrations().register("Call", call)).await;
         assert_eq!(stage.output("a").await, Ok("1".to_owned()), "no time passed, and no attempt was counted");
         assert_eq!(stage.kinds("a").await.len(), 4);
@@ -421,7 +423,7 @@ fn r2_16_what_a_shutdown_outside_tokio_stops_is_abandoned_too() {
     let (threads, store, runtime) = elsewhere(true);
     futures::executor::block_on(runtime.shutdown(Some(0)));
     let acts = ActivityRegistry::builder()
-        .register("Hang", |ctx: ActivityContext, _| async move { Ok(ctx.attempt().to_string()) });
+        .register("Hang", |ctx: ActivityContext, _| async move { Ok(ctx.counted_deliveries().to_string()) });
     let flows = OrchestrationRegistry::builder().register("Call", call);
     threads.block_on(async {
         let runtime = Runtime::start_with_store(Arc::clone(&store), acts.build(), flows.build()).await;

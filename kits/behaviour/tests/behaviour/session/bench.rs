@@ -24,7 +24,7 @@ async fn turn(ctx: ActivityContext, _: String) -> Result<String, String> {
     let which = if session.is_first_turn() { "first" } else { "later" };
     let turns = session.state_or_init(async { Ok(Turns::default()) }).await?;
     let count = turns.0.fetch_add(1, Ordering::Relaxed) + 1;
-    Ok(format!("{node} {which} {count}, attempt {}", ctx.attempt()))
+    Ok(format!("{node} {which} {count}, attempt {}", ctx.counted_deliveries()))
 }
 
 /// Registers `Turn`, and `Hold`, which waits at the gate first.

@@ -93,14 +93,14 @@ impl SavingWorker {
                     let said = worker.say(&ctx, &text).await?;
                     let epoch = ctx.session().map_or(0, Session::epoch);
                     lock(&worker.checkpoint).save(worker.node, epoch, &said)?;
-                    Ok(format!("{} {text}, attempt {}", worker.node, ctx.attempt()))
+                    Ok(format!("{} {text}, attempt {}", worker.node, ctx.counted_deliveries()))
                 }
             })
             .register("Mention", move |ctx: ActivityContext, text: String| {
                 let worker = mentions.clone();
                 async move {
                     worker.say(&ctx, &text).await?;
-                    Ok(format!("{} {text}, attempt {}", worker.node, ctx.attempt()))
+                    Ok(format!("{} {text}, attempt {}", worker.node, ctx.counted_deliveries()))
                 }
             })
     }

@@ -272,7 +272,7 @@ async fn turn(
     let kept = session.state_or_init(new).await?;
     let last = *lock(&kept.last);
     // A turn whose outcome was not recorded is taken again.
-    let follows = last + 1 == number || (last == number && ctx.attempt() > 1);
+    let follows = last + 1 == number || (last == number && ctx.delivery() > 1);
     if !follows || kept.epoch != session.epoch() || kept.process != process {
         let epoch = session.epoch();
         lock(&ledger.wrong).push(format!("{} {number} in {process}, epoch {epoch}: {kept:?}", session.id()));

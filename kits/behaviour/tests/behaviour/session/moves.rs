@@ -391,7 +391,7 @@ on_every_full_store! {
         stage.until("the session goes", async || told.all().len() == 2).await;
         assert_eq!(told.all(), ["attach chat", "detach chat Released after 1"]);
         let upgraded = turns(&Gate::new()).register("New", |ctx: ActivityContext, _: String| async move {
-            Ok(format!("{}, attempt {}", ctx.worker_id(), ctx.attempt()))
+            Ok(format!("{}, attempt {}", ctx.worker_id(), ctx.counted_deliveries()))
         });
         let options = RuntimeOptions { worker_node_id: Some("B".to_owned()), ..stage.options() };
         stage.run_with(upgraded, flows(), options).await;

@@ -108,7 +108,7 @@ fn says(gate: &Gate) -> ActivityRegistryBuilder {
         async move {
             gate.pass().await;
             let node = ctx.worker_id().split('-').nth(2).unwrap_or_default().to_owned();
-            Ok(format!("{text} on {node}, attempt {}", ctx.attempt()))
+            Ok(format!("{text} on {node}, attempt {}", ctx.counted_deliveries()))
         }
     })
 }

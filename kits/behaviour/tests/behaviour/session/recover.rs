@@ -39,7 +39,7 @@ impl Worker {
     }
 
     async fn rebuild(&self, ctx: &ActivityContext, input: &str) -> Result<String, String> {
-        let told = format!("{} {input}, attempt {}", ctx.activity_name(), ctx.attempt());
+        let told = format!("{} {input}, attempt {}", ctx.activity_name(), ctx.counted_deliveries());
         self.told.lock().unwrap_or_else(PoisonError::into_inner).push(told);
         self.gate.pass().await;
         if self.rebuilds.fetch_add(1, Ordering::SeqCst) >= self.in_vain {
@@ -58,7 +58,7 @@ impl Worker {
                 async move {
                     let session = ctx.session().expect("runs on a session");
                     session.state::<Kept>().ok_or_else(|| ctx.session_lost("nothing is kept here"))?;
-                    Ok(format!("said {text} in attempt {}", ctx.attempt()))
+                    Ok(format!("said {text} in attempt {}", ctx.counted_deliveries()))
                 }
             })
             .register("Rebuild", move |ctx: ActivityContext, input: String| {

@@ -19,7 +19,7 @@ use tokio::sync::Barrier;
 fn place_of(ctx: &ActivityContext) -> String {
     let node = ctx.worker_id().split('-').nth(2).unwrap_or_default();
     let Some(session) = ctx.session() else { return format!("plain on {node}") };
-    format!("{} on {node} under {}, attempt {}", session.id(), session.epoch(), ctx.attempt())
+    format!("{} on {node} under {}, attempt {}", session.id(), session.epoch(), ctx.counted_deliveries())
 }
 
 /// Returns what `Place` says on a session that a node holds now.

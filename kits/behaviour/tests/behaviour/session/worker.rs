@@ -27,7 +27,7 @@ fn chat(gate: &Gate) -> ActivityRegistryBuilder {
 
 async fn place(ctx: ActivityContext, _: String) -> Result<String, String> {
     let node = ctx.worker_id().split('-').nth(2).unwrap_or_default();
-    Ok(format!("{} on {node}, attempt {}", ctx.session_id().unwrap_or("none"), ctx.attempt()))
+    Ok(format!("{} on {node}, attempt {}", ctx.session_id().unwrap_or("none"), ctx.counted_deliveries()))
 }
 
 /// Schedules one activity: its input is `activity/session`, the session may be empty.

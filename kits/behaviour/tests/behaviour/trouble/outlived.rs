@@ -27,14 +27,14 @@ pub(super) fn long(gate: &Gate) -> ActivityRegistryBuilder {
             let gate = long.clone();
             async move {
                 gate.pass().await;
-                Ok(format!("attempt {}", ctx.attempt()))
+                Ok(format!("attempt {}", ctx.counted_deliveries()))
             }
         })
         .register("Polite", move |ctx: ActivityContext, _| {
             let gate = polite.clone();
             async move {
                 tokio::select! {
-                    () = gate.pass() => Ok(format!("attempt {}", ctx.attempt())),
+                    () = gate.pass() => Ok(format!("attempt {}", ctx.counted_deliveries())),
                     () = ctx.cancelled() => Err("stopped".to_owned()),
                 }
             }
@@ -112,7 +112,7 @@ on_every_full_store! {
         let (pass, note) = (gate.clone(), Arc::clone(&seen));
         let long = activities().register("Long", move |ctx: ActivityContext, _| {
             let gate = pass.clone();
-            note.lock().expect("no holder panics").push(ctx.attempt());
+            note.lock().expect("no holder panics").push(ctx.counted_deliveries());
             async move {
                 gate.pass().await;
                 Ok(String::new())

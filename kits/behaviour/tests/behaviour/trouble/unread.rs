@@ -80,6 +80,11 @@ on_every_store! {
         // Trouble of the store does not count.
         let begin = "poison: orchestration a::sub::2 history deserialization failed after 2 attempts (max 1)";
         assert!(details.display_message().starts_with(begin), "{details:?}");
+        // The end of the parent cancels the child, which has ended: a turn drops that message.
+        let is_empty = async || {
+            stage.observer().get_queue_depths().await.expect("counts").orchestrator_queue == 0
+        };
+        stage.until("the last message is taken", is_empty).await;
         stage.stop().await;
         stage.nothing_waits().await;
     }

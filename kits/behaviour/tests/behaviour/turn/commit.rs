@@ -56,7 +56,7 @@ fn counting() -> (ActivityRegistryBuilder, Arc<AtomicU64>) {
     let count = Arc::clone(&ran);
     let registry = activities().register("Count", move |ctx: ActivityContext, _| {
         count.fetch_add(1, Ordering::Relaxed);
-        async move { Ok(format!("attempt {}", ctx.attempt())) }
+        async move { Ok(format!("attempt {}", ctx.counted_deliveries())) }
     });
     (registry, ran)
 }

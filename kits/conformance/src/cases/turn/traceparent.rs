@@ -69,7 +69,7 @@ fn trace(number: u8) -> Option<String> {
 }
 
 fn traced(item: WorkItem, number: u8) -> Message {
-    Message { item, traceparent: trace(number) }
+    Message { traceparent: trace(number), ..item.into() }
 }
 
 fn sent(message: Message) -> Envelope {

@@ -7,7 +7,8 @@
 -- message of its instance, so that the clock of the server can be set back and arrivals keep their order
 -- (S2). p_due: the times of messages that were queued before.
 -- p_parents, p_lives, p_parent_executions and p_parent_events: the calls of parents that starts of children
--- and answers belong to (S17); NULL for messages that belong to none.
+-- and answers belong to (S17); NULL for messages that belong to none. p_failures: how activities failed,
+-- beside the completions that tell it (S22).
 -- A start always updates the row of its instance. A transaction with an older snapshot gets a serialization
 -- failure there, so it cannot start an instance that another transaction has started (S17).
 -- Locks: none. The caller has locked the instances, so its transaction has an id before message ids are
@@ -16,7 +17,7 @@ CREATE OR REPLACE FUNCTION {schema}.queue_messages(
     p_instances TEXT[], p_items TEXT[], p_visible BIGINT[], p_starts BOOLEAN[], p_traceparents TEXT[],
     p_now BIGINT, p_parents TEXT[] DEFAULT NULL, p_lives BIGINT[] DEFAULT NULL,
     p_parent_executions BIGINT[] DEFAULT NULL, p_parent_events BIGINT[] DEFAULT NULL,
-    p_due BIGINT[] DEFAULT NULL
+    p_due BIGINT[] DEFAULT NULL, p_failures TEXT[] DEFAULT NULL
 ) RETURNS VOID
 LANGUAGE plpgsql
 AS $function$
@@ -29,7 +30,7 @@ BEGIN
     WITH queued AS (
         INSERT INTO {schema}.orchestrator_queue
             (instance_id, work_item, state, visible_ms, starts, traceparent, created_at, due_ms,
-            parent_instance_id, parent_life, parent_execution_id, parent_event_id, codeless)
+            parent_instance_id, parent_life, parent_execution_id, parent_event_id, codeless, failure)
         SELECT m.instance_id, m.item, CASE WHEN m.visible > p_now THEN 0 ELSE 1 END,
             coalesce(m.visible, p_now),
             coalesce(m.starts, false), m.traceparent, to_timestamp(p_now / 1000.0),
@@ -38,11 +39,12 @@ BEGIN
                 WHERE q.instance_id = m.instance_id AND q.state + 0 = 1
                 ORDER BY coalesce(q.due_ms, q.visible_ms) DESC, q.id DESC LIMIT 1
             )) END),
-            m.parent, m.life, m.execution, m.event, starts_with(m.item, '{"TerminateInstance"')
+            m.parent, m.life, m.execution, m.event, starts_with(m.item, '{"TerminateInstance"'),
+            m.failure
         FROM unnest(p_instances, p_items, p_visible, p_starts, p_traceparents, p_due, p_parents, p_lives,
-            p_parent_executions, p_parent_events)
+            p_parent_executions, p_parent_events, p_failures)
             WITH ORDINALITY AS m (instance_id, item, visible, starts, traceparent, due, parent, life,
-                execution, event, place)
+                execution, event, failure, place)
         ORDER BY m.place
         RETURNING instance_id, id, state, visible_ms, codeless
     ), fresh AS (

@@ -1,7 +1,7 @@
 -- Queues a message again that was set aside as unreadable, as it was, with a delivery count of 0 (S15): a
--- start as a start, in its place in a batch, with its trace context and the call of the parent that it
--- belongs to. p_starts: whether it is a start if the row does not tell. Returns false if no such message is
--- set aside.
+-- start as a start, in its place in a batch, with its trace context, its failure and the call of the parent
+-- that it belongs to. p_starts: whether it is a start if the row does not tell. Returns false if no such
+-- message is set aside.
 -- Locks: `instance_locks` of p_instance, then the row of `set_aside`.
 CREATE OR REPLACE FUNCTION {schema}.retry_message_set_aside(
     p_id BIGINT, p_instance TEXT, p_starts BOOLEAN,
@@ -24,7 +24,8 @@ BEGIN
     PERFORM {schema}.queue_messages(
         ARRAY[p_instance], ARRAY[v_aside.payload], NULL, ARRAY[coalesce(v_aside.starts, p_starts)],
         ARRAY[v_aside.traceparent], v_now, ARRAY[v_aside.parent_instance_id], ARRAY[v_aside.parent_life],
-        ARRAY[v_aside.parent_execution_id], ARRAY[v_aside.parent_event_id], ARRAY[v_aside.due_ms]
+        ARRAY[v_aside.parent_execution_id], ARRAY[v_aside.parent_event_id], ARRAY[v_aside.due_ms],
+        ARRAY[v_aside.failure]
     );
     PERFORM {schema}.notify(p_notify, p_me);
     RETURN true;

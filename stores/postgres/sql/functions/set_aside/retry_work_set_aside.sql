@@ -1,6 +1,6 @@
 -- Queues work again that was set aside as unreadable, as it was, with a delivery count of 0 (S15): on its
--- session, with its tag and its trace context. The parameters count if the row does not tell. Returns false
--- if no such work is set aside.
+-- session, with its tag, its trace context, its terms and its tries (S22). The parameters count if the row
+-- does not tell. Returns false if no such work is set aside.
 -- Locks: the row of its session in `lines`, then the row of `set_aside`.
 CREATE OR REPLACE FUNCTION {schema}.retry_work_set_aside(
     p_id BIGINT, p_instance TEXT, p_execution BIGINT, p_activity BIGINT, p_tag TEXT, p_session TEXT,
@@ -36,7 +36,9 @@ BEGIN
     PERFORM {schema}.queue_work(
         ARRAY[v_aside.payload], ARRAY[v_work.instance_id], ARRAY[v_work.execution_id],
         ARRAY[v_work.activity_id], ARRAY[v_work.tag], ARRAY[v_work.session_scope],
-        ARRAY[v_work.session_id], ARRAY[v_work.traceparent], v_now
+        ARRAY[v_work.session_id], ARRAY[v_work.traceparent], v_now, ARRAY[v_work.call],
+        ARRAY[v_work.deliveries], ARRAY[v_work.tries], ARRAY[v_work.last_error],
+        ARRAY[v_work.first_fetched]
     );
     PERFORM {schema}.notify(p_notify, p_me);
     RETURN true;

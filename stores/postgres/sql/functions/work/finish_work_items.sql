@@ -1,13 +1,13 @@
 -- Deletes leased work and sends its completions in one transaction (S11). An element of p_items that is NULL
--- sends nothing. Each element is judged alone: one whose token is unknown ('lost', or 'withdrawn' if its work
--- was withdrawn; S12) or whose lease has expired ('ended') changes nothing (S4). If a token stands in the
--- array twice, the first element counts. `next_tag` lists, from the first row on, the tags of the work that
--- is now first in line in the serial sessions.
+-- sends nothing; p_failures has the failures beside them (S22). Each element is judged alone: one whose token
+-- is unknown ('lost', or 'withdrawn' if its work was withdrawn; S12) or whose lease has expired ('ended')
+-- changes nothing (S4). If a token stands in the array twice, the first element counts. `next_tag` lists,
+-- from the first row on, the tags of the work that is now first in line in the serial sessions.
 -- Locks: `instance_locks` of the receivers in the order of instance_id, `lines` of serial sessions in the
 -- order of their keys, `worker_queue` in the order of id, then `sessions`.
 CREATE OR REPLACE FUNCTION {schema}.finish_work_items(
     p_tokens TEXT[], p_instances TEXT[], p_items TEXT[], p_traceparents TEXT[], p_now_ms BIGINT DEFAULT NULL,
-    p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL
+    p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL, p_failures TEXT[] DEFAULT NULL
 ) RETURNS TABLE (place INTEGER, code TEXT, next_tag TEXT)
 LANGUAGE plpgsql
 {planner}
@@ -117,12 +117,14 @@ BEGIN
         END IF;
         IF cardinality(v_places) = cardinality(p_tokens)
             AND cardinality(v_targets) = cardinality(p_tokens) THEN
-            PERFORM {schema}.queue_messages(p_instances, p_items, NULL, NULL, p_traceparents, v_now);
+            PERFORM {schema}.queue_messages(p_instances, p_items, NULL, NULL, p_traceparents, v_now,
+                p_failures => p_failures);
         ELSIF v_places IS NOT NULL AND v_targets IS NOT NULL THEN
             PERFORM {schema}.queue_messages(
                 array_agg(p_instances[f.place] ORDER BY f.place),
                 array_agg(p_items[f.place] ORDER BY f.place),
-                NULL, array_agg(false), array_agg(p_traceparents[f.place] ORDER BY f.place), v_now
+                NULL, array_agg(false), array_agg(p_traceparents[f.place] ORDER BY f.place), v_now,
+                p_failures => array_agg(p_failures[f.place] ORDER BY f.place)
             )
             FROM unnest(v_places) AS f (place)
             WHERE p_items[f.place] IS NOT NULL

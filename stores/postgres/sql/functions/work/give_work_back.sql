@@ -1,9 +1,13 @@
 -- Makes leased work available again (S6): work with a delay waits for it, other work is ready from now on.
 -- With p_uncounted the delivery is not counted. With p_live only leases that have not expired are ended.
+-- p_undelivered: the leases never reached their holders, so they are no deliveries at all, and a first fetch
+-- was none. p_errors: the errors of tries that end with the leases; then the delivery count begins anew, and
+-- the expired leases of the work count no more (S22).
 -- Returns the tokens of the leases that were ended.
 -- Locks: `lines` of the sessions in the order of their keys, then `worker_queue` in the order of id.
 CREATE OR REPLACE FUNCTION {schema}.give_work_back(
-    p_tokens TEXT[], p_delay_ms BIGINT[], p_uncounted BOOLEAN[], p_live BOOLEAN, p_now BIGINT
+    p_tokens TEXT[], p_delay_ms BIGINT[], p_uncounted BOOLEAN[], p_live BOOLEAN, p_now BIGINT,
+    p_undelivered BOOLEAN DEFAULT false, p_errors TEXT[] DEFAULT NULL
 ) RETURNS TEXT[]
 LANGUAGE plpgsql
 AS $function$
@@ -52,6 +56,7 @@ BEGIN
         -- If a token stands in the array twice, the first element counts.
         SELECT held.id,
             p_uncounted[array_position(p_tokens, held.token)] AS uncounted,
+            p_errors[array_position(p_tokens, held.token)] AS error,
             {schema}.after_ms(p_now, p_delay_ms[array_position(p_tokens, held.token)]) AS visible
         FROM unnest(v_ids, v_tokens) AS held (id, token)
     ), given AS (
@@ -59,8 +64,17 @@ BEGIN
         SET state = CASE WHEN asked.visible > p_now THEN 0 ELSE 1 END,
             visible_ms = coalesce(asked.visible, w.visible_ms),
             since = p_now,
-            attempt_count = CASE WHEN asked.uncounted THEN greatest(w.attempt_count - 1, 0)
-                ELSE w.attempt_count END,
+            attempt_count = CASE
+                WHEN p_errors IS NOT NULL THEN 0
+                WHEN asked.uncounted THEN greatest(w.attempt_count - 1, 0)
+                ELSE w.attempt_count
+            END,
+            deliveries = CASE WHEN p_undelivered THEN greatest(w.deliveries - 1, 0) ELSE w.deliveries END,
+            first_fetched = CASE WHEN p_undelivered AND w.deliveries <= 1 THEN NULL
+                ELSE w.first_fetched END,
+            tries = CASE WHEN p_errors IS NULL THEN w.tries ELSE least(w.tries, 2147483646) + 1 END,
+            last_error = CASE WHEN p_errors IS NULL THEN w.last_error ELSE asked.error END,
+            has_expired = w.has_expired AND p_errors IS NULL,
             lock_token = NULL, locked_until = NULL, epoch = NULL
         FROM asked WHERE w.id = asked.id
         RETURNING w.id, w.state, w.visible_ms, w.session_scope, w.session_id, w.tag

@@ -1,5 +1,5 @@
--- Abandons leases whose fetch was dropped before its caller received them: the deliveries are not counted,
--- and claims of sessions that were made for them are released unless they are in use (S5). p_claimed: which
+-- Abandons leases whose fetch was dropped before its caller received them: they are no deliveries (S22), and
+-- claims of sessions that were made for them are released unless they are in use (S5). p_claimed: which
 -- of the leases made a claim.
 -- Locks: `lines` of the sessions in the order of their keys, `worker_queue` in the order of id, then
 -- `sessions`.
@@ -28,7 +28,8 @@ BEGIN
     WHERE f.claimed AND w.session_id IS NOT NULL;
     PERFORM {schema}.give_work_back(
         p_tokens, array_fill(NULL::bigint, ARRAY[cardinality(p_tokens)]),
-        array_fill(true, ARRAY[cardinality(p_tokens)]), false, v_now
+        array_fill(true, ARRAY[cardinality(p_tokens)]), false, v_now,
+        p_undelivered => true
     );
     IF v_sessions IS NOT NULL THEN
         PERFORM {schema}.unclaim(v_scopes, v_sessions, v_epochs, v_now, v_leased_by);

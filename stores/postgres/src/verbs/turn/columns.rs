@@ -88,6 +88,10 @@ calls! {
         dropped_of: Vec<i32>,
         dropped_items: Vec<String>,
         dropped_due: Vec<i64>,
+        /// The terms of the calls of new work, as JSON.
+        work_calls: Vec<Option<String>>,
+        /// The failures beside messages, as JSON.
+        message_failures: Vec<Option<String>>,
     }
 }
 
@@ -158,7 +162,8 @@ impl CommitTurns<'_> {
     }
 
     fn push_work(&mut self, of: i32, prepared: &mut PreparedCommit) {
-        for (work, item) in prepared.commit.work.iter().zip(prepared.work.drain(..)) {
+        let texts = prepared.work.drain(..).zip(prepared.work_calls.drain(..));
+        for (work, (item, call)) in prepared.commit.work.iter().zip(texts) {
             let WorkItem::ActivityExecute { instance, execution_id, id, tag, .. } = &work.item else {
                 continue;
             };
@@ -172,6 +177,7 @@ impl CommitTurns<'_> {
             self.work_scopes.push(stored(session.as_ref().map_or("", stored_scope)));
             self.work_sessions.push(session.map(|session| stored(&session.session_id)));
             self.work_traceparents.push(work.traceparent.as_deref().map(stored));
+            self.work_calls.push(call);
         }
         for cancelled in &prepared.commit.cancelled {
             self.gone_of.push(of);
@@ -182,13 +188,15 @@ impl CommitTurns<'_> {
     }
 
     fn push_messages(&mut self, of: i32, prepared: &mut PreparedCommit) {
-        for (message, item) in prepared.commit.messages.iter().zip(prepared.messages.drain(..)) {
+        let texts = prepared.messages.drain(..).zip(prepared.message_failures.drain(..));
+        for (message, (item, failure)) in prepared.commit.messages.iter().zip(texts) {
             self.message_of.push(of);
             self.message_instances.push(stored(message.item.instance()));
             self.message_items.push(item);
             self.message_visible.push(fires_at_ms(&message.item).map(time));
             self.message_starts.push(is_start(&message.item));
             self.message_traceparents.push(message.traceparent.as_deref().map(stored));
+            self.message_failures.push(failure);
             let call = call_of(&message.item);
             self.message_parents.push(call.map(|call| stored(call.parent)));
             self.message_parent_executions.push(call.and_then(|call| call.execution).map(time));

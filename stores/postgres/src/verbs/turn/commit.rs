@@ -11,6 +11,7 @@ use crate::merge::queue::Answers;
 use crate::verbs::backend::Backend;
 use crate::verbs::history::StoredEvents;
 use crate::verbs::kv::KvChanges;
+use crate::verbs::message::stored_failure;
 use crate::verbs::turn::columns::CommitTurns;
 
 const OPERATION: &str = "commit_turn";
@@ -25,7 +26,11 @@ pub(crate) struct PreparedCommit {
     pub(crate) events: StoredEvents,
     pub(crate) commit: TurnCommit,
     pub(crate) work: Vec<String>,
+    /// The terms of each piece of work.
+    pub(crate) work_calls: Vec<Option<String>>,
     pub(crate) messages: Vec<String>,
+    /// The failure beside each message.
+    pub(crate) message_failures: Vec<Option<String>>,
     pub(crate) dropped_timers: Vec<String>,
     pub(crate) failure: Option<String>,
     /// The custom status, if the commit sets or removes it.
@@ -90,7 +95,17 @@ impl PreparedCommit {
             instance: commit.events.first().map(|event| event.instance_id.clone()),
             execution: time(commit.execution_id),
             work: commit.work.iter().map(|work| item(&work.item)).collect::<Result<_, _>>()?,
+            work_calls: commit
+                .work
+                .iter()
+                .map(|work| work.call.as_ref().map(|call| to_json(OPERATION, call)).transpose())
+                .collect::<Result<_, _>>()?,
             messages: commit.messages.iter().map(|message| item(&message.item)).collect::<Result<_, _>>()?,
+            message_failures: commit
+                .messages
+                .iter()
+                .map(|message| stored_failure(OPERATION, message))
+                .collect::<Result<_, _>>()?,
             dropped_timers: commit.dropped_timers.iter().map(item).collect::<Result<_, _>>()?,
             failure: commit.failure().map(|details| to_json(OPERATION, details)).transpose()?,
             custom_status: commit.custom_status().map(|status| status.map(str::to_owned)),
@@ -105,7 +120,8 @@ impl PreparedCommit {
     /// Counts the bytes of its texts, which are not bounded.
     pub(crate) fn bytes(&self) -> usize {
         let items = self.work.iter().chain(&self.messages).chain(&self.dropped_timers);
-        let texts = items.chain(&self.failure).map(String::len);
+        let beside = self.work_calls.iter().chain(&self.message_failures).flatten();
+        let texts = items.chain(beside).chain(&self.failure).map(String::len);
         let status = self.custom_status.iter().flatten().map(String::len);
         let output = self.commit.metadata.output.iter().map(String::len);
         texts.chain(status).chain(output).sum::<usize>() + self.events.bytes() + self.kv.bytes()

@@ -10,6 +10,7 @@ use crate::link::escape::escape;
 use crate::link::statement::calls;
 use crate::merge::queue::Answers;
 use crate::verbs::backend::Backend;
+use crate::verbs::message::stored_failure;
 use crate::verbs::work::{judge_lease, read_tag};
 
 const OPERATION: &str = "finish_work";
@@ -25,6 +26,8 @@ calls! {
         now_ms: Option<i64>,
         notify: Option<String>,
         me: &'a str,
+        /// The failures beside the completions, as JSON.
+        failures: Vec<Option<&'a str>>,
     }
 }
 
@@ -41,6 +44,7 @@ struct Completion {
     instance: String,
     text: String,
     traceparent: Option<String>,
+    failure: Option<String>,
 }
 
 impl WorkEnd {
@@ -51,7 +55,9 @@ impl WorkEnd {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.completion.as_ref().map_or(0, |completion| completion.text.len())
+        self.completion.as_ref().map_or(0, |completion| {
+            completion.text.len() + completion.failure.as_ref().map_or(0, String::len)
+        })
     }
 }
 
@@ -60,6 +66,7 @@ impl Completion {
         Ok(Self {
             instance: message.item.instance().to_owned(),
             text: to_json(OPERATION, &message.item)?,
+            failure: stored_failure(OPERATION, &message)?,
             traceparent: message.traceparent,
         })
     }
@@ -81,6 +88,7 @@ impl Backend {
             now_ms: self.db.now(),
             notify: self.payload(&notified),
             me: &self.me,
+            failures: sent.iter().map(|sent| sent.and_then(|sent| sent.failure.as_deref())).collect(),
         };
         let unsure = Woken { turns: asked.len(), any_work: true, ..Woken::default() };
         let rows = self.wake_if_unsure(self.db.rows(OPERATION, call.statement()).await, &unsure)?;

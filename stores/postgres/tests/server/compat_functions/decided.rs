@@ -201,3 +201,15 @@ async fn a_commit_is_refused_with_the_state_that_the_page_names() {
         assert_eq!(caller.raised(call, &[]).await.0, "SF013", "{call}");
     }
 }
+
+#[tokio::test]
+async fn work_with_terms_is_not_given_to_callers_of_the_compatible_functions() {
+    let caller = CompatCaller::new("decided_terms").await;
+    let queue = "SELECT enqueue_work('{}', 'i', 1, 2, '', '', $1, NULL, 1000, p_call => '{\"key\":\"k\"}')";
+    for session in [None, Some("s")] {
+        caller.run(queue, &[&session]).await;
+        assert!(caller.fetch_work(1_000, Some("one")).await.is_none(), "{session:?}");
+        caller.enqueue_work(1_000, session).await;
+        assert!(caller.fetch_work(1_000, Some("one")).await.is_some(), "{session:?}");
+    }
+}

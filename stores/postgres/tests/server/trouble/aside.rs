@@ -10,9 +10,10 @@ const THERE_AND_BACK: &str = r#"
         FROM {name}.fetch_turns(NULL, 30000, 1) AS t WHERE t.kind = 'turn';
     SELECT {name}.lock_lines('{a}', '{S}');
     SELECT {name}.queue_work('{broken}', '{a}', '{3}', '{4}', '{:gpu}', '{a}', '{S}', '{trace}',
-        {name}.now_ms(NULL));
+        {name}.now_ms(NULL), '{terms}', '{6}', '{2}', '{closed}', '{77}');
     SELECT {name}.pass_over_work(w.token, 'why', 1000, 1, true)
-        FROM {name}.fetch_work_items(1, '{:gpu}', '{w}', 30000, 'node', NULL, 30000, true) AS w
+        FROM {name}.fetch_work_items(1, '{:gpu}', '{w}', 30000, 'node', NULL, 30000, true, p_terms => true)
+            AS w
         WHERE w.kind = 'lease';
     SELECT {name}.retry_message_set_aside(s.id, s.instance_id, false)
         FROM {name}.set_aside AS s WHERE s.queue = 0;
@@ -25,7 +26,9 @@ const AS_THEY_WERE: &str = "
             WHERE instance_id = 'a' AND starts AND traceparent = 'trace' AND work_item = 'broken')
         + (SELECT count(*) FROM {name}.worker_queue
             WHERE instance_id = 'a' AND execution_id = 3 AND activity_id = 4 AND tag = ':gpu'
-              AND session_scope = 'a' AND session_id = 'S' AND traceparent = 'trace')";
+              AND session_scope = 'a' AND session_id = 'S' AND traceparent = 'trace'
+              AND call = 'terms' AND deliveries = 7 AND tries = 2 AND last_error = 'closed'
+              AND first_fetched = 77 AND attempt_count = 0)";
 
 #[tokio::test]
 async fn g20_a_start_and_an_activity_of_an_owned_session_come_back_as_they_were() {

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steadfast_cluster::{Schema, Server};
-use steadfast_core::{Event, EventKind, ExecutionMetadata, TagFilter, WorkItem};
+use steadfast_core::{CallTerms, Event, EventKind, ExecutionMetadata, TagFilter, WorkItem};
 use steadfast_postgres::{PostgresOptions, PostgresProvider};
 use steadfast_store::{
-    Abandon, Attempt, Cold, History, NewWork, Queue, Store, TurnCommit, TurnLease, TurnRequest, WorkRequest,
+    Abandon, Attempt, Cold, EndedTry, History, NewWork, Queue, Store, TurnCommit, TurnLease, TurnRequest,
+    WorkRequest,
 };
 
 use tokio_postgres::NoTls;
@@ -182,7 +183,7 @@ fn activity(instance: &str, input: String) -> NewWork {
         session_id: None,
         tag: None,
     };
-    NewWork { item, session: None, traceparent: None }
+    NewWork::from(item)
 }
 
 fn work_request() -> WorkRequest {
@@ -219,6 +220,35 @@ async fn g6_an_activity_that_the_database_cannot_read_is_held_back_and_then_set_
     }
     let aside = store.set_aside(None).await.unwrap();
     assert_eq!((aside.len(), aside[0].queue), (1, Queue::Worker));
+    assert_eq!(aside[0].instance.as_deref(), Some("damaged"));
+    assert!(aside[0].reason.contains("the database cannot read"), "{}", aside[0].reason);
+}
+
+#[tokio::test]
+async fn g6_work_whose_terms_the_database_cannot_read_is_held_back_and_then_set_aside() {
+    let schema = server().schema("torn_terms");
+    let clock = steadfast_clock::VirtualClock::new(1_700_000_000_000);
+    let options = PostgresOptions { clock: Some(Arc::new(clock.clone())), ..quiet() };
+    let store =
+        PostgresProvider::new_with_options(server().url(), Some(schema.name()), options).await.unwrap();
+    let call = Some(Box::new(CallTerms::of_key(long_text())));
+    store.enqueue_work(NewWork { call, ..activity("damaged", String::new()) }).await.unwrap();
+    store.enqueue_work(activity("healthy", String::new())).await.unwrap();
+    let leases =
+        [store.fetch_work(work_request()).await.unwrap(), store.fetch_work(work_request()).await.unwrap()];
+    for lease in leases.into_iter().flatten() {
+        let ended = EndedTry { error: long_text(), retry_after: Duration::ZERO };
+        store.end_try(&lease.token, ended).await.unwrap();
+    }
+    tear(server(), &schema, "worker_queue").await;
+    let lease = store.fetch_work(work_request()).await.unwrap().expect("only its last error is lost");
+    assert_eq!((lease.item.instance(), lease.tries.ended, lease.tries.last_error), ("healthy", 1, None));
+    while store.set_aside(None).await.unwrap().is_empty() {
+        clock.advance(steadfast_store::UNREADABLE_RETRY);
+        store.renew(&lease.token, LEASE).await.unwrap();
+        assert!(store.fetch_work(work_request()).await.unwrap().is_none());
+    }
+    let aside = store.set_aside(None).await.unwrap();
     assert_eq!(aside[0].instance.as_deref(), Some("damaged"));
     assert!(aside[0].reason.contains("the database cannot read"), "{}", aside[0].reason);
 }

@@ -60,7 +60,7 @@ async fn costs(client: &Client, schema: &str, worker: &str) -> [u64; 3] {
         VACUUM {name}.orchestrator_queue, {name}.worker_queue, {name}.instance_locks, {name}.ended_leases,
             {name}.floors, {name}.beneath";
     let work = "fetch_work_items(p_count => 1, p_worker_ids => '{w}', p_lock_ms => 30000, p_owner => 'node',
-        p_claim => true";
+        p_claim => true, p_terms => true";
     let statements = [
         format!("{explain} SELECT * FROM {{name}}.fetch_turns(NULL, 30000, 1, p_worker => {worker})"),
         format!("{explain} SELECT * FROM {{name}}.{work}, p_tags => NULL, p_worker => {worker})"),

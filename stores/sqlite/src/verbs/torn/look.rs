@@ -7,8 +7,9 @@
 use rusqlite::{Connection, Error, Row};
 use steadfast_store::Queue;
 
-use crate::link::db::{sql, text_of, text_or_none};
+use crate::link::db::{sql, text_if_any, text_of, text_or_none};
 use crate::link::error::{is_io, kind_of, provider_error};
+use crate::verbs::work::tries::StoredCall;
 
 /// What a look at a row found.
 #[derive(Debug)]
@@ -78,7 +79,8 @@ fn message_agrees(row: &Row<'_>) -> rusqlite::Result<bool> {
     let _starts: bool = row.get(5)?;
     let (_item, _traceparent) = (text_of(row, 6)?, text_or_none(row, 7)?);
     let _times: [Option<i64>; 2] = [row.get(8)?, row.get(9)?];
-    row.get(13)
+    let _failure = text_if_any(row, 13)?;
+    row.get(14)
 }
 
 fn work_agrees(row: &Row<'_>) -> rusqlite::Result<bool> {
@@ -88,7 +90,8 @@ fn work_agrees(row: &Row<'_>) -> rusqlite::Result<bool> {
     let _options: [Option<i64>; 4] = [row.get(5)?, row.get(9)?, row.get(12)?, row.get(16)?];
     let _texts: [Option<String>; 2] = [row.get(8)?, row.get(13)?];
     let (_item, _traceparent) = (text_of(row, 14)?, text_or_none(row, 15)?);
-    row.get(18)
+    let _call = StoredCall::read(row, 18)?;
+    row.get(23)
 }
 
 fn numbers<const N: usize>(row: &Row<'_>, columns: [usize; N]) -> rusqlite::Result<[i64; N]> {

@@ -10,9 +10,10 @@ use steadfast_store::rules::{is_start, needs_no_code, read_text, stored_tag};
 
 use super::look::UNREADABLE;
 use super::mend::generations;
-use crate::link::db::{Db, sql, text_of, text_or_none};
+use crate::link::db::{Db, sql, text_if_any, text_of, text_or_none};
 use crate::link::error::{DbResult, is_io, kind_of};
 use crate::verbs::message::MessageRow;
+use crate::verbs::work::tries::StoredCall;
 use crate::verbs::worker::route::WorkRoute;
 
 /// The row of a table that was left behind.
@@ -72,6 +73,7 @@ pub(crate) struct RestoredWork {
     pub(crate) attempts: u32,
     pub(crate) tag: String,
     pub(crate) session: Option<i64>,
+    pub(crate) call: StoredCall,
 }
 
 impl Db<'_> {
@@ -81,7 +83,8 @@ impl Db<'_> {
         instance: &str,
         row: &MessageRow,
     ) -> DbResult<Option<(MessageRow, WorkItem)>> {
-        let columns = "item, traceparent, attempts, due, life, dropped, starts, needs_code";
+        let before = "item, traceparent, attempts, due, life, dropped, starts";
+        let columns = [format!("{before}, failure"), format!("{before}, NULL")];
         let read = |found: &Row<'_>| {
             let restored = MessageRow {
                 seq: row.seq,
@@ -91,15 +94,16 @@ impl Db<'_> {
                 starts: found.get(6)?,
                 due: found.get::<_, Option<i64>>(3)?.unwrap_or(row.due),
                 life: found.get(4)?,
+                failure: text_if_any(found, 7)?,
             };
             Ok((restored, found.get::<_, i64>(5)?))
         };
         let Some((restored, dropped)) =
-            self.read_source(&row.item, Queue::Orchestrator, columns, read, |(restored, _)| &restored.item)?
+            self.read_source(&row.item, Queue::Orchestrator, &columns, read, |(restored, _)| &restored.item)?
         else {
             return Ok(None);
         };
-        let Ok(item) = read_text::<WorkItem>(&restored.item) else { return Ok(None) };
+        let Ok(item) = restored.content() else { return Ok(None) };
         if item.instance() != instance || is_start(&item) != restored.starts {
             return Ok(None);
         }
@@ -112,7 +116,8 @@ impl Db<'_> {
             restored.due,
             restored.life,
             dropped,
-            !needs_no_code(&item)
+            !needs_no_code(&item),
+            restored.failure
         ];
         self.run(sql!("torn/message/mend/restore"), columns)?;
         tell(Queue::Orchestrator, instance);
@@ -121,13 +126,20 @@ impl Db<'_> {
 
     /// Makes an activity that stands in the place of a torn one that one again, if it can be read.
     pub(crate) fn restored_work(&self, seq: i64, key: i64, text: &str) -> DbResult<Option<RestoredWork>> {
-        let columns = "item, traceparent, attempts";
-        let read = |found: &Row<'_>| Ok((text_of(found, 0)?, text_or_none(found, 1)?, found.get(2)?));
-        let Some((text, traceparent, attempts)) =
-            self.read_source(text, Queue::Worker, columns, read, |(text, ..)| text)?
-        else {
-            return Ok(None);
+        let before = "item, traceparent, attempts";
+        let columns = [
+            format!("{before}, call, deliveries, tries, last_error, first_fetched"),
+            format!("{before}, NULL, 0, 0, NULL, NULL"),
+        ];
+        let read = |found: &Row<'_>| {
+            let (text, traceparent) = (text_of(found, 0)?, text_or_none(found, 1)?);
+            Ok((text, traceparent, found.get::<_, u32>(2)?, StoredCall::read(found, 3)?))
         };
+        let source = self.read_source(text, Queue::Worker, &columns, read, |(text, ..)| text)?;
+        let Some((text, traceparent, attempts, call)) = source else { return Ok(None) };
+        if call.terms().is_err() {
+            return Ok(None);
+        }
         let Ok(item) = read_text::<WorkItem>(&text) else { return Ok(None) };
         let WorkItem::ActivityExecute { instance, execution_id, id, tag, .. } = &item else {
             return Ok(None);
@@ -141,22 +153,40 @@ impl Db<'_> {
             return Ok(None);
         }
         // Its session and its route are those of the row that stood in its place.
-        let Some(place) = self.place_with_tag(seq, stored_tag(tag.as_deref()))? else { return Ok(None) };
+        let place = self.place_with_tag(seq, stored_tag(tag.as_deref()), call.terms.is_some())?;
+        let Some(place) = place else { return Ok(None) };
         let WorkRoute { session, tag, route } = place;
-        let columns = params![seq, text, traceparent, attempts, tag, session, route];
-        self.run(sql!("torn/work/mend/restore"), columns)?;
+        let columns = params![
+            seq,
+            text,
+            traceparent,
+            attempts,
+            tag,
+            session,
+            route,
+            call.terms,
+            call.deliveries,
+            call.tries,
+            call.last_error,
+            call.first_fetched
+        ];
+        let restored = self.one(sql!("torn/work/mend/restore"), columns, |row| {
+            Ok((row.get::<_, u32>(0)?, StoredCall::read(row, 1)?))
+        })?;
+        let Some((attempts, call)) = restored else { return Ok(None) };
         tell(Queue::Worker, instance);
-        Ok(Some(RestoredWork { item, traceparent, attempts, tag, session }))
+        Ok(Some(RestoredWork { item, traceparent, attempts, tag, session, call }))
     }
 
-    /// Reads columns of the row that a text names, beside the transaction. If the text of that row names
+    /// Reads columns of the row that a text names, beside the transaction: the first ones, or the second if
+    /// its table lacks some of those. If the text of that row names
     /// another, or if it cannot be read, its source is older: a row has the same place in all tables that
     /// were left behind. `None` if the text names none, or if no such row can be read.
     fn read_source<T>(
         &self,
         text: &str,
         queue: Queue,
-        columns: &str,
+        columns: &[String; 2],
         read: impl Fn(&Row<'_>) -> rusqlite::Result<T>,
         text_of_row: impl Fn(&T) -> &str,
     ) -> DbResult<Option<T>> {
@@ -181,12 +211,15 @@ impl Db<'_> {
     fn read_row_of<T>(
         &self,
         source: &TornSource,
-        columns: &str,
+        columns: &[String; 2],
         read: impl Fn(&Row<'_>) -> rusqlite::Result<T>,
     ) -> DbResult<Option<T>> {
-        let statement = format!("SELECT {columns} FROM {} WHERE seq = ?1", source.table());
-        // The table may have been dropped by hand.
-        let Ok(mut statement) = self.beside()?.prepare(&statement) else { return Ok(None) };
+        let beside = self.beside()?;
+        let prepare = |columns: &String| {
+            beside.prepare(&format!("SELECT {columns} FROM {} WHERE seq = ?1", source.table())).ok()
+        };
+        // The table may have been dropped by hand, or left behind by a build without the newest columns.
+        let Some(mut statement) = columns.iter().find_map(prepare) else { return Ok(None) };
         match statement.query_row([source.row], read).optional() {
             Err(error) if is_io(&error) || kind_of(&error) == steadfast_store::ProviderErrorKind::Corrupt => {
                 Ok(None)

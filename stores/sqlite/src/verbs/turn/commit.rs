@@ -7,6 +7,7 @@ use steadfast_store::{Committed, ProviderError, RunId, TurnCommit};
 
 use crate::link::db::{Db, sql, time, unsigned};
 use crate::link::error::DbResult;
+use crate::verbs::message::WorkTexts;
 use crate::verbs::message::life::ConsumedStarts;
 use crate::verbs::torn::Removal;
 use crate::verbs::turn::{HeldTurn, places_in};
@@ -15,7 +16,7 @@ use crate::verbs::turn::{HeldTurn, places_in};
 pub(crate) struct PreparedCommit {
     pub(crate) commit: TurnCommit,
     events: Vec<String>,
-    work: Vec<String>,
+    work: Vec<WorkTexts>,
     messages: Vec<String>,
     dropped_timers: Vec<String>,
     failure: Option<String>,
@@ -27,7 +28,7 @@ impl PreparedCommit {
         commit.check()?;
         Ok(Self {
             events: texts(OPERATION, commit.events.iter())?,
-            work: texts(OPERATION, commit.work.iter().map(|work| &work.item))?,
+            work: commit.work.iter().map(|work| WorkTexts::of(OPERATION, work)).collect::<Result<_, _>>()?,
             messages: texts(OPERATION, commit.messages.iter().map(|message| &message.item))?,
             dropped_timers: texts(OPERATION, commit.dropped_timers.iter())?,
             failure: commit.failure().map(|details| to_json(OPERATION, details)).transpose()?,
@@ -64,8 +65,8 @@ impl Db<'_> {
         )?;
         self.record_kv(key, &commit.commit.events, commit.commit.ends_execution())?;
         self.record_sessions(key, &instance, &commit.commit)?;
-        for (work, item) in commit.commit.work.iter().zip(&commit.work) {
-            self.insert_work(work, item)?;
+        for (work, texts) in commit.commit.work.iter().zip(&commit.work) {
+            self.insert_work(work, texts)?;
         }
         for activity in &commit.commit.cancelled {
             self.withdraw(activity)?;

@@ -4,8 +4,8 @@ use rusqlite::params;
 use steadfast_store::rules::{lists_activity, lists_orchestration, no_such_lease, tag_of};
 use steadfast_store::{Abandon, Attempt, LeaseToken, Queue, Refusal, Refused, WorkerReport};
 
-use super::route::{routed_tag, session_of};
-use super::{HandlerKind, Requirement};
+use super::Requirement;
+use super::route::{RouteKind, routed_tag, session_of};
 use crate::link::db::{Db, sql};
 use crate::link::error::DbResult;
 use crate::verbs::turn::SWEEP;
@@ -26,7 +26,7 @@ impl Db<'_> {
         let (refused, mut how) = outcome(is_listed, refusal);
         // A termination that arrived meanwhile needs no code: any worker may be given the instance, at once.
         if self.number(sql!("route/turn/is_terminated"), [held.key])? == 0 {
-            pin = -self.route_number(HandlerKind::Orchestration, &refusal.handler, pin, "")?;
+            pin = -self.route_number(RouteKind::Turn, &refusal.handler, pin, "")?;
         } else {
             how.retry_after = None;
         }
@@ -42,18 +42,21 @@ impl Db<'_> {
     fn refuse_work(&self, token: &str, refusal: &Refusal) -> DbResult<Refused> {
         let seq = self.work_holder("refuse", token)?;
         let place = self.one(sql!("route/work/place"), [seq], |row| {
-            Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, String>(1)?))
+            Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, String>(1)?, row.get::<_, bool>(3)?))
         });
         let place = place.map_err(|fault| self.torn_fault(Queue::Worker, &[seq], None, fault))?;
         // An activity that is torn is held back anyway.
-        let Some((session, stored)) = place else { return Err(no_such_lease("refuse", token).into()) };
+        let Some((session, stored, has_terms)) = place else {
+            return Err(no_such_lease("refuse", token).into());
+        };
         let tag = self.plain_tag(stored.clone())?;
         let session = session_of(session);
         let required = Requirement::Work { tag: tag_of(&tag), is_on_session: session.is_some() };
         let is_listed = self.is_listed(&refusal.handler, &required)?;
         let (refused, how) = outcome(is_listed, refusal);
         let on_session = i64::from(session.is_some());
-        let route = self.route_number(HandlerKind::Activity, &refusal.handler, on_session, &tag)?;
+        let kind = RouteKind::of_work(has_terms);
+        let route = self.route_number(kind, &refusal.handler, on_session, &tag)?;
         let (session, routed) = match session {
             Some(session) => (session, routed_tag(route)),
             None => (-route, tag),
@@ -70,13 +73,13 @@ impl Db<'_> {
     /// Returns whether there may be more.
     pub(crate) fn end_refusals(&self, report: &WorkerReport) -> DbResult<bool> {
         let mut room = SWEEP;
-        for route in self.routes(HandlerKind::Orchestration)? {
+        for route in self.routes_of_turns()? {
             let pinned = self.pinned_version(route.pin)?;
             if room > 0 && lists_orchestration(report, &route.needed, pinned.as_ref()) {
                 room -= self.end_refusals_of_turns(-route.id, room)?;
             }
         }
-        for route in self.routes(HandlerKind::Activity)? {
+        for route in self.routes_of_work()? {
             let (tag, is_on_session) = (tag_of(&route.tag), route.is_on_session());
             if room > 0 && lists_activity(report, &route.needed, tag, is_on_session) {
                 room -= self.end_refusals_of_work(route.id, room)?;

@@ -12,6 +12,7 @@ mod partly;
 mod row;
 mod timer;
 mod trail;
+mod tries;
 
 use std::os::unix::fs::FileExt;
 use std::path::Path;

@@ -1,5 +1,8 @@
 //! Earlier builds: a file of an older schema keeps what waits in it, and the statements of 0.2, which a
-//! process may still run on a file that was migrated, take nothing that is routed (S21).
+//! process may still run on a file that was migrated, take nothing that is routed (S21) and no work with
+//! terms (S22).
+
+mod terms;
 
 use std::path::Path;
 use std::sync::Arc;

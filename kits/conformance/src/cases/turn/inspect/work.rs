@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use steadfast_core::{SessionKey, TagFilter};
 use steadfast_store::{
-    Abandon, Attempt, LeaseToken, MAX_PAGE, Owner, SessionRequest, SessionScope, Store, WorkPhase,
+    Abandon, Attempt, LeaseToken, MAX_PAGE, Owner, SessionRequest, SessionScope, Store, Tries, WorkPhase,
     WorkRequest, WorkState,
 };
 
@@ -57,6 +57,9 @@ async fn s5_an_activity_that_nobody_has_waits_since_it_was_queued(bench: Bench) 
         tag: None,
         session: None,
         attempts: 0,
+        deliveries: 0,
+        call: None,
+        tries: Tries::default(),
         phase: WorkPhase::Waiting { since_ms: DAWN_MS + 1 },
     };
     assert_eq!(work_of(store, "a").await, expected);

@@ -1,6 +1,6 @@
--- Updates the heads of sessions: for each session and tag the oldest ready work, and since when any of it
--- could have been leased (S18). A serial session has one head, the first work in its line, and only while
--- none of its work is leased; unreadable work is skipped there (S15).
+-- Updates the heads of sessions: for each session and tag the oldest ready work, the oldest without terms
+-- (S22), and since when any of the work could have been leased (S18). A serial session has one head, the
+-- first work in its line, and only while none of its work is leased; unreadable work is skipped there (S15).
 -- Locks: none. The caller has locked the `lines` rows.
 CREATE OR REPLACE FUNCTION {schema}.refresh_heads(p_scopes TEXT[], p_sessions TEXT[], p_tags TEXT[])
     RETURNS VOID
@@ -25,7 +25,7 @@ BEGIN
     ) AS s;
 
     WITH first AS (
-        SELECT place.scope, place.session, place.tag, oldest.id, longest.since,
+        SELECT place.scope, place.session, place.tag, oldest.id, bare.id AS bare, longest.since,
             coalesce((
                 SELECT ':' || s.worker_id FROM {schema}.sessions AS s
                 WHERE s.instance_id = place.scope AND s.session_id = place.session AND s.held
@@ -46,6 +46,13 @@ BEGIN
             ORDER BY w.id + 0 LIMIT 1
         ) AS oldest ON true
         LEFT JOIN LATERAL (
+            SELECT w.id FROM {schema}.worker_queue AS w
+            WHERE oldest.id IS NOT NULL
+              AND w.session_id = place.session AND w.session_scope = place.scope AND w.state = 1
+                  AND w.tag = place.tag AND w.call IS NULL
+            ORDER BY 0 + w.id LIMIT 1
+        ) AS bare ON true
+        LEFT JOIN LATERAL (
             SELECT w.since FROM {schema}.worker_queue AS w
             WHERE oldest.id IS NOT NULL
               AND w.session_id = place.session AND w.session_scope = place.scope AND w.state = 1
@@ -63,12 +70,14 @@ BEGIN
             WHERE first.id IS NULL
         ))
     ), changed AS (
-        INSERT INTO {schema}.heads AS h (instance_id, session_id, tag, head, owner, since)
-        SELECT first.scope, first.session, first.tag, first.id, first.owner, first.since
+        INSERT INTO {schema}.heads AS h (instance_id, session_id, tag, head, owner, since, bare_head)
+        SELECT first.scope, first.session, first.tag, first.id, first.owner, first.since, first.bare
         FROM first WHERE first.id IS NOT NULL
         ON CONFLICT (instance_id, session_id, tag) DO UPDATE
-        SET head = excluded.head, owner = excluded.owner, since = excluded.since
+        SET head = excluded.head, owner = excluded.owner, since = excluded.since,
+            bare_head = excluded.bare_head
         WHERE h.head <> excluded.head OR h.owner <> excluded.owner OR h.since <> excluded.since
+          OR h.bare_head IS DISTINCT FROM excluded.bare_head
         RETURNING h.head
     )
     SELECT min(changed.head) INTO v_oldest FROM changed;

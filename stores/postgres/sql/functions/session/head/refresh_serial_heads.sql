@@ -19,16 +19,16 @@ BEGIN
     ));
 
     WITH made AS (
-        INSERT INTO {schema}.heads (instance_id, session_id, tag, head, owner, since)
+        INSERT INTO {schema}.heads (instance_id, session_id, tag, head, owner, since, bare_head)
         SELECT line.scope, line.session, first.tag, first.id,
             coalesce((
                 SELECT ':' || s.worker_id FROM {schema}.sessions AS s
                 WHERE s.instance_id = line.scope AND s.session_id = line.session AND s.held
             ), ''),
-            first.since
+            first.since, CASE WHEN first.is_bare THEN first.id END
         FROM unnest(p_scopes, p_sessions) AS line (scope, session)
         CROSS JOIN LATERAL (
-            SELECT w.id, w.state, w.tag, w.since FROM {schema}.worker_queue AS w
+            SELECT w.id, w.state, w.tag, w.since, w.call IS NULL AS is_bare FROM {schema}.worker_queue AS w
             WHERE w.session_id = line.session AND w.session_scope = line.scope AND NOT w.unreadable
             ORDER BY w.id - 0 LIMIT 1
         ) AS first

@@ -5,14 +5,15 @@
 -- Idle: no work of the session is leased, and its last activity is longer ago than the idle timeout; an owned
 -- session has its own timeout. Untaken: work has been ready for longer than p_untaken_ms, no work is leased,
 -- and the owner is full, does not accept the tag, or, as the worker p_worker, is not given work with that
--- route (S21); p_worker NULL is given all. Sessions that look untaken are locked, and then all
+-- route (S21); p_worker NULL is given all; or, without p_terms, does not know the terms of the work (S22). Of
+-- a serial session only the first in line is waited for. Sessions that look untaken are locked, and then all
 -- sessions are judged again, because work may have been leased meanwhile.
 -- Locks: those of sweep_work, then `lines` of the untaken sessions and `sessions`, both in the order of keys.
 CREATE OR REPLACE FUNCTION {schema}.renew_sessions(
     p_owner TEXT, p_incarnation BIGINT, p_extend_ms BIGINT, p_idle_ms BIGINT, p_untaken_ms BIGINT,
     p_tags TEXT[],
     p_full BOOLEAN, p_now_ms BIGINT DEFAULT NULL, p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL,
-    p_worker TEXT DEFAULT NULL
+    p_worker TEXT DEFAULT NULL, p_terms BOOLEAN DEFAULT false
 ) RETURNS TABLE (outcome TEXT, scope TEXT, session TEXT, epoch BIGINT)
 LANGUAGE plpgsql
 {planner}
@@ -72,13 +73,15 @@ BEGIN
                 (
                     SELECT 1 FROM {schema}.heads AS h
                     WHERE h.instance_id = s.instance_id AND h.session_id = s.session_id
-                      AND (p_full OR CASE WHEN h.tag < '@' THEN h.tag <> ALL (p_tags)
-                          ELSE h.tag <> ALL (v_routes) END)
                       AND (
                           SELECT 1 FROM {schema}.worker_queue AS w
                           WHERE w.session_id = h.session_id AND w.session_scope = h.instance_id
                               AND w.state = 1
                             AND w.tag = h.tag AND w.since < v_now - least(p_untaken_ms, v_now)
+                            AND (NOT s.serial OR w.id = h.head)
+                            AND (p_full OR (NOT p_terms AND w.call IS NOT NULL)
+                                OR CASE WHEN h.tag < '@' THEN h.tag <> ALL (p_tags)
+                                    ELSE h.tag <> ALL (v_routes) END)
                           LIMIT 1
                       ) = 1
                     LIMIT 1

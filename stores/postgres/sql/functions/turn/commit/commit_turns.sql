@@ -7,6 +7,8 @@
 -- rise from there; the events of a commit with NULL are checked one by one.
 -- p_message_parents, p_message_parent_executions and p_message_parent_events: of the start of a child, and of
 -- an answer to a parent, the call of the parent. Such a message carries the life of that parent (S17).
+-- p_work_calls: the terms of the calls of new work, and p_message_failures: the failures beside messages
+-- (S22).
 -- Each commit is judged alone, and a refused one changes nothing. Returns one row per commit, in order, with
 -- its instance: `ok` (with its run id, and whether the instance is ready again), `lost` (the token is
 -- unknown), `ended` (the lease has expired), `conflict` or `invalid` (`event_at` is the position of the event
@@ -34,7 +36,8 @@ CREATE OR REPLACE FUNCTION {schema}.commit_turns(
     p_notify TEXT DEFAULT NULL, p_me TEXT DEFAULT NULL, p_rising BIGINT[] DEFAULT NULL,
     p_message_parents TEXT[] DEFAULT NULL, p_message_parent_executions BIGINT[] DEFAULT NULL,
     p_message_parent_events BIGINT[] DEFAULT NULL, p_dropped_of INTEGER[] DEFAULT NULL,
-    p_dropped_items TEXT[] DEFAULT NULL, p_dropped_due BIGINT[] DEFAULT NULL
+    p_dropped_items TEXT[] DEFAULT NULL, p_dropped_due BIGINT[] DEFAULT NULL,
+    p_work_calls TEXT[] DEFAULT NULL, p_message_failures TEXT[] DEFAULT NULL
 ) RETURNS TABLE (code TEXT, instance_id TEXT, run_id BIGINT, event_at INTEGER, ready BOOLEAN)
 LANGUAGE plpgsql
 {planner}
@@ -105,13 +108,13 @@ BEGIN
     IF v_plain < v_count AND NOT ('ok' = ALL (v_codes)) THEN
         SELECT array_agg(w.item), array_agg(w.instance_id), array_agg(w.execution), array_agg(w.activity),
             array_agg(w.tag),
-            array_agg(w.scope), array_agg(w.session), array_agg(w.traceparent)
+            array_agg(w.scope), array_agg(w.session), array_agg(w.traceparent), array_agg(w.call)
         INTO p_work_items, p_work_instances, p_work_executions, p_work_activities, p_work_tags,
-            p_work_scopes, p_work_sessions, p_work_traceparents
+            p_work_scopes, p_work_sessions, p_work_traceparents, p_work_calls
         FROM unnest(p_work_of, p_work_items, p_work_instances, p_work_executions, p_work_activities,
             p_work_tags,
-            p_work_scopes, p_work_sessions, p_work_traceparents)
-            AS w (of, item, instance_id, execution, activity, tag, scope, session, traceparent)
+            p_work_scopes, p_work_sessions, p_work_traceparents, p_work_calls)
+            AS w (of, item, instance_id, execution, activity, tag, scope, session, traceparent, call)
         WHERE v_instances[w.of] IS NOT NULL;
 
         SELECT array_agg(g.instance_id), array_agg(g.execution), array_agg(g.activity)
@@ -122,12 +125,14 @@ BEGIN
 
         SELECT array_agg(m.of), array_agg(m.instance_id), array_agg(m.item), array_agg(m.visible),
             array_agg(m.starts), array_agg(m.traceparent), array_agg(m.parent), array_agg(m.execution),
-            array_agg(m.event)
+            array_agg(m.event), array_agg(m.failure)
         INTO p_message_of, p_message_instances, p_message_items, p_message_visible, p_message_starts,
-            p_message_traceparents, p_message_parents, p_message_parent_executions, p_message_parent_events
+            p_message_traceparents, p_message_parents, p_message_parent_executions, p_message_parent_events,
+            p_message_failures
         FROM unnest(p_message_of, p_message_instances, p_message_items, p_message_visible, p_message_starts,
-            p_message_traceparents, p_message_parents, p_message_parent_executions, p_message_parent_events)
-            AS m (of, instance_id, item, visible, starts, traceparent, parent, execution, event)
+            p_message_traceparents, p_message_parents, p_message_parent_executions, p_message_parent_events,
+            p_message_failures)
+            AS m (of, instance_id, item, visible, starts, traceparent, parent, execution, event, failure)
         WHERE v_instances[m.of] IS NOT NULL;
     END IF;
 
@@ -185,7 +190,7 @@ BEGIN
         IF cardinality(p_work_items) > 0 THEN
             PERFORM {schema}.queue_work(
                 p_work_items, p_work_instances, p_work_executions, p_work_activities, p_work_tags,
-                p_work_scopes, p_work_sessions, p_work_traceparents, v_now
+                p_work_scopes, p_work_sessions, p_work_traceparents, v_now, p_work_calls
             );
         END IF;
         IF cardinality(p_gone_instances) > 0 THEN
@@ -202,7 +207,7 @@ BEGIN
             PERFORM {schema}.queue_messages(
                 p_message_instances, p_message_items, p_message_visible, p_message_starts,
                 p_message_traceparents, v_now, p_message_parents, v_lives, p_message_parent_executions,
-                p_message_parent_events
+                p_message_parent_events, p_failures => p_message_failures
             );
         END IF;
         IF cardinality(p_dropped_of) > 0 THEN

@@ -10,7 +10,7 @@
 -- With p_unsynced the transaction does not wait for the disk. If a crash of the server loses a lease, its
 -- messages are fetched again, and its token, which is random, is unknown (S5).
 -- With p_careful the item of a message that the database cannot read is NULL: for a caller whose fetch such a
--- message has failed (S15).
+-- message has failed (S15). `failures` are the failures beside the completions of activities (S22).
 -- Sorting is switched off for the planner, so that it reads the index in its order even when statistics say
 -- that few instances are ready.
 -- Locks: `instance_locks` of the instances that it leases, skipping locked rows: it never waits.
@@ -21,7 +21,7 @@ CREATE OR REPLACE FUNCTION {schema}.fetch_turns(
 ) RETURNS TABLE (
     kind TEXT, token TEXT, instance_id TEXT, name TEXT, version TEXT, execution_id BIGINT, run_id BIGINT,
     last_event_id BIGINT, has_kv BOOLEAN, now BIGINT, ids BIGINT[], items TEXT[], attempts INTEGER[],
-    traceparents TEXT[], rivals BIGINT[],
+    traceparents TEXT[], rivals BIGINT[], failures TEXT[],
     dropped BIGINT, again BOOLEAN, next_ms BIGINT
 )
 LANGUAGE plpgsql
@@ -107,7 +107,7 @@ BEGIN
         IF v_orphaned IS NOT NULL THEN
             RETURN QUERY SELECT 'stray'::text, NULL::text, s.instance_id, NULL::text, NULL::text,
                 NULL::bigint, NULL::bigint, NULL::bigint, false, v_now, NULL::bigint[], NULL::text[],
-                NULL::integer[], NULL::text[], NULL::bigint[], s.dropped, false, NULL::bigint
+                NULL::integer[], NULL::text[], NULL::bigint[], NULL::text[], s.dropped, false, NULL::bigint
             FROM {schema}.settle_orphans(v_orphaned, v_now) AS s;
             CONTINUE;
         END IF;
@@ -126,12 +126,12 @@ BEGIN
         RETURN QUERY SELECT 'stray'::text, NULL::text, s.instance_id, NULL::text, NULL::text, NULL::bigint,
             NULL::bigint,
             NULL::bigint, false, v_now, NULL::bigint[], NULL::text[], NULL::integer[], NULL::text[],
-            NULL::bigint[], s.dropped, false, NULL::bigint
+            NULL::bigint[], NULL::text[], s.dropped, false, NULL::bigint
         FROM {schema}.settle_strays(v_taken, v_now) AS s;
         RETURN QUERY SELECT 'stray'::text, NULL::text, s.instance_id, NULL::text, NULL::text, NULL::bigint,
             NULL::bigint,
             NULL::bigint, false, v_now, NULL::bigint[], NULL::text[], NULL::integer[], NULL::text[],
-            NULL::bigint[], s.dropped, false, NULL::bigint
+            NULL::bigint[], NULL::text[], s.dropped, false, NULL::bigint
         FROM {schema}.settle_strays({schema}.lock_strays(p_lo, p_hi, v_floors.turns, v_shut), v_now) AS s;
         EXIT WHEN v_left = 0;
     END LOOP;
@@ -143,7 +143,7 @@ BEGIN
         RETURN QUERY SELECT 'none'::text, NULL::text, NULL::text, NULL::text, NULL::text, NULL::bigint,
             NULL::bigint,
             NULL::bigint, false, v_now, NULL::bigint[], NULL::text[], NULL::integer[], NULL::text[],
-            NULL::bigint[], NULL::bigint,
+            NULL::bigint[], NULL::text[], NULL::bigint,
             coalesce(v_again, {schema}.has_turn(
                 v_now, p_lo, p_hi, v_floors.turns, v_floors.due_messages, v_floors.leased_turns, v_shut
             )),

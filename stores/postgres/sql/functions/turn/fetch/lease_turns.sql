@@ -6,7 +6,8 @@
 -- commit (S5). An instance that cannot be leased any more, because its start was delayed between the caller's
 -- look and its lock, is skipped (S2).
 -- `rivals` are the ids of starts whose parent is another life of the one that started the instance (S17).
--- With p_careful the item of a message that the database cannot read is NULL (S15).
+-- With p_careful the item of a message that the database cannot read, or whose failure it cannot read, is
+-- NULL (S15).
 -- Locks: none. The caller has locked the instances.
 CREATE OR REPLACE FUNCTION {schema}.lease_turns(p_instances TEXT[], p_until BIGINT, p_now BIGINT,
     p_max_bytes BIGINT DEFAULT 134217728, p_careful BOOLEAN DEFAULT false)
@@ -14,7 +15,7 @@ RETURNS TABLE (
     token TEXT, instance_id TEXT, name TEXT, version TEXT, execution_id BIGINT, run_id BIGINT,
     last_event_id BIGINT,
     has_kv BOOLEAN, now BIGINT, ids BIGINT[], items TEXT[], attempts INTEGER[], traceparents TEXT[],
-    rivals BIGINT[]
+    rivals BIGINT[], failures TEXT[]
 )
 LANGUAGE plpgsql
 AS $function$
@@ -40,20 +41,22 @@ BEGIN
 
     FOR token, instance_id, name, version, execution_id, run_id, last_event_id, has_kv, now, ids, items,
         attempts, traceparents,
-        rivals, v_starts IN
+        rivals, failures, v_starts IN
     WITH found AS MATERIALIZED (
-        SELECT l.row, l.head, t.id, m.ids, m.items, m.attempts, m.traceparents, m.starts
+        SELECT l.row, l.head, t.id, m.ids, m.items, m.attempts, m.traceparents, m.failures, m.starts
         FROM unnest(p_instances) WITH ORDINALITY AS t (id, place)
         CROSS JOIN LATERAL (
             SELECT l.ctid AS row, l.head FROM {schema}.instance_locks AS l WHERE l.instance_id = t.id OFFSET 0
         ) AS l
         CROSS JOIN LATERAL (
             SELECT array_agg(ready.id) AS ids,
-                array_agg(ready.work_item) FILTER (WHERE octet_length(ready.work_item) <= v_short) AS items,
+                array_agg(ready.work_item) FILTER (WHERE ready.bytes <= v_short) AS items,
                 array_agg(ready.attempt_count + 1) AS attempts, array_agg(ready.traceparent) AS traceparents,
+                array_agg(CASE WHEN ready.bytes <= v_short THEN ready.failure END) AS failures,
                 bool_or(ready.starts) AS starts
             FROM (
-                SELECT q.id, q.work_item, q.attempt_count, q.traceparent, q.starts
+                SELECT q.id, q.work_item, q.attempt_count, q.traceparent, q.failure, q.starts,
+                    octet_length(q.work_item) + coalesce(octet_length(q.failure), 0) AS bytes
                     FROM {schema}.orchestrator_queue AS q
                 WHERE q.instance_id = t.id AND q.state + 0 = 1
                 ORDER BY coalesce(q.due_ms, q.visible_ms), q.id LIMIT v_max_messages
@@ -66,7 +69,7 @@ BEGIN
         FROM found
         WHERE l.ctid = found.row
         RETURNING l.lock_token, found.id, found.ids, found.items, found.attempts, found.traceparents,
-            found.starts, found.head
+            found.failures, found.starts, found.head
     )
     SELECT a.lock_token, a.id, i.orchestration_name, i.orchestration_version, current.execution_id,
         (SELECT e.run_id FROM {schema}.executions AS e
@@ -79,7 +82,7 @@ BEGIN
         CASE WHEN a.starts AND i.orchestration_name IS NOT NULL THEN ARRAY(
             SELECT q.id FROM {schema}.orchestrator_queue AS q
             WHERE q.instance_id = a.id AND q.starts AND q.state = 1 AND q.parent_life <> i.parent_life
-        ) END,
+        ) END, a.failures,
         a.starts OR i.orchestration_name IS NOT NULL
     FROM leased AS a
     LEFT JOIN LATERAL (
@@ -104,7 +107,8 @@ BEGIN
             CONTINUE;
         END IF;
         IF cardinality(ids) = v_max_messages OR cardinality(ids) IS DISTINCT FROM cardinality(items) THEN
-            SELECT c.ids, c.items, c.attempts, c.traceparents INTO ids, items, attempts, traceparents
+            SELECT c.ids, c.items, c.attempts, c.traceparents, c.failures
+            INTO ids, items, attempts, traceparents, failures
             FROM {schema}.lease_crowd(instance_id, v_max_messages, p_max_bytes, p_careful) AS c;
         END IF;
         RETURN NEXT;

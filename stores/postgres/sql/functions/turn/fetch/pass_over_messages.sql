@@ -1,9 +1,9 @@
 -- Takes unreadable messages out of a lease (S15). Each waits for p_retry_ms before its next delivery, or is
 -- set aside with the reason once it was delivered p_max_attempts times; with NULL, for messages that were not
 -- read in time, it is never set aside and no delivery is counted. p_lost: whether the database cannot
--- read the text of the message; what is set aside then has an empty payload. A lease without remaining
--- messages ends. The mark of a refusal ends with this delivery (S21). Returns one row per message; `aside` is
--- the id in `set_aside`, NULL if it waits.
+-- read the text of the message or of its failure; what is set aside then has an empty payload. A lease
+-- without remaining messages ends. The mark of a refusal ends with this delivery (S21). Returns one row per
+-- message; `aside` is the id in `set_aside`, NULL if it waits.
 -- Locks: `instance_locks` of the instance.
 CREATE OR REPLACE FUNCTION {schema}.pass_over_messages(
     p_token TEXT, p_ids BIGINT[], p_reasons TEXT[], p_retry_ms BIGINT, p_max_attempts INTEGER,
@@ -33,14 +33,17 @@ BEGIN
         WHERE q.id = ANY (v_ids) AND q.attempt_count + 1 >= p_max_attempts
         RETURNING q.id, q.attempt_count + 1 AS attempts, nextval('{schema}.numbers') AS aside,
             CASE WHEN p_lost[array_position(p_ids, q.id)] THEN '' ELSE q.work_item END AS payload, q.starts,
+            CASE WHEN p_lost[array_position(p_ids, q.id)] THEN {schema}.text_or_null(q.failure)
+                ELSE q.failure END AS failure,
             q.traceparent, coalesce(q.due_ms, q.visible_ms) AS due, q.parent_instance_id AS parent,
             q.parent_life AS life, q.parent_execution_id AS execution, q.parent_event_id AS event
     ), kept AS (
         INSERT INTO {schema}.set_aside (id, queue, instance_id, payload, reason, attempts, at_ms, starts,
-            traceparent, due_ms, parent_instance_id, parent_life, parent_execution_id, parent_event_id)
+            traceparent, due_ms, parent_instance_id, parent_life, parent_execution_id, parent_event_id,
+            failure)
         SELECT gone.aside, 0, v_instance, gone.payload, p_reasons[array_position(p_ids, gone.id)],
             gone.attempts, v_now, gone.starts, gone.traceparent, gone.due, gone.parent, gone.life,
-            gone.execution, gone.event
+            gone.execution, gone.event, gone.failure
         FROM gone ORDER BY gone.id
     ), delayed AS (
         UPDATE {schema}.orchestrator_queue AS q

@@ -3,19 +3,23 @@
 -- id at which the scans start. With p_hold the rows are locked, and rows
 -- that other transactions have locked are skipped, however many there are; with several tags more rows may be
 -- locked than are returned.
+-- p_bare: only work without terms, see find_bare_work (S22).
 -- Sorting is switched off for the planner: without statistics it expects one ready row, takes any index of
 -- the ready rows for as good as another, and would read and sort the work of all tags.
 -- Locks: none; with p_hold `worker_queue`, skipping locked rows.
 CREATE OR REPLACE FUNCTION {schema}.find_free_work(
     p_count INTEGER, p_tags TEXT[], p_floor BIGINT DEFAULT 0, p_hold BOOLEAN DEFAULT false,
-    p_routes TEXT[] DEFAULT NULL
+    p_routes TEXT[] DEFAULT NULL, p_bare BOOLEAN DEFAULT false
 ) RETURNS SETOF BIGINT
 LANGUAGE plpgsql
 SET enable_sort TO off
 AS $function$
 #variable_conflict use_column
 BEGIN
-    IF p_tags IS NULL AND cardinality(p_routes) > 0 THEN
+    IF p_bare THEN
+        RETURN QUERY
+        SELECT bare.id FROM {schema}.find_bare_work(p_count, p_tags, p_floor, p_hold, p_routes) AS bare (id);
+    ELSIF p_tags IS NULL AND cardinality(p_routes) > 0 THEN
         RETURN QUERY
         SELECT found.id
         FROM (

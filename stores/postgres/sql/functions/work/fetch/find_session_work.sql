@@ -3,12 +3,13 @@
 -- sessions that it holds. A session gives all its ready work, a serial session only its head. With p_heads
 -- each session and tag gives only its oldest work, so that many sessions are seen. A head that is not ready
 -- is returned too: the caller has to refresh it. p_out: sessions to skip. p_floor: the head at which the
--- scans start. With p_tags NULL, p_routes are the routed tags to look for besides (S21).
+-- scans start. With p_tags NULL, p_routes are the routed tags to look for besides (S21). p_bare: only work
+-- without terms (S22).
 -- Locks: none. The caller judges the result again under the lock of the `lines` row.
 CREATE OR REPLACE FUNCTION {schema}.find_session_work(
     p_count INTEGER, p_tags TEXT[], p_owner TEXT, p_incarnation BIGINT, p_claim BOOLEAN, p_only_scopes TEXT[],
     p_only_sessions TEXT[], p_out TEXT[], p_now BIGINT, p_floor BIGINT DEFAULT 0,
-    p_heads BOOLEAN DEFAULT false, p_routes TEXT[] DEFAULT NULL
+    p_heads BOOLEAN DEFAULT false, p_routes TEXT[] DEFAULT NULL, p_bare BOOLEAN DEFAULT false
 ) RETURNS TABLE (id BIGINT, scope TEXT, session TEXT)
 LANGUAGE plpgsql
 AS $function$
@@ -19,7 +20,14 @@ DECLARE
     v_sessions TEXT[];
     v_tags TEXT[];
 BEGIN
-    IF NOT p_claim THEN
+    IF p_bare THEN
+        SELECT array_agg(h.head), array_agg(h.scope), array_agg(h.session), array_agg(h.tag)
+        INTO v_heads, v_scopes, v_sessions, v_tags
+        FROM {schema}.find_bare_heads(
+            p_count, p_tags, p_owner, p_incarnation, p_claim, p_only_scopes, p_only_sessions, p_out, p_now,
+            p_floor, p_routes
+        ) AS h;
+    ELSIF NOT p_claim THEN
         SELECT array_agg(h.head), array_agg(h.instance_id), array_agg(h.session_id), array_agg(h.tag)
         INTO v_heads, v_scopes, v_sessions, v_tags
         FROM unnest(p_only_scopes, p_only_sessions) AS named (scope, session)
@@ -72,6 +80,24 @@ BEGIN
         SELECT h.head, h.scope, h.session FROM unnest(v_heads, v_scopes, v_sessions) AS h (head, scope,
             session)
         ORDER BY h.head LIMIT p_count;
+        RETURN;
+    END IF;
+    IF p_bare THEN
+        RETURN QUERY
+        SELECT coalesce(ready.id, h.head), h.scope, h.session
+        FROM (
+            SELECT * FROM unnest(v_heads, v_scopes, v_sessions, v_tags) AS h (head, scope, session, tag)
+            ORDER BY h.head LIMIT p_count
+        ) AS h
+        LEFT JOIN {schema}.sessions AS s ON s.instance_id = h.scope AND s.session_id = h.session
+        LEFT JOIN LATERAL (
+            SELECT w.id FROM {schema}.worker_queue AS w
+            WHERE w.session_id = h.session AND w.session_scope = h.scope AND w.state = 1 AND w.tag = h.tag
+              AND w.call IS NULL
+              AND 0 + w.id BETWEEN h.head AND CASE WHEN s.serial THEN h.head ELSE 9223372036854775807 END
+            ORDER BY 0 + w.id LIMIT p_count
+        ) AS ready ON true
+        ORDER BY 1 LIMIT p_count;
         RETURN;
     END IF;
     RETURN QUERY

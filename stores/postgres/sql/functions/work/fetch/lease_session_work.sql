@@ -13,7 +13,8 @@ CREATE OR REPLACE FUNCTION {schema}.lease_session_work(
     kind TEXT, place INTEGER, token TEXT, item TEXT, attempt INTEGER, instance_id TEXT, orchestration TEXT,
     version TEXT,
     traceparent TEXT, session_scope TEXT, session_id TEXT, epoch BIGINT, claim TEXT, claimed_from TEXT,
-    since BIGINT, told INTEGER
+    since BIGINT, told INTEGER, delivery INTEGER, call TEXT, tries INTEGER, last_error TEXT,
+    first_fetched BIGINT
 )
 LANGUAGE plpgsql
 AS $function$
@@ -192,7 +193,8 @@ BEGIN
         UPDATE {schema}.worker_queue AS w
         SET state = 2, lock_token = 'lock_' || gen_random_uuid(), locked_until = p_until,
             worker_id = p_worker_ids[taken.place], epoch = taken.epoch, attempt_count = w.attempt_count + 1,
-            refused = false
+            refused = false, deliveries = least(w.deliveries, 2147483646) + 1,
+            first_fetched = coalesce(w.first_fetched, p_now)
         FROM taken
         WHERE w.id = taken.id
         RETURNING w.*, taken.place, taken.claim, taken.claimed_from
@@ -204,7 +206,8 @@ BEGIN
             leased.epoch,
         CASE WHEN leased.session_id IS NOT NULL THEN leased.claim END,
         CASE WHEN leased.claim = 'taken' THEN leased.claimed_from END, leased.since,
-        CASE WHEN leased.place = 1 THEN coalesce(v_messages, 0) ELSE 0 END
+        CASE WHEN leased.place = 1 THEN coalesce(v_messages, 0) ELSE 0 END, leased.deliveries, leased.call,
+        leased.tries, leased.last_error, leased.first_fetched
     FROM leased LEFT JOIN {schema}.instances AS i ON i.instance_id = leased.instance_id
     ORDER BY leased.place;
 

@@ -1,6 +1,6 @@
 -- Reads all of a message, and tells whether the indexes have it as it is.
 SELECT key, state, visible_at, attempts, token, starts, item, traceparent, due, life, dropped, refused,
-    needs_code,
+    needs_code, failure,
     EXISTS (
         SELECT 1 FROM messages AS found INDEXED BY messages_order
         WHERE found.key = messages.key AND found.state = messages.state

@@ -1,6 +1,7 @@
 -- Reads all of an activity, and tells whether the indexes have it as it is.
 SELECT key, execution, activity, state, tag, session, visible_at, attempts, token, locked_until, since,
-    unreadable, epoch, worker, item, traceparent, route, refused,
+    unreadable, epoch, worker, item, traceparent, route, refused, call, deliveries, tries,
+    last_error, first_fetched,
     EXISTS (
         SELECT 1 FROM work AS found INDEXED BY work_identity
         WHERE found.key = work.key AND found.execution = work.execution AND found.activity = work.activity

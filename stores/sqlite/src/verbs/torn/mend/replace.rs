@@ -13,6 +13,7 @@ use crate::link::error::{DbResult, REMEDY, damaged};
 use crate::verbs::set_aside::number_of;
 use crate::verbs::torn::source::{TornSource, left_behind, table_of};
 use crate::verbs::turn::places_in;
+use crate::verbs::work::call::{WITHOUT_SESSION, called_tag};
 use crate::verbs::worker::route::session_of;
 
 /// So many torn rows are left to stand-ins in any queue, and this share of a long one: all that one torn page
@@ -209,6 +210,7 @@ impl Db<'_> {
             };
             let tag = match row.route {
                 Some(route) => self.one(sql!("torn/work/mend/route_tag"), [route], |row| row.get(0))?,
+                None if row.session == Some(WITHOUT_SESSION) => row.tag.as_deref().map(called_tag),
                 None => row.tag.clone(),
             };
             let session = session_of(row.session);

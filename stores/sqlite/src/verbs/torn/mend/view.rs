@@ -78,6 +78,7 @@ impl Db<'_> {
         let tokens: HashMap<i64, String> = self.by_place(sql!("torn/work/mend/view/tokens"))?;
         let free: HashMap<i64, String> = self.by_place(sql!("torn/work/mend/view/free"))?;
         let since: HashMap<i64, i64> = self.by_place(sql!("torn/work/mend/view/free_since"))?;
+        let placed_since: HashMap<i64, i64> = self.by_place(sql!("torn/work/mend/view/session_since"))?;
         let routes: HashMap<i64, i64> = self.by_place(sql!("torn/work/mend/view/routes"))?;
         let refused: HashMap<i64, i64> = self.by_place(sql!("torn/work/mend/view/refused"))?;
         let sessions: HashMap<i64, (i64, i64, String)> = self
@@ -105,7 +106,7 @@ impl Db<'_> {
                 visible_at: delayed.get(&seq).copied(),
                 token: tokens.get(&seq).cloned(),
                 locked_until: leased.get(&seq).copied(),
-                since: since.get(&seq).copied(),
+                since: since.get(&seq).or_else(|| placed_since.get(&seq)).copied(),
                 route: routes.get(&seq).copied(),
                 is_refused: refused.contains_key(&seq),
             };
@@ -118,6 +119,7 @@ impl Db<'_> {
                 && (row.state == 2) == row.token.is_some()
                 && is_free == free.contains_key(seq)
                 && is_free == since.contains_key(seq)
+                && (row.state == 1 && !is_free) == placed_since.contains_key(seq)
         });
         let places: HashSet<&i64> =
             [delayed.keys(), leased.keys(), since.keys(), routes.keys()].into_iter().flatten().collect();

@@ -52,7 +52,7 @@ async fn fill(store: &SqliteProvider) {
     for number in 0..20 {
         let item = start_with(&format!("i{number:03}"), "x".repeat(PAGE / 4));
         let delay = Some(10_000 * LONG);
-        let message = Message { item, traceparent: None };
+        let message = Message::from(item);
         store.send(vec![Envelope { message, delay }]).await.expect("it is sent");
         let mut work = activity("filler", number, None, Some("filler"));
         if let WorkItem::ActivityExecute { input, .. } = &mut work.item {
@@ -73,7 +73,7 @@ async fn messages_of_all_kinds(store: &SqliteProvider) {
     assert_eq!(fetched(store).await.instance, "a");
     poke(store, "a").await;
     store.start(start("b").into(), Vec::new()).await.expect("it is started");
-    let message = Message { item: raised("a", "delayed"), traceparent: None };
+    let message = Message::from(raised("a", "delayed"));
     let delayed = Envelope { message, delay: Some(50 * LONG) };
     store.send(vec![delayed]).await.expect("it is sent");
     let (instance, reason) = ("c".to_owned(), "enough".to_owned());

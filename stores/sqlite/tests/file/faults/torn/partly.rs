@@ -366,7 +366,7 @@ async fn g6_a_delayed_message_whose_queue_is_mended_is_looked_at_when_it_is_due(
     begin(&store, "a", String::new()).await;
     let (instance, name) = ("a".to_owned(), "poke".to_owned());
     let item = WorkItem::ExternalRaised { instance, name, data: text(0, 0) };
-    let message = steadfast_store::Message { item, traceparent: None };
+    let message = steadfast_store::Message::from(item);
     let delayed = steadfast_store::Envelope { message, delay: Some(100 * LONG) };
     store.send(vec![delayed]).await.expect("it is sent");
     close(store).await;
