@@ -45,6 +45,8 @@ pub(crate) const ALL: &[Check] = &[
     runs::results_are_those_of_runs,
     runs::nothing_runs_twice_without_a_fault,
     runs::deliveries_count_deaths_only,
+    runs::tries_are_those_of_the_policy,
+    runs::calls_have_keys_of_their_own,
     runs::refusals_do_not_count,
     runs::outlived_deliveries_are_excused,
     runs::withdrawn_activities_do_not_begin,

@@ -77,8 +77,14 @@ pub struct Run {
     pub id: u64,
     /// The activity.
     pub name: String,
-    /// The delivery that the code was told.
+    /// The delivery that the code was told, of those that count in this try.
     pub attempt: u32,
+    /// The number of the try, from 1.
+    #[serde(default = "first_try")]
+    pub tried: u32,
+    /// The idempotency key of the call.
+    #[serde(default)]
+    pub call_key: String,
     /// The session that it runs on.
     pub session: Option<SessionRun>,
 }
@@ -198,6 +204,10 @@ impl Fault {
     }
 }
 
+fn first_try() -> u32 {
+    1
+}
+
 impl Run {
     /// Returns the key of the activity, which all of its runs share.
     pub fn key(&self) -> (&str, u64, u64) {
@@ -229,8 +239,8 @@ impl Told {
 
 impl Display for Run {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Self { process, instance, execution, id, name, attempt, session, .. } = self;
-        write!(f, "{name} of {instance}/{execution} #{id} in {process}, delivery {attempt}")?;
+        let Self { process, instance, execution, id, name, attempt, tried, session, .. } = self;
+        write!(f, "{name} of {instance}/{execution} #{id} in {process}, try {tried}, delivery {attempt}")?;
         match session {
             Some(session) => write!(f, ", session {} epoch {}", session.id, session.epoch),
             None => Ok(()),

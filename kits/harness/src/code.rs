@@ -205,6 +205,8 @@ mod tests {
             id: 2,
             name: "a".to_owned(),
             attempt: 1,
+            tried: 1,
+            call_key: String::new(),
             session: None,
         }
     }

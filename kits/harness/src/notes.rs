@@ -86,7 +86,9 @@ impl Notes {
             execution: ctx.execution_id(),
             id: ctx.activity_id(),
             name: ctx.activity_name().to_owned(),
-            attempt: ctx.attempt(),
+            attempt: ctx.counted_deliveries(),
+            tried: ctx.attempt(),
+            call_key: ctx.idempotency_key(),
             session,
         }
     }

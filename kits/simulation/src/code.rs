@@ -103,9 +103,10 @@ impl Drop for OpenRun<'_> {
     }
 }
 
-/// Decides how long a run takes and how it ends. All runs of an activity end alike.
+/// Decides how long a run takes and how it ends. All runs of one try end alike.
 fn decide(seed: u64, run: &Run) -> (Duration, Result<String, String>) {
-    let text = format!("{}/{}/{}", run.instance, run.execution, run.id);
+    let again = if run.tried > 1 { format!("/{}", run.tried) } else { String::new() };
+    let text = format!("{}/{}/{}{again}", run.instance, run.execution, run.id);
     let hash = text
         .bytes()
         .fold(seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3).rotate_left(5));

@@ -99,7 +99,9 @@ impl Journal {
             execution: ctx.execution_id(),
             id: ctx.activity_id(),
             name: ctx.activity_name().to_owned(),
-            attempt: ctx.attempt(),
+            attempt: ctx.counted_deliveries(),
+            tried: ctx.attempt(),
+            call_key: ctx.idempotency_key(),
             session,
         };
         notes.push(Note { at, what: Noted::Fact(steadfast_audit::Fact::Began(run.clone())) });

@@ -1,8 +1,8 @@
 //! Runs of activities: what ran, how often, and what became of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use steadfast_core::{AppErrorKind, ErrorDetails, Event, EventKind};
+use steadfast_core::{AppErrorKind, ErrorDetails, Event, EventKind, FailureKind, Policy};
 
 use super::{broken, seen};
 use crate::{Case, Entry, Fact, FaultKind, Life, Violation};
@@ -15,6 +15,10 @@ pub(super) fn results_are_those_of_runs(case: &Case) -> Vec<Violation> {
         for (execution, history) in &instance.executions {
             for event in history {
                 let source = event.source_event_id.unwrap_or(0);
+                if event.failure.as_ref().is_some_and(|failure| failure.kind == FailureKind::Timeout) {
+                    // The worker has ended the last try, whatever its code would have returned.
+                    continue;
+                }
                 let result = match &event.kind {
                     EventKind::ActivityCompleted { result } => Ok(result.clone()),
                     EventKind::ActivityFailed {
@@ -52,12 +56,13 @@ pub(super) fn nothing_runs_twice_without_a_fault(case: &Case) -> Vec<Violation> 
         return Vec::new();
     }
     let (runs, faults) = (seen::runs(&case.evidence), seen::faults(&case.evidence));
-    let mut by_key: BTreeMap<(&str, u64, u64), Vec<&seen::SeenRun<'_>>> = BTreeMap::new();
+    // The tries of a call are no repetitions.
+    let mut by_try = BTreeMap::<_, Vec<&seen::SeenRun<'_>>>::new();
     for seen in &runs {
-        by_key.entry(seen.run.key()).or_default().push(seen);
+        by_try.entry((seen.run.key(), seen.run.tried)).or_default().push(seen);
     }
     let mut violations = Vec::new();
-    for runs in by_key.values() {
+    for runs in by_try.values() {
         let mut used = vec![false; faults.len()];
         for pair in runs.windows(2) {
             let (former, next) = (pair[0], pair[1]);
@@ -95,6 +100,49 @@ fn is_cause(seen: &seen::SeenFault<'_>, former: &seen::SeenRun<'_>, next: &seen:
         && seen.fault.concerns(&former.run.process)
         && seen.began_us <= next.began_us
         && seen.ended_us().saturating_add(seen::AFTERMATH_US) >= former.began_us
+}
+
+/// S22: a call is tried as often as its policy allows, and no more. A call without a policy is tried once.
+pub(super) fn tries_are_those_of_the_policy(case: &Case) -> Vec<Violation> {
+    if seen::has_deletions(case) {
+        return Vec::new();
+    }
+    let mut violations = Vec::new();
+    for seen in seen::runs(&case.evidence) {
+        let run = seen.run;
+        let history = case.records.instances.get(&run.instance);
+        let history = history.and_then(|instance| instance.executions.get(&run.execution));
+        let call = history.and_then(|events| events.iter().find(|event| event.event_id == run.id));
+        let Some(call) = call.and_then(|event| event.call.as_deref()) else { continue };
+        let most = call.policy.as_ref().map_or(Some(1), Policy::max);
+        let most = most.map(|most| most.saturating_add(call.tried_before));
+        if most.is_some_and(|most| run.tried > most) || run.tried <= call.tried_before {
+            violations.push(broken("S22", format!("{run}, of a call with {call:?}")));
+        }
+        if run.call_key != call.key {
+            violations
+                .push(broken("G4", format!("{run} has the key {:?}, its call {:?}", run.call_key, call.key)));
+        }
+    }
+    violations
+}
+
+/// G4: no two calls have one key, but for the tries that an orchestration makes itself.
+pub(super) fn calls_have_keys_of_their_own(case: &Case) -> Vec<Violation> {
+    let mut keys = BTreeSet::new();
+    let mut violations = Vec::new();
+    for (id, instance) in &case.records.instances {
+        for (execution, history) in &instance.executions {
+            let calls = history.iter().filter_map(|event| Some((event.event_id, event.call.as_deref()?)));
+            for (event, call) in calls.filter(|(_, call)| call.tried_before == 0) {
+                if !keys.insert(&call.key) {
+                    let text = format!("{id}/{execution} #{event} has the key of another call: {}", call.key);
+                    violations.push(broken("G4", text));
+                }
+            }
+        }
+    }
+    violations
 }
 
 /// How long a process may take to excuse the deliveries that it outlived.

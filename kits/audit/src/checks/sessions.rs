@@ -1,8 +1,9 @@
 //! Sessions: who served them, and when.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
-use steadfast_core::{EventKind, SessionKey};
+use steadfast_core::{EventKind, Policy, SessionKey};
 
 use super::{broken, seen};
 use crate::{Case, Fact, FaultKind, Life, SessionRun, Violation};
@@ -114,14 +115,21 @@ pub(super) fn the_first_activity_sees_the_move(case: &Case) -> Vec<Violation> {
     violations
 }
 
-/// Tells whether the activity of a run was cancelled, or its history is gone and cannot tell.
+/// Tells whether the activity of a run was cancelled, its try may have taken too long, or its history is gone
+/// and cannot tell.
 fn may_be_cancelled(case: &Case, seen: &seen::SeenRun<'_>) -> bool {
     let (id, execution, activity) = seen.run.key();
     let history = case.records.instances.get(id).and_then(|instance| instance.executions.get(&execution));
+    let took = Duration::from_micros(seen.ended_us.saturating_sub(seen.began_us));
+    // The clock of the worker decides, which may go at another pace.
+    let is_too_long = |timeout: Duration| took * 2 >= timeout;
     history.is_none_or(|history| {
         history.iter().any(|event| {
-            event.source_event_id == Some(activity)
-                && matches!(event.kind, EventKind::ActivityCancelRequested { .. })
+            let policy = event.call.as_ref().and_then(|call| call.policy.as_ref());
+            let timeout = policy.and_then(Policy::try_timeout).filter(|_| event.event_id == activity);
+            timeout.is_some_and(is_too_long)
+                || event.source_event_id == Some(activity)
+                    && matches!(event.kind, EventKind::ActivityCancelRequested { .. })
         })
     })
 }

@@ -118,6 +118,8 @@ fn run(number: u64, process: &str) -> Run {
         id: 2,
         name: "a".to_owned(),
         attempt: 1,
+        tried: 1,
+        call_key: String::new(),
         session: None,
     }
 }

@@ -191,6 +191,26 @@ pub struct Retry {
     pub session: Option<Name>,
 }
 
+/// An activity with a policy.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(bound(deserialize = "'de: 'static"))]
+pub struct Try {
+    /// Which activity.
+    pub name: Name,
+    /// Its input.
+    pub input: Text,
+    /// How often it is tried; at least once.
+    pub tries: u8,
+    /// The wait between two tries in milliseconds.
+    pub pause_millis: u64,
+    /// Milliseconds after which a try is cancelled.
+    pub timeout_millis: Option<u64>,
+    /// Milliseconds after which no further try begins.
+    pub total_millis: Option<u64>,
+    /// Where it runs.
+    pub session: Option<SessionName>,
+}
+
 /// A text that is fixed, or flows from an earlier result.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(bound(deserialize = "'de: 'static"))]
@@ -236,6 +256,8 @@ pub enum Own {
         /// Where it runs.
         session: SessionName,
     },
+    /// Awaits an activity with a policy, whose tries the workers make.
+    Try(Try),
     /// Runs all branches in one `FuturesUnordered`; the answer lists them in order of arrival.
     Gather(Vec<Block>),
 }

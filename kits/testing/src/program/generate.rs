@@ -10,7 +10,7 @@ use proptest::{
 };
 
 use super::{
-    ast::{Block, Name, Operation, Own, Program, Retry, SessionName, Slot, Step, Text, names},
+    ast::{Block, Name, Operation, Own, Program, Retry, SessionName, Slot, Step, Text, Try, names},
     shrink::Shrinking,
 };
 
@@ -215,7 +215,24 @@ fn own() -> impl Strategy<Value = Own> {
         (2, session().prop_map(Own::CloseSession).boxed()),
         (1, migration().boxed()),
         (3, on_session.prop_map(|(name, input, session)| Own::OnSession { name, input, session }).boxed()),
+        (6, tried().prop_map(Own::Try).boxed()),
     ])
+}
+
+fn tried() -> impl Strategy<Value = Try> {
+    let times = (option::weighted(0.4, select(&[30, 2_000][..])), option::weighted(0.2, Just(3_000)));
+    let policy = (1..=4_u8, select(&[0, 10, 900][..]), times);
+    (name(names::ACTIVITIES), text(), policy, option::weighted(0.3, session())).prop_map(
+        |(name, input, (tries, pause_millis, (timeout_millis, total_millis)), session)| Try {
+            name,
+            input,
+            tries,
+            pause_millis,
+            timeout_millis,
+            total_millis,
+            session,
+        },
+    )
 }
 
 fn open_with() -> impl Strategy<Value = Own> {

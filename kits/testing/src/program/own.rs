@@ -1,15 +1,15 @@
-//! What only our library has: owned sessions and `FuturesUnordered`.
+//! What only our library has: owned sessions, policies and `FuturesUnordered`.
 //!
 //! The peer has a file of the same name that refuses these statements.
 
 use std::time::Duration;
 
 use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
-use steadfast_core::{ENGINE_SESSION_PREFIX, SessionConcurrency, SessionOptions};
+use steadfast_core::{ENGINE_SESSION_PREFIX, Policy, SessionConcurrency, SessionOptions};
 
 use super::{
     api::{Either2, EventKind, WorkItem},
-    ast::{Block, Own, SessionName},
+    ast::{Block, Own, SessionName, Try},
     interpret::{Flow, Scope, told},
     journal::Call,
 };
@@ -35,6 +35,7 @@ pub(super) fn run<'a>(scope: &'a mut Scope, own: &'a Own) -> BoxFuture<'a, Flow>
                 });
                 told(scope.ctx.schedule_activity(*name, input).on_session(session).await)
             }
+            Own::Try(tried) => scope.try_activity(tried).await,
             Own::Gather(branches) => scope.gather(branches).await,
         };
         Flow::Next
@@ -119,6 +120,30 @@ impl Scope {
             // Nothing opened: a shared session of this name.
             SessionName::Opened => self.opened.clone().unwrap_or_else(|| "unopened".to_owned()),
         }
+    }
+
+    async fn try_activity(&mut self, tried: &Try) -> String {
+        let Try { name, input, tries, pause_millis, timeout_millis, total_millis, session } = tried;
+        let (input, session) = (self.text(*input), session.map(|session| self.session(session)));
+        self.journal.note(Call::Activity {
+            name: (*name).to_owned(),
+            input: input.clone(),
+            session: session.clone(),
+            tag: None,
+        });
+        let pause = Duration::from_millis(*pause_millis);
+        let mut policy = Policy::tries(u32::from(*tries)).backoff(pause..pause * 4);
+        if let Some(millis) = timeout_millis {
+            policy = policy.timeout(Duration::from_millis(*millis));
+        }
+        if let Some(millis) = total_millis {
+            policy = policy.total(Duration::from_millis(*millis));
+        }
+        let call = self.ctx.schedule_activity(*name, input).retry(policy);
+        told(match session {
+            Some(session) => call.on_session(session).await,
+            None => call.await,
+        })
     }
 
     async fn gather(&mut self, branches: &[Block]) -> String {

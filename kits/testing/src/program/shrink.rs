@@ -9,7 +9,7 @@ use proptest::{
 };
 
 use super::{
-    ast::{Block, Operation, Own, Program, Retry, Step, Text},
+    ast::{Block, Operation, Own, Program, Retry, Step, Text, Try},
     walk::{edited, inner, sites},
 };
 
@@ -114,6 +114,7 @@ fn simplifications(step: &Step) -> Vec<Vec<Step>> {
         Step::Own(Own::Gather(all)) => {
             fewer(all).into_iter().map(|all| Step::Own(Own::Gather(all))).collect()
         }
+        Step::Own(Own::Try(tried)) => simpler_tries(tried),
         Step::Own(Own::OpenSessionWith { id, serial, idle_millis }) if *serial || idle_millis.is_some() => {
             vec![Step::Own(Own::OpenSessionWith { id, serial: false, idle_millis: None })]
         }
@@ -163,6 +164,20 @@ fn simpler_operations(operation: &Operation) -> Vec<Operation> {
     };
     simpler.retain(|simpler| simpler != operation);
     simpler
+}
+
+fn simpler_tries(tried: &Try) -> Vec<Step> {
+    let activity = Operation::Activity { name: tried.name, input: tried.input, tag: None, session: None };
+    let mut simpler = vec![
+        Try { timeout_millis: None, ..tried.clone() },
+        Try { total_millis: None, ..tried.clone() },
+        Try { pause_millis: 0, ..tried.clone() },
+        Try { tries: 1, ..tried.clone() },
+        Try { input: PLAIN, session: None, ..tried.clone() },
+    ];
+    simpler.retain(|simpler| simpler != tried);
+    let simpler = simpler.into_iter().map(|tried| Step::Own(Own::Try(tried)));
+    std::iter::once(Step::Await(activity)).chain(simpler).collect()
 }
 
 fn simpler_retries(retry: &Retry) -> Vec<Step> {

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Debug, Display, Formatter};
 
-use super::ast::{Block, Operation, Own, Program, Retry, SessionName, Step, Text};
+use super::ast::{Block, Operation, Own, Program, Retry, SessionName, Step, Text, Try};
 
 impl Display for Program {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -111,6 +111,7 @@ impl Own {
             Self::OnSession { name, input, session } => {
                 line(f, depth, format_args!("await activity {name}({input}) on {session}"))
             }
+            Self::Try(tried) => line(f, depth, tried),
             Self::Gather(all) => branches(f, depth, "gather:", all),
         }
     }
@@ -152,6 +153,22 @@ impl Display for Retry {
 }
 
 impl Debug for Retry {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        Display::fmt(self, f)
+    }
+}
+
+impl Display for Try {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { name, input, tries, pause_millis, timeout_millis, total_millis, session } = self;
+        write!(f, "await activity {name}({input}), {tries} tries by policy, {pause_millis} ms apart")?;
+        timeout_millis.iter().try_for_each(|millis| write!(f, ", each at most {millis} ms"))?;
+        total_millis.iter().try_for_each(|millis| write!(f, ", all of them within {millis} ms"))?;
+        session.iter().try_for_each(|session| write!(f, ", on {session}"))
+    }
+}
+
+impl Debug for Try {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         Display::fmt(self, f)
     }

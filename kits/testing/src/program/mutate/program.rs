@@ -4,7 +4,7 @@
 //! Whether the damage shows depends on whether the spoiled place is reached: the journal of a replay tells.
 
 use super::super::{
-    ast::{Name, Operation, Own, Program, Retry, SessionName, Step, Text},
+    ast::{Name, Operation, Own, Program, Retry, SessionName, Step, Text, Try},
     dice::Dice,
     walk::{Site, edited, sites},
 };
@@ -113,7 +113,7 @@ fn call_of(step: &Step) -> Option<Likeness> {
         Step::Own(Own::OpenSessionWithId(id) | Own::OpenSessionWith { id, .. }) => ("open", *id),
         Step::Own(Own::AwaitMigration { .. }) => ("timer", ""),
         Step::Own(Own::CloseSession(_)) => ("close", ""),
-        Step::Own(Own::OnSession { name, .. }) => ("activity", *name),
+        Step::Own(Own::OnSession { name, .. } | Own::Try(Try { name, .. })) => ("activity", *name),
         Step::Own(Own::Gather(_))
         | Step::Resume(_)
         | Step::Drop(_)
