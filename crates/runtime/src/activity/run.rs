@@ -265,7 +265,7 @@ impl<'a> ActivityRun<'a> {
     async fn give_up(&self, error: &str) {
         let (kind, message) = (AppErrorKind::ActivityFailed, error.to_owned());
         let details = ErrorDetails::Application { kind, message, retryable: true };
-        let failure = Some(Box::new(self.tries.failed_before_this_try()));
+        let failure = Some(Box::new(self.tries.failed_before_this_try(&self.info.activity_name)));
         let answer = Message { failure, ..self.scheduled.answer(Err(details)).into() };
         let outcome = Box::new(Outcome { completion: Some(answer) });
         self.hand_in(Word::Finish(outcome), "app_error").await;

@@ -42,8 +42,7 @@ impl ActivityRun<'_> {
             self.shared.abandon_uncounted(&self.token, None).await;
             return "cancelled";
         }
-        let timeout = self.tries.timeout().unwrap_or_default();
-        let text = format!("timeout: activity '{}' did not end within {timeout:?}", self.info.activity_name);
+        let text = self.tries.timeout_text(&self.info.activity_name).unwrap_or_default();
         self.fail(ActivityError::timed_out(text)).await
     }
 

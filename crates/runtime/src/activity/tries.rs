@@ -83,10 +83,19 @@ impl CallTries {
         self.last_error.as_deref().filter(|_| self.waited >= total)
     }
 
-    /// Describes the failure of a call whose time is up before another try.
-    pub(super) fn failed_before_this_try(&self) -> Failure {
+    /// Describes the failure of a call of the activity whose time is up before another try. The store keeps
+    /// the text of the last error only; that of a timeout is known.
+    pub(super) fn failed_before_this_try(&self, activity: &str) -> Failure {
         let elapsed_ms = u64::try_from(self.waited.as_millis()).unwrap_or(u64::MAX);
-        Failure { kind: FailureKind::Error, data: None, tries: self.attempt().saturating_sub(1), elapsed_ms }
+        let is_timeout = self.timeout_text(activity).is_some_and(|text| self.last_error == Some(text));
+        let kind = if is_timeout { FailureKind::Timeout } else { FailureKind::Error };
+        Failure { kind, data: None, tries: self.attempt().saturating_sub(1), elapsed_ms }
+    }
+
+    /// Returns the error of a try of the activity that takes too long; `None` if it may take any time.
+    pub(super) fn timeout_text(&self, activity: &str) -> Option<String> {
+        let timeout = self.timeout()?;
+        Some(kept_error(&format!("timeout: activity '{activity}' did not end within {timeout:?}")))
     }
 
     /// Decides what follows after this try has failed.
