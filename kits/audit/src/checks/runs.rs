@@ -157,27 +157,52 @@ pub(super) fn deliveries_count_deaths_only(case: &Case) -> Vec<Violation> {
     let runs = seen::runs(&case.evidence);
     let is_start = |entry: &&crate::Entry| matches!(entry.fact, Fact::Process(_, Life::Started));
     let started = case.evidence.entries().iter().filter(is_start).count();
+    // What a fault can cost does not depend on the run, and there are many of both.
+    let costs: Vec<(&seen::SeenFault<'_>, Cost)> =
+        faults.iter().map(|fault| (fault, Cost::of(case, fault, &faults))).collect();
     let over = runs.iter().filter(|seen| !seen::was_lacked(case, seen)).filter(|seen| {
-        let counts = |fault: &&seen::SeenFault<'_>| match fault.fault.kind {
+        let before = costs.iter().filter(|(fault, _)| fault.began_us <= seen.began_us);
+        let counted = before.filter(|(fault, cost)| match cost {
+            Cost::None => false,
+            Cost::Always => true,
+            Cost::UntilExcused => fault.ended_us().saturating_add(EXCUSE_US) > seen.began_us,
+        });
+        // A fault that concerns all processes can cost a delivery in each of them.
+        let deliveries: usize =
+            counted.map(|(fault, _)| if fault.fault.process.is_some() { 1 } else { started }).sum();
+        seen.run.attempt as usize > 1 + deliveries
+    });
+    over.map(|seen| broken("I12", seen.run.to_string())).collect()
+}
+
+/// Whether a fault can cost a delivery.
+enum Cost {
+    None,
+    /// Until the process has had time to excuse it.
+    UntilExcused,
+    Always,
+}
+
+impl Cost {
+    fn of(case: &Case, fault: &seen::SeenFault<'_>, faults: &[seen::SeenFault<'_>]) -> Self {
+        match fault.fault.kind {
             FaultKind::Slow
             | FaultKind::Stepped
             | FaultKind::Released
             | FaultKind::Failed
-            | FaultKind::Slept => false,
-            FaultKind::Drained => is_hindered(fault, &faults),
-            FaultKind::Paused => {
-                fault.ended_us().saturating_add(EXCUSE_US) > seen.began_us
-                    || is_killed_before_it_excuses(case, fault, &faults)
-            }
-            _ => true,
-        };
-        let before = faults.iter().filter(|fault| fault.began_us <= seen.began_us).filter(counts);
-        // A fault that concerns all processes can cost a delivery in each of them.
-        let deliveries: usize =
-            before.map(|fault| if fault.fault.process.is_some() { 1 } else { started }).sum();
-        seen.run.attempt as usize > 1 + deliveries
-    });
-    over.map(|seen| broken("I12", seen.run.to_string())).collect()
+            | FaultKind::Slept => Self::None,
+            FaultKind::Drained if !is_hindered(fault, faults) => Self::None,
+            FaultKind::Paused if !is_killed_before_it_excuses(case, fault, faults) => Self::UntilExcused,
+            FaultKind::Drained
+            | FaultKind::Paused
+            | FaultKind::Killed
+            | FaultKind::Cut
+            | FaultKind::Late
+            | FaultKind::Misled
+            | FaultKind::StoreKilled
+            | FaultKind::Unanswered => Self::Always,
+        }
+    }
 }
 
 /// Tells whether a process was killed before it could excuse what it had lost in a pause. Then the pause and

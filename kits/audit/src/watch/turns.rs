@@ -200,7 +200,8 @@ impl TurnShadow {
             if self.is_expected_migration(&message.item) {
                 continue;
             }
-            let Some((place, pending)) = self.find(&message.item, &taken, last, now) else {
+            let twins = lease.messages.iter().filter(|other| other.item == message.item).count();
+            let Some((place, pending)) = self.find(&message.item, twins, &taken, last, now) else {
                 found
                     .add("I5", format!("at {now} a turn is given what is not under way: {:?}", message.item));
                 continue;
@@ -224,18 +225,33 @@ impl TurnShadow {
     }
 
     /// Finds a message of this text under way that the lease has not taken: the first that may come now,
-    /// behind `last`. If there is none, the first of all, which shows what is wrong.
+    /// behind `last`. If there is none, the first of all, which shows what is wrong. `twins` is how many of
+    /// this text the lease has: if more are under way, those that a refusal delays may have stayed behind.
     ///
     /// The first of all need not be the one that came. A deletion takes messages along, unseen, and a new
     /// instance of the id is sent others of the same text. If nothing was deleted, the one that is passed
     /// over here is missing from its turn, and `check_left` says so.
-    fn find(&self, item: &WorkItem, taken: &[u64], last: (u64, u64), now: u64) -> Option<(u64, &Pending)> {
+    fn find(
+        &self,
+        item: &WorkItem,
+        twins: usize,
+        taken: &[u64],
+        last: (u64, u64),
+        now: u64,
+    ) -> Option<(u64, &Pending)> {
         let all = self.messages.iter().map(|(place, pending)| (*place, pending));
+        let of_text: Vec<(u64, &Pending)> = all.filter(|(_, pending)| pending.item == *item).collect();
+        let are_all_here = of_text.len() <= twins;
         let same: Vec<(u64, &Pending)> =
-            all.filter(|(place, pending)| pending.item == *item && !taken.contains(place)).collect();
+            of_text.into_iter().filter(|(place, _)| !taken.contains(place)).collect();
         // A stray of the same text may have been settled.
         let kept = || same.iter().filter(|(_, pending)| pending.is_no_stray());
-        let in_order = kept().find(|(place, pending)| pending.is_due(now) && (pending.due_ms, *place) > last);
+        let in_order = |is_due: fn(&Pending, u64) -> bool| {
+            kept().find(|(place, pending)| is_due(pending, now) && (pending.due_ms, *place) > last)
+        };
+        let is_visible = |pending: &Pending, now: u64| pending.visible_ms <= now;
+        let surely = if are_all_here { None } else { in_order(is_visible) };
+        let in_order = surely.or_else(|| in_order(Pending::is_due));
         in_order.or_else(|| kept().next()).or_else(|| same.first()).copied()
     }
 

@@ -167,8 +167,8 @@ fn change_field(step: &mut Step, field: usize) {
         (Step::SetValue { key, .. }, _) | (Step::ClearValue(key), _) => *key = INTRUDER,
         (Step::Own(Own::OpenSessionWithId(id) | Own::OpenSessionWith { id, .. }), _) => *id = INTRUDER,
         (Step::Own(Own::CloseSession(session)), _) => *session = SessionName::Id(INTRUDER),
-        (Step::Own(Own::OnSession { input, .. }), 0) => *input = intruder,
-        (Step::Own(Own::OnSession { name, .. }), _) => *name = INTRUDER,
+        (Step::Own(Own::OnSession { input, .. } | Own::Try(Try { input, .. })), 0) => *input = intruder,
+        (Step::Own(Own::OnSession { name, .. } | Own::Try(Try { name, .. })), _) => *name = INTRUDER,
         // Nothing else has a compared field.
         _ => {}
     }
