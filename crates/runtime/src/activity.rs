@@ -55,21 +55,22 @@ pub(crate) struct Activities {
 pub(crate) struct FetchedWork {
     lease: WorkLease,
     ask: SessionAsk,
-    asked: Asked,
+    /// When the store was asked for the lease. The lease is granted at some moment between the request and
+    /// the answer, and this process knows only these two, so it counts from the request.
+    asked: Moment,
     excused: u64,
 }
 
-/// When the store was asked for a lease, or for more time of one. The lease is granted at some moment between
-/// the request and the answer, and this process knows only these two. So it counts from the request.
+/// A moment, by the clocks of this process.
 #[derive(Debug, Clone, Copy)]
-struct Asked {
+struct Moment {
     /// By the monotonic clock.
     at: Duration,
     /// How long the machine had slept by then.
     slept: Duration,
 }
 
-impl Asked {
+impl Moment {
     fn now(plan: &Plan) -> Self {
         Self { at: plan.clock.monotonic(), slept: plan.clock.machine().slept }
     }
@@ -135,7 +136,7 @@ impl Lane for Activities {
         let plan = &self.shared.plan;
         self.shared.worker_row.until_answered().await;
         loop {
-            let (excused, asked) = (self.shared.owed.excused(), Asked::now(plan));
+            let (excused, asked) = (self.shared.owed.excused(), Moment::now(plan));
             let mut ask = self.shared.sessions.ask(plan.session_lease.lasts, plan.session_now());
             let poll = if ask.request.is_some() { plan.session_poll() } else { plan.poll };
             let request = WorkRequest {
@@ -317,7 +318,7 @@ enum Word {
 }
 
 impl Word {
-    /// The name of the call that tells it.
+    /// Returns the name of the store's method that takes the word.
     fn call(&self) -> &'static str {
         match self {
             Self::Finish(_) => "finish_work",

@@ -35,7 +35,8 @@ pub(crate) struct ActivityInfo {
     pub(crate) delivery: u32,
     /// How many deliveries of this try count towards poison.
     pub(crate) counted_deliveries: u32,
-    /// The recorded key of the call; `None` if an engine recorded it that recorded no keys.
+    /// The recorded key of the call; `None` for a call that an engine before 0.3.0 recorded, and for an
+    /// activity of the engine itself.
     pub(crate) key: Option<String>,
     pub(crate) traceparent: Option<String>,
     /// Whether this is the rebuild of the session's state for the activity, and not the activity itself.

@@ -33,7 +33,7 @@ pub const MAX_ERROR_DATA_BYTES: usize = 64 * 1024;
 pub struct ActivityError {
     message: String,
     worth: Worth,
-    /// JSON text.
+    /// The data for the orchestration, as JSON text.
     data: Option<String>,
 }
 
@@ -86,7 +86,7 @@ impl ActivityError {
         self
     }
 
-    /// Makes an error of this kind with more text behind that of this one.
+    /// Adds a reason to the text of the error, in brackets.
     pub(super) fn because(mut self, why: &str) -> Self {
         self.message = format!("{} ({why})", self.message);
         self

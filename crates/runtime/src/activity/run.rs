@@ -16,7 +16,7 @@ use super::panic::Caught;
 use super::rebuild::Ended;
 use super::running::{RunHandle, RunningActivity};
 use super::tries::{CallTries, OnFailedTry, kept_error};
-use super::{Asked, Handed, ScheduledActivity, Word};
+use super::{Handed, Moment, ScheduledActivity, Word};
 use crate::dispatch::in_time;
 use crate::dispatch::lease::{Keeper, LeaseEnd};
 use crate::handler::ActivityHandler;
@@ -32,7 +32,7 @@ pub(super) struct ActivityRun<'a> {
     scheduled: ScheduledActivity,
     pub(super) tries: CallTries,
     /// When the lease was asked for.
-    asked: Asked,
+    asked: Moment,
     pub(super) info: Arc<ActivityInfo>,
     pub(super) cancellation: ActivityCancellation,
     /// Cancelled when the store says that the lease is lost.
@@ -64,7 +64,7 @@ impl<'a> ActivityRun<'a> {
         scheduled: ScheduledActivity,
         session: Option<Session>,
         worker_id: String,
-        asked: Asked,
+        asked: Moment,
     ) -> Self {
         let tries = CallTries::of(&lease, &shared.plan);
         let info = ActivityInfo {
@@ -144,7 +144,7 @@ impl<'a> ActivityRun<'a> {
         let (plan, mut asked) = (&self.shared.plan, self.asked);
         while !asked.proves_lease(plan) {
             // The answer to this call may be late too.
-            asked = Asked::now(plan);
+            asked = Moment::now(plan);
             let asked_at = self.shared.held.pulse().lived();
             let renewal = self.shared.store.renew(&self.token, plan.work_lease.lasts);
             let renewed = tokio::select! {

@@ -9,7 +9,7 @@ use super::rebuild::Ended;
 use super::run::{ActivityRun, Invocation};
 use crate::handler::ActivityHandler;
 
-/// How often a try that cannot be stopped is told of, at most.
+/// The shortest time between two warnings about a try that cannot be stopped.
 const BLOCKED_LOOK: Duration = Duration::from_secs(1);
 
 impl ActivityRun<'_> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use steadfast_core::{Failure, FailureKind, Policy};
 use steadfast_store::WorkLease;
 
-use super::Asked;
+use super::Moment;
 use super::error::ActivityError;
 use crate::plan::Plan;
 
@@ -28,7 +28,7 @@ pub(super) struct CallTries {
     /// How long ago the work was first fetched, when its lease was taken.
     waited: Duration,
     /// When the lease arrived here.
-    received: Asked,
+    received: Moment,
 }
 
 /// What follows after a try has failed.
@@ -50,7 +50,7 @@ impl CallTries {
             delivery: lease.delivery,
             tried_before: lease.call.as_ref().map_or(0, |call| call.tried_before),
             waited: Duration::from_millis(lease.now_ms.saturating_sub(first)),
-            received: Asked::now(plan),
+            received: Moment::now(plan),
         }
     }
 

@@ -364,13 +364,24 @@ impl Backend {
             me: &self.me,
         };
         let rows = self.wake_if_unsure(self.db.rows(OPERATION, call.statement()).await, &any_work)?;
-        let mut answers = Vec::with_capacity(asked.len());
+        self.wake_for_ended(OPERATION, &rows, asked.iter().map(|abandon| abandon.token.as_str()))
+    }
+
+    /// Reads the answers to calls that ended the leases of these tokens, one row for each, and wakes the
+    /// fetches that wait for such activities.
+    pub(super) fn wake_for_ended<'a>(
+        &self,
+        operation: &'static str,
+        rows: &[Row],
+        tokens: impl Iterator<Item = &'a str>,
+    ) -> Answers<()> {
+        let mut answers = Vec::with_capacity(rows.len());
         let mut woken = Woken::default();
-        for (row, asked) in rows.iter().zip(&asked) {
-            let answer = judge_lease(OPERATION, row, &asked.token)?;
+        for (row, token) in rows.iter().zip(tokens) {
+            let answer = judge_lease(operation, row, token)?;
             if answer.is_ok() {
-                let tag: String = column(OPERATION, row, "tag")?;
-                woken.work.push((read_tag(tag), column(OPERATION, row, "has_session")?));
+                let tag: String = column(operation, row, "tag")?;
+                woken.work.push((read_tag(tag), column(operation, row, "has_session")?));
             }
             answers.push(answer);
         }

@@ -63,6 +63,10 @@ fn failed(delay: Duration) -> EndedTry {
     EndedTry { error: "the bank is closed".to_owned(), retry_after: delay }
 }
 
+fn any_turn() -> TurnRequest<'static> {
+    TurnRequest { lock_timeout: LEASE, poll_timeout: Duration::ZERO, filter: None, warm: &Cold, worker: None }
+}
+
 async fn fetched(store: &dyn Store) -> Option<WorkLease> {
     ok(store.fetch_work(any_work()).await)
 }
@@ -84,14 +88,7 @@ async fn s22_the_terms_of_a_call_come_with_every_lease(bench: Bench) -> Verdict 
     let turn = bench.fetched().await;
     bench.commit(&turn, Commit::started("a")).await;
     bench.send(crate::bench::raise("a", "data")).await;
-    let request = TurnRequest {
-        lock_timeout: LEASE,
-        poll_timeout: Duration::ZERO,
-        filter: None,
-        warm: &Cold,
-        worker: None,
-    };
-    let turn = ok(store.fetch_turn(request).await).expect("the instance has a message");
+    let turn = ok(store.fetch_turn(any_turn()).await).expect("the instance has a message");
     let commit = steadfast_store::TurnCommit {
         work: vec![with_terms(activity_with("a", 2, None, None))],
         ..steadfast_store::TurnCommit::empty(1)
@@ -504,14 +501,7 @@ async fn s22_the_failure_beside_a_completion_comes_with_its_message(bench: Bench
     let completion = Message { failure: Some(Box::new(failure)), ..item.into() };
     let outcome = Outcome { completion: Some(completion.clone()) };
     ok(store.finish_work(&lease.token, outcome).await);
-    let request = TurnRequest {
-        lock_timeout: LEASE,
-        poll_timeout: Duration::ZERO,
-        filter: None,
-        warm: &Cold,
-        worker: None,
-    };
-    let turn = ok(store.fetch_turn(request).await).expect("the completion has arrived");
+    let turn = ok(store.fetch_turn(any_turn()).await).expect("the completion has arrived");
     assert_eq!(turn.messages, [completion]);
     Verdict::Kept
 }

@@ -11,7 +11,6 @@ use crate::link::escape::{escape, unescape};
 use crate::link::statement::calls;
 use crate::merge::queue::Answers;
 use crate::verbs::backend::Backend;
-use crate::verbs::work::{judge_lease, read_tag};
 
 calls! {
     /// Ends tries of activities that are tried again (S4, S22).
@@ -58,18 +57,7 @@ impl Backend {
             me: &self.me,
         };
         let rows = self.wake_if_unsure(self.db.rows(OPERATION, call.statement()).await, &any_work)?;
-        let mut answers = Vec::with_capacity(asked.len());
-        let mut woken = Woken::default();
-        for (row, asked) in rows.iter().zip(&asked) {
-            let answer = judge_lease(OPERATION, row, &asked.token)?;
-            if answer.is_ok() {
-                let tag: String = column(OPERATION, row, "tag")?;
-                woken.work.push((read_tag(tag), column(OPERATION, row, "has_session")?));
-            }
-            answers.push(answer);
-        }
-        self.waiters.wake(&woken);
-        Ok(answers)
+        self.wake_for_ended(OPERATION, &rows, asked.iter().map(|ended| ended.token.as_str()))
     }
 }
 

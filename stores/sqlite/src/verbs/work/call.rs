@@ -1,10 +1,10 @@
 //! Work with terms (S22): it stands where a build that knows no terms does not look.
 //!
-//! Without a session it has the number of no session in the place of one; on a session its tag has a mark in
-//! front, and so has the owner of its head. Routed work with terms stands where all routed work does, and its
-//! route is of a kind that such a build does not look for.
+//! Work that is on no session has a session number that no session has; work on a session has a tag with a
+//! mark in front, and so has the owner of its head. Routed work with terms stands where all routed work does,
+//! and its route is of a kind that such a build does not look for.
 
-/// The number in the place of the session of work with terms and without a session: no session has it.
+/// The stored session number of work with terms that is on no session. No session has this number.
 pub(crate) const WITHOUT_SESSION: i64 = 0;
 
 /// The beginning of the stored tag of work with terms on a session.
